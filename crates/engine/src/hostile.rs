@@ -1,13 +1,13 @@
 //! Bytes that have a right checksum and make no sense: decoders refuse them or cope, and nothing panics.
 
-use crate::catalogue::Catalogue;
-use crate::index;
-use crate::layout::{FORMAT, SUPERBLOCK, Superblock};
-use crate::log::block::{Block, HEADER};
-use crate::log::{Delta, Entry};
-use crate::page::node::{Cell, Node, NodeMut, middle};
-use crate::page::{self, Kind, Salt, map, set};
-use crate::tree::Place;
+use crate::format::index_entry;
+use crate::format::large_value::LargeValue;
+use crate::format::layout::{FORMAT, SUPERBLOCK, Superblock};
+use crate::format::log_block::{Block, HEADER};
+use crate::format::log_record::{Delta, Entry};
+use crate::format::page::node::{Cell, Node, NodeMut, middle};
+use crate::format::page::{self, Kind, Salt, map, set};
+use crate::memory::catalogue::Catalogue;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use proptest::prelude::*;
@@ -209,7 +209,7 @@ proptest! {
     #[test]
     fn any_record_is_read(payload in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = Entry::read(&payload);
-        let _ = (Place::read(&payload), index::split(&payload));
+        let _ = (LargeValue::read(&payload), index_entry::split(&payload));
         let mut catalogue = Catalogue::new(PageId(1), PageId(2));
         let _ = catalogue.add(&payload, &payload[..payload.len().min(17)]);
     }

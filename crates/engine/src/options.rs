@@ -1,16 +1,12 @@
 //! What a user can choose.
 
 use crate::Error;
-use crate::layout::Superblock;
 #[cfg(feature = "planted")]
 use crate::planted::Planted;
-use crate::records::Records;
-use crate::write::out_of_place::map_bytes;
-use crate::write::{BATCH, Place};
 use fulgurite_base::option::{Form, SHARE, SIZE};
 use fulgurite_base::units::{humane_size, whole_size};
 use fulgurite_base::{Choice, Declared, Nanos, NoOptions, Opt, Share, config_enum, opt};
-use fulgurite_device::{Caps, Device};
+use fulgurite_device::Caps;
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack};
@@ -271,11 +267,22 @@ const LEAST_RECORDS: u64 = 16;
 /// What records may have at most.
 const MOST_RECORDS: u8 = 90;
 
+/// Pages that are written together at most; a larger batch is divided.
+pub const BATCH: usize = 64;
+
 /// Pages that are written at once where no write-back policy says how many.
 const WRITES_AT_ONCE: u32 = 16;
 
 /// Bytes for a frame beside its page: the pool's tables, and the notes about changed pages.
 pub const FRAME_TABLES: u64 = 64;
+
+/// The record cache keeps one byte in so many for its tables. Frames of the pool hold the rest.
+pub(crate) const RECORD_TABLES_PART: u64 = 8;
+
+/// Bytes of frames that a record cache of `most_bytes` borrows at most.
+pub(crate) fn record_frame_bytes(most_bytes: u64) -> u64 {
+    most_bytes - most_bytes.div_ceil(RECORD_TABLES_PART)
+}
 
 /// The fewest frames that a store works with.
 const LEAST_FRAMES: u64 = 16;
@@ -302,7 +309,7 @@ impl Options {
     /// The same with the frames that records may borrow.
     pub(crate) fn all_frames(&self, page_bytes: u32) -> Result<u32, Error> {
         let borrowed =
-            Records::frame_bytes(self.record_bytes(page_bytes)) / (u64::from(page_bytes) + FRAME_TABLES);
+            record_frame_bytes(self.record_bytes(page_bytes)) / (u64::from(page_bytes) + FRAME_TABLES);
         Ok(self.frames(page_bytes)?.saturating_add(u32::try_from(borrowed).unwrap_or(u32::MAX / 8)))
     }
 
@@ -328,18 +335,14 @@ impl Options {
         Ok((frames / 3, (spare + given, records)))
     }
 
-    /// The write-back policy of a pool of `frames` whose pages are written there.
-    pub(crate) fn write_back<D: Device + 'static>(&self, frames: u32, place: &Place<D>) -> WriteBack {
+    /// The write-back policy of a pool of `frames`. `is_batched`: pages are written in batches of [`BATCH`], `batches` of them at
+    /// once.
+    pub(crate) fn write_back(&self, frames: u32, is_batched: bool, batches: u32) -> WriteBack {
         let usual = || {
-            let n_w = match place.torn_pages() {
-                TornPages::DoubleWrite | TornPages::Share => BATCH as u32,
-                // Out of place a batch is one long write.
-                _ if place.out_of_place().is_some() => BATCH as u32,
-                // Pages without a flush between them gain nothing from more than a drive writes at once.
-                _ => WRITES_AT_ONCE,
-            };
+            // Pages that no flush separates gain nothing from more than a drive writes at once.
+            let n_w = if is_batched { BATCH as u32 } else { WRITES_AT_ONCE };
             let n_w = n_w.min(frames / 8).max(1);
-            let buffers = (place.batches() * n_w).min(frames / 4).max(2 * n_w);
+            let buffers = (batches * n_w).min(frames / 4).max(2 * n_w);
             WriteBack::ace(n_w).with_buffers(buffers)
         };
         self.write_back.clone().unwrap_or_else(usual)
@@ -348,30 +351,6 @@ impl Options {
     /// Pages of a batch that are written to their places at once. A policy that was asked for means what it says.
     pub(crate) fn writes_at_once(&self) -> usize {
         if self.write_back.is_some() { BATCH } else { WRITES_AT_ONCE as usize }
-    }
-
-    /// The options of a store whose superblock this is: the map of pages out of place takes its memory first. Refuses what
-    /// contradicts pages out of place.
-    pub(crate) fn with_map(&self, superblock: &Superblock) -> Result<Options, Error> {
-        let Some(layout) = superblock.layout() else { return Ok(self.clone()) };
-        if self.torn_pages != TornPages::Auto {
-            return Err(Error::Options(
-                "torn pages: pages out of place are protected by that alone; accepted: auto".to_owned(),
-            ));
-        }
-        let (map, needed) = (map_bytes(&layout), superblock.map_memory());
-        if needed > self.memory_bytes {
-            return Err(Error::MapMemory { needed, given: self.memory_bytes });
-        }
-        Ok(Options { memory_bytes: self.memory_bytes - map, ..self.clone() })
-    }
-
-    /// The least memory, for the map of its pages, of a store that is made with these options on a drive with these capabilities,
-    /// in bytes: the map may have half. 0 where pages lie in place. Fails as [`Options::check`] does, and where the drive is too
-    /// small for the store.
-    pub fn map_memory(&self, caps: &Caps) -> Result<u64, Error> {
-        self.check(caps)?;
-        Ok(Superblock::of_new(caps, self, 0)?.map_memory())
     }
 
     /// Bytes for old versions.

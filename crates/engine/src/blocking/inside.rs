@@ -2,8 +2,7 @@
 
 use super::confined::Confined;
 use super::driving::{Broken, Core, Job, Next};
-use super::load;
-use crate::{Error, Options, Snapshot, Store, Transaction};
+use crate::{BulkLoad, Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError, TaskId};
 use rustc_hash::FxHashMap;
@@ -12,6 +11,9 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// A load within a shard. It is taken out while it is worked on.
+pub type LoadSlot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
 
 /// Where a job that had to wait leaves its result.
 pub type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
@@ -23,7 +25,7 @@ pub struct Inside<D: Device + 'static> {
     pub transactions: FxHashMap<u64, Rc<Transaction<D>>>,
     pub snapshots: FxHashMap<u64, Rc<Snapshot<D>>>,
     /// Bulk loads by number.
-    pub loads: FxHashMap<u64, load::Slot<D>>,
+    pub loads: FxHashMap<u64, LoadSlot<D>>,
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
     /// The tasks of the jobs that wait.

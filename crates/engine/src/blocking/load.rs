@@ -1,16 +1,13 @@
 //! Bulk load for threads.
 
-use super::{Db, Table};
-use crate::{BulkLoad, Error, Record};
+use super::db::{Db, Table};
+use super::inside::LoadSlot;
+use crate::{Error, Record};
 use fulgurite_device::Device;
-use std::cell::RefCell;
 use std::rc::Rc;
 
 /// Bytes of records that go to a shard together.
 const TOGETHER: usize = 64 << 10;
-
-/// A load within a shard. It is taken out while it is worked on.
-pub type Slot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
 
 /// A shard's part of a load. Dropped before its end, it leaves the shard's table empty.
 struct Part<'a, D: Device + Send + 'static> {
@@ -40,7 +37,7 @@ impl<D: Device + Send + 'static> Db<D> {
 impl<'a, D: Device + Send + 'static> Part<'a, D> {
     fn begin(db: &'a Db<D>, table: crate::Table, shard: usize) -> Result<Part<'a, D>, Error> {
         let number = db.shard(shard).run(move |inside| {
-            let (store, number, slot) = (inside.store.clone(), inside.draw(), Slot::default());
+            let (store, number, slot) = (inside.store.clone(), inside.draw(), LoadSlot::default());
             inside.loads.insert(number, Rc::clone(&slot));
             Ok(async move {
                 slot.replace(Some(store.begin_load(table).await?));

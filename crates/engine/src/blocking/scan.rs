@@ -1,6 +1,6 @@
 //! Scans for threads: pages of records from each shard, merged in order.
 
-use crate::transaction::Range;
+use crate::store::transaction::Range;
 use crate::{Direction, Error, Record, Row, Rows};
 use std::ops::Bound;
 

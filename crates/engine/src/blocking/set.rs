@@ -4,8 +4,8 @@
 //! shard (16)`, little-endian. Shards that are missing, in another order, or of different stores are refused. A store of
 //! one shard is like any other store and has no such table.
 
-use crate::catalogue::SHARDS;
-use crate::page::{array, get_u32};
+use crate::format::page::{array, get_u32};
+use crate::memory::catalogue::SHARDS;
 use crate::{Error, Store};
 use fulgurite_device::Device;
 

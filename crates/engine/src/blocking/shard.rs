@@ -5,7 +5,7 @@ use super::confined::Confined;
 use super::driving::{Broken, Driving};
 use super::inside::{Inside, Slot};
 use super::primitives::Fair;
-use crate::page::node::longest_key;
+use crate::format::page::node::longest_key;
 use crate::{Error, Options};
 use fulgurite_device::Device;
 use std::future::Future;

@@ -1,8 +1,8 @@
 //! Snapshots for threads.
 
-use super::scan::{Page, Records, Source, borrowed, owned};
-use super::{Db, Index, Table};
-use crate::transaction::Range;
+use super::db::{Db, Index, Table};
+use super::scan::{PAGE_RECORDS, Page, Records, Source, borrowed, owned};
+use crate::store::transaction::Range;
 use crate::{Direction, Error, IndexRow};
 use fulgurite_device::Device;
 use std::rc::Rc;
@@ -14,6 +14,47 @@ pub struct Snapshot<D: Device + Send + 'static> {
     db: Db<D>,
     /// The snapshot's number in each shard; none where it is not needed.
     numbers: Vec<Option<u64>>,
+}
+
+impl<D: Device + Send + 'static> Db<D> {
+    /// The committed values of several keys, read from each drive at once where they are not in memory. Those of one shard
+    /// are of one state.
+    pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
+        loop {
+            let found = self.snapshot_of(keys)?.get_many(table, keys);
+            if found != Err(Error::SnapshotTooOld) {
+                return found;
+            }
+        }
+    }
+
+    /// The committed records of a range, in order over all shards: one state of each shard, which is drawn when the first record is
+    /// asked for. Where a limit of less than [`PAGE_RECORDS`] is set, no snapshot outlives the one request.
+    pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
+        let (table, mut snapshot) = (table.clone(), None);
+        Records::new(self.shards(), range, direction, move |shard, range, direction, most| {
+            // More than that is never asked of a shard, so this is all that it will be asked for.
+            if most < PAGE_RECORDS && snapshot.is_none() {
+                return self.page(&table, shard, range, direction, most);
+            }
+            let snapshot = match &mut snapshot {
+                Some(snapshot) => snapshot,
+                none => none.insert(self.snapshot()?),
+            };
+            snapshot.page(&table, shard, range, direction, most)
+        })
+    }
+
+    /// Takes a snapshot of what is committed now: one state of each shard. The shards are asked one after the other.
+    pub fn snapshot(&self) -> Result<Snapshot<D>, Error> {
+        Snapshot::new(self, |_| true)
+    }
+
+    fn snapshot_of(&self, keys: &[&[u8]]) -> Result<Snapshot<D>, Error> {
+        let mut wanted = vec![false; self.shards()];
+        keys.iter().for_each(|key| wanted[self.shard_of(key)] = true);
+        Snapshot::new(self, |shard| wanted[shard])
+    }
 }
 
 impl<D: Device + Send + 'static> Snapshot<D> {

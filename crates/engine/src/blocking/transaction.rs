@@ -1,8 +1,8 @@
 //! Transactions for threads.
 
+use super::db::{Db, Index, Table};
 use super::scan::{Page, Records, Source, borrowed, owned};
-use super::{Db, Index, Table};
-use crate::transaction::Range;
+use crate::store::transaction::Range;
 use crate::{Direction, Durability, Error, IndexRow, Transaction as Inner};
 use fulgurite_device::Device;
 use std::future::Future;
@@ -43,6 +43,29 @@ struct Write {
 
 /// Writes that gather, and their bytes: each visit to the shard takes its lock.
 const MOST_GATHERED: (usize, usize) = (64, 64 << 10);
+
+impl<D: Device + Send + 'static> Db<D> {
+    /// Begins a transaction. It lies in the shard of the first key that it touches.
+    pub fn begin(&self) -> Transaction<D> {
+        Transaction::new(self)
+    }
+
+    /// Runs `work` in a transaction and commits it; begins anew where it was given up to end a deadlock.
+    pub fn transact<T>(
+        &self,
+        mut work: impl FnMut(&mut Transaction<D>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let mut transaction = self.begin();
+            let outcome = work(&mut transaction);
+            let outcome = outcome.and_then(|value| transaction.commit().map(|()| value));
+            match outcome {
+                Err(error) if error.is_retryable() => {}
+                outcome => return outcome,
+            }
+        }
+    }
+}
 
 impl<D: Device + Send + 'static> Transaction<D> {
     pub(super) fn new(db: &Db<D>) -> Transaction<D> {

@@ -1,0 +1,446 @@
+//! Where everything lies on the drive, and the superblock, which tells.
+//!
+//! Superblock A begins at byte 0, B at byte 65,536. From byte 131,072 on, in pages of the store: the log, the double-write
+//! area, then groups of data pages; the first page of each group is its map.
+//!
+//! A superblock is written to A and B in turn, the other one staying as it is, so one of them is always whole. The
+//! one with the higher generation counts. Numbers are little-endian:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0–16 | `fulgurite store\n` |
+//! | 16–20 | CRC-32C of the 128 bytes, with zeros here |
+//! | 20–24 | format: [`FORMAT`], or an older one |
+//! | 24–28 | bytes in a page |
+//! | 28–32 | bytes in a block of the log |
+//! | 32–40 | generation |
+//! | 40–48 | pages of the store |
+//! | 48–56 | pages of the log |
+//! | 56–64 | pages of the double-write area |
+//! | 64–72 | redo point: recovery begins at this LSN |
+//! | 72–80 | end of the log when this was written; everything before it is durable |
+//! | 80–84 | CRC of the log's last block before that end |
+//! | 84 | 1 where the store was closed and nothing lies behind that end |
+//! | 85 | 1 where pages lie out of place |
+//! | 86 | out of place: the unit has 2 to this power of bytes; before format 4: 0, a block of the log |
+//! | 88–96 | the next number of a large value |
+//! | 96–112 | the store's identity |
+//! | 112–116 | out of place: segments |
+//! | 116–120 | out of place: units in a segment |
+//! | 120–128 | out of place: the last commit of the map when this was written |
+//!
+//! Out of place, data pages have the same numbers as in place, and lie where the map says. Behind the double-write area, in
+//! the place of data pages, are two halves of the map's area, counted in blocks of the log's size. The segments follow. They
+//! are counted in *units* and begin at a multiple of their own length. A half has a head, one block of places for every
+//! [`places_in_a_block`] units of pages, the journal, and the head once more. A block has one unit or several.
+
+use crate::format::page::{Salt, array, get_u32, get_u64, set};
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Caps;
+
+/// The format of the files that this version writes.
+pub const FORMAT: u32 = 6;
+/// In this format a store may have sorted runs, with which it is refused.
+pub const WITH_RUNS: u32 = 5;
+/// In this format there are no sorted runs yet.
+const BEFORE_RUNS: u32 = 4;
+/// In this format units out of place are blocks of the log's size.
+const WITHOUT_UNITS: u32 = 3;
+/// In this format the log does not say which pages the drive has (kind 7 of a structure change).
+const WITHOUT_STORED: u32 = 2;
+/// In this format bytes were not bound to their places. Pages in place are read as they are; copies in the double-write area may be either.
+const UNBOUND: u32 = 1;
+const MAGIC: &[u8; 16] = b"fulgurite store\n";
+/// Where the two superblocks begin, in bytes: apart by the largest page, so that both are found before the page size is
+/// known.
+pub const PLACES: [u64; 2] = [0, 65_536];
+
+/// Whether these bytes, from one of the [`PLACES`], are those of a store, whatever its version: a drive that holds
+/// one is not to be overwritten without a word.
+pub fn is_store(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
+}
+/// The least memory of the store whose superblock these bytes are, for the map of its pages, in bytes; 0 where it has none.
+pub fn map_memory(bytes: &[u8]) -> u64 {
+    let superblock = bytes.first_chunk::<SUPERBLOCK>().and_then(|bytes| Superblock::decode(bytes).ok());
+    superblock.map_or(0, |superblock| superblock.map_memory())
+}
+
+/// Where the log begins, in bytes.
+pub const HEAD: u64 = 131_072;
+/// Bytes of a superblock.
+pub const SUPERBLOCK: usize = 128;
+/// Pages of the double-write area of a store with so many pages: two batches of 64, so that one is written while the other is made
+/// durable. A large store has four: with two, pages are not written as fast as four threads change them.
+pub fn double_write_pages(pages: u64) -> u64 {
+    if pages < 1 << 16 { 128 } else { 256 }
+}
+
+/// Bytes in a block of the log on a drive, and of each superblock with the zeros behind it: at least a page of the drive,
+/// which writes nothing smaller.
+pub fn block_bytes(caps: &Caps) -> u32 {
+    caps.page_bytes.max(4096)
+}
+
+/// More bytes than any drive or log has: 2^60.
+const MOST_BYTES: u64 = 1 << 60;
+
+/// Bytes of a block of the map before its entries.
+pub const BLOCK_HEADER: usize = 40;
+/// The smallest unit. A power cut tears no less.
+pub const LEAST_UNIT: u32 = 512;
+/// The fewest blocks of a journal.
+const LEAST_JOURNAL: u64 = 16;
+/// What the superblock says of pages out of place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segmentation {
+    /// Segments.
+    pub segments: u32,
+    /// Units in a segment; a power of two.
+    pub segment_units: u32,
+    /// Bytes in a unit; a power of two, a block at most.
+    pub unit_bytes: u32,
+    /// The last commit of the map when the superblock was written.
+    pub commit: u64,
+}
+
+/// Places of the map in a block.
+pub fn places_in_a_block(block_bytes: u32) -> u64 {
+    (u64::from(block_bytes) - BLOCK_HEADER as u64) / 4
+}
+
+/// Changes of the map in a block.
+pub fn changes_in_a_block(block_bytes: u32) -> u64 {
+    (u64::from(block_bytes) - BLOCK_HEADER as u64) / 8
+}
+
+/// Where everything lies, from the beginning of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes in a block of the log and of the map: what is written at once.
+    pub block_bytes: u32,
+    /// Bytes in a unit.
+    pub unit_bytes: u32,
+    /// Units in a page.
+    pub page_units: u32,
+    /// Units that the pages of the store have.
+    pub units: u64,
+    /// The first data page.
+    pub data: PageId,
+    /// Where the map's area begins, in blocks.
+    pub map: u64,
+    /// Blocks with the places of all units.
+    pub snapshot: u64,
+    /// Blocks of the journal in a half.
+    pub journal: u64,
+    /// Where the first segment begins, in units.
+    pub first: u64,
+    /// How many segments there are, and how long they are.
+    pub shape: Segmentation,
+}
+
+impl Layout {
+    /// A layout with segments like these at the beginning of the drive, for tests of what looks at nothing else.
+    #[cfg(test)]
+    pub fn of_shape(shape: Segmentation, block_bytes: u32) -> Layout {
+        let (unit_bytes, data) = (shape.unit_bytes, PageId(0));
+        Layout {
+            block_bytes,
+            unit_bytes,
+            page_units: 1,
+            units: 0,
+            data,
+            map: 0,
+            snapshot: 0,
+            journal: 0,
+            first: 0,
+            shape,
+        }
+    }
+
+    /// The layout of a store whose superblock says so.
+    pub fn new(superblock: &Superblock, shape: Segmentation) -> Layout {
+        let Superblock { page_bytes, block_bytes, pages, .. } = *superblock;
+        // What makes no sense must not overflow before [`Layout::fault`] refuses it.
+        let unit_bytes = shape.unit_bytes.max(LEAST_UNIT);
+        let page_units = page_bytes / unit_bytes;
+        let data = superblock.data_start();
+        let units = pages.saturating_sub(data.0) * u64::from(page_units);
+        let map = data.0 * u64::from(page_bytes) / u64::from(block_bytes.max(1));
+        let snapshot = units.div_ceil(places_in_a_block(block_bytes));
+        let journal = snapshot.max(LEAST_JOURNAL);
+        let area = 2 * (2 + snapshot + journal);
+        let block_units = u64::from(block_bytes / unit_bytes);
+        let first = ((map + area) * block_units).next_multiple_of(u64::from(shape.segment_units.max(1)));
+        Layout { block_bytes, unit_bytes, page_units, units, data, map, snapshot, journal, first, shape }
+    }
+
+    /// Units in a block.
+    pub fn block_units(&self) -> u32 {
+        self.block_bytes / self.unit_bytes
+    }
+
+    /// Where a unit of the segments lies, in bytes.
+    pub fn byte(&self, place: u32) -> u64 {
+        (self.first + u64::from(place)) * u64::from(self.unit_bytes)
+    }
+
+    /// The first unit of a data page.
+    pub fn first_unit(&self, page: PageId) -> Option<u64> {
+        Some(page.0.checked_sub(self.data.0)? * u64::from(self.page_units))
+    }
+
+    /// Units that the segments have.
+    pub fn physical(&self) -> u64 {
+        u64::from(self.shape.segments) * u64::from(self.shape.segment_units)
+    }
+
+    /// Where the last segment ends, in bytes.
+    pub fn end(&self) -> u64 {
+        (self.first + self.physical()) * u64::from(self.unit_bytes)
+    }
+
+    /// Blocks of a half of the map's area.
+    pub fn half(&self) -> u64 {
+        2 + self.snapshot + self.journal
+    }
+
+    /// What makes no sense in it, if anything does.
+    pub fn fault(&self) -> Option<&'static str> {
+        let Segmentation { segments, segment_units, unit_bytes, .. } = self.shape;
+        let is_sound = unit_bytes.is_power_of_two()
+            && (LEAST_UNIT..=self.block_bytes).contains(&unit_bytes)
+            && self.page_units.is_power_of_two()
+            && segment_units.is_power_of_two()
+            && segment_units >= self.page_units.max(self.block_units())
+            && segments > 0
+            && self.physical() < u64::from(u32::MAX)
+            && self.units < self.physical();
+        (!is_sound).then_some("the superblock's segments make no sense")
+    }
+}
+
+/// Bytes of memory that the maps take.
+pub fn map_bytes(layout: &Layout) -> u64 {
+    // Here and in the translation layer: 4 bytes for each unit of the store twice, 4⅛ for each of the drive.
+    8 * layout.units + 4 * layout.physical() + layout.physical() / 8 + 48 * u64::from(layout.shape.segments)
+}
+
+/// What the superblock says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The format of the store, or an older one that reads the same.
+    pub format: u32,
+    /// Counts the superblocks written.
+    pub generation: u64,
+    /// Bytes in a page.
+    pub page_bytes: u32,
+    /// Bytes in a block of the log.
+    pub block_bytes: u32,
+    /// Pages of the store.
+    pub pages: u64,
+    /// Pages of the log.
+    pub log_pages: u64,
+    /// Pages of the double-write area.
+    pub double_write_pages: u64,
+    /// Where recovery begins.
+    pub redo: Lsn,
+    /// The end of the log when this was written.
+    pub log_end: Lsn,
+    /// The CRC of the log's last block.
+    pub log_crc: u32,
+    /// Whether nothing was written since.
+    pub clean: bool,
+    /// The next number of a large value.
+    pub next_large: u64,
+    /// Tells stores apart.
+    pub identity: u128,
+    /// Where pages lie out of place, their segments.
+    pub out_of_place: Option<Segmentation>,
+}
+
+impl Superblock {
+    /// The superblock of the store from when it is opened: unclean. The format stays if the store may have sorted runs: it is
+    /// refused then, and the version that made it must be able to open it.
+    pub fn opened(self) -> Superblock {
+        let format = if self.format == WITH_RUNS { WITH_RUNS } else { FORMAT };
+        Superblock { format, generation: self.generation + 1, clean: false, ..self }
+    }
+
+    /// The superblock as bytes.
+    pub fn encode(&self) -> [u8; SUPERBLOCK] {
+        let mut bytes = [0; SUPERBLOCK];
+        set(&mut bytes, 0, MAGIC);
+        set(&mut bytes, 20, &self.format.to_le_bytes());
+        set(&mut bytes, 24, &self.page_bytes.to_le_bytes());
+        set(&mut bytes, 28, &self.block_bytes.to_le_bytes());
+        let numbers = [
+            self.generation,
+            self.pages,
+            self.log_pages,
+            self.double_write_pages,
+            self.redo.0,
+            self.log_end.0,
+        ];
+        for (at, number) in (32..).step_by(8).zip(numbers) {
+            set(&mut bytes, at, &number.to_le_bytes());
+        }
+        set(&mut bytes, 80, &self.log_crc.to_le_bytes());
+        bytes[84] = u8::from(self.clean);
+        if let Some(Segmentation { segments, segment_units, unit_bytes, commit }) = self.out_of_place {
+            bytes[85] = 1;
+            bytes[86] = unit_bytes.trailing_zeros() as u8;
+            set(&mut bytes, 112, &segments.to_le_bytes());
+            set(&mut bytes, 116, &segment_units.to_le_bytes());
+            set(&mut bytes, 120, &commit.to_le_bytes());
+        }
+        set(&mut bytes, 88, &self.next_large.to_le_bytes());
+        set(&mut bytes, 96, &self.identity.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes);
+        set(&mut bytes, 16, &crc.to_le_bytes());
+        bytes
+    }
+
+    /// The superblock in the first bytes of a page. Fails on other bytes, damaged ones and other formats.
+    pub fn decode(bytes: &[u8]) -> Result<Superblock, Error> {
+        let mut copy: [u8; SUPERBLOCK] = array(bytes, 0);
+        if copy[..16] != *MAGIC {
+            return Err(Error::NotAStore);
+        }
+        let crc = get_u32(&copy, 16);
+        set(&mut copy, 16, &[0; 4]);
+        if crc != crc32c::crc32c(&copy) {
+            return Err(Error::corrupt(PageId(0), "the superblock's checksum is wrong"));
+        }
+        let format = get_u32(&copy, 20);
+        let is_out_of_place = copy[85] == 1;
+        let is_known = [FORMAT, WITH_RUNS, BEFORE_RUNS, WITHOUT_UNITS, WITHOUT_STORED].contains(&format);
+        if !is_known && (format != UNBOUND || is_out_of_place) {
+            return Err(Error::Version { found: format, known: FORMAT });
+        }
+        let block_bytes = get_u32(&copy, 28);
+        let unit_bytes = if format <= WITHOUT_UNITS {
+            block_bytes
+        } else {
+            1u32.checked_shl(copy[86].into()).unwrap_or(0)
+        };
+        let superblock = Superblock {
+            format,
+            page_bytes: get_u32(&copy, 24),
+            block_bytes,
+            generation: get_u64(&copy, 32),
+            pages: get_u64(&copy, 40),
+            log_pages: get_u64(&copy, 48),
+            double_write_pages: get_u64(&copy, 56),
+            redo: Lsn(get_u64(&copy, 64)),
+            log_end: Lsn(get_u64(&copy, 72)),
+            log_crc: get_u32(&copy, 80),
+            clean: copy[84] == 1,
+            next_large: get_u64(&copy, 88),
+            identity: u128::from_le_bytes(array(&copy, 96)),
+            out_of_place: is_out_of_place.then(|| Segmentation {
+                segments: get_u32(&copy, 112),
+                segment_units: get_u32(&copy, 116),
+                unit_bytes,
+                commit: get_u64(&copy, 120),
+            }),
+        };
+        match superblock.fault() {
+            Some(what) => Err(Error::corrupt(PageId(0), what)),
+            None => Ok(superblock),
+        }
+    }
+
+    /// What makes no sense in a superblock whose checksum is right, if anything does: nobody who calculates with its numbers
+    /// must overflow.
+    fn fault(&self) -> Option<&'static str> {
+        let Superblock { page_bytes, block_bytes, pages, log_pages, double_write_pages, .. } = *self;
+        let sizes = |bytes: u32| bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes);
+        let most = MOST_BYTES / u64::from(page_bytes.max(1));
+        if !sizes(page_bytes) || page_bytes > 65_536 || !sizes(block_bytes) {
+            return Some("the superblock's sizes of pages and blocks make no sense");
+        }
+        let log_bytes = log_pages.min(most) * u64::from(page_bytes);
+        if pages > most || log_pages > most || !(64..=1 << 16).contains(&double_write_pages) {
+            return Some("the superblock's counts of pages make no sense");
+        }
+        if self.data_start().0 + 3 > pages || log_bytes < 4 * u64::from(block_bytes) {
+            return Some("the superblock's areas do not fit into the store");
+        }
+        if let Some(fault) = self.layout().and_then(|layout| layout.fault()) {
+            return Some(fault);
+        }
+        let log = self.redo <= self.log_end && self.log_end.0 < MOST_BYTES;
+        if !log || self.log_end.0 - self.redo.0 > log_bytes || self.generation > MOST_BYTES {
+            return Some("the superblock's places in the log make no sense");
+        }
+        None
+    }
+
+    /// Where everything lies that belongs to pages out of place, if that is where they are.
+    pub fn layout(&self) -> Option<Layout> {
+        self.out_of_place.map(|shape| Layout::new(self, shape))
+    }
+
+    /// The least memory of the store for the map of its pages, in bytes; 0 where it has none.
+    pub fn map_memory(&self) -> u64 {
+        self.layout().map_or(0, |layout| 2 * map_bytes(&layout))
+    }
+
+    /// Bytes of the drive that the store needs.
+    pub fn bytes(&self) -> u64 {
+        match self.layout() {
+            Some(layout) => layout.end(),
+            None => self.pages * u64::from(self.page_bytes),
+        }
+    }
+
+    /// The first page of the log.
+    pub fn log_start(&self) -> PageId {
+        PageId(HEAD / u64::from(self.page_bytes))
+    }
+
+    /// The first page of the double-write area.
+    pub fn double_write_start(&self) -> PageId {
+        PageId(self.log_start().0 + self.log_pages)
+    }
+
+    /// The first page of the first group.
+    pub fn data_start(&self) -> PageId {
+        PageId(self.double_write_start().0 + self.double_write_pages)
+    }
+
+    /// What the checksums of this store's pages, and of the blocks of its log, begin with.
+    pub fn salt(&self) -> Salt {
+        Salt(self.identity as u32)
+    }
+
+    /// The root of the catalogue, behind the first map.
+    pub fn catalogue_root(&self) -> PageId {
+        PageId(self.data_start().0 + 1)
+    }
+
+    /// The root of the tree of large values.
+    pub fn large_root(&self) -> PageId {
+        PageId(self.data_start().0 + 2)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::sound_superblock;
+
+    #[test]
+    fn a_superblock_reads_back_and_damage_is_noticed() {
+        let superblock = sound_superblock();
+        let bytes = superblock.encode();
+        assert_eq!(Superblock::decode(&bytes), Ok(superblock));
+        for byte in 0..SUPERBLOCK {
+            let mut damaged = bytes;
+            damaged[byte] ^= 1;
+            assert!(Superblock::decode(&damaged).is_err(), "byte {byte}");
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Records of the log.
+//!
+//! A record is `length (4), CRC-32C of what follows and of its place (4), payload`. The payload has changes of the
+//! structure, then operations on records, each list with its length in front. Lengths and counts are LEB128 numbers.
+//!
+//! *Operations* are logical and absolute: "in this tree this key has this value", or has none. Doing one twice, or
+//! doing old ones again before newer ones, leads to the same end, so recovery needs no page to say which operations it
+//! contains. *Deltas* are physical: they change the bytes of one page each, and a page says which it contains
+//! (structure LSN). A record is done as a whole.
+
+use crate::Lsn;
+use crate::format::page::node::{Cell, Node, NodeMut, longest_key, longest_record};
+use crate::format::page::{self, Kind, map};
+use fulgurite_base::{PageId, prefetch};
+use std::collections::BTreeMap;
+
+/// What happens to one key of one tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// The tree.
+    pub tree: u32,
+    /// The key.
+    pub key: Box<[u8]>,
+    /// Its value from now on; `None` where it has none any more.
+    pub value: Option<Box<[u8]>>,
+    /// Whether the value says where a large one lies.
+    pub large: bool,
+}
+
+impl Op {
+    /// The value as it is put into a leaf.
+    pub fn cell(&self) -> Option<Cell<'_>> {
+        self.as_ref().cell()
+    }
+
+    /// The same without bytes of its own.
+    pub fn as_ref(&self) -> OpRef<'_> {
+        OpRef { tree: self.tree, key: &self.key, value: self.value.as_deref(), large: self.large }
+    }
+
+    /// Bytes that the operation takes in the log, at most.
+    pub fn bytes(&self) -> usize {
+        20 + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
+    }
+}
+
+/// An operation whose bytes lie in a record of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpRef<'a> {
+    /// See [`Op`].
+    pub tree: u32,
+    /// See [`Op`].
+    pub key: &'a [u8],
+    /// See [`Op`].
+    pub value: Option<&'a [u8]>,
+    /// See [`Op`].
+    pub large: bool,
+}
+
+impl<'a> OpRef<'a> {
+    /// The value as it is put into a leaf.
+    pub fn cell(&self) -> Option<Cell<'a>> {
+        self.value.map(|bytes| Cell { bytes, large: self.large })
+    }
+
+    /// Whether a leaf takes the record.
+    pub fn fits(&self, page_bytes: u32) -> bool {
+        let value = self.value.map_or(0, <[u8]>::len);
+        self.key.len() <= longest_key(page_bytes)
+            && self.key.len() + value <= longest_record(page_bytes).max(self.key.len() + 16)
+            && (!self.large || value == 16)
+    }
+
+    /// A copy with bytes of its own.
+    pub fn to_op(self) -> Op {
+        Op { tree: self.tree, key: self.key.into(), value: self.value.map(Box::from), large: self.large }
+    }
+
+    fn take(input: &mut &'a [u8]) -> Option<OpRef<'a>> {
+        let tree = u32::try_from(take_number(input)?).ok()?;
+        let flags = take_byte(input)?;
+        let key = take_bytes(input)?;
+        let value = if flags & 1 == 1 { Some(take_bytes(input)?) } else { None };
+        Some(OpRef { tree, key, value, large: flags & 2 == 2 })
+    }
+}
+
+/// How many operations ahead the bytes of one are fetched from memory: they lie there in the log's order.
+pub const AHEAD: usize = 12;
+
+/// Fetches the bytes of an operation that comes soon, while others are done.
+#[inline]
+pub fn look_ahead(ops: &[OpRef<'_>], done: usize) {
+    if let Some(op) = ops.get(done + AHEAD) {
+        prefetch(op.key, 0);
+        // The value lies behind the key.
+        let value = op.value.unwrap_or_default();
+        prefetch(value, value.len() / 2);
+        prefetch(value, value.len().saturating_sub(1));
+    }
+}
+
+/// A change of the bytes of one page, as part of a change of a tree's structure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delta {
+    /// The page is this node, whatever it was before. The bytes are a page without its free room.
+    Image {
+        /// The page.
+        page: PageId,
+        /// See [`Delta::image`].
+        node: Box<[u8]>,
+    },
+    /// The node keeps what lies below this key, which becomes its high fence.
+    Keep {
+        /// The page.
+        page: PageId,
+        /// The fence.
+        high: Box<[u8]>,
+    },
+    /// The inner node has another child.
+    AddChild {
+        /// The page.
+        page: PageId,
+        /// The child's low fence.
+        key: Box<[u8]>,
+        /// The child.
+        child: PageId,
+    },
+    /// The inner node has one child less.
+    DropChild {
+        /// The page.
+        page: PageId,
+        /// The child's low fence.
+        key: Box<[u8]>,
+    },
+    /// The page belongs to no tree any more.
+    Free {
+        /// The page.
+        page: PageId,
+    },
+    /// The drive has the page, with operations that are older than its image in the log and not in it. It changes nothing.
+    Stored {
+        /// The page.
+        page: PageId,
+    },
+    /// The map of a group: pages become used, or free.
+    Map {
+        /// The map.
+        page: PageId,
+        /// The first page's place in the group.
+        from: u32,
+        /// How many.
+        count: u32,
+        /// Whether they are used from now on.
+        used: bool,
+    },
+}
+
+impl Delta {
+    /// The image of a node that is made in `bytes`.
+    pub fn image(bytes: &[u8]) -> Delta {
+        Delta::Image { page: page::number(bytes), node: pack(bytes).into() }
+    }
+
+    /// The changes of a record, by page, and the pages that it notes the drive to have. A record may change a page in several steps,
+    /// which its LSN covers together.
+    pub fn by_page(deltas: &[Delta]) -> (BTreeMap<PageId, Vec<&Delta>>, Vec<PageId>) {
+        let (mut changes, mut stored) = (BTreeMap::new(), Vec::new());
+        for delta in deltas {
+            match delta {
+                Delta::Stored { page } => stored.push(*page),
+                delta => changes.entry(delta.page()).or_insert_with(Vec::new).push(delta),
+            }
+        }
+        (changes, stored)
+    }
+
+    /// The page that it changes.
+    pub fn page(&self) -> PageId {
+        match self {
+            Delta::Image { page, .. }
+            | Delta::Keep { page, .. }
+            | Delta::AddChild { page, .. }
+            | Delta::DropChild { page, .. }
+            | Delta::Free { page }
+            | Delta::Stored { page }
+            | Delta::Map { page, .. } => *page,
+        }
+    }
+
+    /// Whether the page's contents before do not matter.
+    pub fn replaces_page(&self) -> bool {
+        matches!(self, Delta::Image { .. } | Delta::Free { .. })
+    }
+
+    /// Changes the page. The same function serves running and recovery.
+    pub fn apply(&self, bytes: &mut [u8]) -> Result<(), String> {
+        match self {
+            Delta::Image { node, .. } => unpack(node, bytes),
+            Delta::Free { page } => {
+                page::init(bytes, Kind::Free, 0, *page, 0);
+                Ok(())
+            }
+            Delta::Stored { .. } => Ok(()),
+            Delta::Map { from, count, used, .. } => {
+                let end = from.checked_add(*count).filter(|end| map::has(bytes, *end));
+                let end = end.filter(|_| page::kind(bytes) == Some(Kind::Map)).ok_or("it is no such map")?;
+                (*from..end).for_each(|index| map::set_used(bytes, index, *used));
+                Ok(())
+            }
+            Delta::Keep { high, .. } => {
+                let node = Node::new(bytes).ok_or("it is no node")?;
+                let low = node.low().to_vec();
+                // What is kept lies between the fences that the node has.
+                let inside = low[..] < **high && node.high().is_none_or(|old| **high <= *old);
+                if !inside || high.len() > longest_key(bytes.len() as u32) {
+                    return Err("its new fence lies outside".to_owned());
+                }
+                NodeMut::new(bytes).refence((&low, Some(high)));
+                Ok(())
+            }
+            Delta::AddChild { key, child, .. } => {
+                Node::new(bytes).filter(|node| node.covers(key)).ok_or("it is not the parent")?;
+                let value = child.0.to_le_bytes();
+                NodeMut::new(bytes).put(key, Cell::inline(&value)).then_some(()).ok_or("it has no room")?;
+                Ok(())
+            }
+            Delta::DropChild { key, .. } => {
+                let node = Node::new(bytes).ok_or("it is no node")?;
+                let index = node.search(key).map_err(|_| "it has no such child")?;
+                NodeMut::new(bytes).remove(index);
+                Ok(())
+            }
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let kind = match self {
+            Delta::Image { .. } => 1,
+            Delta::Keep { .. } => 2,
+            Delta::AddChild { .. } => 3,
+            Delta::DropChild { .. } => 4,
+            Delta::Free { .. } => 5,
+            Delta::Map { .. } => 6,
+            Delta::Stored { .. } => 7,
+        };
+        out.push(kind);
+        put_number(out, self.page().0);
+        match self {
+            Delta::Image { node: bytes, .. }
+            | Delta::Keep { high: bytes, .. }
+            | Delta::DropChild { key: bytes, .. } => put_bytes(out, bytes),
+            Delta::AddChild { key, child, .. } => {
+                put_bytes(out, key);
+                put_number(out, child.0);
+            }
+            Delta::Free { .. } | Delta::Stored { .. } => {}
+            Delta::Map { from, count, used, .. } => {
+                put_number(out, u64::from(*from));
+                put_number(out, u64::from(*count));
+                out.push(u8::from(*used));
+            }
+        }
+    }
+
+    fn decode(input: &mut &[u8]) -> Option<Delta> {
+        let kind = take_byte(input)?;
+        let page = PageId(take_number(input)?);
+        Some(match kind {
+            1 => Delta::Image { page, node: take_bytes(input)?.into() },
+            2 => Delta::Keep { page, high: take_bytes(input)?.into() },
+            3 => {
+                let key = take_bytes(input)?.into();
+                Delta::AddChild { page, key, child: PageId(take_number(input)?) }
+            }
+            4 => Delta::DropChild { page, key: take_bytes(input)?.into() },
+            5 => Delta::Free { page },
+            6 => {
+                let from = u32::try_from(take_number(input)?).ok()?;
+                let count = u32::try_from(take_number(input)?).ok()?;
+                Delta::Map { page, from, count, used: take_byte(input)? == 1 }
+            }
+            7 => Delta::Stored { page },
+            _ => return None,
+        })
+    }
+}
+
+/// A page without the room in its middle: `bytes of the first part (4), first part, last part`.
+fn pack(bytes: &[u8]) -> Vec<u8> {
+    let (first, last) = Node::new(bytes).map_or((bytes.len(), bytes.len()), |node| node.parts());
+    let mut packed = (first as u32).to_le_bytes().to_vec();
+    packed.extend_from_slice(&bytes[..first]);
+    packed.extend_from_slice(&bytes[last..]);
+    packed
+}
+
+fn unpack(packed: &[u8], bytes: &mut [u8]) -> Result<(), String> {
+    let first = packed.get(..4).map_or(0, |len| page::get_u32(len, 0) as usize);
+    let parts = packed.get(4..).filter(|parts| first <= parts.len() && parts.len() <= bytes.len());
+    let parts = parts.ok_or("its image has the wrong length")?;
+    bytes.fill(0);
+    bytes[..first].copy_from_slice(&parts[..first]);
+    let last = bytes.len() - (parts.len() - first);
+    bytes[last..].copy_from_slice(&parts[first..]);
+    Ok(())
+}
+
+/// What one record of the log says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Changes of the structure.
+    pub deltas: Vec<Delta>,
+    /// Operations, done after them.
+    pub ops: Vec<Op>,
+}
+
+/// Bytes in front of a record's payload.
+pub const FRAME: usize = 8;
+
+impl Entry {
+    /// Appends the record at a place of the log to `out`.
+    pub fn encode(&self, at: Lsn, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[0; FRAME]);
+        put_number(out, self.deltas.len() as u64);
+        self.deltas.iter().for_each(|delta| delta.encode(out));
+        put_number(out, self.ops.len() as u64);
+        for op in &self.ops {
+            put_number(out, u64::from(op.tree));
+            out.push(u8::from(op.value.is_some()) | u8::from(op.large) << 1);
+            put_bytes(out, &op.key);
+            if let Some(value) = &op.value {
+                put_bytes(out, value);
+            }
+        }
+        let len = (out.len() - start - FRAME) as u32;
+        page::set(out, start, &len.to_le_bytes());
+        let crc = Entry::crc(at, &out[start + FRAME..]);
+        page::set(out, start + 4, &crc.to_le_bytes());
+    }
+
+    /// The checksum of a record's payload at a place of the log.
+    pub fn crc(at: Lsn, payload: &[u8]) -> u32 {
+        crc32c::crc32c_append(crc32c::crc32c(&at.0.to_le_bytes()), payload)
+    }
+
+    /// Reads a record's payload; `None` where it makes no sense.
+    pub fn read(payload: &[u8]) -> Option<Entry> {
+        let mut ops = Vec::new();
+        let deltas = Entry::visit(payload, |op| ops.push(op.to_op()))?;
+        Some(Entry { deltas, ops })
+    }
+
+    /// Reads a record's payload without copies of its operations. Returns the changes of the structure; `None` where the
+    /// payload makes no sense.
+    pub fn visit<'a>(payload: &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<Vec<Delta>> {
+        let input = &mut &*payload;
+        let deltas = take_number(input)?;
+        let deltas = (0..deltas).map(|_| Delta::decode(input)).collect::<Option<_>>()?;
+        for _ in 0..take_number(input)? {
+            each(OpRef::take(input)?);
+        }
+        input.is_empty().then_some(deltas)
+    }
+}
+
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 128 {
+        out.push(number as u8 | 128);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_number(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+fn take_byte(input: &mut &[u8]) -> Option<u8> {
+    let (first, rest) = input.split_first()?;
+    *input = rest;
+    Some(*first)
+}
+
+fn take_number(input: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = take_byte(input)?;
+        number |= u64::from(byte & 127) << shift;
+        if byte < 128 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(take_number(input)?).ok()?;
+    let (bytes, rest) = input.split_at_checked(len)?;
+    *input = rest;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_back_and_only_at_its_place() {
+        let mut bytes = vec![0; 4096];
+        let mut node = NodeMut::init(&mut bytes, PageId(9), 4, 0, (b"a", Some(b"ax")));
+        node.put(b"ab", Cell::inline(b"value"));
+        let deltas = vec![
+            Delta::image(&bytes),
+            Delta::Keep { page: PageId(300), high: b"k".to_vec().into() },
+            Delta::AddChild { page: PageId(1), key: b"k".to_vec().into(), child: PageId(1 << 40) },
+            Delta::DropChild { page: PageId(1), key: Box::default() },
+            Delta::Free { page: PageId(5) },
+            Delta::Map { page: PageId(2), from: 3, count: 700, used: true },
+            Delta::Stored { page: PageId(70_000) },
+        ];
+        let put = |large| Op { tree: 300, key: vec![1; 200].into(), value: Some(vec![2; 9].into()), large };
+        let delete = Op { tree: 0, key: Box::default(), value: None, large: false };
+        let entry = Entry { deltas, ops: vec![put(true), put(false), delete] };
+        let mut out = vec![7];
+        entry.encode(Lsn(1000), &mut out);
+        let (len, crc) = (page::get_u32(&out, 1) as usize, page::get_u32(&out, 5));
+        let payload = &out[1 + FRAME..];
+        assert_eq!(len, payload.len());
+        assert_eq!(Entry::read(payload), Some(entry.clone()));
+        assert_eq!((Entry::crc(Lsn(1000), payload), Entry::crc(Lsn(1001), payload) == crc), (crc, false));
+        let mut again = vec![1; 4096];
+        entry.deltas[0].apply(&mut again).expect("an image fits");
+        assert_eq!(again, bytes);
+        // An image is much shorter than the page.
+        assert!(out.len() < 800, "{}", out.len());
+    }
+}

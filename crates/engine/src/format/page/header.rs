@@ -1,0 +1,162 @@
+//! The header that every page begins with, and its checksum.
+
+use crate::Lsn;
+use fulgurite_base::PageId;
+
+/// What a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A leaf of a tree: records.
+    Leaf,
+    /// An inner node: separators and children.
+    Inner,
+    /// Which pages of a group are used.
+    Map,
+    /// A page that was given back.
+    Free,
+}
+
+impl Kind {
+    fn code(self) -> u8 {
+        match self {
+            Kind::Leaf => 1,
+            Kind::Inner => 2,
+            Kind::Map => 3,
+            Kind::Free => 4,
+        }
+    }
+}
+
+/// Reads `N` bytes at `at`.
+#[inline]
+pub fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[at..at + N]);
+    array
+}
+
+/// Reads a little-endian number of 16 bits.
+#[inline]
+pub fn get_u16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes(array(bytes, at))
+}
+
+/// Reads a little-endian number of 32 bits.
+#[inline]
+pub fn get_u32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(array(bytes, at))
+}
+
+/// Reads a little-endian number of 64 bits.
+#[inline]
+pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(array(bytes, at))
+}
+
+/// Writes bytes at `at`.
+#[inline]
+pub fn set(bytes: &mut [u8], at: usize, value: &[u8]) {
+    bytes[at..at + value.len()].copy_from_slice(value);
+}
+
+/// Makes `bytes` an empty page with this header. Everything behind the header is zero.
+pub fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: u32) {
+    bytes.fill(0);
+    bytes[4] = kind.code();
+    bytes[5] = level;
+    set(bytes, 8, &page.0.to_le_bytes());
+    set(bytes, 32, &tree.to_le_bytes());
+}
+
+/// What a page is; `None` where it is no page of a store.
+#[inline]
+pub fn kind(bytes: &[u8]) -> Option<Kind> {
+    match bytes[4] {
+        1 => Some(Kind::Leaf),
+        2 => Some(Kind::Inner),
+        3 => Some(Kind::Map),
+        4 => Some(Kind::Free),
+        _ => None,
+    }
+}
+
+/// The level of a node: 0 for a leaf.
+#[inline]
+pub fn level(bytes: &[u8]) -> u8 {
+    bytes[5]
+}
+
+/// The page's own number.
+pub fn number(bytes: &[u8]) -> PageId {
+    PageId(get_u64(bytes, 8))
+}
+
+/// The last structure change that the page contains.
+pub fn structure_lsn(bytes: &[u8]) -> Lsn {
+    Lsn(get_u64(bytes, 16))
+}
+
+/// Notes a structure change.
+pub fn set_structure_lsn(bytes: &mut [u8], lsn: Lsn) {
+    set(bytes, 16, &lsn.0.to_le_bytes());
+}
+
+/// The end of the log when the page was last changed.
+pub fn lsn(bytes: &[u8]) -> Lsn {
+    Lsn(get_u64(bytes, 24))
+}
+
+/// Notes a change.
+pub fn set_lsn(bytes: &mut [u8], lsn: Lsn) {
+    set(bytes, 24, &lsn.0.to_le_bytes());
+}
+
+/// The tree that the page belongs to.
+#[inline]
+pub fn tree(bytes: &[u8]) -> u32 {
+    get_u32(bytes, 32)
+}
+
+/// Tells the pages and the log of one store from those of another that was on the same drive: their checksums begin
+/// with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Salt(pub u32);
+
+impl Salt {
+    /// The checksum of a page or a block of the log: of everything behind its first four bytes, which it takes.
+    pub fn sum(self, bytes: &[u8]) -> u32 {
+        crc32c::crc32c_append(self.0, &bytes[4..])
+    }
+}
+
+/// Writes the checksum. Everything else must be there before.
+pub fn seal(bytes: &mut [u8], salt: Salt) {
+    let sum = salt.sum(bytes);
+    set(bytes, 0, &sum.to_le_bytes());
+}
+
+/// Whether the bytes are the page with this number of the store with this salt, whole.
+pub fn is_whole(bytes: &[u8], page: PageId, salt: Salt) -> bool {
+    kind(bytes).is_some() && number(bytes) == page && get_u32(bytes, 0) == salt.sum(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_bit_and_another_page_are_noticed() {
+        let mut page = vec![0; 4096];
+        init(&mut page, Kind::Leaf, 0, PageId(7), 3);
+        let salt = Salt(5);
+        seal(&mut page, salt);
+        assert!(is_whole(&page, PageId(7), salt) && !is_whole(&page, PageId(8), salt));
+        assert!(!is_whole(&page, PageId(7), Salt(6)), "a page of another store");
+        for byte in 0..page.len() {
+            page[byte] ^= 4;
+            assert!(!is_whole(&page, PageId(7), salt), "byte {byte}");
+            page[byte] ^= 4;
+        }
+        assert!(!is_whole(&[0; 4096], PageId(0), salt), "zeros are no page");
+    }
+}

@@ -1,0 +1,507 @@
+//! Appending to the log, and bringing it to the drive.
+//!
+//! `append` only copies into memory. A task takes what has gathered, writes its blocks, and has the drive flush. A few flushes
+//! are under way at once while few commits share one; what gathers meanwhile goes with the next. So commits share flushes by themselves
+//! (group commit). A commit that can wait lets the task begin later: when as many have come as the last flush took, or when its
+//! window is over. Flushes become durable in their order, whichever ends first: a crash leaves no log behind a gap.
+
+use crate::bytes;
+use crate::format::log_block::{Block, HEADER};
+use crate::format::log_record::Entry;
+use crate::format::page::Salt;
+use crate::media::barrier::Barrier;
+use crate::wait::{Health, Signal};
+use crate::{Error, Lsn, Options};
+use fulgurite_base::{Lpn, Nanos, StreamId};
+use fulgurite_device::{Arena, Device, Handle, Operation};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Bytes of a flush that are written before the next piece is prepared.
+const PIECE: usize = 256 << 10;
+
+/// Flushes that are under way at once at most.
+const AT_ONCE: usize = 2;
+
+/// Commits in a flush beside which another may be under way. Where more share a flush, a second one would take work from the drive's
+/// other commands for commits that could have shared the next.
+const FEW: u64 = 4;
+
+/// Bytes that gather before they are written although nobody waits for them.
+const MOST_GATHERED: usize = 1 << 20;
+
+/// Bytes of a flush that are on their way at once at most, in a large log.
+const LONGEST_WINDOW: u64 = 8 << 20;
+
+/// Where a log lies and where it goes on.
+#[derive(Clone, Copy, Debug)]
+pub struct LogStart {
+    /// The drive's page of the first block.
+    pub first: Lpn,
+    /// Bytes in a block: a multiple of the drive's page.
+    pub block_bytes: u32,
+    /// Blocks in the ring.
+    pub blocks: u64,
+    /// Where the next block goes.
+    pub tail: Lsn,
+    /// CRC of the block before it.
+    pub crc: u32,
+    /// What recovery would begin with.
+    pub redo: Lsn,
+    /// What the CRCs of the blocks begin with.
+    pub salt: Salt,
+}
+
+impl LogStart {
+    /// Bytes of a flush that are on their way at once at most; see [`crate::media::log`].
+    pub fn window(&self) -> u64 {
+        let block = u64::from(self.block_bytes);
+        (self.blocks / 4).clamp(1, (LONGEST_WINDOW / block).max(1)) * block
+    }
+}
+
+/// Blocks that are not on the drive yet.
+struct Pending {
+    /// Where the first of them lies in the log.
+    base: Lsn,
+    bytes: Vec<u8>,
+    /// CRC of the block before.
+    crc: u32,
+    /// How far the log is on the drive and flushed, by block, to restart the chain at a checkpoint.
+    crcs: VecDeque<(Lsn, u32)>,
+}
+
+struct State<D> {
+    handle: Handle<D>,
+    barrier: Rc<Barrier<D>>,
+    health: Health,
+    first: Lpn,
+    block_bytes: u32,
+    blocks: u64,
+    window: usize,
+    salt: Salt,
+    pending: RefCell<Pending>,
+    durable: Cell<Lsn>,
+    redo: Cell<Lsn>,
+    /// The flushes under way, in order, with those that have ended before an earlier one.
+    flights: RefCell<VecDeque<Flight>>,
+    /// The parts of the arena that no task writes from. Each task has one.
+    idle: RefCell<Vec<usize>>,
+    /// Whether a task was begun that has taken nothing yet.
+    beginning: Cell<bool>,
+    /// When what has gathered is to be written, for commits that others may join, and for those that wait for nobody.
+    timers: [Timer; 2],
+    /// Commits that others may join: those that wait for the next flush, and those that the last one took.
+    gathered: Cell<u64>,
+    last_gathered: Cell<u64>,
+    /// Somebody waits for a flush.
+    wanted: Cell<Lsn>,
+    changed: Signal,
+    flushes: Cell<u64>,
+    written: Cell<u64>,
+    arena: Arc<Arena>,
+    options: Options,
+}
+
+/// A flush.
+struct Flight {
+    /// Where it ends.
+    end: Lsn,
+    ended: bool,
+}
+
+/// When something is due, and whether a task sleeps until then. What comes later is due later.
+#[derive(Default)]
+struct Timer {
+    due: Cell<Option<Nanos>>,
+    is_set: Cell<bool>,
+}
+
+/// Commits that others may join.
+const GROUP: usize = 0;
+/// Commits that wait for nobody.
+const RELAXED: usize = 1;
+
+/// The log of a store. Clones share it.
+pub struct Log<D>(Rc<State<D>>);
+
+impl<D> Clone for Log<D> {
+    fn clone(&self) -> Log<D> {
+        Log(Rc::clone(&self.0))
+    }
+}
+
+impl<D: Device + 'static> Log<D> {
+    /// A log that goes on at `start`.
+    pub fn new(
+        handle: Handle<D>,
+        barrier: Rc<Barrier<D>>,
+        health: Health,
+        start: LogStart,
+        options: &Options,
+    ) -> Log<D> {
+        let changed = Signal::default();
+        health.tell(&changed);
+        let arena = Arena::new(AT_ONCE * PIECE.max(start.block_bytes as usize));
+        handle.register(&arena);
+        let crcs = VecDeque::from([(start.tail, start.crc)]);
+        let pending = Pending { base: start.tail, bytes: Vec::new(), crc: start.crc, crcs };
+        Log(Rc::new(State {
+            handle,
+            barrier,
+            health,
+            first: start.first,
+            block_bytes: start.block_bytes,
+            blocks: start.blocks,
+            window: usize::try_from(start.window()).unwrap_or(usize::MAX),
+            salt: start.salt,
+            pending: RefCell::new(pending),
+            durable: Cell::new(start.tail),
+            redo: Cell::new(start.redo),
+            flights: RefCell::default(),
+            idle: RefCell::new((0..AT_ONCE).collect()),
+            beginning: Cell::new(false),
+            timers: Default::default(),
+            gathered: Cell::new(0),
+            last_gathered: Cell::new(0),
+            wanted: Cell::new(Lsn(0)),
+            changed,
+            flushes: Cell::new(0),
+            written: Cell::new(0),
+            arena,
+            options: options.clone(),
+        }))
+    }
+
+    /// Appends a record. Returns where it begins and where it ends; the end is its LSN.
+    pub fn append(&self, entry: &Entry) -> (Lsn, Lsn) {
+        let pending = &mut *self.0.pending.borrow_mut();
+        let block = self.0.block_bytes as usize;
+        if pending.bytes.len().is_multiple_of(block) {
+            pending.bytes.resize(pending.bytes.len() + HEADER, 0);
+        }
+        let start = Lsn(pending.base.0 + pending.bytes.len() as u64);
+        let mut record = Vec::new();
+        entry.encode(start, &mut record);
+        let mut rest = &record[..];
+        while !rest.is_empty() {
+            if pending.bytes.len().is_multiple_of(block) {
+                pending.bytes.resize(pending.bytes.len() + HEADER, 0);
+            }
+            let room = block - pending.bytes.len() % block;
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            pending.bytes.extend_from_slice(now);
+            rest = later;
+        }
+        (start, Lsn(pending.base.0 + pending.bytes.len() as u64))
+    }
+
+    /// The end of the last record.
+    pub fn tail(&self) -> Lsn {
+        let pending = self.0.pending.borrow();
+        Lsn(pending.base.0 + pending.bytes.len() as u64)
+    }
+
+    /// Makes the place of the next block empty, and those of blocks that recovery has left out, before anything is appended.
+    ///
+    /// What is there is of a flush that was cut off. The next flush may begin with the same bytes, say of the same split, so that
+    /// the chain leads on to them; and a write that is cut off as well may make a block of them whole. With them would come
+    /// commits that the store had already been opened without.
+    pub async fn clear(&self, left_over: &[Lsn]) -> Result<(), Error> {
+        let block = u64::from(self.0.block_bytes);
+        let next = self.0.pending.borrow().base;
+        let mut places = std::iter::once(next).chain(left_over.iter().copied()).peekable();
+        while let Some(first) = places.next() {
+            let mut len = block;
+            while len + block <= self.part_bytes() as u64 && places.next_if_eq(&Lsn(first.0 + len)).is_some()
+            {
+                len += block;
+            }
+            self.write(0, first, &vec![0; len as usize], false).await?;
+        }
+        self.0.barrier.flush().await
+    }
+
+    /// The log is durable up to here.
+    pub fn durable(&self) -> Lsn {
+        self.0.durable.get()
+    }
+
+    /// Bytes of log that fit into the ring.
+    pub fn capacity(&self) -> u64 {
+        self.0.blocks * u64::from(self.0.block_bytes)
+    }
+
+    /// Bytes of log that recovery would read, those not yet written among them.
+    pub fn used(&self) -> u64 {
+        let block = u64::from(self.0.block_bytes);
+        self.tail().0.next_multiple_of(block) - self.0.redo.get().0 / block * block
+    }
+
+    /// What recovery begins with: everything before may be overwritten from now on.
+    pub fn set_redo(&self, redo: Lsn) {
+        self.0.redo.set(redo);
+        self.0.changed.notify();
+    }
+
+    /// The place that recovery begins with.
+    pub fn redo(&self) -> Lsn {
+        self.0.redo.get()
+    }
+
+    /// Where the durable log ends, and the CRC of its last block.
+    pub fn durable_end(&self) -> (Lsn, u32) {
+        let durable = self.0.durable.get();
+        let pending = self.0.pending.borrow();
+        let known = pending.crcs.iter().find(|(at, _)| *at == durable);
+        (durable, known.map_or(pending.crc, |(_, crc)| *crc))
+    }
+
+    /// Flushes of the log, and bytes written to it, since the store was opened.
+    pub fn counters(&self) -> (u64, u64) {
+        (self.0.flushes.get(), self.0.written.get())
+    }
+
+    /// Waits until the log is durable up to `lsn`. It is written at once.
+    pub async fn sync(&self, lsn: Lsn) -> Result<(), Error> {
+        if planted!(self.0.options, NoFlushBeforeAcknowledge) {
+            self.later(Nanos::ZERO);
+            return Ok(());
+        }
+        if self.want(lsn)? {
+            self.begin();
+        }
+        self.until_durable(lsn).await
+    }
+
+    /// Waits until the log is durable up to `lsn`. Others may join: it is written when as many wait as the last flush took, or
+    /// after the group window. So who is alone does not wait for anybody, and who comes while the log is written shares the next flush.
+    pub async fn sync_together(&self, lsn: Lsn) -> Result<(), Error> {
+        let state = &self.0;
+        if planted!(state.options, NoFlushBeforeAcknowledge) {
+            self.later(state.options.group_window);
+            return Ok(());
+        }
+        if self.want(lsn)? {
+            state.gathered.set(state.gathered.get() + 1);
+            if state.gathered.get() >= state.last_gathered.get() {
+                self.begin();
+            } else if state.flights.borrow().is_empty() && !state.beginning.get() {
+                self.set_timer(GROUP, state.options.group_window);
+            }
+        }
+        self.until_durable(lsn).await
+    }
+
+    /// Notes that somebody waits for `lsn`. False where it is durable already.
+    fn want(&self, lsn: Lsn) -> Result<bool, Error> {
+        let state = &self.0;
+        if state.durable.get() >= lsn {
+            return Ok(false);
+        }
+        // What was never appended never becomes durable: nobody may wait for it.
+        if lsn > self.tail() {
+            return Err(state
+                .health
+                .stop(format!("something has changes up to {lsn}, which the log does not have")));
+        }
+        state.wanted.set(state.wanted.get().max(lsn));
+        Ok(true)
+    }
+
+    async fn until_durable(&self, lsn: Lsn) -> Result<(), Error> {
+        let state = &self.0;
+        let done = || {
+            if let Err(error) = state.health.check() {
+                return Some(Err(error));
+            }
+            (state.durable.get() >= lsn).then_some(Ok(()))
+        };
+        state.changed.until(done).await
+    }
+
+    /// Has what was appended written within `delay`, or as soon as it is much.
+    pub fn later(&self, delay: Nanos) {
+        if self.0.pending.borrow().bytes.len() >= MOST_GATHERED {
+            self.write_all();
+        } else {
+            self.set_timer(RELAXED, delay);
+        }
+    }
+
+    /// Has what was appended written within `delay`, which is the same for each use of a timer.
+    fn set_timer(&self, which: usize, delay: Nanos) {
+        let timer = &self.0.timers[which];
+        if timer.due.get().is_some() {
+            return;
+        }
+        timer.due.set(Some(Nanos(self.0.handle.now().0.saturating_add(delay.0))));
+        if timer.is_set.replace(true) {
+            return;
+        }
+        let log = self.clone();
+        self.0.handle.spawn(async move {
+            let timer = &log.0.timers[which];
+            // A flush takes along what is due, and what gathers behind it is due later.
+            while let Some(due) = timer.due.get() {
+                if log.0.handle.now() >= due {
+                    timer.due.set(None);
+                    log.write_all();
+                } else {
+                    log.0.handle.sleep_until(due).await;
+                }
+            }
+            timer.is_set.set(false);
+        });
+    }
+
+    /// Has everything written that was appended.
+    fn write_all(&self) {
+        self.0.wanted.set(self.0.wanted.get().max(self.tail()));
+        self.begin();
+    }
+
+    /// Whether what somebody waits for may go on its way now. What a crash can cut off is no more than a window.
+    fn may_flush(&self) -> bool {
+        let state = &self.0;
+        let block = u64::from(state.block_bytes);
+        let is_wanted = state.wanted.get() > state.pending.borrow().base;
+        let cut_off = self.tail().0.next_multiple_of(block) - state.durable.get().0;
+        let few = cut_off <= state.window as u64 && state.last_gathered.get() <= FEW;
+        let fits = few || state.flights.borrow().is_empty();
+        is_wanted && fits && state.health.check().is_ok()
+    }
+
+    /// Begins to write unless as many tasks as may do so already.
+    fn begin(&self) {
+        if self.0.beginning.get() || !self.may_flush() {
+            return;
+        }
+        let Some(part) = self.0.idle.borrow_mut().pop() else { return };
+        self.0.beginning.set(true);
+        let log = self.clone();
+        // Those who wait for it may carry its commands out.
+        self.0.handle.spawn_for_all(async move {
+            log.0.beginning.set(false);
+            while log.may_flush() {
+                if let Err(error) = log.flush(part).await {
+                    // The barrier may have stopped the store already; then its reason stays.
+                    log.0.health.stop(format!("the log could not be written: {error}"));
+                }
+                log.0.changed.notify();
+            }
+            log.0.idle.borrow_mut().push(part);
+        });
+    }
+
+    /// Writes what has gathered, from a part of the arena, and waits for the drive's flush.
+    async fn flush(&self, part: usize) -> Result<(), Error> {
+        let state = &self.0;
+        let (base, bytes) = self.take();
+        let end = Lsn(base.0 + bytes.len() as u64);
+        state.flights.borrow_mut().push_back(Flight { end, ended: false });
+        state.timers.iter().for_each(|timer| timer.due.set(None));
+        state.last_gathered.set(state.gathered.take());
+        // Whoever appends has seen to it that there is room. Should that ever be wrong, nothing that recovery needs is written over.
+        let block = u64::from(state.block_bytes);
+        if end.0 - state.redo.get().0 / block * block > self.capacity() {
+            return Err(state
+                .health
+                .stop("the log is full; a store that is opened with more memory needs less of it"));
+        }
+        let mut at = base;
+        for window in bytes.chunks(state.window) {
+            let mut is_durable = false;
+            for piece in window.chunks(self.part_bytes()) {
+                is_durable = self.write(part, at, piece, bytes.len() == piece.len()).await?;
+                at.0 += piece.len() as u64;
+            }
+            if !is_durable {
+                state.barrier.flush().await?;
+            }
+        }
+        state.flushes.set(state.flushes.get() + 1);
+        state.written.set(state.written.get() + bytes.len() as u64);
+        self.land(end);
+        Ok(())
+    }
+
+    /// The flush with this end has ended: the log is durable as far as all before it have.
+    fn land(&self, end: Lsn) {
+        let state = &self.0;
+        let mut flights = state.flights.borrow_mut();
+        flights.iter_mut().filter(|flight| flight.end == end).for_each(|flight| flight.ended = true);
+        if planted!(state.options, FlushOutOfOrder) {
+            flights.retain(|flight| flight.end > end);
+            state.durable.set(state.durable.get().max(end));
+        }
+        while let Some(landed) = flights.front().filter(|first| first.ended) {
+            state.durable.set(landed.end);
+            flights.pop_front();
+        }
+        let crcs = &mut state.pending.borrow_mut().crcs;
+        while crcs.len() > 1 && crcs.front().is_some_and(|(at, _)| *at < state.durable.get()) {
+            crcs.pop_front();
+        }
+    }
+
+    /// Bytes of a part of the arena.
+    fn part_bytes(&self) -> usize {
+        self.0.arena.len() / AT_ONCE
+    }
+
+    /// What has gathered, as whole blocks with their headers.
+    fn take(&self) -> (Lsn, Vec<u8>) {
+        let pending = &mut *self.0.pending.borrow_mut();
+        let block = self.0.block_bytes as usize;
+        let (base, mut bytes) = (pending.base, std::mem::take(&mut pending.bytes));
+        let end = bytes.len();
+        bytes.resize(end.next_multiple_of(block), 0);
+        for (index, one) in bytes.chunks_mut(block).enumerate() {
+            let used = end.saturating_sub(index * block).min(block).saturating_sub(HEADER);
+            let header = Block {
+                at: Lsn(base.0 + (index * block) as u64),
+                durable: self.0.durable.get(),
+                previous: pending.crc,
+                used: used as u16,
+                first: index == 0,
+            };
+            pending.crc = header.seal(one, self.0.salt);
+        }
+        pending.base = Lsn(base.0 + bytes.len() as u64);
+        let (at, crc) = (pending.base, pending.crc);
+        pending.crcs.push_back((at, crc));
+        (base, bytes)
+    }
+
+    /// Writes whole blocks at a place of the log from a part of the arena, in as few commands as the ring and the drive allow. What is
+    /// written `alone` is asked to be durable by itself, where it is one command and the drive can. Returns whether it is.
+    async fn write(&self, part: usize, at: Lsn, bytes: &[u8], alone: bool) -> Result<bool, Error> {
+        let state = &self.0;
+        let caps = state.handle.caps();
+        let buffer = state.arena.buffer(part * self.part_bytes(), bytes.len());
+        bytes::fill(&buffer, bytes);
+        let (page, block) = (caps.page_bytes as usize, state.block_bytes as usize);
+        let longest = (caps.pages_per_command as usize * page / block).max(1) * block;
+        let mut operations = Vec::new();
+        let (mut from, mut is_durable) = (0, false);
+        while from < bytes.len() {
+            let index = (at.0 + from as u64) / block as u64 % state.blocks;
+            // A command ends where the ring does.
+            let to_end = (state.blocks - index) as usize * block;
+            let len = longest.min(to_end).min(bytes.len() - from);
+            let lpn = Lpn(state.first.0 + index * (block / page) as u64);
+            let part = buffer.part(from, len);
+            let pages = (len / page) as u32;
+            let durable = alone && caps.durable_writes && len == bytes.len();
+            let stream = StreamId::default();
+            operations.push(Operation::Write { lpn, pages, from: Some(part), stream, durable });
+            is_durable = durable;
+            from += len;
+        }
+        state.handle.submit_all(operations.into_iter()).await.map_err(Error::Io)?;
+        Ok(is_durable)
+    }
+}

@@ -1,0 +1,66 @@
+//! Pages at their own numbers, protected as [`TornPages`] says.
+
+use super::a_few_at_once;
+use super::double_write::Area;
+use super::sealed::Sealed;
+use crate::media::commands::write;
+use crate::{Error, TornPages};
+use fulgurite_base::{Lpn, PageId};
+use fulgurite_device::{Buffer, Device, Handle, Io, Operation};
+
+/// Writes pages at their own numbers.
+pub struct InPlace<D> {
+    handle: Handle<D>,
+    torn_pages: TornPages,
+    device_pages: u32,
+    area: Area<D>,
+}
+
+impl<D: Device + 'static> InPlace<D> {
+    /// Pages of `device_pages` pages of the drive each, protected by `torn_pages` (not `Auto`).
+    pub fn new(handle: Handle<D>, torn_pages: TornPages, device_pages: u32, area: Area<D>) -> InPlace<D> {
+        InPlace { handle, torn_pages, device_pages, area }
+    }
+
+    /// What protects the pages.
+    pub fn torn_pages(&self) -> TornPages {
+        self.torn_pages
+    }
+
+    /// Batches that the double-write area protects at once, whether it is used or not.
+    pub fn batches(&self) -> u32 {
+        self.area.batches()
+    }
+
+    /// Pages of a batch that go to their places at once.
+    pub fn set_writes_at_once(&self, pages: usize) {
+        self.area.set_writes_at_once(pages);
+    }
+
+    /// How often each page is written. One that is shared to its place is not written there.
+    pub fn times(&self) -> u64 {
+        if self.torn_pages == TornPages::DoubleWrite { 2 } else { 1 }
+    }
+
+    /// Writes sealed pages, at most [`BATCH`](crate::options::BATCH).
+    pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
+        if matches!(self.torn_pages, TornPages::DoubleWrite | TornPages::Share) {
+            return self.area.write(pages, |page| self.lpn(page)).await;
+        }
+        // Each by itself: a drive that does not tear pages may tear what is longer.
+        let homes: Vec<Operation> =
+            pages.iter().map(|(page, copy)| write(self.lpn(page), self.device_pages, copy)).collect();
+        let write = async |home: &Operation| self.handle.submit(home.clone()).await.map_err(Error::Io);
+        a_few_at_once(&homes, self.area.writes_at_once(), write).await
+    }
+
+    /// Reads pages that follow each other; sent at once, from `first` on, as many as `into` has room for.
+    pub fn read(&self, first: PageId, into: &Buffer) -> Io<D> {
+        let pages = (into.len() / self.handle.caps().page_bytes as usize) as u32;
+        self.handle.submit(Operation::Read { lpn: self.lpn(first), pages, into: Some(into.clone()) })
+    }
+
+    fn lpn(&self, page: PageId) -> Lpn {
+        Lpn(page.0.saturating_mul(u64::from(self.device_pages)))
+    }
+}

@@ -1,0 +1,227 @@
+//! Collection: what is valid in a segment moves, and the segment is given back.
+//!
+//! It is one task, which goes on in slices while the schedule wants it to, or somebody waits. The schedule paces it: it
+//! keeps step with the writes, so that none of them waits for a whole segment.
+
+use super::{OutOfPlace, units_of};
+use crate::Error;
+use crate::bytes;
+use crate::format::page;
+use crate::wait::insist;
+use fulgurite_base::{PageId, Ppn, StreamId};
+use fulgurite_device::{Arena, Buffer, Device, Operation};
+use fulgurite_ftl::{CountingSink, SegmentId, UnitId};
+
+/// Blocks that move at once.
+const SLICE: usize = 64;
+/// How often a page is read that is not whole, before it moves as it is.
+const READ_AGAIN: usize = 3;
+
+/// A unit on its way from a victim.
+struct Moved {
+    /// Its number among those that move together.
+    at: usize,
+    unit: u32,
+    from: Ppn,
+    /// Where it was sent last.
+    to: u32,
+}
+
+impl<D: Device + 'static> OutOfPlace<D> {
+    /// Waits until collection has gone on.
+    pub(super) async fn wait_for_room(&self) -> Result<(), Error> {
+        let state = &self.0;
+        state.waiting.set(state.waiting.get() + 1);
+        self.collect_later();
+        let mut asked = false;
+        // Ready when it is asked the second time: somebody has given the signal since.
+        state.room.until(|| std::mem::replace(&mut asked, true).then_some(())).await;
+        state.waiting.set(state.waiting.get() - 1);
+        state.health.check()
+    }
+
+    /// Begins or goes on with collection, if the schedule wants it.
+    pub(super) fn collect_later(&self) {
+        if !self.wants_collection() || self.0.collecting.replace(true) {
+            return;
+        }
+        let this = self.clone();
+        self.0.handle.spawn(async move {
+            let outcome = this.collect().await;
+            this.0.collecting.set(false);
+            if let Err(error) = outcome {
+                this.0.health.stop(format!("segments cannot be given back: {error}"));
+            }
+            this.0.room.notify();
+        });
+    }
+
+    fn wants_collection(&self) -> bool {
+        let is_wanted =
+            self.0.waiting.get() > 0 || self.0.ftl.borrow().state(UnitId(0), StreamId::default()).collects();
+        is_wanted && !self.0.closing.get() && self.0.health.check().is_ok()
+    }
+
+    /// Has collection end and waits for it: nothing of it is under way when the store is closed.
+    pub async fn close(&self) {
+        self.0.closing.set(true);
+        self.0.room.until(|| (!self.0.collecting.get()).then_some(())).await;
+    }
+
+    async fn collect(&self) -> Result<(), Error> {
+        let mut settled = None;
+        while self.wants_collection() {
+            let victim = self.0.ftl.borrow().victim(UnitId(0));
+            let Some(victim) = victim.or_else(|| self.pick()) else {
+                if self.0.waiting.get() == 0 {
+                    return Ok(());
+                }
+                return Err(Error::Options("nothing can be collected, and writes wait".to_owned()));
+            };
+            if settled != Some(victim) {
+                // What was sent to it must lie there before it is read.
+                self.0.under_way.settled().await;
+                settled = Some(victim);
+            }
+            if !self.move_slice(victim).await? {
+                self.give_back(victim).await?;
+                settled = None;
+            }
+            self.0.room.notify();
+            self.0.handle.pause().await;
+        }
+        Ok(())
+    }
+
+    fn pick(&self) -> Option<SegmentId> {
+        self.0.ftl.borrow_mut().pick(UnitId(0))
+    }
+
+    /// Moves some of what is valid in the victim; false where nothing is.
+    pub(super) async fn move_slice(&self, victim: SegmentId) -> Result<bool, Error> {
+        let from = self.next_of(victim);
+        if from.is_empty() {
+            return Ok(false);
+        }
+        let bytes = self.fetch(&from).await?;
+        let moved =
+            |(at, (unit, from)): (usize, &(u32, Ppn))| Moved { at, unit: *unit, from: *from, to: from.0 };
+        let mut moved: Vec<Moved> = from.iter().enumerate().map(moved).collect();
+        if !self.send_copies(&mut moved) {
+            return Err(Error::Options("no free segment is left to move valid pages to".to_owned()));
+        }
+        let number = self.0.under_way.begin();
+        let parts = |moved: &[Moved]| moved.iter().map(|moved| (moved.at, moved.to)).collect();
+        let resend = |moved: &mut Vec<Moved>| self.send_copies(moved);
+        let written = self.write_sent(&mut moved, parts, resend, &bytes).await;
+        if written.is_ok() {
+            let mut places = self.0.places.borrow_mut();
+            for Moved { unit, from, to, .. } in moved {
+                // A write of the page may have ended before: that is newer.
+                if places.all()[unit as usize] == from.0 {
+                    places.set(unit, to);
+                }
+            }
+        }
+        self.0.under_way.end(number);
+        written.map(|()| true)
+    }
+
+    /// Gives copies new places, if there is room. Those of units that were written again meanwhile, or given up, are left out.
+    fn send_copies(&self, moved: &mut Vec<Moved>) -> bool {
+        moved.retain(|moved| self.lookup(moved.unit) == Some(Ppn(moved.to)));
+        let page = |moved: &Moved| moved.unit / self.0.layout.page_units;
+        let pages = moved.chunk_by_mut(|one, next| page(one) == page(next));
+        self.send_elsewhere(pages.map(|page| page.iter_mut().map(|moved| &mut moved.to).collect()))
+    }
+
+    /// The next valid units of the victim with their places; whole pages, where they lie together.
+    pub(super) fn next_of(&self, victim: SegmentId) -> Vec<(u32, Ppn)> {
+        let ftl = self.0.ftl.borrow();
+        let segment_units = self.0.layout.shape.segment_units;
+        let slice = SLICE * self.0.layout.block_units() as usize;
+        let first = victim.0 * segment_units;
+        let valid = (first..first + segment_units).map(Ppn).filter(|ppn| ftl.mapping().is_valid(*ppn));
+        let mut units: Vec<(u32, Ppn)> = Vec::new();
+        for (unit, ppn) in valid.map(|ppn| (ftl.mapping().owner(ppn), ppn)) {
+            let begins = unit.is_multiple_of(self.0.layout.page_units);
+            if units.len() >= slice && begins {
+                break;
+            }
+            units.push((unit, ppn));
+        }
+        units
+    }
+
+    /// Reads units, and looks whether the pages they belong to are whole: a drive that answers wrongly once must not make that
+    /// last.
+    async fn fetch(&self, from: &[(u32, Ppn)]) -> Result<Buffer, Error> {
+        let len = from.len() * self.0.layout.unit_bytes as usize;
+        let bytes = Arena::new(len).buffer(0, len);
+        let mut left = READ_AGAIN;
+        loop {
+            let parts = || from.iter().enumerate().map(|(at, (_, ppn))| (at, ppn.0));
+            insist(async || self.read_units(parts(), &bytes).await.map_err(Error::Io)).await?;
+            if left == 0 || self.are_whole(from, &bytes).await {
+                return Ok(bytes);
+            }
+            left -= 1;
+        }
+    }
+
+    /// Whether all pages are whole that have units among these.
+    async fn are_whole(&self, from: &[(u32, Ppn)], bytes: &Buffer) -> bool {
+        let layout = self.0.layout;
+        let unit_bytes = layout.unit_bytes as usize;
+        let page_len = unit_bytes * layout.page_units as usize;
+        let mut at = 0;
+        while at < from.len() {
+            let number = from[at].0 / layout.page_units;
+            let count = from[at..].iter().take_while(|(unit, _)| unit / layout.page_units == number).count();
+            let page = PageId(layout.data.0 + u64::from(number));
+            let units = units_of(self.0.places.borrow().all(), &layout, page).to_vec();
+            let are_all = units.iter().eq(from[at..at + count].iter().map(|(_, ppn)| &ppn.0));
+            let whole = Arena::new(page_len).buffer(0, page_len);
+            let is_there = if are_all && count == layout.page_units as usize {
+                bytes::look(&bytes.part(at * unit_bytes, page_len), |bytes| bytes::fill(&whole, bytes));
+                true
+            } else if are_all {
+                self.unpack(&bytes.part(at * unit_bytes, count * unit_bytes), &whole)
+            } else {
+                // Parts of it lie elsewhere, or it is written just now.
+                self.read(page, &whole).await.is_ok()
+            };
+            let is_newer = || from[at..at + count].iter().any(|(unit, ppn)| self.lookup(*unit) != Some(*ppn));
+            let is_whole = is_there && bytes::look(&whole, |bytes| page::is_whole(bytes, page, self.0.salt));
+            if !is_whole && !is_newer() {
+                return false;
+            }
+            at += count;
+        }
+        true
+    }
+
+    pub(super) fn lookup(&self, unit: u32) -> Option<Ppn> {
+        self.0.ftl.borrow().lookup(unit)
+    }
+
+    /// Tells the drive that nothing in a segment is needed. One that cannot use that, or fails, only knows less.
+    pub(super) async fn tell_free(&self, segment: SegmentId) {
+        let segment_units = self.0.layout.shape.segment_units;
+        let lpn = self.lpn(segment.0 * segment_units);
+        let trim = Operation::Trim { lpn, pages: self.device_pages(segment_units) };
+        let _ = self.0.handle.submit(trim).await;
+    }
+
+    /// Gives a segment back of which nothing is valid any more.
+    pub(super) async fn give_back(&self, victim: SegmentId) -> Result<(), Error> {
+        // Newer copies of what was here are on their way still; and the map on the drive names the old ones.
+        self.0.under_way.settled().await;
+        if !planted!(self.0.options, SegmentReusedEarly) {
+            self.commit().await?;
+        }
+        self.tell_free(victim).await;
+        self.0.ftl.borrow_mut().release(UnitId(0), &mut CountingSink::default());
+        Ok(())
+    }
+}

@@ -1,0 +1,181 @@
+//! Reading the map back: the newest snapshot, and the commits of its journal.
+
+use super::block::{self, BlockInfo, BlockKind};
+use crate::Error;
+use crate::format::layout::{BLOCK_HEADER, Layout, Superblock, places_in_a_block};
+use crate::format::page::Salt;
+use crate::media::image::Source;
+use crate::wait::insist;
+use fulgurite_base::PageId;
+
+/// No place.
+pub const NOWHERE: u32 = u32::MAX;
+
+/// The map as it is on the drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Where each unit lies, [`NOWHERE`] where it was never written.
+    pub places: Vec<u32>,
+    /// Its snapshot.
+    pub epoch: u64,
+    /// The block of the journal that is written next. Behind a commit that was cut off it is the end: the next commit begins a
+    /// new journal, so that no journal has leftovers in front of what is durable.
+    pub next_block: u64,
+    /// The number of the last whole commit. The next one follows it.
+    pub number: u64,
+}
+
+fn damaged(layout: &Layout, what: &str) -> Error {
+    Error::corrupt(layout.data, format!("the map of pages: {what}"))
+}
+
+/// Blocks that are read at once.
+const READ_TOGETHER: usize = 64;
+
+struct Reader<'a, S> {
+    source: &'a S,
+    layout: Layout,
+    salt: Salt,
+}
+
+impl<S: Source> Reader<'_, S> {
+    /// Reads `count` blocks from `first` on, some at a time.
+    async fn read(&self, first: u64, count: u64) -> Result<Vec<u8>, Error> {
+        let size = u64::from(self.layout.block_bytes);
+        let mut bytes = vec![0; (count * size) as usize];
+        for (at, piece) in
+            (first..).step_by(READ_TOGETHER).zip(bytes.chunks_mut(READ_TOGETHER * size as usize))
+        {
+            insist(async || self.source.read(at * size, piece).await).await?;
+        }
+        Ok(bytes)
+    }
+
+    fn block<'b>(&self, bytes: &'b [u8], index: u64) -> &'b [u8] {
+        let size = self.layout.block_bytes as usize;
+        &bytes[index as usize * size..][..size]
+    }
+
+    /// Where a half begins.
+    fn half(&self, epoch: u64) -> u64 {
+        self.layout.map + (epoch % 2) * self.layout.half()
+    }
+
+    /// The head with the highest epoch. Each half has two, so that damage to one does not bring an older map back.
+    async fn head(&self) -> Result<BlockInfo, Error> {
+        let mut newest: Option<BlockInfo> = None;
+        for half in 0..2 {
+            for place in [self.half(half), self.half(half) + self.layout.half() - 1] {
+                let bytes = self.read(place, 1).await?;
+                let head = block::open(&bytes, self.salt)
+                    .filter(|info| info.kind == BlockKind::Head && info.epoch % 2 == half);
+                newest = [newest, head].into_iter().flatten().max_by_key(|info| info.epoch);
+            }
+        }
+        newest.ok_or_else(|| damaged(&self.layout, "none of its heads is whole"))
+    }
+
+    async fn snapshot(&self, head: &BlockInfo) -> Result<Vec<u32>, Error> {
+        let units = self.layout.units as usize;
+        let per_block = places_in_a_block(self.layout.block_bytes) as usize;
+        let bytes = self.read(self.half(head.epoch) + 1, self.layout.snapshot).await?;
+        let mut places = Vec::with_capacity(units);
+        for index in 0..self.layout.snapshot {
+            let block = self.block(&bytes, index);
+            let entries = per_block.min(units - places.len());
+            let is_it = |info: &BlockInfo| {
+                (info.kind, info.epoch, u64::from(info.index), info.entries as usize)
+                    == (BlockKind::Places, head.epoch, index, entries)
+            };
+            if !block::open(block, self.salt).is_some_and(|info| is_it(&info)) {
+                return Err(damaged(&self.layout, &format!("block {index} of its snapshot is damaged")));
+            }
+            places.extend((0..entries).map(|entry| block::place(block, entry)));
+        }
+        Ok(places)
+    }
+
+    /// A block of the journal of `epoch`, if that is what it is.
+    fn changes(&self, journal: &[u8], epoch: u64, index: u64) -> Option<BlockInfo> {
+        let is_there = index < self.layout.journal;
+        let info = is_there.then(|| block::open(self.block(journal, index), self.salt)).flatten()?;
+        (info.kind == BlockKind::Changes && info.epoch == epoch).then_some(info)
+    }
+
+    /// The commit at `at`, if all of its blocks are there and it follows the one called `last`.
+    fn commit(&self, journal: &[u8], epoch: u64, at: u64, last: u64) -> Option<BlockInfo> {
+        let first = self.changes(journal, epoch, at).filter(|first| first.number == last + 1)?;
+        let is_part = |index: u64| {
+            let part = self.changes(journal, epoch, at + index);
+            part.is_some_and(|part| BlockInfo { index: index as u32, entries: part.entries, ..first } == part)
+        };
+        (0..u64::from(first.of)).all(is_part).then_some(first)
+    }
+
+    /// Makes the changes of a block.
+    fn apply(&self, block: &[u8], entries: u32, places: &mut [u32]) -> Result<(), Error> {
+        for entry in 0..entries as usize {
+            let (unit, place) = (block::place(block, 2 * entry), block::place(block, 2 * entry + 1));
+            let Some(known) = places.get_mut(unit as usize) else {
+                return Err(damaged(&self.layout, "it names a unit that the store does not have"));
+            };
+            *known = place;
+        }
+        Ok(())
+    }
+
+    /// Makes the changes of all whole commits. Returns the block that is written next and the last of their numbers.
+    ///
+    /// Only the commit that follows may be begun there, cut off by a crash: another is begun when the one before is durable, so
+    /// a later one shows that the first was lost.
+    async fn commits(&self, head: &BlockInfo, places: &mut [u32]) -> Result<(u64, u64), Error> {
+        let journal =
+            self.read(self.half(head.epoch) + 1 + self.layout.snapshot, self.layout.journal).await?;
+        let (mut at, mut last) = (0, head.number);
+        while let Some(commit) = self.commit(&journal, head.epoch, at, last) {
+            for index in at..at + u64::from(commit.of) {
+                let entries = self.changes(&journal, head.epoch, index).map_or(0, |info| info.entries);
+                self.apply(self.block(&journal, index), entries, places)?;
+            }
+            (at, last) = (at + u64::from(commit.of), commit.number);
+        }
+        let behind = (at..self.layout.journal).filter_map(|index| self.changes(&journal, head.epoch, index));
+        match behind.map(|info| info.number).max() {
+            Some(number) if number > last + 1 => {
+                Err(damaged(&self.layout, "a commit of its journal is damaged"))
+            }
+            Some(number) if number > last => Ok((self.layout.journal, last)),
+            _ => Ok((at, last)),
+        }
+    }
+}
+
+/// The superblock that the head of a map keeps, if these bytes are one.
+pub fn kept_in_head(bytes: &[u8]) -> Option<Superblock> {
+    let superblock = Superblock::decode(bytes.get(BLOCK_HEADER..)?).ok()?;
+    superblock.out_of_place.map(|_| superblock)
+}
+
+/// Reads the map of a store. Fails with [`Error::Corrupt`] where a part that was durable is damaged.
+pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock) -> Result<Kept, Error> {
+    let reader = Reader { source, layout, salt: superblock.salt() };
+    let head = reader.head().await?;
+    let mut places = reader.snapshot(&head).await?;
+    let (next_block, last) = reader.commits(&head, &mut places).await?;
+    if last < layout.shape.commit {
+        return Err(damaged(&layout, "its journal has lost its end"));
+    }
+    let is_sound = |place: &u32| *place == NOWHERE || u64::from(*place) < layout.physical();
+    if !places.iter().all(is_sound) {
+        return Err(damaged(&layout, "it names a place that the drive does not have"));
+    }
+    Ok(Kept { places, epoch: head.epoch, next_block, number: last })
+}
+
+/// Where the units of a page lie: of a compressed one the first few, of others all. Empty where it was never written.
+pub fn units_of<'a>(places: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
+    let Some(first) = layout.first_unit(page) else { return &[] };
+    let all = places.get(first as usize..(first + u64::from(layout.page_units)) as usize).unwrap_or_default();
+    let len = all.iter().position(|place| *place == NOWHERE).unwrap_or(all.len());
+    &all[..len]
+}

@@ -1,0 +1,182 @@
+//! Units as the drive reads and writes them: in whole blocks, several with one command.
+//!
+//! Units may be smaller than a block. A command then has all of the blocks that the wanted units lie in. What is written there
+//! beside them means nothing, and nobody reads it; what is read beside them is left out.
+
+use crate::bytes;
+use crate::format::layout::Layout;
+use fulgurite_device::{Arena, Buffer};
+
+/// Units that lie one behind the other on the drive and in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub place: u32,
+    /// The first one in memory.
+    pub at: usize,
+    pub units: u32,
+}
+
+/// Blocks that lie one behind the other on the drive, and what of them is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Where the first block begins.
+    pub place: u32,
+    /// Units in the blocks, wanted or not.
+    pub units: u32,
+    /// In the order of their places.
+    pub parts: Vec<Part>,
+}
+
+impl Run {
+    /// The only part, where it has the blocks whole: the drive can take it from where it is, or put it there.
+    pub fn whole(&self) -> Option<&Part> {
+        self.parts.first().filter(|part| part.units == self.units)
+    }
+
+    /// The bytes of the blocks. Of `bytes` those that are there, if they are whole; others are gathered from there.
+    pub fn gather(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
+        self.memory(bytes, unit_bytes, |blocks, part| bytes::look(part, |part| bytes::fill(blocks, part)))
+    }
+
+    /// Memory to read the blocks into: the place in `bytes`, if they are wanted whole; else they are to be scattered to there.
+    pub fn target(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
+        self.memory(bytes, unit_bytes, |_, _| ())
+    }
+
+    /// Brings what is wanted of blocks that were read to where it belongs in `bytes`.
+    pub fn scatter(&self, blocks: &Buffer, bytes: &Buffer, unit_bytes: usize) {
+        if self.whole().is_none() {
+            let copy = |part: &Part| {
+                let from = self.part(blocks, part, unit_bytes);
+                bytes::look(&from, |from| bytes::fill(&in_memory(bytes, part, unit_bytes), from));
+            };
+            self.parts.iter().for_each(copy);
+        }
+    }
+
+    /// A part's bytes among those of the blocks.
+    pub fn part(&self, blocks: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
+        blocks.part((part.place - self.place) as usize * unit_bytes, part.units as usize * unit_bytes)
+    }
+
+    fn memory(&self, bytes: &Buffer, unit_bytes: usize, each: impl Fn(&Buffer, &Buffer)) -> Buffer {
+        if let Some(part) = self.whole() {
+            return in_memory(bytes, part, unit_bytes);
+        }
+        let len = self.units as usize * unit_bytes;
+        let blocks = Arena::new(len).buffer(0, len);
+        for part in &self.parts {
+            each(&self.part(&blocks, part, unit_bytes), &in_memory(bytes, part, unit_bytes));
+        }
+        blocks
+    }
+}
+
+/// A part's bytes where they are in memory.
+fn in_memory(bytes: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
+    bytes.part(part.at * unit_bytes, part.units as usize * unit_bytes)
+}
+
+/// The commands for units, of which `units` tells the numbers in memory and the places: each of at most `most` units, and none
+/// across the end of a segment.
+pub fn runs(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u32) -> Vec<Run> {
+    let block = layout.block_units();
+    let mut units: Vec<(u32, usize)> = units.map(|(at, place)| (place, at)).collect();
+    units.sort_unstable();
+    let mut runs: Vec<Run> = Vec::new();
+    for (place, at) in units {
+        let first = place / block * block;
+        let part = Part { place, at, units: 1 };
+        let Some(run) = runs.last_mut() else {
+            runs.push(Run { place: first, units: block, parts: vec![part] });
+            continue;
+        };
+        let last = run.parts.last_mut().expect("a run has parts");
+        let goes_on = last.place + last.units == place && last.at + last.units as usize == at;
+        let is_next = run.place + run.units == first
+            && run.units + block <= most
+            && !first.is_multiple_of(layout.shape.segment_units);
+        // Where blocks hold single units, a command is for what lies together in memory too. Others are gathered anyway.
+        let joins = first < run.place + run.units || is_next && (goes_on || block > 1);
+        if !joins {
+            runs.push(Run { place: first, units: block, parts: vec![part] });
+            continue;
+        }
+        if goes_on {
+            last.units += 1;
+        } else {
+            run.parts.push(part);
+        }
+        run.units = first + block - run.place;
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::layout::Segmentation;
+
+    /// Blocks of `block` units of 4 bytes, segments of 16 units.
+    fn layout(block: u32) -> Layout {
+        let shape = Segmentation { segments: 4, segment_units: 16, unit_bytes: 4, commit: 0 };
+        Layout::of_shape(shape, 4 * block)
+    }
+
+    fn found(units: &[(usize, u32)], block: u32, most: u32) -> Vec<(u32, u32, usize)> {
+        let runs = runs(units.iter().copied(), &layout(block), most);
+        runs.iter().map(|run| (run.place, run.units, run.parts.len())).collect()
+    }
+
+    /// The rule: a command has whole blocks, those of units that share one or follow each other, up to its limit and the
+    /// segment's end. Where blocks are single units, it has what lies together in memory too.
+    #[test]
+    fn units_that_lie_together_are_one_command() {
+        assert_eq!(found(&[(0, 3), (1, 4), (2, 5)], 1, 64), [(3, 3, 1)]);
+        assert_eq!(found(&[(0, 3), (2, 4)], 1, 64), [(3, 1, 1), (4, 1, 1)]);
+        assert_eq!(found(&[(0, 14), (1, 15), (2, 16)], 1, 64), [(14, 2, 1), (16, 1, 1)]);
+        assert_eq!(found(&[(0, 3), (1, 4), (2, 5)], 1, 2), [(3, 2, 1), (5, 1, 1)]);
+        // Blocks of four units.
+        assert_eq!(found(&[(0, 5)], 4, 64), [(4, 4, 1)]);
+        assert_eq!(found(&[(0, 5), (1, 6), (2, 8)], 4, 64), [(4, 8, 2)]);
+        assert_eq!(found(&[(0, 8), (1, 5)], 4, 64), [(4, 8, 2)], "in the order of places");
+        assert_eq!(found(&[(0, 1), (1, 9)], 4, 64), [(0, 4, 1), (8, 4, 1)]);
+        assert_eq!(found(&[(0, 3), (1, 4)], 4, 4), [(0, 4, 1), (4, 4, 1)]);
+    }
+
+    /// The rule: what was gathered and written is what scattering gives back, to the place in memory where it was.
+    #[test]
+    fn bytes_go_to_their_blocks_and_back() {
+        let bytes = Arena::new(24).buffer(0, 24);
+        bytes::fill(&bytes, &(0..24).collect::<Vec<u8>>());
+        let units = [(0, 9), (1, 2), (2, 3), (5, 6)];
+        let runs = runs(units.into_iter(), &layout(4), 64);
+        assert_eq!(runs.len(), 1);
+        let blocks = runs[0].gather(&bytes, 4);
+        let expected: Vec<u8> = (0..12)
+            .flat_map(|place| match units.iter().find(|(_, at)| *at == place) {
+                Some((at, _)) => [0, 1, 2, 3].map(|byte| *at as u8 * 4 + byte),
+                None => [0; 4],
+            })
+            .collect();
+        bytes::look(&blocks, |blocks| assert_eq!(blocks, expected));
+        let back = Arena::new(24).buffer(0, 24);
+        runs[0].scatter(&blocks, &back, 4);
+        let wanted = |at: usize| units.iter().any(|(unit, _)| *unit == at);
+        bytes::look(&back, |back| {
+            for (at, unit) in back.chunks(4).enumerate() {
+                let before: Vec<u8> = (at * 4..at * 4 + 4).map(|byte| byte as u8).collect();
+                assert_eq!(unit, if wanted(at) { &before[..] } else { &[0; 4] }, "unit {at}");
+            }
+        });
+    }
+
+    #[test]
+    fn whole_blocks_are_not_copied() {
+        let bytes = Arena::new(64).buffer(0, 64);
+        let whole = runs((0..8).map(|unit| (unit + 2, unit as u32 + 4)), &layout(4), 64);
+        assert_eq!(whole[0].gather(&bytes, 4).as_ptr(), bytes.part(8, 32).as_ptr());
+        let part = runs((0..7).map(|unit| (unit, unit as u32 + 4)), &layout(4), 64);
+        assert_ne!(part[0].gather(&bytes, 4).as_ptr(), bytes.as_ptr());
+    }
+}

@@ -1,0 +1,82 @@
+//! Pages of a store whose map is lost: every unit of every segment is looked at, and the newest whole copy of each page counts.
+
+use super::kept::NOWHERE;
+use super::pack::{Unpacker, packed_bytes};
+use crate::Lsn;
+use crate::bytes;
+use crate::format::layout::{Layout, Superblock};
+use crate::format::page;
+use crate::media::image::Source;
+use crate::media::write::bound::bind_bytes;
+use fulgurite_device::{Arena, Buffer};
+
+/// Blocks that are read at once, beside a page behind them.
+const READ_TOGETHER: u64 = 256;
+
+/// Where the units of all pages lie, as far as they can be found.
+pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock) -> Vec<u32> {
+    let (unit, page_units) = (layout.unit_bytes as usize, u64::from(layout.page_units));
+    let data = superblock.data_start().0..superblock.pages;
+    let whole = Arena::new(unit * page_units as usize).buffer(0, unit * page_units as usize);
+    let mut places = vec![NOWHERE; layout.units as usize];
+    let mut newest: Vec<Option<Lsn>> = vec![None; (data.end - data.start) as usize];
+    let mut unpacker = Unpacker::default();
+    let read_together = READ_TOGETHER * u64::from(layout.block_units());
+    for from in (0..layout.physical()).step_by(read_together as usize) {
+        let len = (read_together + page_units.next_multiple_of(layout.block_units().into()))
+            .min(layout.physical() - from);
+        let mut bytes = vec![0; len as usize * unit];
+        if source.read(layout.byte(from as u32), &mut bytes).await.is_err() {
+            // What can be read of it is read by itself.
+            bytes.fill(0);
+            let block = layout.block_bytes as usize;
+            for (at, part) in (layout.byte(from as u32)..).step_by(block).zip(bytes.chunks_mut(block)) {
+                let _ = source.read(at, part).await;
+            }
+        }
+        bind_bytes(&mut bytes, unit, from as u32);
+        for at in 0..read_together.min(len) {
+            let rest = &bytes[at as usize * unit..];
+            let found = page_at(rest, &mut unpacker, &whole, layout, superblock);
+            let Some((page, lsn, units)) = found else { continue };
+            if newest[page].is_none_or(|known| known <= lsn) {
+                newest[page] = Some(lsn);
+                for (unit, place) in
+                    places[page * page_units as usize..].iter_mut().take(page_units as usize).enumerate()
+                {
+                    *place = if unit < units { (from + at) as u32 + unit as u32 } else { NOWHERE };
+                }
+            }
+        }
+    }
+    places
+}
+
+/// The page that begins here, if one does: which of the data pages, its LSN, and its units. `whole` is memory for it.
+fn page_at(
+    bytes: &[u8],
+    unpacker: &mut Unpacker,
+    whole: &Buffer,
+    layout: &Layout,
+    superblock: &Superblock,
+) -> Option<(usize, Lsn, usize)> {
+    let (unit, len) = (layout.unit_bytes as usize, whole.len());
+    let data = superblock.data_start().0..superblock.pages;
+    let found = || {
+        bytes::look(whole, |bytes| {
+            let number = page::number(bytes);
+            let is_it = data.contains(&number.0) && page::is_whole(bytes, number, superblock.salt());
+            is_it.then(|| ((number.0 - data.start) as usize, page::lsn(bytes)))
+        })
+    };
+    // A compressed one says how long it is. What it says may be the checksum of one that is not.
+    let units = packed_bytes(bytes).div_ceil(unit);
+    if units < layout.page_units as usize
+        && bytes.get(..units * unit).is_some_and(|packed| unpacker.unpack(packed, whole))
+        && let Some((page, lsn)) = found()
+    {
+        return Some((page, lsn, units));
+    }
+    bytes::fill(whole, bytes.get(..len)?);
+    found().map(|(page, lsn)| (page, lsn, layout.page_units as usize))
+}

@@ -1,0 +1,467 @@
+//! Pages are where they were written, whatever collection moves meanwhile; and the map on the drive counts whole.
+
+use super::uneven::Uneven;
+use super::*;
+use crate::format::layout::FORMAT;
+use crate::format::page::{self, Kind};
+use crate::format::sizing::fit;
+use crate::{Lsn, Options};
+use fulgurite_base::{Nanos, Prng};
+use fulgurite_device::Executor;
+
+type Drive = Uneven;
+
+fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblock {
+    let superblock = Superblock {
+        format: FORMAT,
+        generation: 2,
+        page_bytes,
+        block_bytes: 4096,
+        pages: 0,
+        log_pages: 64,
+        double_write_pages: 128,
+        redo: Lsn(0),
+        log_end: Lsn(0),
+        log_crc: 0,
+        clean: true,
+        next_large: 1,
+        identity: 77,
+        out_of_place: None,
+    };
+    fit(superblock, drive_blocks * 4096, 0, options).expect("the drive is large enough")
+}
+
+/// On a drive of 16,384 blocks the usual segment has 64. The spare share has room for the six segments that hold no pages
+/// where these have 256 blocks, and not where they have 4,096. Smaller units make no difference to that.
+#[test]
+fn segments_are_as_long_as_what_the_drive_erases_where_there_is_room() {
+    for (unit, block_units) in [("4KiB", 1), ("1KiB", 4), ("512B", 8)] {
+        let options = with_place(&format!("out-of-place:unit={unit}"));
+        let plain = superblock(4096, 16_384, &options);
+        for (erased, segment) in [(0, 64), (1, 64), (64, 64), (200, 256), (256, 256), (4_096, 64)] {
+            let plain = Superblock { out_of_place: None, ..plain.clone() };
+            let superblock = fit(plain, 16_384 * 4096, erased * 4096, &options).unwrap();
+            let shape = superblock.out_of_place.unwrap();
+            assert_eq!(shape.segment_units, segment * block_units, "{erased} blocks erased at once");
+            let layout = superblock.layout().unwrap();
+            assert_eq!(
+                layout.first % u64::from(shape.segment_units),
+                0,
+                "segments begin at their own multiples"
+            );
+            assert!(layout.end() <= 16_384 * 4096);
+        }
+    }
+}
+
+fn with_place(place: &str) -> Options {
+    Options { place: place.parse().expect("a place"), ..Options::default() }
+}
+
+/// The rule: where no unit is named, it has 1 KiB as long as the map takes 32 MiB at most, then more, and no more than a block.
+#[test]
+fn units_are_larger_on_larger_drives() {
+    for (gib, page_bytes, unit) in
+        [(1, 4096, 1024), (2, 4096, 1024), (4, 4096, 2048), (6, 16_384, 4096), (100, 16_384, 4096)]
+    {
+        let superblock = superblock(page_bytes, gib << 18, &Options::default());
+        assert_eq!(superblock.out_of_place.unwrap().unit_bytes, unit, "{gib} GiB");
+    }
+}
+
+#[test]
+fn units_that_no_page_can_lie_in_are_refused() {
+    let fits = |unit: &str, page_bytes| {
+        let plain = superblock(page_bytes, 16_384, &Options::default());
+        let plain = Superblock { out_of_place: None, ..plain };
+        fit(plain, 16_384 * 4096, 0, &with_place(&format!("out-of-place:unit={unit}"))).is_ok()
+    };
+    assert!(["512B", "1KiB", "4KiB"].iter().all(|unit| fits(unit, 4096) && fits(unit, 16_384)));
+    // No power of two, and more than the block in which the drive writes.
+    assert!(["1000B", "3KiB", "8KiB"].iter().all(|unit| !fits(unit, 4096) && !fits(unit, 16_384)));
+}
+
+fn shared(handle: &Handle<Drive>) -> (Health, Rc<Barrier<Drive>>) {
+    let health = Health::default();
+    (health.clone(), Rc::new(Barrier::new(handle.clone(), health)))
+}
+
+/// A page whose contents tell its version; of three versions one compresses well, one by half and one not at all.
+fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Sealed {
+    let bytes = Arena::new(page_bytes).buffer(0, page_bytes);
+    bytes::change(&bytes, |bytes| {
+        page::init(bytes, Kind::Leaf, 0, number, 9);
+        let mut prng = Prng::new(version, "page");
+        let random = [100, page_bytes - 100, page_bytes / 2][version as usize % 3];
+        bytes[100..100 + random].fill_with(|| prng.below(256) as u8);
+        page::set_lsn(bytes, Lsn(version));
+        page::seal(bytes, salt);
+    });
+    Sealed { numbers: vec![number], bytes }
+}
+
+/// The version of a page as it is read; 0 where it was never written.
+async fn version_of(place: &OutOfPlace<Drive>, number: PageId, superblock: &Superblock) -> u64 {
+    let len = superblock.page_bytes as usize;
+    let into = Arena::new(len).buffer(0, len);
+    if place.read(number, &into).await.is_err() {
+        return 0;
+    }
+    bytes::look(&into, |bytes| {
+        assert!(page::is_whole(bytes, number, superblock.salt()), "page {} is not whole", number.0);
+        page::lsn(bytes).0
+    })
+}
+
+/// The version of the first of some pages that are read together; `None` where it did not come. All that came are whole.
+async fn version_in_run(
+    place: &OutOfPlace<Drive>,
+    first: PageId,
+    pages: usize,
+    superblock: &Superblock,
+) -> Option<u64> {
+    let size = superblock.page_bytes as usize;
+    let into = Arena::new(pages * size).buffer(0, pages * size);
+    let came = place.read_run(first, pages, &into).await;
+    for index in (0..pages).filter(|index| came[*index]) {
+        let number = PageId(first.0 + index as u64);
+        bytes::look(&into.part(index * size, size), |bytes| {
+            assert!(page::is_whole(bytes, number, superblock.salt()), "page {} is not whole", number.0);
+        });
+    }
+    came[0].then(|| bytes::look(&into.part(0, size), page::lsn).0)
+}
+
+/// Eight tasks write pages of their own, now and then read one or give it up, and commit. Returns the versions.
+async fn use_pages(
+    place: &OutOfPlace<Drive>,
+    handle: &Handle<Drive>,
+    superblock: &Superblock,
+    seed: u64,
+    before: &[u64],
+) -> Vec<u64> {
+    const TASKS: u64 = 8;
+    let pages = superblock.pages - superblock.data_start().0;
+    let task = |task: u64| async move {
+        let mut prng = Prng::new(seed * 100 + task, "out of place");
+        let mut versions = before.to_vec();
+        let own: Vec<u64> = (task..pages).step_by(TASKS as usize).collect();
+        for step in 0..1_500 {
+            let index = own[prng.below(own.len() as u64) as usize];
+            let number = PageId(superblock.data_start().0 + index);
+            match prng.below(20) {
+                0 => {
+                    place.trim(&[number]);
+                    versions[index as usize] = 0;
+                }
+                1 => place.commit().await.unwrap(),
+                2..4 => assert_eq!(version_of(place, number, superblock).await, versions[index as usize]),
+                4 => {
+                    let run = 1 + prng.below(12.min(pages - index)) as usize;
+                    if let Some(version) = version_in_run(place, number, run, superblock).await {
+                        assert_eq!(version, versions[index as usize], "page {} of {run}", number.0);
+                    }
+                }
+                _ => {
+                    let version = 1 + seed * 1_000_000 + step * TASKS + task;
+                    let page = page_of(number, version, superblock.page_bytes as usize, superblock.salt());
+                    place.write(&page).await.unwrap();
+                    versions[index as usize] = version;
+                }
+            }
+            let wait = Nanos::from_micros(prng.below(60));
+            handle.sleep_until(handle.now() + wait).await;
+        }
+        versions
+    };
+    let versions = together((0..TASKS).map(task).collect()).await;
+    (0..pages as usize).map(|index| versions[index % TASKS as usize][index]).collect()
+}
+
+async fn assert_versions(place: &OutOfPlace<Drive>, superblock: &Superblock, versions: &[u64]) {
+    for (index, version) in versions.iter().enumerate() {
+        let number = PageId(superblock.data_start().0 + index as u64);
+        assert_eq!(version_of(place, number, superblock).await, *version, "page {}", number.0);
+    }
+}
+
+#[test]
+fn pages_are_where_they_were_written_whatever_moves() {
+    for is_bad in [false, true] {
+        use_and_open_again("unit=4KiB", is_bad);
+    }
+}
+
+#[test]
+fn packed_pages_are_where_they_were_written_whatever_moves() {
+    use_and_open_again("unit=1KiB", false);
+    use_and_open_again("unit=512B,compress=zstd,placement=sepbit", true);
+}
+
+/// On a drive with places that cannot be written, pages go elsewhere, and so do those that move.
+fn use_and_open_again(units: &str, is_bad: bool) {
+    let options = with_place(&format!("out-of-place:victim=fifo,spare=40%,{units}"));
+    for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
+        let executor = Executor::new(Uneven::new(drive_units, u64::from(page_bytes)));
+        let handle = executor.handle();
+        let superblock = superblock(page_bytes, drive_units, &options);
+        let layout = superblock.layout().unwrap();
+        if is_bad {
+            executor.with_device(|device| device.be_bad_from(layout.byte(0) / 4096));
+        }
+        let options = options.clone();
+        let done = executor.block_on(async move {
+            let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
+            let mut place = made.unwrap();
+            let mut versions = vec![0; (superblock.pages - superblock.data_start().0) as usize];
+            for life in 0..3 {
+                versions = use_pages(&place, &handle, &superblock, life, &versions).await;
+                assert!(place.pages_moved() > 50, "collection has moved {} pages", place.pages_moved());
+                assert_versions(&place, &superblock, &versions).await;
+                place.commit().await.unwrap();
+                place.close().await;
+                // What was durable is what the next life finds.
+                let kept = read(&handle, layout, &superblock).await.unwrap();
+                place =
+                    OutOfPlace::new(&handle, shared(&handle), &superblock, layout, kept, &options).unwrap();
+                assert_eq!(place.fault(), None);
+                assert_versions(&place, &superblock, &versions).await;
+            }
+        });
+        done.unwrap();
+    }
+}
+
+/// The log and the map lie before the segments, in the drive's first stream, and die sooner than pages. No page goes there
+/// where the drive has another stream. Where it has fewer than the placement, the last ones share one.
+#[test]
+fn pages_share_no_stream_with_the_log() {
+    for (place, of_drive, first, last) in [
+        ("out-of-place:spare=40%", 1, 0, 0),
+        ("out-of-place:spare=40%", 4, 1, 1),
+        // The sixth class is for pages far older than others, which none is here.
+        ("out-of-place:placement=sepbit,spare=40%", 9, 1, 5),
+        ("out-of-place:placement=sepbit,spare=40%", 3, 1, 2),
+    ] {
+        let options = Options { place: place.parse().unwrap(), ..Options::default() };
+        let executor = Executor::new(Uneven::new(2_400, 1).with_streams(of_drive));
+        let handle = executor.handle();
+        let superblock = superblock(4096, 2_400, &options);
+        let layout = superblock.layout().unwrap();
+        let done = executor.block_on(async move {
+            let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
+            let place = made.unwrap();
+            let none = vec![0; (superblock.pages - superblock.data_start().0) as usize];
+            use_pages(&place, &handle, &superblock, 0, &none).await;
+            place.close().await;
+        });
+        done.unwrap();
+        executor.with_device(|device| {
+            let segments = Lpn(layout.byte(0) / 4096);
+            let of_pages = device.streams(|lpn| lpn >= segments);
+            assert!(of_pages.into_iter().eq(first..=last), "{place}, {of_drive} streams");
+            assert!(device.streams(|lpn| lpn < segments).into_iter().eq([0]), "{place}, {of_drive} streams");
+        });
+    }
+}
+
+/// Every page that the map on the drive names must be whole there.
+async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
+    let layout = superblock.layout().unwrap();
+    let kept = read(handle, layout, superblock).await.unwrap();
+    for number in (superblock.data_start().0..superblock.pages).map(PageId) {
+        if !units_of(&kept.places, &layout, number).is_empty() {
+            let bytes = read_page(handle, &kept.places, &layout, number).await;
+            let is_whole = bytes.is_some_and(|bytes| page::is_whole(&bytes, number, superblock.salt()));
+            assert!(is_whole, "page {} is lost if the power goes now", number.0);
+        }
+    }
+}
+
+#[test]
+fn what_is_written_while_it_moves_stays_the_newer_one() {
+    let options = Options::default();
+    for seed in 0..60 {
+        let executor = Executor::new(Uneven::new(4_200, seed));
+        let handle = executor.handle();
+        let superblock = superblock(4096, 4_200, &options);
+        let layout = superblock.layout().unwrap();
+        let options = options.clone();
+        let done = executor.block_on(async move {
+            let place =
+                OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await.unwrap();
+            let number = |index: u64| PageId(superblock.data_start().0 + index);
+            let write = async |index: u64, version: u64| {
+                place.write(&page_of(number(index), version, 4096, superblock.salt())).await.unwrap();
+            };
+            for index in 0..100 {
+                write(index, 1).await;
+            }
+            place.commit().await.unwrap();
+            let victim = place.0.ftl.borrow_mut().pick(fulgurite_ftl::UnitId(0)).expect("a segment is full");
+            let valid: Vec<u64> = place.next_of(victim).iter().map(|(unit, _)| u64::from(*unit)).collect();
+            assert!(valid.len() > 10);
+            let collects = async {
+                while place.move_slice(victim).await.unwrap() {}
+                place.give_back(victim).await.unwrap();
+                assert_durable(&handle, &superblock).await;
+            };
+            let writes = async {
+                let later = |at: u64| handle.now() + Nanos::from_micros((seed * 7 + at * 13) % 600);
+                let all = valid.iter().map(|index| async {
+                    handle.sleep_until(later(*index)).await;
+                    write(*index, 2).await;
+                });
+                together(all.collect()).await;
+            };
+            let both: Vec<std::pin::Pin<Box<dyn Future<Output = ()>>>> =
+                vec![Box::pin(collects), Box::pin(writes)];
+            together(both).await;
+            for index in 0..100 {
+                let version = if valid.contains(&index) { 2 } else { 1 };
+                assert_eq!(
+                    version_of(&place, number(index), &superblock).await,
+                    version,
+                    "page {index}, seed {seed}"
+                );
+            }
+            assert_eq!(place.fault(), None);
+        });
+        done.unwrap();
+    }
+}
+
+/// A store's map with two commits: the first of one block, the second of three.
+async fn two_commits(
+    handle: &Handle<Drive>,
+    superblock: &Superblock,
+    options: &Options,
+) -> (OutOfPlace<Drive>, Vec<u32>) {
+    let layout = superblock.layout().unwrap();
+    let place = OutOfPlace::create(handle, shared(handle), superblock, layout, options).await.unwrap();
+    let write = async |from: u64, count: u64| {
+        for index in from..from + count {
+            let number = PageId(superblock.data_start().0 + index);
+            place.write(&page_of(number, index + 1, 4096, superblock.salt())).await.unwrap();
+        }
+        place.commit().await.unwrap();
+    };
+    write(0, 10).await;
+    let before = place.0.places.borrow().all().to_vec();
+    write(0, 1_200).await;
+    (place, before)
+}
+
+#[test]
+fn a_commit_of_the_map_counts_whole_or_not_at_all() {
+    let options = with_place("out-of-place:unit=4KiB");
+    let executor = Executor::new(Uneven::new(4_000, 1));
+    let handle = executor.handle();
+    let superblock = superblock(4096, 4_000, &options);
+    let layout = superblock.layout().unwrap();
+    let done = executor.block_on(async move {
+        let (place, before) = two_commits(&handle, &superblock, &options).await;
+        let after = place.0.places.borrow().all().to_vec();
+        assert_eq!(read(&handle, layout, &superblock).await.unwrap().places, after);
+        // The first journal: behind the snapshot's own commit comes the first one, then the three blocks of the second.
+        let half = layout.map + layout.half();
+        for block in [1, 2, 3, 4] {
+            let at = (half + 1 + layout.snapshot + block) * 4096;
+            let mut bytes = vec![0; 4096];
+            Source::read(&handle, at, &mut bytes).await.unwrap();
+            crate::media::image::Sink::write(&handle, at, &[0; 4096]).await.unwrap();
+            let found = read(&handle, layout, &superblock).await;
+            if block == 1 {
+                let lost = Error::corrupt(
+                    superblock.data_start(),
+                    "the map of pages: a commit of its journal is damaged",
+                );
+                // A commit that does not follow the last whole one: no crash leaves that.
+                assert_eq!(found, Err(lost));
+                let shape = Segmentation { commit: 2, ..layout.shape };
+                let known = superblock_with(&superblock, shape);
+                assert!(
+                    read(&handle, known.layout().unwrap(), &known).await.is_err(),
+                    "the superblock knows of it"
+                );
+            } else {
+                let found = found.unwrap();
+                assert!(found.places == before, "block {block}");
+                let next = (found.number + 1, found.next_block);
+                assert_eq!(next, (3, layout.journal), "nothing is written among what was cut off");
+            }
+            crate::media::image::Sink::write(&handle, at, &bytes).await.unwrap();
+        }
+    });
+    done.unwrap();
+}
+
+fn superblock_with(superblock: &Superblock, shape: Segmentation) -> Superblock {
+    Superblock { out_of_place: Some(shape), ..superblock.clone() }
+}
+
+#[test]
+fn damage_to_the_map_is_refused_or_harmless() {
+    let options = with_place("out-of-place:unit=4KiB");
+    let executor = Executor::new(Uneven::new(4_000, 1));
+    let handle = executor.handle();
+    let superblock = superblock(4096, 4_000, &options);
+    let done = executor.block_on(async move {
+        let (place, _) = two_commits(&handle, &superblock, &options).await;
+        let after = place.0.places.borrow().all().to_vec();
+        let known = superblock_with(&superblock, place.shape());
+        let layout = known.layout().unwrap();
+        let (mut refused, mut harmless) = (0, 0);
+        for block in layout.map..layout.map + 2 * layout.half() {
+            let mut bytes = vec![0; 4096];
+            Source::read(&handle, block * 4096, &mut bytes).await.unwrap();
+            let mut damaged = bytes.clone();
+            damaged[50] ^= 1;
+            crate::media::image::Sink::write(&handle, block * 4096, &damaged).await.unwrap();
+            match read(&handle, layout, &known).await {
+                Ok(kept) if kept.places == after => harmless += 1,
+                Ok(_) => panic!("block {block}: another map"),
+                Err(Error::Corrupt { .. }) => refused += 1,
+                Err(error) => panic!("block {block}: {error}"),
+            }
+            crate::media::image::Sink::write(&handle, block * 4096, &bytes).await.unwrap();
+        }
+        // The snapshot, and the commits; of the two heads one is enough.
+        assert_eq!(refused, layout.snapshot + 5);
+        assert_eq!(harmless, 2 * layout.half() - refused);
+    });
+    done.unwrap();
+}
+
+#[test]
+fn pages_that_lie_one_after_the_other_are_read_with_one_command() {
+    let options = Options::default();
+    for page_bytes in [4096, 16_384] {
+        let executor = Executor::new(Uneven::new(4_200, 1));
+        let handle = executor.handle();
+        let superblock = superblock(page_bytes, 4_200, &options);
+        let layout = superblock.layout().unwrap();
+        let options = options.clone();
+        let done = executor.block_on(async move {
+            let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
+            let place = made.unwrap();
+            let number = |index: u64| PageId(superblock.data_start().0 + index);
+            // Four pages fill a segment at most. Versions that do not compress.
+            let version = |index: u64| 3 * index + 1;
+            for index in 0..4 {
+                let page = page_of(number(index), version(index), page_bytes as usize, superblock.salt());
+                place.write(&page).await.unwrap();
+            }
+            let (before, _) = handle.conservation();
+            for index in 0..4 {
+                let read = version_in_run(&place, number(index), 4 - index as usize, &superblock).await;
+                assert_eq!(read, Some(version(index)));
+            }
+            assert_eq!(handle.conservation().0 - before, 4, "each run is one command");
+            // One that was never written is nowhere, and takes nothing from the others.
+            assert_eq!(version_in_run(&place, number(3), 2, &superblock).await, Some(version(3)));
+            assert_eq!(version_in_run(&place, number(4), 2, &superblock).await, None);
+        });
+        done.unwrap();
+    }
+}

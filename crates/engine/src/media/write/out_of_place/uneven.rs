@@ -1,0 +1,117 @@
+//! A drive for tests on which every command takes a time of its own, and does what it does when it ends; with places that cannot
+//! be written, if that is asked for.
+
+use crate::bytes;
+use fulgurite_base::{Lpn, Nanos, Prng, StreamId};
+use fulgurite_device::{Caps, Command, Completion, Device, IoError, MemDevice, Operation, QueueFull};
+use std::collections::{BTreeMap, BTreeSet};
+
+pub struct Uneven {
+    caps: Caps,
+    now: Nanos,
+    prng: Prng,
+    submitted: u64,
+    pending: BTreeMap<(Nanos, u64), Command>,
+    contents: Vec<u8>,
+    /// Pages from this one on cannot be written where their numbers end so.
+    bad_from: Option<u64>,
+    /// Places that were written, with the streams that they were in.
+    written: BTreeSet<(Lpn, StreamId)>,
+}
+
+/// Of so many pages one cannot be written, if any cannot.
+const BAD_IN: u64 = 500;
+
+impl Uneven {
+    pub fn new(pages: u64, seed: u64) -> Uneven {
+        let caps = MemDevice::new(pages, 4096, 64, Nanos::ZERO).caps().clone();
+        let contents = vec![0; pages as usize * 4096];
+        let (pending, prng) = (BTreeMap::new(), Prng::new(seed, "uneven"));
+        let written = BTreeSet::new();
+        Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None, written }
+    }
+
+    /// A drive that keeps so many streams apart.
+    pub fn with_streams(mut self, streams: u16) -> Uneven {
+        self.caps.streams = streams;
+        self
+    }
+
+    /// The streams in which such places were written.
+    pub fn streams(&self, is_wanted: impl Fn(Lpn) -> bool) -> BTreeSet<u16> {
+        self.written.iter().filter(|(lpn, _)| is_wanted(*lpn)).map(|(_, stream)| stream.0).collect()
+    }
+
+    /// From now on some of the pages from `first` on cannot be written.
+    pub fn be_bad_from(&mut self, first: u64) {
+        self.bad_from = Some(first);
+    }
+
+    /// Whether a write touches a page that cannot be written. It leaves nothing of what was there.
+    fn fails(&mut self, operation: &Operation) -> bool {
+        let (Some(first), Operation::Write { lpn, pages, .. }) = (self.bad_from, operation) else {
+            return false;
+        };
+        let pages = lpn.0..lpn.0 + u64::from(*pages);
+        let fails = pages.clone().any(|page| page >= first && page.is_multiple_of(BAD_IN));
+        if fails {
+            self.contents[pages.start as usize * 4096..pages.end as usize * 4096].fill(0xBB);
+        }
+        fails
+    }
+
+    fn perform(&mut self, operation: Operation) {
+        match operation {
+            Operation::Read { lpn, into: Some(into), .. } => {
+                let at = lpn.0 as usize * 4096;
+                bytes::fill(&into, &self.contents[at..at + into.len()]);
+            }
+            Operation::Write { lpn, from: Some(from), stream, .. } => {
+                self.written.insert((lpn, stream));
+                let at = lpn.0 as usize * 4096;
+                bytes::look(&from, |bytes| self.contents[at..at + bytes.len()].copy_from_slice(bytes));
+            }
+            // What was trimmed must not be read any more.
+            Operation::Trim { lpn, pages } => {
+                self.contents[lpn.0 as usize * 4096..][..pages as usize * 4096].fill(0xEE);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Device for Uneven {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        // Now and then one takes far longer than others.
+        let most = if self.prng.below(8) == 0 { 2_000 } else { 60 };
+        let end = self.now + Nanos::from_micros(1 + self.prng.below(most));
+        self.submitted += 1;
+        self.pending.insert((end, self.submitted), command);
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let next = self.pending.first_key_value().map(|((end, _), _)| *end);
+        match next.filter(|next| deadline.is_none_or(|deadline| *next <= deadline)) {
+            None => self.now = self.now.max(deadline.unwrap_or(self.now)),
+            Some(next) => {
+                self.now = self.now.max(next);
+                let (_, Command { tag, operation }) = self.pending.pop_first().expect("there is a next");
+                let fails = self.fails(&operation);
+                if !fails {
+                    self.perform(operation);
+                }
+                let status = if fails { Err(IoError::Media) } else { Ok(()) };
+                completions.push(Completion { tag, at: self.now, status });
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! What the pool reads and writes pages through, wherever they lie: it seals pages and checks them, has the log go first,
+//! and notes how far each changed page is behind it.
+
+use super::changed::{Changed, Writing};
+use super::place::Place;
+use super::sealed::Sealed;
+use crate::bytes;
+use crate::format::layout::Superblock;
+use crate::format::page;
+use crate::format::page::Salt;
+use crate::media::barrier::Barrier;
+use crate::media::log::Log;
+use crate::options::BATCH;
+use crate::wait::{Health, Signal};
+use crate::{Error, Lsn, Options, TornPages};
+use fulgurite_base::PageId;
+use fulgurite_device::{Arena, Buffer, Device, IoError};
+use fulgurite_pool::{PageBytes, PageIo, PageStore, RunIo};
+use rustc_hash::FxHashSet;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Pages written last whose checksums are remembered, to notice a drive that answers with older ones.
+const REMEMBERED: usize = 1 << 14;
+
+struct State<D> {
+    log: RefCell<Option<Log<D>>>,
+    barrier: Rc<Barrier<D>>,
+    health: Health,
+    page_bytes: usize,
+    place: Place<D>,
+    salt: Salt,
+    changed: RefCell<Changed>,
+    /// By page modulo its length: a page and the checksum that was written last.
+    remembered: RefCell<Vec<(PageId, u32)>>,
+    /// Pages whose writes are under way.
+    under_way: RefCell<FxHashSet<PageId>>,
+    written: Cell<u64>,
+    /// Writes that have ended, well or not. Each tells the signal.
+    ended: Cell<u64>,
+    has_ended: Signal,
+    /// The newest change in a page that was read.
+    newest_read: Cell<Lsn>,
+    options: Options,
+}
+
+/// The pages of a store. Clones share them.
+pub struct Pages<D>(Rc<State<D>>);
+
+impl<D> Clone for Pages<D> {
+    fn clone(&self) -> Pages<D> {
+        Pages(Rc::clone(&self.0))
+    }
+}
+
+impl<D: Device + 'static> Pages<D> {
+    /// The pages of a store, which tell `has_ended` when a write of some has ended.
+    pub fn new(
+        place: Place<D>,
+        ((health, barrier), has_ended): ((Health, Rc<Barrier<D>>), Signal),
+        superblock: &Superblock,
+        options: &Options,
+    ) -> Pages<D> {
+        Pages(Rc::new(State {
+            log: RefCell::new(None),
+            barrier,
+            health,
+            page_bytes: superblock.page_bytes as usize,
+            place,
+            salt: superblock.salt(),
+            changed: RefCell::default(),
+            remembered: RefCell::new(vec![(PageId(u64::MAX), 0); REMEMBERED]),
+            under_way: RefCell::default(),
+            written: Cell::new(0),
+            ended: Cell::new(0),
+            has_ended,
+            newest_read: Cell::new(Lsn(0)),
+            options: options.clone(),
+        }))
+    }
+
+    /// Where they lie.
+    pub fn place(&self) -> &Place<D> {
+        &self.0.place
+    }
+
+    /// The log that goes before the pages.
+    pub fn set_log(&self, log: Log<D>) {
+        *self.0.log.borrow_mut() = Some(log);
+    }
+
+    /// What protects the pages.
+    pub fn torn_pages(&self) -> TornPages {
+        self.0.place.torn_pages()
+    }
+
+    /// Whether pages go to their places as fast as they can, or leave room for reads that come meanwhile.
+    pub fn set_hurry(&self, hurry: bool) {
+        self.0.place.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
+    }
+
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> u32 {
+        self.0.page_bytes as u32
+    }
+
+    /// Pages written, those of the double-write area and those moved by collection among them.
+    pub fn pages_written(&self) -> u64 {
+        match &self.0.place {
+            Place::In(_) => self.times_written() * self.0.written.get(),
+            Place::Out(place) => place.pages_written(),
+        }
+    }
+
+    /// How often a page that is written goes to the drive.
+    pub fn times_written(&self) -> u64 {
+        match &self.0.place {
+            Place::In(place) => place.times(),
+            Place::Out(_) => 1,
+        }
+    }
+
+    /// A page is changed, as the log says from `since` on.
+    pub fn mark(&self, page: PageId, since: Lsn) {
+        self.0.changed.borrow_mut().mark(page, since);
+    }
+
+    /// Looks at the changed pages.
+    pub fn changed<T>(&self, look: impl FnOnce(&mut Changed) -> T) -> T {
+        look(&mut self.0.changed.borrow_mut())
+    }
+
+    /// Has the drive flush what was written, so that it no longer holds the redo point back.
+    pub async fn flush(&self) -> Result<(), Error> {
+        let ended = self.0.changed.borrow().ended();
+        if !planted!(self.0.options, CheckpointWithoutFlush) {
+            self.0.place.make_durable(&self.0.barrier).await?;
+        }
+        let unsure = if self.0.options.verify_writes { self.verify(&ended).await? } else { Vec::new() };
+        self.0.changed.borrow_mut().flushed(&ended, &unsure);
+        Ok(())
+    }
+
+    /// Reads back what these writes have left. Returns the pages that have something else because they were written again:
+    /// whether the drive had lost the earlier write cannot be told, so it counts until a later one is seen.
+    async fn verify(&self, writes: &[u64]) -> Result<Vec<PageId>, Error> {
+        let pages = self.0.changed.borrow().last_written(writes);
+        let buffer = Arena::new(self.0.page_bytes).buffer(0, self.0.page_bytes);
+        let mut unsure = Vec::new();
+        for (page, sum) in pages {
+            self.0.place.read(page, &buffer).await.map_err(Error::Io)?;
+            let is_there = bytes::look(&buffer, |bytes| {
+                page::is_whole(bytes, page, self.0.salt) && page::get_u32(bytes, 0) == sum
+            });
+            if is_there {
+                continue;
+            }
+            if !self.may_differ(page, writes) {
+                return Err(self.0.health.stop(format!("the drive has lost a write of page {}", page.0)));
+            }
+            unsure.push(page);
+        }
+        Ok(unsure)
+    }
+
+    /// Whether the drive may have something else in a page than what these writes have left.
+    fn may_differ(&self, page: PageId, writes: &[u64]) -> bool {
+        let changed = self.0.changed.borrow();
+        let is_under_way = self.0.under_way.borrow().contains(&page);
+        is_under_way || changed.is_written_again(page, writes) || changed.has_failed(page)
+    }
+
+    /// Waits until the log of the pages' changes is durable.
+    async fn log_first(&self, pages: &[PageBytes]) -> Result<(), Error> {
+        self.0.health.check()?;
+        let lsn =
+            |page: &PageBytes| page.bytes.as_ref().map_or(Lsn(0), |bytes| bytes::look(bytes, page::lsn));
+        let needed = pages.iter().map(lsn).max().unwrap_or_default();
+        let log = self.0.log.borrow().clone();
+        match log {
+            Some(log) if !planted!(self.0.options, DataBeforeLog) => log.sync(needed).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Copies pages into memory of their own and seals them there, since the pool's may be read meanwhile.
+    fn sealed(&self, pages: &[PageBytes]) -> Sealed {
+        let size = self.0.page_bytes;
+        let sealed = Sealed {
+            numbers: pages.iter().map(|page| page.page).collect(),
+            bytes: Arena::new(pages.len() * size).buffer(0, pages.len() * size),
+        };
+        for (page, (_, copy)) in std::iter::zip(pages, sealed.iter()) {
+            let Some(from) = &page.bytes else { continue };
+            bytes::look(from, |bytes| bytes::fill(&copy, bytes));
+            bytes::change(&copy, |bytes| page::seal(bytes, self.0.salt));
+        }
+        sealed
+    }
+
+    /// Writes a batch. Returns the checksums of its pages.
+    async fn write_batch(&self, pages: &[PageBytes]) -> Result<Vec<(PageId, u32)>, Error> {
+        self.log_first(pages).await?;
+        let sealed = self.sealed(pages);
+        let mut sums = Vec::with_capacity(pages.len());
+        for (page, copy) in sealed.iter() {
+            let sum = bytes::look(&copy, |bytes| page::get_u32(bytes, 0));
+            sums.push((page, sum));
+            self.0.remembered.borrow_mut()[page.0 as usize % REMEMBERED] = (page, sum);
+        }
+        self.0.written.set(self.0.written.get() + pages.len() as u64);
+        self.0.place.write(&sealed).await.map(|()| sums)
+    }
+
+    /// Notes what has become of a write.
+    fn ended(&self, writing: Writing, outcome: &Result<(), Error>, sums: Vec<(PageId, u32)>) {
+        let mut changed = self.0.changed.borrow_mut();
+        match outcome {
+            Err(_) => changed.failed(writing),
+            Ok(()) => changed.written(&writing, sums),
+        }
+        drop(changed);
+        self.0.ended.set(self.0.ended.get() + 1);
+        self.0.has_ended.notify();
+    }
+
+    /// Writes that have ended, well or not.
+    pub fn writes_ended(&self) -> u64 {
+        self.0.ended.get()
+    }
+
+    /// The newest change in a page that was read. The log was durable up to there before the page was written.
+    pub fn newest_read(&self) -> Lsn {
+        self.0.newest_read.get()
+    }
+
+    /// Whether a page that was read is whole, not older than what was written last, and not newer than the log.
+    fn is_right(&self, page: PageId, bytes: &[u8]) -> bool {
+        if planted!(self.0.options, ChecksumIgnored) {
+            return true;
+        }
+        let (known, sum) = self.0.remembered.borrow()[page.0 as usize % REMEMBERED];
+        if !page::is_whole(bytes, page, self.0.salt) || (known == page && sum != page::get_u32(bytes, 0)) {
+            return false;
+        }
+        let lsn = page::lsn(bytes);
+        self.0.newest_read.set(self.0.newest_read.get().max(lsn));
+        // The log goes before the pages. Before its end is known, recovery compares.
+        let is_in_log = self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable());
+        is_in_log && page::fault(bytes).is_none()
+    }
+}
+
+impl<D: Device + 'static> PageStore for Pages<D> {
+    fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
+        let this = self.clone();
+        let read = into.as_ref().map(|buffer| self.0.place.read(page, buffer));
+        Box::pin(async move {
+            let (Some(buffer), Some(read)) = (into, read) else { return Err(IoError::Corrupt) };
+            read.await?;
+            let mut right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
+            if !right {
+                // What went wrong on the way, and not on the medium, does not happen twice.
+                this.0.place.read(page, &buffer).await?;
+                right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
+            }
+            right.then_some(()).ok_or(IoError::Corrupt)
+        })
+    }
+
+    fn read_run(&self, first: PageId, into: Vec<Option<Buffer>>) -> RunIo {
+        let this = self.clone();
+        let size = self.0.page_bytes;
+        let run = Arena::new(into.len() * size).buffer(0, into.len() * size);
+        let reads = self.0.place.read_run(first, into.len(), &run);
+        Box::pin(async move {
+            let are_read = reads.await;
+            let mut outcomes = Vec::with_capacity(into.len());
+            for (index, (into, is_read)) in std::iter::zip(into, are_read).enumerate() {
+                let page = PageId(first.0 + index as u64);
+                let is_right = is_read
+                    && into.as_ref().is_some_and(|into| {
+                        bytes::look(&run.part(index * size, size), |bytes| {
+                            let is_right = this.is_right(page, bytes);
+                            if is_right {
+                                bytes::fill(into, bytes);
+                            }
+                            is_right
+                        })
+                    });
+                // One that is damaged, or stands in the way of the others, is looked at by itself.
+                outcomes.push(if is_right { Ok(()) } else { this.read(page, into).await });
+            }
+            outcomes
+        })
+    }
+
+    fn write(&self, mut pages: Vec<PageBytes>) -> PageIo {
+        // Pages that follow each other on the drive are written together.
+        pages.sort_unstable_by_key(|page| page.page);
+        // The pages cannot change before the write has ended, so what is changed later is not in it.
+        let writing = self.0.changed.borrow_mut().begin(pages.iter().map(|page| page.page));
+        self.0.under_way.borrow_mut().extend(pages.iter().map(|page| page.page));
+        let this = self.clone();
+        Box::pin(async move {
+            let mut outcome = Ok(());
+            let mut sums = Vec::new();
+            for batch in pages.chunks(BATCH) {
+                match this.write_batch(batch).await {
+                    Ok(mut written) => sums.append(&mut written),
+                    Err(error) => {
+                        outcome = Err(error);
+                        break;
+                    }
+                }
+            }
+            for page in &pages {
+                this.0.under_way.borrow_mut().remove(&page.page);
+            }
+            if planted!(this.0.options, FailedWriteForgotten) {
+                outcome = Ok(());
+            }
+            this.ended(writing, &outcome, sums);
+            outcome.map_err(|error| match error {
+                Error::Io(error) => error,
+                _ => IoError::Media,
+            })
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! Pages that are ready for the drive, and the commands that bring bytes there.
+
+use crate::Error;
+use crate::bytes;
+use crate::media::image::Source;
+use crate::wait::insist;
+use fulgurite_base::{Lpn, PageId};
+use fulgurite_device::{Buffer, Device, Handle};
+
+/// Pages that are ready for the drive, side by side.
+pub struct Sealed {
+    /// Their numbers.
+    pub numbers: Vec<PageId>,
+    /// Their bytes, in the same order.
+    pub bytes: Buffer,
+}
+
+impl Sealed {
+    /// Each page with its bytes.
+    pub fn iter(&self) -> impl Iterator<Item = (PageId, Buffer)> {
+        let size = self.page_bytes();
+        let part = move |(index, page): (usize, &PageId)| (*page, self.bytes.part(index * size, size));
+        self.numbers.iter().enumerate().map(part)
+    }
+
+    /// Runs of pages whose numbers follow each other, at most `most` in each: the first page's number, and their bytes.
+    pub fn runs(&self, most: usize) -> impl Iterator<Item = (PageId, Buffer)> {
+        let (size, mut from) = (self.page_bytes(), 0);
+        let ends = move |pages: &[PageId]| {
+            let follows = std::iter::zip(pages, &pages[1..]).take_while(|(one, next)| one.0 + 1 == next.0);
+            (follows.count() + 1).min(most.max(1))
+        };
+        std::iter::from_fn(move || {
+            let first = *self.numbers.get(from)?;
+            let len = ends(&self.numbers[from..]);
+            let run = self.bytes.part(from * size, len * size);
+            from += len;
+            Some((first, run))
+        })
+    }
+
+    /// Bytes in a page.
+    pub fn page_bytes(&self) -> usize {
+        self.bytes.len() / self.numbers.len().max(1)
+    }
+}
+
+/// Whether the drive answers with these bytes from `first` on.
+pub async fn is_there<D: Device + 'static>(
+    handle: &Handle<D>,
+    first: Lpn,
+    bytes: &Buffer,
+) -> Result<bool, Error> {
+    let page = u64::from(handle.caps().page_bytes);
+    let mut read = vec![0; bytes.len()];
+    insist(async || handle.read(first.0 * page, &mut read).await).await?;
+    Ok(bytes::look(bytes, |bytes| bytes == read))
+}

@@ -1,0 +1,155 @@
+//! What becomes of a request: it is granted, queued or refused, and later granted or withdrawn.
+//!
+//! The rules, and why they are complete, stand in the documentation of the module above.
+
+use super::mode::{Conflicts, Mode, TxnId};
+use super::slab::Slot;
+use super::waits::Target;
+use super::{Locks, Outcome};
+
+impl Locks {
+    /// The answer to a request of a transaction that may make none.
+    pub(super) fn refusal(&self, requester: Slot) -> Option<Outcome> {
+        let transaction = self.waits.get(requester);
+        assert!(
+            self.waits.waiting(requester).is_none(),
+            "a transaction makes no request while another one of it waits"
+        );
+        transaction.doomed.then(|| Outcome::Deadlock { victims: vec![transaction.id] })
+    }
+
+    /// Grants, queues or refuses a request whose conflicts are known.
+    pub(super) fn decide(&mut self, requester: Slot, target: Target, mode: Mode) -> Outcome {
+        if self.conflicts.held.is_empty() && self.conflicts.waiting.is_empty() {
+            self.grant(requester, target, mode);
+            return Outcome::Granted;
+        }
+        let mut conflicts = std::mem::take(&mut self.conflicts);
+        conflicts.held.sort_unstable();
+        conflicts.held.dedup();
+        let outcome = self.decide_conflict(requester, target, mode, &conflicts);
+        self.conflicts = conflicts;
+        outcome
+    }
+
+    fn decide_conflict(
+        &mut self,
+        requester: Slot,
+        target: Target,
+        mode: Mode,
+        conflicts: &Conflicts,
+    ) -> Outcome {
+        // Only who waits can wait for the requester. Mostly nobody does, and the search is saved.
+        let mut others = conflicts.held.iter().chain(&conflicts.waiting);
+        if others.all(|slot| self.waits.waiting(*slot).is_none()) {
+            self.waits.mark_nobody();
+        } else {
+            self.waits.mark_waiting_for(requester, true);
+            if conflicts.held.iter().any(|slot| self.waits.is_marked(*slot)) {
+                self.drop_target(target);
+                return Outcome::Deadlock { victims: vec![self.waits.get(requester).id] };
+            }
+            self.waits.mark_waiting_for(requester, false);
+        }
+        if conflicts.held.is_empty() && conflicts.waiting.iter().all(|slot| self.waits.is_marked(*slot)) {
+            self.grant(requester, target, mode);
+            conflicts.waiting.iter().for_each(|overtaken| self.waits.add(*overtaken, requester, false));
+            return Outcome::Granted;
+        }
+        // The request is put where it waits before a victim loses its own: that could free the record of the key.
+        self.enqueue(requester, target, mode);
+        let victims = self.break_cycles(requester, conflicts);
+        conflicts.held.iter().for_each(|holder| self.waits.add(requester, *holder, false));
+        for other in &conflicts.waiting {
+            if self.waits.is_marked(*other) {
+                self.waits.add(*other, requester, true);
+            } else if self.waits.waiting(*other).is_some() {
+                self.waits.add(requester, *other, true);
+            }
+        }
+        if victims.is_empty() { Outcome::Waiting } else { Outcome::Deadlock { victims } }
+    }
+
+    /// Takes the waiting request of the youngest transaction of a cycle, until there is no cycle. None of them has the
+    /// requester as its youngest. Leaves those marked that wait for the requester then.
+    fn break_cycles(&mut self, requester: Slot, conflicts: &Conflicts) -> Vec<TxnId> {
+        let mut victims = Vec::new();
+        while let Some(closing) = conflicts.held.iter().find(|slot| self.waits.is_marked(**slot)) {
+            let victim = self.waits.youngest_from(*closing);
+            self.withdraw(victim);
+            self.waits.get_mut(victim).doomed = true;
+            victims.push(self.waits.get(victim).id);
+            self.waits.mark_waiting_for(requester, false);
+        }
+        victims
+    }
+
+    /// Makes a request that conflicts with nothing a lock.
+    fn grant(&mut self, requester: Slot, target: Target, mode: Mode) {
+        let transaction = self.waits.get_mut(requester);
+        match target {
+            Target::Point(point) => {
+                if !self.points.grant(point, requester, mode) {
+                    return;
+                }
+                transaction.points.push(point);
+            }
+            Target::Range(range) => {
+                transaction.ranges.push(range);
+                self.ranges.link(range, false);
+            }
+        }
+        self.held += 1;
+    }
+
+    fn enqueue(&mut self, requester: Slot, target: Target, mode: Mode) {
+        self.waits.start(requester, target, mode);
+        match target {
+            Target::Point(point) => self.points.wait(point, requester, mode),
+            Target::Range(range) => self.ranges.link(range, true),
+        }
+    }
+
+    /// Takes the waiting request of a transaction away, if there is one.
+    pub(super) fn withdraw(&mut self, slot: Slot) {
+        let Some(request) = self.waits.stop(slot) else { return };
+        match request.target {
+            Target::Point(point) => {
+                self.points.stop_waiting(point, slot);
+                self.points.drop_unused(point);
+            }
+            Target::Range(range) => self.ranges.remove(range),
+        }
+    }
+
+    /// Frees the record of a request that is neither granted nor queued.
+    fn drop_target(&mut self, target: Target) {
+        match target {
+            Target::Point(point) => self.points.drop_unused(point),
+            Target::Range(range) => self.ranges.discard(range),
+        }
+    }
+
+    /// Grants the requests that wait for nobody any more.
+    pub(super) fn grant_ready(&mut self, granted: &mut Vec<TxnId>) {
+        let mut ready = std::mem::take(&mut self.ready);
+        ready.sort_unstable();
+        for (_, slot) in ready.drain(..) {
+            let Some(request) = self.waits.stop(slot) else { continue };
+            self.waits.hold(slot);
+            match request.target {
+                Target::Point(point) => {
+                    self.points.stop_waiting(point, slot);
+                    self.grant(slot, request.target, request.mode);
+                }
+                Target::Range(range) => {
+                    self.ranges.grant(range);
+                    self.waits.get_mut(slot).ranges.push(range);
+                    self.held += 1;
+                }
+            }
+            granted.push(self.waits.get(slot).id);
+        }
+        self.ready = ready;
+    }
+}

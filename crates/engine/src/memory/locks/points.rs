@@ -1,0 +1,331 @@
+//! The point locks: a hash table for a request on a key, and an ordered index for a request on a range.
+//!
+//! The index is lazy. It is needed only where ranges are locked, and to keep it would cost every point lock more than
+//! the lock itself. So a key that is locked exclusively goes to its table's list of unindexed keys, and a shared range
+//! request indexes that list first. Each lock is indexed at most once, and most end before that. A key that is only
+//! locked shared stays out: it conflicts only with an exclusive range, which looks at all keys instead.
+
+use super::mode::{Conflicts, Mode};
+use super::ranges::Span;
+use super::slab::{Slab, Slot};
+use super::waits::Waits;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::collections::BTreeMap;
+use std::hash::Hasher;
+
+/// The longest key buffer, in bytes, that a free record keeps.
+const KEPT: usize = 64;
+
+/// Where a point stands in the ordered index.
+#[derive(Debug, Default)]
+enum Indexed {
+    /// Nowhere: it has not been locked exclusively.
+    #[default]
+    No,
+    /// At this position of the unindexed list.
+    Listed(usize),
+    Yes,
+}
+
+/// A key that is locked or waited for.
+#[derive(Debug)]
+struct Point {
+    hash: u64,
+    /// The next point of the same bucket.
+    next: Slot,
+    table: u32,
+    /// The mode of the owners. An exclusive one is alone.
+    mode: Mode,
+    indexed: Indexed,
+    key: Vec<u8>,
+    owners: Vec<Slot>,
+    /// Transactions whose request on this key waits.
+    waiters: Vec<Slot>,
+}
+
+impl Default for Point {
+    fn default() -> Point {
+        Point {
+            hash: 0,
+            next: Slot::NONE,
+            table: 0,
+            mode: Mode::Shared,
+            indexed: Indexed::No,
+            key: Vec::new(),
+            owners: Vec::new(),
+            waiters: Vec::new(),
+        }
+    }
+}
+
+/// The exclusive points of a table in the order of their keys.
+#[derive(Debug, Default)]
+struct Index {
+    unindexed: Vec<Slot>,
+    ordered: BTreeMap<Box<[u8]>, Slot>,
+}
+
+/// The point locks of all tables.
+#[derive(Debug)]
+pub(super) struct Points {
+    points: Slab<Point>,
+    /// Heads of chains; their number is a power of two.
+    buckets: Vec<Slot>,
+    indexes: FxHashMap<u32, Index>,
+    /// Keys in ordered indexes.
+    indexed: usize,
+    /// Bytes of the keys in use, and of those in ordered indexes.
+    key_bytes: usize,
+}
+
+/// The hash of a key of a table.
+#[inline]
+pub fn hash(table: u32, key: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_u32(table);
+    hasher.write(key);
+    hasher.finish()
+}
+
+impl Points {
+    pub(super) fn new() -> Points {
+        Points {
+            points: Slab::new(),
+            buckets: vec![Slot::NONE; 64],
+            indexes: FxHashMap::default(),
+            indexed: 0,
+            key_bytes: 0,
+        }
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        hash as usize & (self.buckets.len() - 1)
+    }
+
+    /// The record of a key; a new one has no owner and no waiter, and has to get one or be given to `drop_unused`.
+    #[inline]
+    pub(super) fn enter(&mut self, table: u32, key: &[u8]) -> Slot {
+        let hash = hash(table, key);
+        self.look(table, key, hash).unwrap_or_else(|| self.insert(table, key, hash))
+    }
+
+    /// The record of a key, if there is one.
+    pub(super) fn find(&self, table: u32, key: &[u8]) -> Option<Slot> {
+        self.look(table, key, hash(table, key))
+    }
+
+    #[inline]
+    fn look(&self, table: u32, key: &[u8], hash: u64) -> Option<Slot> {
+        let mut slot = self.buckets[self.bucket(hash)];
+        while slot != Slot::NONE {
+            let point = &self.points[slot];
+            if point.hash == hash && point.table == table && point.key == key {
+                return Some(slot);
+            }
+            slot = point.next;
+        }
+        None
+    }
+
+    fn insert(&mut self, table: u32, key: &[u8], hash: u64) -> Slot {
+        if self.points.used() >= self.buckets.len() {
+            self.grow();
+        }
+        let bucket = self.bucket(hash);
+        let slot = self.points.take();
+        let point = &mut self.points[slot];
+        point.hash = hash;
+        point.table = table;
+        point.mode = Mode::Shared;
+        point.key.extend_from_slice(key);
+        point.next = self.buckets[bucket];
+        self.buckets[bucket] = slot;
+        self.key_bytes += key.len();
+        slot
+    }
+
+    fn grow(&mut self) {
+        let old = std::mem::take(&mut self.buckets);
+        self.buckets = vec![Slot::NONE; old.len() * 2];
+        for mut slot in old {
+            while slot != Slot::NONE {
+                let bucket = self.bucket(self.points[slot].hash);
+                let next = std::mem::replace(&mut self.points[slot].next, self.buckets[bucket]);
+                self.buckets[bucket] = slot;
+                slot = next;
+            }
+        }
+    }
+
+    /// Frees the record of a key that nobody owns or waits for.
+    #[inline]
+    pub(super) fn drop_unused(&mut self, slot: Slot) {
+        let point = &self.points[slot];
+        if !point.owners.is_empty() || !point.waiters.is_empty() {
+            return;
+        }
+        let bucket = self.bucket(point.hash);
+        let next = point.next;
+        if self.buckets[bucket] == slot {
+            self.buckets[bucket] = next;
+        } else {
+            let mut before = self.buckets[bucket];
+            while self.points[before].next != slot {
+                before = self.points[before].next;
+            }
+            self.points[before].next = next;
+        }
+        self.unindex(slot);
+        let point = &mut self.points[slot];
+        self.key_bytes -= point.key.len();
+        point.key.clear();
+        if point.key.capacity() > KEPT {
+            point.key = Vec::new();
+        }
+        self.points.free(slot);
+    }
+
+    /// Whether `owner` has a lock on the key that is at least as strong as `mode`.
+    #[inline]
+    pub(super) fn covers(&self, slot: Slot, owner: Slot, mode: Mode) -> bool {
+        let point = &self.points[slot];
+        (point.mode == Mode::Exclusive || mode == Mode::Shared) && point.owners.contains(&owner)
+    }
+
+    /// Makes `owner` an owner. False if it was one, and is now an exclusive one.
+    #[inline]
+    pub(super) fn grant(&mut self, slot: Slot, owner: Slot, mode: Mode) -> bool {
+        let point = &mut self.points[slot];
+        let new = !point.owners.contains(&owner);
+        if new {
+            point.owners.push(owner);
+        }
+        debug_assert!(mode == Mode::Shared || point.owners.len() == 1);
+        point.mode = mode;
+        self.list(slot, mode);
+        new
+    }
+
+    /// Takes an owner away.
+    #[inline]
+    pub(super) fn leave(&mut self, slot: Slot, owner: Slot) {
+        remove(&mut self.points[slot].owners, owner);
+        self.drop_unused(slot);
+    }
+
+    /// Puts a transaction among the waiters of a key.
+    pub(super) fn wait(&mut self, slot: Slot, waiter: Slot, mode: Mode) {
+        self.points[slot].waiters.push(waiter);
+        self.list(slot, mode);
+    }
+
+    /// Takes a transaction from the waiters of a key. The record stays, for `drop_unused`.
+    pub(super) fn stop_waiting(&mut self, slot: Slot, waiter: Slot) {
+        remove(&mut self.points[slot].waiters, waiter);
+    }
+
+    /// Lists a key that is locked exclusively for the ordered index.
+    #[inline]
+    fn list(&mut self, slot: Slot, mode: Mode) {
+        let point = &mut self.points[slot];
+        if mode == Mode::Shared || !matches!(point.indexed, Indexed::No) {
+            return;
+        }
+        let unindexed = &mut self.indexes.entry(point.table).or_default().unindexed;
+        point.indexed = Indexed::Listed(unindexed.len());
+        unindexed.push(slot);
+    }
+
+    #[inline]
+    fn unindex(&mut self, slot: Slot) {
+        let point = &mut self.points[slot];
+        let indexed = std::mem::take(&mut point.indexed);
+        if matches!(indexed, Indexed::No) {
+            return;
+        }
+        let Some(index) = self.indexes.get_mut(&point.table) else { return };
+        if let Indexed::Listed(position) = indexed {
+            index.unindexed.swap_remove(position);
+            if let Some(moved) = index.unindexed.get(position) {
+                self.points[*moved].indexed = Indexed::Listed(position);
+            }
+        } else {
+            index.ordered.remove(point.key.as_slice());
+            self.indexed -= 1;
+            self.key_bytes -= point.key.len();
+        }
+    }
+
+    /// Adds the locks and requests on a key that conflict with a request of `requester` to `conflicts`.
+    #[inline]
+    pub(super) fn conflicts(
+        &self,
+        slot: Slot,
+        requester: Slot,
+        mode: Mode,
+        waits: &Waits,
+        conflicts: &mut Conflicts,
+    ) {
+        let point = &self.points[slot];
+        if mode.conflicts(point.mode) {
+            point.owners.iter().filter(|owner| **owner != requester).for_each(|owner| conflicts.held(*owner));
+        }
+        for waiter in &point.waiters {
+            let other = waits.waiting(*waiter).map_or(Mode::Exclusive, |request| request.mode);
+            if *waiter != requester && mode.conflicts(other) {
+                conflicts.waiting(*waiter);
+            }
+        }
+    }
+
+    /// The same for a request on a range of keys.
+    pub(super) fn conflicts_within(
+        &mut self,
+        table: u32,
+        span: Span,
+        requester: Slot,
+        mode: Mode,
+        waits: &Waits,
+        conflicts: &mut Conflicts,
+    ) {
+        if mode == Mode::Exclusive {
+            for slot in self.points.slots() {
+                let point = &self.points[slot];
+                // A free record passes too. It has no owner and no waiter.
+                if point.table == table && span.contains(&point.key) {
+                    self.conflicts(slot, requester, mode, waits, conflicts);
+                }
+            }
+            return;
+        }
+        let Some(index) = self.indexes.get_mut(&table) else { return };
+        for slot in index.unindexed.drain(..) {
+            let point = &mut self.points[slot];
+            point.indexed = Indexed::Yes;
+            self.key_bytes += point.key.len();
+            self.indexed += 1;
+            index.ordered.insert(point.key.as_slice().into(), slot);
+        }
+        let index = &self.indexes[&table];
+        for slot in index.ordered.range::<[u8], _>(span.bounds()).map(|(_, slot)| *slot) {
+            self.conflicts(slot, requester, mode, waits, conflicts);
+        }
+    }
+
+    /// Memory of the locks in use. An estimate: a vector counts four places, a tree is half full.
+    pub(super) fn bytes(&self) -> usize {
+        let lists = 3 * 4 * size_of::<Slot>();
+        let ordered = 2 * size_of::<(Box<[u8]>, Slot)>();
+        self.points.used() * (size_of::<Point>() + size_of::<Slot>() + lists)
+            + self.indexed * ordered
+            + self.key_bytes
+    }
+}
+
+/// Takes `slot` out of a list that has it once. The order of the list does not matter.
+#[inline]
+fn remove(list: &mut Vec<Slot>, slot: Slot) {
+    if let Some(position) = list.iter().position(|other| *other == slot) {
+        list.swap_remove(position);
+    }
+}

@@ -1,0 +1,145 @@
+//! The interval tree of `ranges.rs`: putting ranges in, taking them out, finding those that overlap.
+//!
+//! It is a treap: ordered by `from`, and a heap by random priorities, which keeps it balanced in expectation (Seidel and
+//! Aragon, 1996). Each node knows the farthest `to` in its subtree. A search for what overlaps leaves out every subtree
+//! that ends before the search begins, and costs O(log n) for each range that it finds (Cormen et al., Interval trees).
+
+use super::mode::Mode;
+use super::ranges::{Range, Ranges, Tree, end_order};
+use super::slab::Slot;
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+impl Ranges {
+    /// Puts a range into the tree of its table.
+    pub(super) fn link(&mut self, slot: Slot, waiting: bool) {
+        let priority = self.prng.next_u64();
+        let range = &mut self.ranges[slot];
+        (range.waiting, range.priority, range.left, range.right) =
+            (waiting, priority, Slot::NONE, Slot::NONE);
+        let (table, exclusive) = (range.table, range.mode == Mode::Exclusive);
+        let tree = self.trees.get(&table).copied().unwrap_or(Tree { root: Slot::NONE, exclusive: 0 });
+        let root = self.insert(tree.root, slot);
+        self.trees.insert(table, Tree { root, exclusive: tree.exclusive + usize::from(exclusive) });
+    }
+
+    /// Takes a range out of its tree and frees it.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        let (table, exclusive) = (self.ranges[slot].table, self.ranges[slot].mode == Mode::Exclusive);
+        if let Some(tree) = self.trees.get(&table).copied() {
+            let root = self.without(tree.root, slot);
+            self.trees.insert(table, Tree { root, exclusive: tree.exclusive - usize::from(exclusive) });
+        }
+        self.discard(slot);
+    }
+
+    /// Shows `each` the ranges of a subtree that overlap the keys from `from` up to `last`.
+    pub(super) fn visit(&self, at: Slot, from: &[u8], last: Bound<&[u8]>, each: &mut impl FnMut(&Range)) {
+        if at == Slot::NONE {
+            return;
+        }
+        let node = &self.ranges[at];
+        let ends_before = |range: &Range| !range.endless && range.to.as_slice() <= from;
+        if ends_before(&self.ranges[node.farthest]) {
+            return;
+        }
+        self.visit(node.left, from, last, each);
+        let begins_behind = match last {
+            Bound::Included(last) => node.from.as_slice() > last,
+            Bound::Excluded(last) => node.from.as_slice() >= last,
+            Bound::Unbounded => false,
+        };
+        // What stands to the right begins later still.
+        if begins_behind {
+            return;
+        }
+        if !ends_before(node) {
+            each(node);
+        }
+        self.visit(node.right, from, last, each);
+    }
+
+    /// The order of the tree. Equal beginnings are told apart by their slots.
+    fn is_before(&self, a: Slot, b: Slot) -> bool {
+        (&self.ranges[a].from, a) < (&self.ranges[b].from, b)
+    }
+
+    /// Finds out anew which range of the subtree of `at` ends last.
+    fn refresh(&mut self, at: Slot) -> Slot {
+        let node = &self.ranges[at];
+        let mut farthest = at;
+        for child in [node.left, node.right] {
+            if child != Slot::NONE {
+                let candidate = self.ranges[child].farthest;
+                if end_order(&self.ranges[candidate], &self.ranges[farthest]) == Ordering::Greater {
+                    farthest = candidate;
+                }
+            }
+        }
+        self.ranges[at].farthest = farthest;
+        at
+    }
+
+    /// The subtree of `at` with `slot` in it.
+    fn insert(&mut self, at: Slot, slot: Slot) -> Slot {
+        if at == Slot::NONE {
+            return self.refresh(slot);
+        }
+        if self.ranges[slot].priority > self.ranges[at].priority {
+            (self.ranges[slot].left, self.ranges[slot].right) = self.split(at, slot);
+            return self.refresh(slot);
+        }
+        if self.is_before(slot, at) {
+            self.ranges[at].left = self.insert(self.ranges[at].left, slot);
+        } else {
+            self.ranges[at].right = self.insert(self.ranges[at].right, slot);
+        }
+        self.refresh(at)
+    }
+
+    /// Divides a subtree into what stands before `slot` and what stands behind it.
+    fn split(&mut self, at: Slot, slot: Slot) -> (Slot, Slot) {
+        if at == Slot::NONE {
+            return (Slot::NONE, Slot::NONE);
+        }
+        if self.is_before(at, slot) {
+            let (before, behind) = self.split(self.ranges[at].right, slot);
+            self.ranges[at].right = before;
+            (self.refresh(at), behind)
+        } else {
+            let (before, behind) = self.split(self.ranges[at].left, slot);
+            self.ranges[at].left = behind;
+            (before, self.refresh(at))
+        }
+    }
+
+    /// The subtree of `at` without `slot`.
+    fn without(&mut self, at: Slot, slot: Slot) -> Slot {
+        if at == Slot::NONE {
+            return at;
+        }
+        if at == slot {
+            return self.join(self.ranges[at].left, self.ranges[at].right);
+        }
+        if self.is_before(slot, at) {
+            self.ranges[at].left = self.without(self.ranges[at].left, slot);
+        } else {
+            self.ranges[at].right = self.without(self.ranges[at].right, slot);
+        }
+        self.refresh(at)
+    }
+
+    /// Joins two subtrees of which the first stands before the second.
+    fn join(&mut self, before: Slot, behind: Slot) -> Slot {
+        if before == Slot::NONE || behind == Slot::NONE {
+            return if before == Slot::NONE { behind } else { before };
+        }
+        if self.ranges[before].priority > self.ranges[behind].priority {
+            self.ranges[before].right = self.join(self.ranges[before].right, behind);
+            self.refresh(before)
+        } else {
+            self.ranges[behind].left = self.join(before, self.ranges[behind].left);
+            self.refresh(behind)
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Pending records by age: those that hold the redo point back.
+
+use super::cache::RecordCache;
+use super::ring::{Record, Slot};
+use crate::Lsn;
+use fulgurite_base::PageId;
+use std::collections::VecDeque;
+
+impl RecordCache {
+    /// The chunks with records that have been pending since before `goal`, and perhaps with others.
+    pub fn chunks_pending_before(&self, goal: Lsn) -> Vec<u32> {
+        self.ring.pending_before(goal)
+    }
+
+    /// A place of the log that nothing pending in a chunk is older than.
+    pub fn oldest_in(&self, chunk: u32) -> Lsn {
+        self.ring.oldest_in(chunk)
+    }
+
+    /// Looks through a chunk for its oldest pending record.
+    pub fn find_since(&mut self, chunk: u32) {
+        self.ring.find_since(chunk);
+    }
+
+    /// Whether a leaf of the tree lacks records.
+    pub fn has_pending(&self, tree: u32) -> bool {
+        self.leaves.iter().any(|(_, place)| self.ring.entry(place).tree == tree)
+    }
+
+    /// Adds the leaves of a chunk's records that have been pending since before `goal` and were not asked for. The others count as not
+    /// asked for from now on.
+    pub fn add_cold(&mut self, chunk: u32, goal: Lsn, leaves: &mut Vec<PageId>) {
+        for place in self.ring.entries(chunk) {
+            if !self.is_older(place, goal) {
+                continue;
+            }
+            if !self.ring.is_asked_for(place) {
+                leaves.push(PageId(u64::from(self.ring.leaf(place))));
+            }
+            self.ring.set_asked_for(place, false);
+        }
+    }
+
+    /// Adds the keys of a chunk's records that have been pending since before `goal`.
+    pub fn add_keys(&self, chunk: u32, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) {
+        let older = self.ring.entries(chunk).into_iter().filter(|place| self.is_older(*place, goal));
+        keys.extend(older.map(|place| {
+            let Record { tree, key, .. } = self.ring.entry(place);
+            (tree, key.to_vec())
+        }));
+    }
+
+    /// Whether a record has been pending since before `goal`.
+    pub fn is_older(&self, place: Slot, goal: Lsn) -> bool {
+        self.ring.is_pending(place) && self.ring.since(place) < goal
+    }
+
+    /// The value of a record, if it is pending since before `goal`.
+    pub fn pending_value(&self, tree: u32, key: &[u8], goal: Lsn) -> Option<Option<&[u8]>> {
+        let place = self.find(tree, key).filter(|place| self.is_older(*place, goal))?;
+        Some(self.ring.entry(place).value)
+    }
+
+    /// The log has a record once more from `since` on, durably.
+    pub fn carried(&mut self, tree: u32, key: &[u8], since: Lsn) {
+        let Some(place) = self.find(tree, key).filter(|place| self.ring.is_pending(*place)) else { return };
+        self.counters.carried += 1;
+        let since = self.ring.since(place).max(since);
+        self.ring.set_pending(place, since);
+    }
+}

@@ -1,0 +1,361 @@
+//! Memory for entries of many lengths: chunks that are filled one after the other and emptied in the same order.
+
+use crate::Lsn;
+use crate::format::page::{get_u16, get_u32, get_u64, set};
+use fulgurite_base::FrameId;
+use fulgurite_pool::{Lent, Loan};
+use std::collections::VecDeque;
+
+/// Entries begin at multiples of this.
+const STEP: usize = 8;
+/// Bytes in front of an entry's key: the next entry of the same leaf (4), the leaf (4), the place in the log since which the
+/// leaf lacks it or has lacked it (8), the tree (4), bytes of the key with two flags (2), bytes of the value (2).
+const HEAD: usize = 24;
+/// In the length of the key: the leaf lacks the entry.
+const PENDING: u16 = 1 << 15;
+/// In the length of the key: it was asked for since it came, or was spared.
+const ASKED_FOR: u16 = 1 << 14;
+/// More than the longest key of the largest page.
+const KEY: u16 = ASKED_FOR - 1;
+/// In place of the length of a value: the key has none.
+const GONE: u16 = u16::MAX;
+/// In place of the tree: the entry is dead.
+const DEAD: u32 = u32::MAX;
+/// In place of another entry of the same leaf: there is none.
+const END: u32 = u32::MAX;
+
+/// Where an entry lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub(super) u32);
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The tree.
+    pub tree: u32,
+    /// The key.
+    pub key: &'a [u8],
+    /// Its value; `None` where it has none.
+    pub value: Option<&'a [u8]>,
+}
+
+impl Record<'_> {
+    /// Bytes that an entry takes.
+    pub fn bytes(&self) -> usize {
+        (HEAD + self.key.len() + self.value.map_or(0, <[u8]>::len)).next_multiple_of(STEP)
+    }
+}
+
+/// What is known of a chunk: the memory of a frame.
+#[derive(Clone, Copy, Default)]
+struct Chunk {
+    /// Bytes that entries take.
+    used: u32,
+    /// Entries that their leaves lack.
+    pending: u32,
+    /// No such entry is older.
+    since: Lsn,
+}
+
+/// The chunks.
+pub struct Ring {
+    /// The memory.
+    frames: Lent,
+    chunk_bytes: usize,
+    /// Bits of a place that say where in the chunk.
+    bits: u32,
+    /// By frame; also of frames that were never borrowed.
+    chunks: Vec<Chunk>,
+    free: Vec<u32>,
+    /// Full ones, the oldest first.
+    full: VecDeque<u32>,
+    filling: Option<u32>,
+}
+
+impl Ring {
+    /// Bytes of an entry beside its key and its value.
+    pub const HEAD: usize = HEAD;
+
+    /// Chunks of `chunk_bytes`, a power of two: as many frames as are lent.
+    pub fn new(chunk_bytes: usize, frames: Lent) -> Ring {
+        let bits = (chunk_bytes / STEP).ilog2();
+        let (chunks, free, full) = (Vec::new(), Vec::new(), VecDeque::new());
+        Ring { frames, chunk_bytes, bits, chunks, free, full, filling: None }
+    }
+
+    /// Bytes in a chunk.
+    pub fn chunk_bytes(&self) -> usize {
+        self.chunk_bytes
+    }
+
+    /// Chunks that hold entries.
+    pub fn used(&self) -> usize {
+        self.full.len() + usize::from(self.filling.is_some())
+    }
+
+    /// Puts an entry behind the last one. `may_begin` says whether another chunk may be begun for it.
+    pub fn push(&mut self, entry: Record<'_>, may_begin: bool) -> Option<Slot> {
+        let bytes = entry.bytes();
+        let has_room = |chunk: &u32| self.chunks[*chunk as usize].used as usize + bytes <= self.chunk_bytes;
+        let chunk = match self.filling.filter(has_room) {
+            Some(chunk) => chunk,
+            None if !may_begin || bytes > self.chunk_bytes => return None,
+            None => self.begin()?,
+        };
+        let used = &mut self.chunks[chunk as usize].used;
+        let (into, at) = (self.frames.bytes_mut(FrameId(chunk)), *used as usize);
+        *used += bytes as u32;
+        set(into, at, &END.to_le_bytes());
+        set(into, at + 8, &0u64.to_le_bytes());
+        set(into, at + 16, &entry.tree.to_le_bytes());
+        set(into, at + 20, &(entry.key.len() as u16).to_le_bytes());
+        set(into, at + 22, &entry.value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
+        set(into, at + HEAD, entry.key);
+        set(into, at + HEAD + entry.key.len(), entry.value.unwrap_or_default());
+        Some(Slot(chunk << self.bits | (at / STEP) as u32))
+    }
+
+    /// Begins a chunk. `None` where none is free and none is lent.
+    fn begin(&mut self) -> Option<u32> {
+        if !self.reserve(1) {
+            return None;
+        }
+        let chunk = self.free.pop()?;
+        self.full.extend(self.filling.replace(chunk));
+        Some(chunk)
+    }
+
+    /// Sees to it that so many chunks can be begun. False where not so many are lent.
+    pub fn reserve(&mut self, chunks: usize) -> bool {
+        while self.free.len() < chunks {
+            let Some(frame) = self.frames.borrow_one() else { return false };
+            self.add_frame(frame);
+        }
+        true
+    }
+
+    /// Chunks that can be begun at once.
+    pub fn ready(&self) -> usize {
+        self.free.len()
+    }
+
+    /// The memory, to ask for more of it.
+    pub fn frames(&self) -> &Lent {
+        &self.frames
+    }
+
+    /// Takes a frame that was asked for.
+    pub fn add(&mut self, loan: Loan) {
+        let frame = self.frames.add(loan);
+        self.add_frame(frame);
+    }
+
+    fn add_frame(&mut self, frame: FrameId) {
+        if self.chunks.len() <= frame.index() {
+            self.chunks.resize(frame.index() + 1, Chunk::default());
+        }
+        self.free.push(frame.0);
+    }
+
+    /// Gives back the memory of a chunk that can be begun, if there is one.
+    pub fn give_back(&mut self) {
+        if let Some(chunk) = self.free.pop() {
+            self.frames.give_back(FrameId(chunk));
+        }
+    }
+
+    /// Takes the full chunk that is behind `at` others, the oldest first. It stays as it is until it is given to [`Ring::free`] or
+    /// [`Ring::put_back`].
+    pub fn take(&mut self, at: usize) -> Option<u32> {
+        self.full.remove(at)
+    }
+
+    /// The full chunks, the oldest first.
+    #[cfg(test)]
+    pub fn oldest_first(&self) -> impl Iterator<Item = u32> {
+        self.full.iter().copied()
+    }
+
+    /// The chunk is where it was.
+    pub fn put_back(&mut self, at: usize, chunk: u32) {
+        self.full.insert(at, chunk);
+    }
+
+    /// Nothing of the chunk is needed any more.
+    pub fn free(&mut self, chunk: u32) {
+        self.chunks[chunk as usize] = Chunk::default();
+        self.free.push(chunk);
+    }
+
+    /// The entries of a chunk that live.
+    pub fn entries(&self, chunk: u32) -> Vec<Slot> {
+        let (mut at, mut places) = (0, Vec::new());
+        while at < self.chunks[chunk as usize].used as usize {
+            let place = Slot(chunk << self.bits | (at / STEP) as u32);
+            if self.is_alive(place) {
+                places.push(place);
+            }
+            at += self.size(place);
+        }
+        places
+    }
+
+    /// The chunks with entries that their leaves have lacked since before `goal`, and perhaps with others.
+    pub fn pending_before(&self, goal: Lsn) -> Vec<u32> {
+        let is_old = |chunk: &Chunk| chunk.pending > 0 && chunk.since < goal;
+        (0..self.chunks.len() as u32).filter(|chunk| is_old(&self.chunks[*chunk as usize])).collect()
+    }
+
+    /// A place of the log that nothing pending in a chunk is older than.
+    pub fn oldest_in(&self, chunk: u32) -> Lsn {
+        self.chunks[chunk as usize].since
+    }
+
+    /// A place of the log that no entry lacked by its leaf is older than; `None` where there are no such entries.
+    pub fn oldest_pending(&self) -> Option<Lsn> {
+        self.chunks.iter().filter(|chunk| chunk.pending > 0).map(|chunk| chunk.since).min()
+    }
+
+    /// Looks through a chunk for its oldest entry that its leaf lacks.
+    pub fn find_since(&mut self, chunk: u32) {
+        let pending = self.entries(chunk).into_iter().filter(|place| self.is_pending(*place));
+        let since = pending.map(|place| self.since(place)).min();
+        self.chunks[chunk as usize].since = since.unwrap_or(Lsn(u64::MAX));
+    }
+
+    fn chunk(&self, place: Slot) -> usize {
+        (place.0 >> self.bits) as usize
+    }
+
+    fn at(&self, place: Slot) -> usize {
+        (place.0 as usize & ((1 << self.bits) - 1)) * STEP
+    }
+
+    /// The entry's bytes, and some behind them.
+    #[inline]
+    fn bytes(&self, place: Slot) -> &[u8] {
+        &self.frames.bytes(FrameId(self.chunk(place) as u32))[self.at(place)..]
+    }
+
+    fn bytes_mut(&mut self, place: Slot) -> &mut [u8] {
+        let (chunk, at) = (self.chunk(place), self.at(place));
+        &mut self.frames.bytes_mut(FrameId(chunk as u32))[at..]
+    }
+
+    fn size(&self, place: Slot) -> usize {
+        let bytes = self.bytes(place);
+        let value = match get_u16(bytes, 22) {
+            GONE => 0,
+            value => usize::from(value),
+        };
+        (HEAD + usize::from(get_u16(bytes, 20) & KEY) + value).next_multiple_of(STEP)
+    }
+
+    /// Whether the entry is not dead.
+    pub fn is_alive(&self, place: Slot) -> bool {
+        get_u32(self.bytes(place), 16) != DEAD
+    }
+
+    /// What the entry says.
+    #[inline]
+    pub fn entry(&self, place: Slot) -> Record<'_> {
+        let bytes = self.bytes(place);
+        let key = HEAD + usize::from(get_u16(bytes, 20) & KEY);
+        let value = match get_u16(bytes, 22) {
+            GONE => None,
+            value => Some(&bytes[key..key + usize::from(value)]),
+        };
+        Record { tree: get_u32(bytes, 16), key: &bytes[HEAD..key], value }
+    }
+
+    /// Gives an entry another value that takes as much room. False where it does not.
+    pub fn overwrite(&mut self, place: Slot, value: Option<&[u8]>) -> bool {
+        let old = self.size(place);
+        let Record { tree, key, .. } = self.entry(place);
+        if (Record { tree, key, value }).bytes() != old {
+            return false;
+        }
+        let from = HEAD + key.len();
+        let bytes = self.bytes_mut(place);
+        set(bytes, 22, &value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
+        set(bytes, from, value.unwrap_or_default());
+        true
+    }
+
+    /// The entry is dead. Its leaf must not lack it.
+    pub fn kill(&mut self, place: Slot) {
+        debug_assert!(!self.is_pending(place));
+        set(self.bytes_mut(place), 16, &DEAD.to_le_bytes());
+    }
+
+    fn flags(&self, place: Slot) -> u16 {
+        get_u16(self.bytes(place), 20)
+    }
+
+    fn set_flag(&mut self, place: Slot, flag: u16, is_set: bool) {
+        let flags = self.flags(place);
+        let flags = if is_set { flags | flag } else { flags & !flag };
+        set(self.bytes_mut(place), 20, &flags.to_le_bytes());
+    }
+
+    /// Whether the entry was asked for since this was last taken back.
+    pub fn is_asked_for(&self, place: Slot) -> bool {
+        self.flags(place) & ASKED_FOR != 0
+    }
+
+    /// Notes whether the entry was asked for.
+    #[inline]
+    pub fn set_asked_for(&mut self, place: Slot, is_asked_for: bool) {
+        if self.is_asked_for(place) != is_asked_for {
+            self.set_flag(place, ASKED_FOR, is_asked_for);
+        }
+    }
+
+    /// Whether its leaf lacks the entry.
+    #[inline]
+    pub fn is_pending(&self, place: Slot) -> bool {
+        self.flags(place) & PENDING != 0
+    }
+
+    /// Since when its leaf lacks the entry, or has lacked it. 0 where it never has.
+    pub fn since(&self, place: Slot) -> Lsn {
+        Lsn(get_u64(self.bytes(place), 8))
+    }
+
+    /// Its leaf lacks the entry since `since`.
+    pub fn set_pending(&mut self, place: Slot, since: Lsn) {
+        let was_pending = self.is_pending(place);
+        self.set_flag(place, PENDING, true);
+        set(self.bytes_mut(place), 8, &since.0.to_le_bytes());
+        let chunk = self.chunk(place);
+        let chunk = &mut self.chunks[chunk];
+        chunk.since = if chunk.pending == 0 { since } else { chunk.since.min(since) };
+        chunk.pending += u32::from(!was_pending);
+    }
+
+    /// Its leaf has the entry.
+    pub fn set_settled(&mut self, place: Slot) {
+        if self.is_pending(place) {
+            self.set_flag(place, PENDING, false);
+            let chunk = self.chunk(place);
+            self.chunks[chunk].pending -= 1;
+        }
+    }
+
+    /// The leaf that an entry belongs to, as it was set last.
+    pub fn leaf(&self, place: Slot) -> u32 {
+        get_u32(self.bytes(place), 4)
+    }
+
+    /// The next entry of the same leaf.
+    pub fn next(&self, place: Slot) -> Option<Slot> {
+        Some(get_u32(self.bytes(place), 0)).filter(|next| *next != END).map(Slot)
+    }
+
+    /// Notes an entry's leaf, and the next entry of it.
+    pub fn set_leaf(&mut self, place: Slot, leaf: u32, next: Option<Slot>) {
+        let bytes = self.bytes_mut(place);
+        set(bytes, 0, &next.map_or(END, |next| next.0).to_le_bytes());
+        set(bytes, 4, &leaf.to_le_bytes());
+    }
+}

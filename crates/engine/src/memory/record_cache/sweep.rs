@@ -1,0 +1,143 @@
+//! Which records leave the cache, and which of their leaves are merged.
+
+use super::cache::RecordCache;
+use super::ring::{Record, Slot};
+use crate::Lsn;
+use fulgurite_base::PageId;
+
+/// Chunks that are swept in one slice, and records that are enough to merge their neighbourhoods together.
+const SWEPT_TOGETHER: usize = 16;
+const MERGED_TOGETHER: usize = 8;
+
+/// What has become of some chunks.
+pub struct Swept {
+    /// Leaves to be merged.
+    pub lacking: Vec<PageId>,
+    /// Chunks that stay, which are the oldest now.
+    pub stay: usize,
+    /// All chunks that were swept.
+    pub swept: usize,
+}
+
+/// What has become of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// There is none.
+    Nothing,
+    /// It has room for others now.
+    Freed,
+    /// It holds entries that cannot go yet.
+    Stays,
+}
+
+impl RecordCache {
+    /// Treats each neighbourhood as worth a merge until more is known.
+    pub fn forget_threshold(&mut self) {
+        self.worth.forget();
+    }
+
+    /// Notes that a leaf was merged to make room.
+    pub fn leaf_left(&mut self, leaf: PageId) {
+        self.division.leaf_leaves(leaf);
+    }
+
+    /// Empties the chunk that is behind `at` others, the oldest first. Entries that were asked for get another chance. So do those that
+    /// their leaves lack, unless their neighbourhood is worth a merge: then the leaf is added to `lacking`, and the chunk stays.
+    /// Without `lacking`, none is.
+    pub fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
+        let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
+        let mut stays = false;
+        for place in self.ring.entries(chunk) {
+            let is_pending = self.ring.is_pending(place);
+            let is_asked_for = self.ring.is_asked_for(place);
+            if is_asked_for || (is_pending && (lacking.is_none() || !self.is_worth_merging(place))) {
+                if !self.move_on(place) {
+                    self.ring.set_asked_for(place, false);
+                    stays = true;
+                }
+            } else if !is_pending {
+                self.division.record_leaves(self.ring.entry(place));
+                self.remove(place);
+            } else if let Some(lacking) = &mut lacking {
+                lacking.push(PageId(u64::from(self.ring.leaf(place))));
+                stays = true;
+            }
+        }
+        if stays {
+            self.ring.put_back(at, chunk);
+            Outcome::Stays
+        } else {
+            self.ring.free(chunk);
+            self.give_frames_back();
+            Outcome::Freed
+        }
+    }
+
+    /// Whether the leaf of a pending entry at the ring's end should be merged.
+    fn is_worth_merging(&mut self, place: Slot) -> bool {
+        let leaf = self.ring.leaf(place);
+        self.worth.look(leaf);
+        self.worth.is_enough(leaf)
+    }
+
+    /// Moves an entry behind the last one, and takes back that it was asked for. False where there is no room.
+    fn move_on(&mut self, place: Slot) -> bool {
+        // What is promised keeps its room, beside which one chunk is for entries that move.
+        let may_begin = self.room() >= self.chunks_for(self.promised) - 1;
+        // The copy lets go of the ring.
+        let Record { tree, key, value } = self.ring.entry(place);
+        let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));
+        let entry = Record { tree, key: &key, value: value.as_deref() };
+        let Some(new) = self.ring.push(entry, may_begin) else { return false };
+        if self.ring.is_pending(place) {
+            self.relist(place, new);
+        }
+        self.replace(place, new);
+        true
+    }
+
+    /// Sweeps the oldest chunks until some leaves are to be merged or there is room.
+    pub fn sweep_some(&mut self) -> Swept {
+        let (mut lacking, mut stay, mut swept) = (Vec::new(), 0, 0);
+        while swept < SWEPT_TOGETHER && lacking.len() < MERGED_TOGETHER && self.is_tight() {
+            match self.sweep(stay, Some(&mut lacking)) {
+                Outcome::Nothing => break,
+                Outcome::Freed => {}
+                Outcome::Stays => stay += 1,
+            }
+            swept += 1;
+        }
+        Swept { lacking, stay, swept }
+    }
+
+    /// Pages in a neighbourhood.
+    pub fn neighbourhood(&self) -> u64 {
+        u64::from(self.worth.size())
+    }
+
+    /// Adds leaves of one neighbourhood, in their order, and between them those that lack `least` records that nobody asks for. What is asked for
+    /// will be written again.
+    pub fn add_neighbourhood(&self, leaves: &[PageId], least: usize, all: &mut Vec<PageId>) {
+        let size = self.neighbourhood();
+        let first = leaves[0].0 / size * size;
+        let mut leaves = leaves.iter().peekable();
+        let is_cold = |place: &Slot| !self.ring.is_asked_for(*place);
+        let comes_along = |leaf: PageId| self.list_of(leaf).filter(is_cold).take(least).count() == least;
+        for leaf in (first..first + size).map(PageId) {
+            if leaves.next_if_eq(&&leaf).is_some() || comes_along(leaf) {
+                all.push(leaf);
+            }
+        }
+    }
+
+    /// The leaf that lacks a record.
+    pub fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
+        let place = self.find(tree, key).filter(|place| self.ring.is_pending(*place))?;
+        Some(PageId(u64::from(self.ring.leaf(place))))
+    }
+
+    /// A place of the log that recovery must not begin behind; `None` where no leaf lacks a record.
+    pub fn least(&self) -> Option<Lsn> {
+        self.ring.oldest_pending()
+    }
+}

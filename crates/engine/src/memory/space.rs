@@ -1,0 +1,259 @@
+//! Which pages are free, and which are promised.
+//!
+//! The truth is in the maps, one page a group, which change with the structure of trees and are logged with it. Here in
+//! memory are counts: the free pages of each group, the pages that were picked for a structure change that is not in the
+//! log yet, and the pages promised to commits that are in the log and not yet applied, which must not fail for want of room.
+
+use crate::format::page::map;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use rustc_hash::FxHashSet;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+
+/// Pages kept free for recovery, which may need more than running did: a 64th of the store and a few more.
+fn kept_for_recovery(pages: u64) -> u64 {
+    pages / 64 + 16
+}
+
+/// The free pages of a store.
+pub struct Space {
+    first: PageId,
+    pages: u64,
+    per_group: u64,
+    /// Free pages of each group, and of all.
+    free: RefCell<Vec<u32>>,
+    all_free: Cell<u64>,
+    /// Picked, and not yet used in a map.
+    picked: RefCell<FxHashSet<PageId>>,
+    promised: Cell<u64>,
+    /// Pages that were given back and not used since, with the end of the record that says so; where somebody asks for them.
+    freed: RefCell<Option<BTreeMap<PageId, Lsn>>>,
+    /// Where the search goes on: the group, and the page in it.
+    next: Cell<(usize, u32)>,
+}
+
+impl Space {
+    /// The data pages `first..pages` of a store. How many are free is told by [`Space::set_free`].
+    pub fn new(first: PageId, pages: u64, page_bytes: u32) -> Space {
+        let per_group = map::pages_per_group(page_bytes);
+        let pages = pages - first.0;
+        let groups = pages.div_ceil(per_group) as usize;
+        Space {
+            first,
+            pages,
+            per_group,
+            free: RefCell::new(vec![0; groups]),
+            all_free: Cell::new(0),
+            picked: RefCell::default(),
+            promised: Cell::new(0),
+            freed: RefCell::new(None),
+            next: Cell::new((0, 0)),
+        }
+    }
+
+    /// The maps of all groups, and how many pages each is about.
+    pub fn maps(&self) -> impl Iterator<Item = (PageId, u32)> + use<> {
+        let (first, pages, per_group) = (self.first.0, self.pages, self.per_group);
+        (0..pages.div_ceil(per_group)).map(move |group| {
+            let from = group * per_group;
+            (PageId(first + from), per_group.min(pages - from) as u32)
+        })
+    }
+
+    /// The map of a page, and its place there.
+    pub fn place(&self, page: PageId) -> (PageId, u32) {
+        let index = page.0 - self.first.0;
+        (PageId(self.first.0 + index / self.per_group * self.per_group), (index % self.per_group) as u32)
+    }
+
+    /// Whether a page is a data page, and no map.
+    pub fn is_data(&self, page: PageId) -> bool {
+        page >= self.first
+            && page.0 < self.first.0 + self.pages
+            && !(page.0 - self.first.0).is_multiple_of(self.per_group)
+    }
+
+    fn group(&self, map: PageId) -> usize {
+        ((map.0 - self.first.0) / self.per_group) as usize
+    }
+
+    /// How many pages of the group of `map` are free.
+    pub fn set_free(&self, map: PageId, free: u32) {
+        self.change_free(map, |_| free);
+    }
+
+    fn change_free(&self, map: PageId, change: impl FnOnce(u32) -> u32) {
+        let free = &mut self.free.borrow_mut()[self.group(map)];
+        let before = std::mem::replace(free, change(*free));
+        self.all_free.set(self.all_free.get() - u64::from(before) + u64::from(*free));
+    }
+
+    /// Pages of the store's data part, maps among them.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Free pages, those that are picked, promised or kept for recovery left out.
+    pub fn available(&self) -> u64 {
+        let taken = self.picked.borrow().len() as u64 + self.promised.get() + kept_for_recovery(self.pages);
+        self.all_free.get().saturating_sub(taken)
+    }
+
+    /// Pages that are used.
+    pub fn used(&self) -> u64 {
+        self.pages.saturating_sub(self.all_free.get())
+    }
+
+    /// Promises pages to a commit.
+    pub fn promise(&self, pages: u64) -> Result<(), Error> {
+        let free = self.available();
+        if pages > free {
+            return Err(Error::Full { free, pages: self.pages, needed: pages });
+        }
+        self.promised.set(self.promised.get() + pages);
+        Ok(())
+    }
+
+    /// Takes a promise back.
+    pub fn release(&self, pages: u64) {
+        self.promised.set(self.promised.get() - pages);
+    }
+
+    /// Whether a page was picked and is not used yet.
+    pub fn is_picked(&self, page: PageId) -> bool {
+        self.picked.borrow().contains(&page)
+    }
+
+    /// Gives up a picked page.
+    pub fn put_back(&self, page: PageId) {
+        self.picked.borrow_mut().remove(&page);
+    }
+
+    /// From now on pages that are given back are kept for [`Space::take_freed`]; these are free already.
+    pub fn keep_freed(&self, free: impl Iterator<Item = PageId>, at: Lsn) {
+        self.freed.borrow_mut().get_or_insert_default().extend(free.map(|page| (page, at)));
+    }
+
+    /// Takes the pages that were given back before `redo` and are used by nobody since: recovery will not ask for them.
+    pub fn take_freed(&self, redo: Lsn) -> Vec<PageId> {
+        let mut taken = Vec::new();
+        if let Some(freed) = &mut *self.freed.borrow_mut() {
+            freed.retain(|page, at| {
+                let goes = *at <= redo && !self.is_picked(*page);
+                if goes {
+                    taken.push(*page);
+                }
+                !goes
+            });
+        }
+        taken
+    }
+
+    /// The map of a group changes, as the record says that ends at `at`.
+    pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool, at: Lsn) {
+        if let Some(freed) = &mut *self.freed.borrow_mut() {
+            for page in (from..from + count).map(|index| PageId(map.0 + u64::from(index))) {
+                if used {
+                    freed.remove(&page);
+                } else {
+                    freed.insert(page, at);
+                }
+            }
+        }
+        if used {
+            // On a map that is wrong the counts may be, too; `check` says so.
+            self.change_free(map, |free| free.saturating_sub(count));
+            let mut picked = self.picked.borrow_mut();
+            (from..from + count).for_each(|index| {
+                picked.remove(&PageId(map.0 + u64::from(index)));
+            });
+        } else {
+            self.change_free(map, |free| free + count);
+        }
+    }
+
+    /// Where the search for a free page goes on.
+    pub fn cursor(&self) -> Cursor {
+        let (group, from) = self.next.get();
+        let map = PageId(self.first.0 + group as u64 * self.per_group);
+        Cursor { group, from, map, has_free: self.free.borrow()[group] > 0 }
+    }
+
+    /// How often the search moves on before no page can be had: the group where the last one ended is searched twice, from
+    /// there on and from its beginning.
+    pub fn most_moves(&self) -> usize {
+        self.free.borrow().len() + 1
+    }
+
+    /// Picks a free page in the group of the cursor, whose map has these bytes.
+    pub fn pick(&self, cursor: &Cursor, map_bytes: &[u8]) -> Option<PageId> {
+        let map = cursor.map;
+        let pages = self.per_group.min(self.pages - (map.0 - self.first.0)) as u32;
+        let mut picked = self.picked.borrow_mut();
+        let mut at = cursor.from;
+        loop {
+            let index = map::first_free(map_bytes, at, pages)?;
+            let page = PageId(map.0 + u64::from(index));
+            if picked.insert(page) {
+                self.next.set((cursor.group, index + 1));
+                return Some(page);
+            }
+            at = index + 1;
+        }
+    }
+
+    /// Moves the search to the next group, unless another search has moved it meanwhile.
+    pub fn move_on(&self, cursor: &Cursor) {
+        if self.next.get() == (cursor.group, cursor.from) {
+            self.next.set(((cursor.group + 1) % self.free.borrow().len(), 0));
+        }
+    }
+}
+
+/// A place in the search for a free page.
+pub struct Cursor {
+    group: usize,
+    from: u32,
+    /// The map of the group.
+    pub map: PageId,
+    /// Whether the group has free pages.
+    pub has_free: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pages_that_are_free_are_those_of_all_groups() {
+        let per_group = map::pages_per_group(4096);
+        let space = Space::new(PageId(100), 100 + 2 * per_group + 500, 4096);
+        let maps: Vec<PageId> = space.maps().map(|(map, _)| map).collect();
+        maps.iter().zip([70, 2000, 400]).for_each(|(map, free)| space.set_free(*map, free));
+        let used = |free: u64| 2 * per_group + 500 - free;
+        assert_eq!(space.used(), used(2470));
+        assert_eq!(space.available(), 2470 - kept_for_recovery(space.pages()));
+        space.keep_freed([PageId(maps[2].0 + 10)].into_iter(), Lsn(5));
+        space.changed(maps[1], 7, 30, true, Lsn(6));
+        space.changed(maps[2], 9, 1, false, Lsn(7));
+        space.changed(maps[2], 12, 3, false, Lsn(8));
+        space.changed(maps[2], 13, 1, true, Lsn(9));
+        space.changed(maps[2], 13, 1, false, Lsn(10));
+        assert_eq!(space.used(), used(2444));
+        // Counted again, and more used than were free: a map that was wrong.
+        space.set_free(maps[1], 100);
+        space.changed(maps[0], 1, 90, true, Lsn(11));
+        assert_eq!(space.used(), used(504));
+        let page = |index: u64| PageId(maps[2].0 + index);
+        space.picked.borrow_mut().insert(page(9));
+        assert_eq!(
+            space.take_freed(Lsn(8)),
+            [10, 12, 14].map(page),
+            "not what is picked, nor what was freed later"
+        );
+        space.put_back(page(9));
+        assert_eq!(space.take_freed(Lsn(10)), [9, 13].map(page));
+        assert!(space.take_freed(Lsn(99)).is_empty());
+    }
+}

@@ -1,0 +1,166 @@
+//! Checkpoints: pages that are far behind the log are written, so that recovery need not begin so early.
+//!
+//! A checkpoint stops nobody. It merges records that are pending since before a goal, or carries them along in the log
+//! (see [`crate::memory::record_cache`]). It writes the pages whose first unwritten change is older than the goal, has the drive flush,
+//! and puts the least place that is still needed into the superblock as the redo point. What changes meanwhile
+//! only keeps the redo point from moving further.
+
+use crate::format::layout::{FORMAT, Superblock};
+use crate::media::superblock;
+use crate::shard::{Shard, count};
+use crate::wait::{insist, to_its_end};
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use std::rc::Rc;
+
+/// Pages that are written together.
+const WRITTEN_TOGETHER: usize = 64;
+
+impl<D: Device + 'static> Shard<D> {
+    /// Begins a checkpoint in a task of its own, unless one is under way, or the last one shows that it would be in vain: it could not
+    /// move the redo point, and nothing has ended since that may have held it back. What ends looks for room again.
+    pub fn checkpoint_later(self: &Rc<Self>, goal: Lsn) {
+        let is_vain = |(vain, then)| goal <= vain && then == self.progress();
+        if self.vain_checkpoint.get().is_some_and(is_vain) || self.checkpointing.replace(true) {
+            return;
+        }
+        let shard = Rc::clone(self);
+        self.handle.spawn(async move {
+            let (redo, then) = (shard.log.redo(), shard.progress());
+            let outcome = insist(async || shard.checkpoint(goal).await).await;
+            let is_vain = shard.log.redo() == redo;
+            shard.vain_checkpoint.set(is_vain.then_some((goal, then)));
+            shard.checkpointing.set(false);
+            let is_needed = goal == Lsn(u64::MAX) || shard.log_left() < shard.log.capacity() / 8;
+            if let Err(error) = outcome
+                && is_needed
+            {
+                // Commits wait for room that does not come.
+                shard.health.stop(format!("no checkpoint could be made and the log is full: {error}"));
+            }
+            shard.room.notify();
+        });
+    }
+
+    /// Counts what may have held the redo point back and has ended: commits that were not applied, writes of pages, and records that
+    /// were pending.
+    fn progress(&self) -> u64 {
+        self.ended.get() + self.pages.writes_ended() + self.records.borrow().counters().merged
+    }
+
+    /// Settles records and writes pages changed before `goal`, and moves the redo point as far as it goes.
+    pub async fn checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
+        // Merging may wait for the structure's turn, whose owner may wait for a checkpoint's.
+        self.settle_records(goal).await?;
+        self.checkpoint_pages(goal).await
+    }
+
+    /// Writes the pages changed before `goal` and moves the redo point as far as pending records allow. For who has the
+    /// structure's turn.
+    pub async fn checkpoint_pages(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
+        if planted!(self.options, CheckpointGivenUp) {
+            return self.write_checkpoint(goal).await;
+        }
+        let shard = Rc::clone(self);
+        // A superblock that is on its way, or half of a commit of the map, cannot be taken back.
+        to_its_end(&self.handle, async move { shard.write_checkpoint(goal).await }).await
+    }
+
+    async fn write_checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
+        let _turn = self.checkpoint_turn.take().await;
+        if goal > self.log.tail() {
+            // The redo point goes no further than the log is durable.
+            self.log.sync(self.log.tail()).await?;
+        }
+        let pages: Vec<PageId> = self.pages.changed(|changed| changed.before(goal));
+        for batch in pages.chunks(WRITTEN_TOGETHER) {
+            self.pool.write_pages(batch).await?;
+        }
+        self.pages.flush().await?;
+        let redo = self.redo_point();
+        self.note_stored(redo).await?;
+        let superblock = self.next_superblock(redo, false);
+        superblock::write(&self.handle, &superblock).await?;
+        self.barrier.flush().await?;
+        let before = self.superblock.replace(superblock);
+        self.log.set_redo(redo);
+        self.forget_freed(before.redo);
+        count(&self.counters.checkpoints, 1);
+        self.room.notify();
+        Ok(())
+    }
+
+    /// As far as the redo point may move: to the first change that the drive does not have for sure.
+    fn redo_point(&self) -> Lsn {
+        let (durable, _) = self.log.durable_end();
+        if planted!(self.options, CheckpointTooNew) {
+            return durable;
+        }
+        let unwritten = self.pages.changed(|changed| changed.least());
+        [self.first_in_no_page(), unwritten].into_iter().flatten().fold(durable, Lsn::min)
+    }
+
+    /// Where the first commit begins that is not in the pages: it is not applied yet, by recovery or at all, or a record of it is
+    /// pending.
+    pub fn first_in_no_page(&self) -> Option<Lsn> {
+        let unapplied = self.commits.borrow().first_unapplied();
+        let pending =
+            if planted!(self.options, PendingForgotten) { None } else { self.records.borrow().least() };
+        [self.unread.get(), unapplied, pending].into_iter().flatten().min()
+    }
+
+    /// The superblock that follows the last one.
+    pub fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
+        let (log_end, log_crc) = self.log.durable_end();
+        let last = self.superblock.borrow().clone();
+        let (format, generation) = (FORMAT, last.generation + 1);
+        let (next_large, out_of_place) = (self.next_large.get(), self.pages.place().shape());
+        Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
+    }
+
+    /// Pages out of place that were given back need not be moved any longer, once neither superblock has recovery read them.
+    /// Recovery would do without them earlier, since the log says that they are given back. But then it could not tell them
+    /// from pages that the drive has lost.
+    fn forget_freed(&self, redo: Lsn) {
+        // A backup copies pages that were just given back.
+        if let Some(place) = self.pages.place().out_of_place()
+            && self.watch.borrow().is_none()
+        {
+            place.trim(&self.space.take_freed(redo));
+        }
+    }
+
+    /// Writes everything that differs from the drive and marks the store as closed.
+    pub async fn close(self: &Rc<Self>) -> Result<(), Error> {
+        self.check_open()?;
+        let last = self.commits.borrow().last();
+        self.log.sync(last).await?;
+        self.advance();
+        self.until_visible(last).await?;
+        self.closed.set(true);
+        self.log.sync(self.log.tail()).await?;
+        self.pool.flush().await?;
+        // A leaf that is divided leaves some of its records to another, which is merged by the next checkpoint. What no leaf can take stays.
+        let mut before = u64::MAX;
+        loop {
+            self.checkpoint(Lsn(u64::MAX)).await?;
+            let pending = self.records.borrow().pending();
+            if pending == 0 || pending >= before {
+                break;
+            }
+            before = pending;
+        }
+        // A checkpoint that somebody else has begun ends first. Its pages may have to wait for collection.
+        let _turn = self.checkpoint_turn.take().await;
+        if let Some(place) = self.pages.place().out_of_place() {
+            place.close().await;
+        }
+        let redo = self.redo_point();
+        let superblock = self.next_superblock(redo, redo == self.log.durable_end().0);
+        superblock::write(&self.handle, &superblock).await?;
+        self.barrier.flush().await?;
+        *self.superblock.borrow_mut() = superblock;
+        Ok(())
+    }
+}

@@ -1,0 +1,221 @@
+//! Pages whose image in the log lacks operations that the drive has.
+//!
+//! A split logs the new node as it is. Operations that come before it in the log and are not in the node yet, records that
+//! are pending and commits that are being applied, are put into it later. Once it is written with them, the redo point may
+//! move past them and still lie before the image. From then on the image and what follows are not the whole page: where
+//! the drive has lost it, recovery would make an older one of them. So before the redo point moves there, the log notes that
+//! the drive has the page ([`Delta::Stored`]), and recovery does not do without it.
+
+use crate::format::log_record::{Delta, Entry};
+use crate::format::page;
+use crate::shard::Shard;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+
+/// Pages that one record notes, and the bytes that each takes at most.
+const NOTED_TOGETHER: (usize, u64) = (4096, 12);
+
+impl<D: Device + 'static> Shard<D> {
+    /// A leaf has got operations that the log has from `since` on.
+    pub fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
+        self.mark(number, since);
+        let made = page::structure_lsn(bytes);
+        if since < made && made > self.log.redo() {
+            self.stored.borrow_mut().put(number, made, since);
+        }
+    }
+
+    /// Notes durably which pages the drive has whose images would not do once the redo point is at `redo`. Where the log is too full
+    /// for that, the redo point moves all the same, since it alone makes room, and they are noted with the next one.
+    pub async fn note_stored(&self, redo: Lsn) -> Result<(), Error> {
+        // A backup has pages that are made meanwhile from the log alone.
+        if self.watch.borrow().is_some() {
+            return Ok(());
+        }
+        let mut last = None;
+        let due = self.stored.borrow_mut().due(redo);
+        for pages in due.chunks(NOTED_TOGETHER.0) {
+            if self.room_to_carry() < pages.len() as u64 * NOTED_TOGETHER.1 + 64 {
+                break;
+            }
+            let deltas = pages.iter().map(|page| Delta::Stored { page: *page }).collect();
+            let (_, lsn) = self.log.append(&Entry { deltas, ops: Vec::new() });
+            self.stored.borrow_mut().noted(pages);
+            last = Some(lsn);
+        }
+        match last {
+            Some(last) => self.log.sync(last).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::memory::backup_watch::BackupWatch;
+    use crate::repair;
+    use crate::{Durability, Error, MemImage, Options, Source, Store};
+    use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
+    use fulgurite_device::{Arena, Executor, MemDevice, Operation};
+    use std::collections::BTreeSet;
+    use std::slice::from_ref;
+
+    const RECORDS: u8 = 60;
+
+    fn drive() -> MemDevice {
+        MemDevice::new(4096, 4096, 64, Nanos::from_micros(10))
+    }
+
+    fn options() -> Options {
+        Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
+    }
+
+    /// A drive on which a leaf was divided by records that were pending, whose redo point lies between these and the images of
+    /// the leaves, and the leaves. Where `beside_a_backup` says so, the redo point got there while one ran, and a checkpoint followed.
+    fn after_a_split(beside_a_backup: bool) -> (MemDevice, Vec<PageId>) {
+        let executor = Executor::new(drive());
+        let handle = executor.handle();
+        let work = async move {
+            let store = Store::create(handle, options()).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            // A write to a leaf that is written anyway would be no record by itself.
+            store.checkpoint().await.unwrap();
+            let transaction = store.begin();
+            for key in 0..RECORDS {
+                transaction.put(table, &[key], &[key; 150]).await.unwrap();
+            }
+            transaction.commit_with(Durability::Flush).await.unwrap();
+            let pending = store.0.records.borrow().least();
+            let tail = store.0.log.tail();
+            store.0.merge_all().await;
+            assert!(store.0.splits.get() > 0, "a leaf was divided");
+            // Leaves are changed since the records, and are written. What a split changes beside them is not.
+            if beside_a_backup {
+                *store.0.watch.borrow_mut() = Some(BackupWatch::default());
+                store.0.checkpoint_pages(tail).await.unwrap();
+                *store.0.watch.borrow_mut() = None;
+            }
+            store.0.checkpoint_pages(tail).await.unwrap();
+            let redo = store.0.log.redo();
+            assert!(pending.is_some_and(|since| since < redo), "{pending:?} and {redo}");
+            assert!(redo <= store.0.last_structure.get(), "the split is done again: {redo}");
+            let mut leaves = Vec::new();
+            for key in 0..RECORDS {
+                let (parent, leaf) = store.0.leaf_page(table.0, &[key]).await.unwrap();
+                drop(parent);
+                leaves.push(leaf);
+            }
+            leaves.dedup();
+            // Nothing is written from here on, as after a power cut.
+            store.0.health.stop("the power is gone".to_owned());
+            leaves
+        };
+        let leaves = executor.block_on(work).unwrap();
+        (executor.with_device(|device| std::mem::replace(device, drive())), leaves)
+    }
+
+    /// The same without what the drive had in one page.
+    fn without(leaf: PageId, beside_a_backup: bool) -> MemDevice {
+        let executor = Executor::new(after_a_split(beside_a_backup).0);
+        let handle = executor.handle();
+        let rot = async move {
+            let from = Some(Arena::new(4096).buffer(0, 4096));
+            let write = Operation::Write {
+                lpn: Lpn(leaf.0),
+                pages: 1,
+                from,
+                stream: StreamId::default(),
+                durable: false,
+            };
+            handle.submit(write).await.unwrap();
+        };
+        executor.block_on(rot).unwrap();
+        executor.with_device(|device| std::mem::replace(device, drive()))
+    }
+
+    /// The keys that a store has, whose values are all right.
+    async fn keys(store: &Store<MemDevice>) -> Result<BTreeSet<u8>, Error> {
+        let (table, snapshot) = (store.table("t").await?, store.snapshot());
+        let mut found = BTreeSet::new();
+        for key in 0..RECORDS {
+            if let Some(value) = snapshot.get(table, &[key]).await? {
+                assert_eq!(value, [key; 150]);
+                found.insert(key);
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many records the store on a drive has.
+    fn open_and_count(drive: MemDevice) -> Result<usize, Error> {
+        let executor = Executor::new(drive);
+        let handle = executor.handle();
+        let opening = async move { Ok(keys(&Store::open(handle, options()).await?).await?.len()) };
+        executor.block_on(opening).unwrap()
+    }
+
+    /// The leaves whose loss makes opening fail. Without one of the others nothing is missing.
+    fn refused_without_one(beside_a_backup: bool) -> Vec<PageId> {
+        let (whole, mut leaves) = after_a_split(beside_a_backup);
+        assert!(leaves.len() > 2, "{leaves:?}");
+        assert_eq!(open_and_count(whole), Ok(usize::from(RECORDS)));
+        leaves.retain(|leaf| match open_and_count(without(*leaf, beside_a_backup)) {
+            // The leaf that was divided last has an image with all of it.
+            Ok(found) => {
+                assert_eq!(found, usize::from(RECORDS), "without page {}", leaf.0);
+                false
+            }
+            Err(Error::Corrupt { page, .. }) if page == *leaf => true,
+            Err(error) => panic!("page {}: {error}", leaf.0),
+        });
+        leaves
+    }
+
+    /// The image of a leaf in the log, and what follows, have only a part of its records. Where the drive has lost the leaf, that is
+    /// not taken for all.
+    #[test]
+    fn a_leaf_that_the_drive_has_lost_is_not_made_from_a_part_of_it() {
+        assert!(!refused_without_one(false).is_empty(), "no image lacked anything");
+    }
+
+    /// Nothing is noted while a backup runs. The next checkpoint makes up for it.
+    #[test]
+    fn what_was_not_noted_beside_a_backup_is_noted_behind_it() {
+        assert_eq!(refused_without_one(true), refused_without_one(false));
+    }
+
+    /// A repair takes the part of a leaf's records that the log has for no more than that.
+    #[test]
+    fn a_repair_says_that_the_leaf_is_lost() {
+        for leaf in refused_without_one(false) {
+            let executor = Executor::new(without(leaf, false));
+            let mut damaged = vec![0; 4096 * 4096];
+            let handle = executor.handle();
+            let copy = async move {
+                handle.read(0, &mut damaged).await.unwrap();
+                MemImage::new(damaged)
+            };
+            let image = executor.block_on(copy).unwrap();
+            let executor = Executor::new(drive());
+            let handle = executor.handle();
+            let saving = async move {
+                let report = repair(&image, handle.clone(), options()).await.unwrap();
+                let store = Store::open(handle, options()).await.unwrap();
+                (report, keys(&store).await.unwrap())
+            };
+            let (report, saved) = executor.block_on(saving).unwrap();
+            let [table] = report.tables.as_slice() else { panic!("{report:?}") };
+            let is_reported = |key: &u8| {
+                table.lost.iter().any(|part| {
+                    let (low, high) = &part.keys;
+                    low.as_slice() <= from_ref(key)
+                        && high.as_ref().is_none_or(|high| high.as_slice() > from_ref(key))
+                })
+            };
+            let missing: Vec<u8> = (0..RECORDS).filter(|key| !saved.contains(key)).collect();
+            assert!(!missing.is_empty(), "page {}", leaf.0);
+            assert!(missing.iter().all(is_reported), "page {}: {missing:?} of {:?}", leaf.0, table.lost);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Waiting for locks.
+
+use crate::Error;
+use crate::memory::locks::{Mode, Outcome, TxnId};
+use crate::shard::{LockWait, Shard, count};
+use fulgurite_device::Device;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::ops::Bound;
+use std::rc::Rc;
+use std::task::Poll;
+
+impl<D: Device + 'static> Shard<D> {
+    /// Locks a key for a transaction.
+    pub async fn lock_key(&self, txn: TxnId, tree: u32, key: &[u8], mode: Mode) -> Result<(), Error> {
+        let outcome = self.locks.borrow_mut().lock_key(txn, tree, key, mode);
+        match outcome {
+            Outcome::Granted => Ok(()),
+            outcome => self.settle(txn, outcome).await,
+        }
+    }
+
+    /// Locks a range for a transaction. Returns whether it had to wait.
+    pub async fn lock_range(
+        &self,
+        txn: TxnId,
+        tree: u32,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        mode: Mode,
+    ) -> Result<bool, Error> {
+        if planted!(self.options, RangesNotLocked) {
+            return Ok(false);
+        }
+        let outcome = self.locks.borrow_mut().lock_range(txn, tree, range, mode);
+        if outcome == Outcome::Granted {
+            return Ok(false);
+        }
+        self.settle(txn, outcome).await.map(|()| true)
+    }
+
+    async fn settle(&self, txn: TxnId, outcome: Outcome) -> Result<(), Error> {
+        if let Outcome::Deadlock { victims } = outcome {
+            count(&self.counters.deadlocks, victims.len() as u64);
+            let is_victim = victims.contains(&txn);
+            for victim in victims {
+                self.release_locks(victim);
+                self.answer(victim, Err(Error::Deadlock));
+            }
+            if is_victim {
+                return Err(Error::Deadlock);
+            }
+            // The victims' end may have granted the request already.
+            if !self.locks.borrow().is_waiting(txn) {
+                return Ok(());
+            }
+        }
+        let wait = Rc::new(LockWait { answer: Cell::new(None), waker: RefCell::new(None) });
+        self.lock_waits.borrow_mut().insert(txn, Rc::clone(&wait));
+        let waiting = Waiting { shard: self, txn };
+        // Nothing can have stopped the store between this look and the first poll below.
+        self.health.check()?;
+        let answer = poll_fn(|context| match wait.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                *wait.waker.borrow_mut() = Some(context.waker().clone());
+                Poll::Pending
+            }
+        })
+        .await;
+        drop(waiting);
+        answer
+    }
+
+    fn answer(&self, txn: TxnId, answer: Result<(), Error>) {
+        let wait = self.lock_waits.borrow_mut().remove(&txn);
+        if let Some(wait) = wait {
+            wait.answer.set(Some(answer));
+            if let Some(waker) = wait.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Tells everybody who waits for a lock that the store has stopped: whoever holds it may never end.
+    pub fn stop_waiting(&self) {
+        let Err(error) = self.health.check() else { return };
+        // In the order of their numbers, so that a run repeats.
+        let mut waiting: Vec<TxnId> = self.lock_waits.borrow().keys().copied().collect();
+        waiting.sort_unstable();
+        waiting.into_iter().for_each(|txn| self.answer(txn, Err(error.clone())));
+    }
+
+    /// Ends a transaction's locks, and wakes those that have them now.
+    pub fn release_locks(&self, txn: TxnId) {
+        let mut granted = Vec::new();
+        self.locks.borrow_mut().release(txn, &mut granted);
+        granted.into_iter().for_each(|txn| self.answer(txn, Ok(())));
+    }
+}
+
+/// A task that waits for a lock. When its future is dropped, its request is withdrawn.
+struct Waiting<'a, D: Device + 'static> {
+    shard: &'a Shard<D>,
+    txn: TxnId,
+}
+
+impl<D: Device + 'static> Drop for Waiting<'_, D> {
+    fn drop(&mut self) {
+        if self.shard.lock_waits.borrow_mut().remove(&self.txn).is_some() {
+            let mut granted = Vec::new();
+            self.shard.locks.borrow_mut().cancel(self.txn, &mut granted);
+            granted.into_iter().for_each(|txn| self.shard.answer(txn, Ok(())));
+        }
+    }
+}

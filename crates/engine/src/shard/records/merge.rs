@@ -1,0 +1,261 @@
+//! Pending records go into their leaves.
+
+use crate::Error;
+use crate::format::log_record::OpRef;
+use crate::format::page;
+use crate::format::page::node::leaf;
+use crate::format::tree::Tree;
+use crate::memory::record_cache::{Merged, Record, Swept};
+use crate::shard::tree::{change, is_sparse};
+use crate::shard::{Shard, count};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use std::rc::Rc;
+
+/// Commands that read leaves at once, while those before are merged. With twice as many, one read in a hundred of others waits half as long
+/// again behind them; with half as many, merging falls behind.
+const READ_TOGETHER: u32 = 8;
+/// Neighbourhoods that are looked at in one slice.
+const NEIGHBOURHOODS_TOGETHER: usize = 64;
+/// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
+const PAGES: u64 = 32;
+/// Attempts that merge nothing before giving up.
+const MOST_FAILURES: u32 = 64;
+
+/// Why records are merged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Others need their memory.
+    Room,
+    /// Their place in the log is to be free, or nothing is to be pending.
+    Log,
+}
+
+impl Reason {
+    /// Records that nobody asks for, for which a leaf is merged along with its neighbour. Where room is needed, the neighbourhood is worth it
+    /// as a whole, and all its records are of the same age from then on. Otherwise leaves would be written far more often with one.
+    fn least_along(self) -> usize {
+        match self {
+            Reason::Room => 1,
+            Reason::Log => 2,
+        }
+    }
+}
+
+/// A record that did not fit into its leaf.
+pub struct TooLarge {
+    tree: Tree,
+    key: Vec<u8>,
+    cost: usize,
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Has entries go in a task of its own, until there is room again, unless one does so already.
+    pub fn evict_records_later(self: &Rc<Self>) {
+        if !self.records.borrow().is_tight() || self.evicting.replace(true) {
+            return;
+        }
+        let shard = Rc::clone(self);
+        self.handle.spawn(async move {
+            shard.evict_records().await;
+            shard.evicting.set(false);
+        });
+    }
+
+    async fn evict_records(self: &Rc<Self>) {
+        let (mut left, mut failures) = (self.records.borrow().most_sweeps(), 0);
+        while self.records.borrow().is_tight() && self.health.check().is_ok() {
+            if left == 0 || failures == MOST_FAILURES {
+                return;
+            }
+            let Swept { lacking, stay, swept } = self.records.borrow_mut().sweep_some();
+            if swept == 0 {
+                return;
+            }
+            left = left.saturating_sub(swept);
+            if lacking.is_empty() {
+                // Where most records were asked for, very many chunks are looked at.
+                self.handle.pause().await;
+            } else {
+                self.merge_leaves(lacking.clone(), Reason::Room).await;
+                let mut records = self.records.borrow_mut();
+                if lacking.iter().all(|leaf| records.lacks(*leaf)) {
+                    // On a full store those that lack the most may be those for which there are no pages.
+                    records.forget_threshold();
+                    failures += 1;
+                }
+            }
+            // What could not be merged gets another chance.
+            for _ in 0..stay {
+                self.records.borrow_mut().sweep(0, None);
+            }
+        }
+    }
+
+    /// Merges everything that is pending now, as far as there is room in the log and the drive allows.
+    pub async fn merge_all(&self) {
+        let leaves = self.records.borrow().leaves();
+        self.merge_leaves(leaves, Reason::Log).await;
+    }
+
+    /// Merges the pending records of some leaves, and of those beside them that come along. What cannot be merged stays pending, and
+    /// is tried again some time.
+    pub async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
+        let leaves = self.with_neighbours(leaves, reason.least_along()).await;
+        let most = self.most_ahead(4 * READ_TOGETHER);
+        let (mut part, mut rest) = next_part(&leaves, most);
+        // An error is met again where the page is needed.
+        let _ = self.pool.fetch(part).await;
+        while !part.is_empty() {
+            // The drive reads the next ones while these are merged.
+            let next;
+            (next, rest) = next_part(rest, most);
+            let _ = self.pool.fetch(next).await;
+            for leaf in part {
+                if self.health.check().is_err() {
+                    return;
+                }
+                // A leaf that cannot be read or divided now stands in nobody's way but its own.
+                let _ = self.merge_leaf(*leaf, reason).await;
+            }
+            self.handle.pause().await;
+            part = next;
+        }
+    }
+
+    /// Leaves in their order, with those in their neighbourhoods that lack `least` records that nobody asks for.
+    async fn with_neighbours(&self, mut leaves: Vec<PageId>, least: usize) -> Vec<PageId> {
+        leaves.sort_unstable();
+        leaves.dedup();
+        let mut all = Vec::with_capacity(leaves.len());
+        let size = self.records.borrow().neighbourhood();
+        for (at, near) in leaves.chunk_by(|a, b| a.0 / size == b.0 / size).enumerate() {
+            self.records.borrow().add_neighbourhood(near, least, &mut all);
+            if at % NEIGHBOURHOODS_TOGETHER == NEIGHBOURHOODS_TOGETHER - 1 {
+                self.handle.pause().await;
+            }
+        }
+        all
+    }
+
+    async fn merge_leaf(&self, number: PageId, reason: Reason) -> Result<(), Error> {
+        let mut number = number;
+        while self.records.borrow().lacks(number) {
+            let mut guard = self.write_page(number).await?;
+            let too_large = self.merge_into(number, guard.bytes_mut())?;
+            if reason == Reason::Room {
+                self.records.borrow_mut().leaf_left(number);
+            }
+            let sparse = self.sparse_key(guard.bytes())?;
+            drop(guard);
+            if let Some(TooLarge { tree, key, cost }) = too_large {
+                let has_pages = self.space.available() >= PAGES;
+                let Some(_room) = self.room_for_change().filter(|_| has_pages) else { return Ok(()) };
+                self.make_room(tree, &key, cost).await?;
+                // The leaf may be another one now.
+                match self.records.borrow().leaf_of(tree.id, &key) {
+                    Some(leaf) => number = leaf,
+                    None => return Ok(()),
+                }
+            } else if let Some((tree, key)) = sparse {
+                let Some(_room) = self.room_for_change() else { return Ok(()) };
+                self.shrink(tree, &key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Room in the log for a split, or for two nodes that become one. Nobody waits for it here: a checkpoint, which makes room,
+    /// merges as well.
+    fn room_for_change(&self) -> Option<Room<'_, D>> {
+        let bytes = self.change_bytes();
+        self.has_room_in_log(bytes).then(|| {
+            count(&self.promised_log, bytes);
+            Room { shard: self, bytes }
+        })
+    }
+
+    /// Puts what a leaf lacks into its bytes, as far as there is room, in one step with everything that is to be noted.
+    pub fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
+        let tree = self.tree(page::tree(bytes))?;
+        let mut records = self.records.borrow_mut();
+        let put = |entry: Record<'_>| {
+            let Record { tree: of, key, value } = entry;
+            let node = leaf(bytes)?;
+            if node.level() > 0 || of != tree.id || !node.covers(key) {
+                return Err(self
+                    .health
+                    .stop(format!("page {} is not the leaf of a pending record", number.0)));
+            }
+            let old = node.search(key).ok().map(|index| node.value(index));
+            self.versions.borrow_mut().settle(of, key, old);
+            change(bytes, OpRef { tree: of, key, value, large: false })
+        };
+        let Merged { since, records: merged, too_large, outcome } = records.merge(number, put);
+        if merged > 0 {
+            // The records are in the log, and so is all that is behind them.
+            let lsn = page::lsn(bytes).max(self.log.tail());
+            page::set_lsn(bytes, lsn);
+            self.mark_leaf(number, bytes, since);
+        }
+        outcome?;
+        let too_large = too_large.map(|place| {
+            let Record { key, value, .. } = records.entry(place);
+            let cost = leaf(bytes).map_or(0, |node| node.cost(key.len(), value.map_or(0, <[u8]>::len)));
+            TooLarge { tree, key: key.to_vec(), cost }
+        });
+        Ok(too_large)
+    }
+
+    /// The tree of a leaf that should be united with a neighbour, and a key of it.
+    pub fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
+        let (tree, node) = (self.tree(page::tree(bytes))?, leaf(bytes)?);
+        let is_root = page::number(bytes) == tree.root;
+        Ok((!is_root && node.level() == 0 && is_sparse(node)).then(|| (tree, node.low().to_vec())))
+    }
+}
+
+/// The first leaves of some in their order, at most `most`, that [`READ_TOGETHER`] commands read; and those behind them.
+fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
+    let mut commands = 1;
+    let is_enough = |at: &usize| {
+        commands += u32::from(leaves[*at].0 != leaves[at - 1].0 + 1);
+        commands > READ_TOGETHER
+    };
+    let most = most.min(leaves.len());
+    leaves.split_at((1..most).find(is_enough).unwrap_or(most))
+}
+
+/// Room in the log that is promised as long as this lives.
+struct Room<'a, D: Device + 'static> {
+    shard: &'a Shard<D>,
+    bytes: u64,
+}
+
+impl<D: Device + 'static> Drop for Room<'_, D> {
+    fn drop(&mut self) {
+        let promised = &self.shard.promised_log;
+        promised.set(promised.get() - self.bytes);
+        self.shard.room.notify();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaves_are_read_at_once_by_so_many_commands() {
+        // Ten runs of three leaves; eight commands read the first eight of them.
+        let leaves: Vec<PageId> =
+            (0..10).flat_map(|run| (0..3).map(move |leaf| PageId(10 * run + leaf))).collect();
+        let parts = |most: usize| {
+            let (part, rest) = next_part(&leaves, most);
+            let (next, none) = next_part(rest, most);
+            (part.len(), next.len(), none.len())
+        };
+        assert_eq!(parts(30), (24, 6, 0));
+        assert_eq!(parts(20), (20, 10, 0), "no more than there are frames for");
+        assert_eq!(next_part(&[], 20).0.len(), 0);
+    }
+}

@@ -1,0 +1,174 @@
+//! Opening a store after a crash.
+//!
+//! 1. Damaged pages whose double-write copies are whole are restored.
+//! 2. *Structure*: the log is read from the redo point to its end. Each change of a structure is done again on the pages
+//!    that do not contain it yet, which their structure LSNs say. Afterwards the trees are as they were at the log's end,
+//!    with keys at some value that they had since the redo point. A page that the drive has lost is made from its image, unless
+//!    the log notes that the drive has it: then the image is not all of it (see `stored.rs`).
+//! 3. *Records*: the log's operations are done again, stretch by stretch. Operations are absolute, so it does not matter which
+//!    of them a leaf contains already. Of the operations on one key in one stretch only the last is done, and keys are
+//!    done in order, so a stretch visits each leaf about once. Where all operations fit into memory
+//!    at once, as many as there is room for become records by themselves, which are merged into their leaves when the store is
+//!    in use again; only the others visit theirs.
+//!
+//! Most of the memory belongs to the stretch meanwhile, since fewer stretches visit fewer leaves; the pool keeps a third of
+//! its frames. A stretch that is full first lets go of operations on keys that have later ones. The first stretch is gathered while the structure is done again. Where all operations fit into it, the log is
+//! read once; otherwise it is read once more from the first operation on that found no room.
+//!
+//! A crash meanwhile leaves the redo point where it was, and everything is done again. Splits in step 3 are logged behind
+//! the log's end like any others.
+
+mod stretch;
+mod records;
+
+pub use stretch::Stretch;
+
+use crate::format::log_record::{Delta, Entry};
+use crate::format::page;
+use crate::format::tree::LARGE;
+use crate::media::log::{LogReader, LogStart, Tail};
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::{Device, Handle, IoError};
+use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// What step 2 has found.
+#[derive(Clone, Debug)]
+pub struct Redone {
+    /// Where the log ends.
+    pub tail: Tail,
+    /// Places behind it with blocks that recovery leaves out.
+    pub left_over: Vec<Lsn>,
+    /// The next number of a large value.
+    pub next_large: u64,
+    /// The first record whose operations found no room in the first stretch.
+    pub rest: Option<Lsn>,
+}
+
+/// Step 2, on a pool that has no log yet. Gathers operations until the stretch is full.
+pub async fn redo_structure<D: Device + 'static>(
+    handle: &Handle<D>,
+    pool: &BufferPool<D>,
+    pages: &crate::media::write::Pages<D>,
+    (start, next_large, data): (LogStart, u64, Range<u64>),
+    stretch: &mut Stretch,
+    options: &crate::Options,
+) -> Result<Redone, Error> {
+    let mut reader = LogReader::new(handle.clone(), start, None, options);
+    let mut next_large = next_large;
+    let mut rest = None;
+    // Pages that cannot be read. Where the log frees them later, or makes them anew, nobody needs what they had: a backup does not
+    // even copy them.
+    let mut unread: BTreeMap<PageId, Error> = BTreeMap::new();
+    // Pages made from their images, since the drive did not have them.
+    let mut made: BTreeSet<PageId> = BTreeSet::new();
+    loop {
+        let mut fits = true;
+        let read = |at: Lsn, payload: &[u8]| {
+            if rest.is_none() && !stretch.make_room() {
+                rest = Some(at);
+            }
+            if rest.is_none() {
+                stretch.begin_record(at);
+            }
+            Entry::visit(payload, |op| {
+                fits &= op.fits(pages.page_bytes());
+                if fits && rest.is_none() {
+                    stretch.add(op);
+                }
+                if op.tree == LARGE && op.key.len() == 12 {
+                    let number = u64::from_be_bytes(page::array(op.key, 0));
+                    next_large = next_large.max(number.saturating_add(1));
+                }
+            })
+        };
+        let Some((since, lsn, deltas)) = reader.next(read).await? else { break };
+        if !fits || !deltas.iter().all(|delta| data.contains(&delta.page().0)) {
+            let what = "a record says what no store does".to_owned();
+            return Err(Error::LogCorrupt { at: since, what });
+        }
+        let (changes, stored) = Delta::by_page(&deltas);
+        for page in stored.into_iter().filter(|page| made.contains(page)) {
+            let what = "it is not what was written there last, and the log has only a part of it";
+            unread.insert(page, Error::corrupt(page, what));
+        }
+        for (page, deltas) in changes {
+            if deltas.first().is_some_and(|delta| delta.replaces_page()) {
+                unread.remove(&page);
+            } else if unread.contains_key(&page) {
+                continue;
+            }
+            match redo_page(pool, page, lsn, &deltas, options).await {
+                Ok(is_made) => {
+                    pages.mark(page, since);
+                    if is_made {
+                        made.insert(page);
+                    }
+                }
+                Err(error @ Error::Corrupt { .. }) => drop(unread.insert(page, error)),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    if let Some((_, error)) = unread.pop_first() {
+        return Err(error);
+    }
+    let (tail, left_over) = reader.tail().await?;
+    // The log goes before the pages. A page that is newer shows that the log has lost its end.
+    let newest = pages.newest_read();
+    if newest > tail.at {
+        let what = format!("a page has changes up to {newest}, and the log ends before");
+        return Err(Error::LogCorrupt { at: tail.at, what });
+    }
+    if rest.is_none() && planted!(options, LostTail) {
+        stretch.forget_last_record();
+    }
+    Ok(Redone { tail, left_over, next_large, rest })
+}
+
+/// Does changes on a page that does not contain them yet. Whether it was made from an image.
+async fn redo_page<D: Device + 'static>(
+    pool: &BufferPool<D>,
+    page: PageId,
+    lsn: Lsn,
+    deltas: &[&Delta],
+    options: &crate::Options,
+) -> Result<bool, Error> {
+    let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
+    let mut guard: WriteGuard<D> = match pool.write(page).await {
+        Ok(guard) => guard,
+        // Whatever is there, the record replaces it.
+        Err(PoolError::Read { error: IoError::Corrupt, .. }) if replaces => {
+            let mut guard = pool.create(page).await?;
+            guard.bytes_mut().fill(0);
+            guard
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let contained = page::structure_lsn(guard.bytes());
+    let is_behind = if planted!(options, WrongLsnCompare) {
+        Lsn(contained.0 + 1) < lsn && contained.0 > 0
+    } else {
+        contained < lsn
+    };
+    if !is_behind {
+        return Ok(false);
+    }
+    let bytes = guard.bytes_mut();
+    // Before the changes: an image has its own LSN field, which the page's past says nothing about.
+    let newest = page::lsn(bytes).max(lsn);
+    for delta in deltas {
+        delta
+            .apply(bytes)
+            .and_then(|()| page::fault(bytes).map_or(Ok(()), Err))
+            .map_err(|what| Error::corrupt(page, format!("the log does not fit it: {what}")))?;
+        if page::kind(bytes).is_none() || page::number(bytes) != page {
+            return Err(Error::corrupt(page, "the log makes another page of it"));
+        }
+    }
+    page::set_structure_lsn(bytes, lsn);
+    page::set_lsn(bytes, newest);
+    Ok(replaces)
+}

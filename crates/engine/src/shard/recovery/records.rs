@@ -1,0 +1,347 @@
+//! Step 3: operations on records are done again.
+
+use super::{Redone, Stretch};
+use crate::format::log_record::{AHEAD, Entry, OpRef};
+use crate::format::page::node::Node;
+use crate::format::page::node::leaf;
+use crate::format::page::{self, map};
+use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, Tree};
+use crate::media::log::{LogReader, LogStart};
+use crate::memory::catalogue;
+use crate::memory::record_cache::{Put, Record};
+use crate::shard::tree::{Applied, Seek};
+use crate::shard::{Shard, count};
+use crate::wait::together;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Maps that are read at once.
+const READ_TOGETHER: usize = 64;
+
+/// Parts whose leaves are read while one is done.
+const PARTS_AHEAD: usize = 4;
+
+/// Operations whose leaves lie below one parent.
+struct Part {
+    /// Where the operations of the next part begin.
+    end: usize,
+    /// Operations that go to their leaves.
+    runs: Vec<Range<usize>>,
+    /// Their leaves, as far as they should be read ahead.
+    leaves: Vec<PageId>,
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Counts the free pages of all groups.
+    pub async fn count_free(&self) -> Result<(), Error> {
+        let maps: Vec<(PageId, u32)> = self.space.maps().collect();
+        for part in maps.chunks(READ_TOGETHER) {
+            let counts = part.iter().map(|(map, pages)| async move {
+                let guard = self.read_page(*map).await?;
+                Ok::<u32, Error>(pages - map::count_used(guard.bytes(), *pages))
+            });
+            for (free, (map, _)) in std::iter::zip(together(counts.collect()).await, part) {
+                self.space.set_free(*map, free?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the free pages that still lie somewhere out of place.
+    pub async fn find_freed(&self) -> Result<(), Error> {
+        let Some(place) = self.pages.place().out_of_place() else { return Ok(()) };
+        for (map, pages) in self.space.maps() {
+            let guard = self.read_page(map).await?;
+            let free = (0..pages).filter(|index| !map::is_used(guard.bytes(), *index));
+            let free = free.map(|index| PageId(map.0 + u64::from(index))).filter(|page| place.has(*page));
+            self.space.keep_freed(free, self.log.tail());
+        }
+        Ok(())
+    }
+
+    /// Reads the catalogue into memory. Fails with [`Error::SortedRuns`] on a store of format 5 that has runs.
+    pub async fn load_catalogue(&self) -> Result<(), Error> {
+        let tree = self.tree(CATALOGUE)?;
+        let mut runs = Vec::new();
+        let look = |node: Node<'_>| {
+            let mut known = self.catalogue.borrow_mut();
+            for (key, value) in node.records() {
+                match catalogue::is_about_runs(&key) {
+                    true => runs.extend(catalogue::run(value.bytes)),
+                    false => known.add(&key, value.bytes)?,
+                }
+            }
+            Ok(())
+        };
+        self.each_leaf(tree, look).await?;
+        for run in runs {
+            // The record may be older than the log, which frees the root of a run that is gone.
+            let guard = self.read_page(run.root).await?;
+            if Node::new(guard.bytes()).is_some() && page::tree(guard.bytes()) == run.id {
+                return Err(Error::SortedRuns);
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the operations of the first stretch again, and those of the log behind it.
+    pub async fn redo_records(
+        self: &Rc<Self>,
+        start: LogStart,
+        redone: &Redone,
+        stretch: &mut Stretch,
+    ) -> Result<(), Error> {
+        let mut is_upward = true;
+        self.unread.set(redone.rest);
+        self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
+        let Some(rest) = redone.rest else { return Ok(()) };
+        let start = LogStart { redo: rest, ..start };
+        let mut reader = LogReader::new(self.handle.clone(), start, Some(redone.tail), &self.options);
+        loop {
+            stretch.clear();
+            let (mut is_end, mut last) = (false, None);
+            while stretch.make_room() && !is_end {
+                let read = |at, payload: &[u8]| {
+                    last = Some(at);
+                    stretch.begin_record(at);
+                    Entry::visit(payload, |op| stretch.add(op)).map(drop)
+                };
+                is_end = reader.next(read).await?.is_none();
+            }
+            if is_end && planted!(self.options, LostTail) {
+                stretch.forget_last_record();
+            }
+            is_upward = !is_upward;
+            self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
+            if is_end {
+                self.unread.set(None);
+                return Ok(());
+            }
+            // The next record begins where this one ends; doing one again changes nothing.
+            self.unread.set(last.or(self.unread.get()));
+            if self.log.used() > self.log.capacity() * 3 / 4 {
+                // The log may have no room for what is still to come, so what was done is made durable.
+                self.checkpoint(Lsn(u64::MAX)).await?;
+            }
+        }
+    }
+
+    async fn redo_stretch(
+        self: &Rc<Self>,
+        stretch: &mut Stretch,
+        is_upward: bool,
+        end: Lsn,
+    ) -> Result<(), Error> {
+        let at = Applied { since: stretch.since(), lsn: end, keep_old: false };
+        stretch.keep_last_by_key();
+        count(&self.counters.recovered_ops, stretch.len() as u64);
+        // New tables come first, since the trees of other operations may be theirs.
+        if stretch.trees().any(|tree| tree == CATALOGUE) {
+            for index in 0..stretch.len_of(CATALOGUE) {
+                self.apply(self.tree(CATALOGUE)?, &stretch.get(CATALOGUE, index).to_op(), at).await?;
+            }
+            self.load_catalogue().await?;
+        }
+        let trees: Vec<u32> = stretch.trees().filter(|tree| *tree != CATALOGUE).collect();
+        for tree in trees {
+            self.redo_tree(self.tree(tree)?, stretch, is_upward, at).await?;
+        }
+        Ok(())
+    }
+
+    /// Does operations on one tree, in the order of their keys. Every other stretch goes downward, part by part: the leaves
+    /// where one ends are in the pool still when the next begins. The leaves of the next parts are read while one is done.
+    async fn redo_tree(
+        self: &Rc<Self>,
+        tree: Tree,
+        stretch: &Stretch,
+        is_upward: bool,
+        at: Applied,
+    ) -> Result<(), Error> {
+        let mut parts = Vec::new();
+        let mut from = 0;
+        if !stretch.is_extended() {
+            self.records.borrow_mut().expect(stretch.len_of(tree.id), stretch.bytes() / stretch.len());
+        }
+        while from < stretch.len_of(tree.id) {
+            let part = self.part(tree, stretch, from).await?;
+            from = part.end;
+            parts.push(part);
+        }
+        self.records.borrow_mut().index_new();
+        if !is_upward {
+            parts.reverse();
+        }
+        let mut ops = Vec::new();
+        let mut fetched = 0;
+        for (index, part) in parts.iter().enumerate() {
+            for next in parts.iter().take(index + 1 + PARTS_AHEAD).skip(fetched) {
+                self.pool.fetch(&next.leaves).await?;
+                fetched += 1;
+            }
+            if part.runs.is_empty() {
+                continue;
+            }
+            self.handle.pause().await;
+            ops.clear();
+            ops.extend(part.runs.iter().flat_map(|run| stretch.run(tree.id, run.clone())));
+            let mut rest: &[OpRef<'_>] = &ops;
+            while !rest.is_empty() {
+                let done = match self.apply_run(tree, rest, at).await {
+                    // It may have been a record before the crash that could not be merged.
+                    Err(Error::Full { .. }) => {
+                        let index = part.runs.iter().cloned().flatten().nth(ops.len() - rest.len());
+                        let since = index.map_or(at.since, |index| stretch.since_of(tree.id, index));
+                        let (op, is_user) = (rest[0].to_op(), tree.id >= FIRST_USER_TREE);
+                        let at = Applied { since, ..at };
+                        match is_user && !op.large {
+                            true => self.apply_as_record(tree, &op, at).await?,
+                            false => self.apply(tree, &op, at).await?,
+                        }
+                        1
+                    }
+                    done => done?,
+                };
+                rest = &rest[done..];
+            }
+        }
+        Ok(())
+    }
+
+    /// The operations from the one at `from` on whose leaves have the same parent. Those for which there is room become records,
+    /// and need no leaf.
+    async fn part(&self, tree: Tree, stretch: &Stretch, from: usize) -> Result<Part, Error> {
+        let guard = self.find(tree, Seek::At(stretch.get(tree.id, from).key), 1).await?;
+        let parent = leaf(guard.bytes())?;
+        let end = stretch.end_below(tree.id, from, parent.high());
+        let mut part = Part { end, runs: Vec::new(), leaves: Vec::new() };
+        // More than half of the pool would displace each other.
+        let most = if parent.level() == 1 { self.pool.limit() as usize / (2 + 2 * PARTS_AHEAD) } else { 0 };
+        let mut at = from;
+        while at < end {
+            let (page, to) = match parent.level() {
+                0 => (tree.root, end),
+                _ => {
+                    let index = parent.child_for(stretch.get(tree.id, at).key);
+                    let high = (index + 1 < parent.len()).then(|| parent.key(index + 1));
+                    let to = stretch.end_below(tree.id, at, high.as_deref().or(parent.high()));
+                    (parent.child(index), to.max(at + 1))
+                }
+            };
+            // Where the operations do not all fit into memory, they have that of the records.
+            let may_keep = |(index, op): &(usize, OpRef<'_>)| {
+                stretch.prefetch(tree.id, index + AHEAD);
+                self.keep_as_record(*op, page, stretch.since_of(tree.id, *index))
+            };
+            let ops = std::iter::zip(at..to, stretch.run(tree.id, at..to));
+            let kept = if stretch.is_extended() { 0 } else { ops.take_while(may_keep).count() };
+            let rest = at + kept..to;
+            if !rest.is_empty() {
+                part.runs.push(rest);
+                // A page that cannot be read is met again where it is needed.
+                if part.leaves.len() < most {
+                    part.leaves.push(page);
+                }
+            }
+            at = to;
+        }
+        Ok(part)
+    }
+
+    /// Keeps an operation as a record of its leaf, if there is room: the stretch has no other on its key, and there were no records before
+    /// it. Large values stay out, and the trees of the store itself.
+    ///
+    /// The leaf has lacked it since its own record in the log, which may be one that carried it along: a crash may have come before
+    /// all were carried, and the log has room for each of them once.
+    fn keep_as_record(&self, op: OpRef<'_>, leaf: PageId, since: Lsn) -> bool {
+        if op.large || op.tree < FIRST_USER_TREE {
+            return false;
+        }
+        let mut records = self.records.borrow_mut();
+        let record = Record { tree: op.tree, key: op.key, value: op.value };
+        let Some(promised) = records.promise(record) else { return false };
+        records.release(promised);
+        records.put_new(record, leaf, since) == Put::Done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::format::layout::{FORMAT, WITH_RUNS};
+    use crate::format::page::node::NodeMut;
+    use crate::format::tree::{CATALOGUE, Tree};
+    use crate::media::superblock;
+    use crate::repair;
+    use crate::{Durability, Error, MemImage, Options, Source, Store};
+    use fulgurite_base::Nanos;
+    use fulgurite_device::{Executor, Handle, MemDevice};
+
+    fn options() -> Options {
+        Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
+    }
+
+    /// A store of format 5 whose catalogue names a run. Its root is there, or was given back.
+    async fn with_a_run(handle: Handle<MemDevice>, is_there: bool) {
+        let store = Store::create(handle.clone(), options()).await.unwrap();
+        store.create_table("t").await.unwrap();
+        let shard = &store.0;
+        let page = shard.pick().await.unwrap();
+        let run = Tree { id: 1 << 31 | 7, root: page };
+        let mut guard = shard.pool.create(page).await.unwrap();
+        NodeMut::init(guard.bytes_mut(), page, if is_there { run.id } else { 99 }, 0, (b"", None));
+        shard.mark(page, shard.log.tail());
+        drop(guard);
+        let value = [&[4][..], &99u32.to_le_bytes(), &page.0.to_le_bytes(), &7u32.to_le_bytes()].concat();
+        let newest = [&[5][..], &[0; 12], &7u32.to_le_bytes()].concat();
+        let transaction = store.begin();
+        let catalogue = shard.tree(CATALOGUE).unwrap();
+        transaction.note(catalogue, [0xFF, 0, 0, 0, 7].into(), Some(value.into()));
+        transaction.note(catalogue, [0xFF].into(), Some(newest.into()));
+        transaction.commit_with(Durability::Flush).await.unwrap();
+        store.close().await.unwrap();
+        let mut closed = superblock::read(&handle).await.unwrap();
+        closed.format = WITH_RUNS;
+        closed.generation += 1;
+        superblock::write(&handle, &closed).await.unwrap();
+        closed.generation += 1;
+        superblock::write(&handle, &closed).await.unwrap();
+    }
+
+    /// The rule: a store with sorted runs is refused and stays what it was, so that the version that made it can open it.
+    #[test]
+    fn a_store_with_sorted_runs_is_refused_and_keeps_its_format() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let other = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let (handle, to) = (executor.handle(), other.handle());
+        let image = executor.block_on(async move {
+            with_a_run(handle.clone(), true).await;
+            let opened = Store::open(handle.clone(), options()).await;
+            assert_eq!(opened.err(), Some(Error::SortedRuns));
+            assert_eq!(superblock::read(&handle).await.unwrap().format, WITH_RUNS);
+            let mut bytes = vec![0; 4096 * 4096];
+            handle.read(0, &mut bytes).await.unwrap();
+            MemImage::new(bytes)
+        });
+        let image = image.unwrap();
+        let repaired = other.block_on(async move { repair(&image, to, options()).await });
+        assert_eq!(repaired.unwrap().err(), Some(Error::SortedRuns));
+    }
+
+    /// The rule: the names of runs that are gone do not matter. The format rises when the store is written.
+    #[test]
+    fn a_store_whose_sorted_runs_are_gone_is_opened() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            with_a_run(handle.clone(), false).await;
+            let store = Store::open(handle.clone(), options()).await.unwrap();
+            assert_eq!(store.tables().await.unwrap().len(), 1);
+            store.close().await.unwrap();
+            assert_eq!(superblock::read(&handle).await.unwrap().format, FORMAT);
+        };
+        executor.block_on(work).unwrap();
+    }
+}

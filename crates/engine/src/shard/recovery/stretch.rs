@@ -1,0 +1,426 @@
+//! Operations of a stretch of the log.
+
+use crate::Lsn;
+use crate::format::log_record::OpRef;
+use fulgurite_base::{advise_huge_pages, prefetch};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Operations of a stretch of the log: in the log's order until [`Stretch::keep_last_by_key`], in the order of keys behind it.
+pub struct Stretch {
+    /// Their keys and values, one behind the other in the log's order.
+    bytes: Vec<u8>,
+    trees: BTreeMap<u32, OfTree>,
+    ops: usize,
+    /// Where the stretch begins.
+    since: Lsn,
+    /// Where records begin, in the bytes and in the log: of those that begin close behind each other, the first.
+    starts: Vec<(u32, Lsn)>,
+    /// What is close, in bytes of the log.
+    close: u64,
+    /// Where the bytes of the last record's operations begin.
+    last_record: usize,
+    most: usize,
+    /// Memory that it gets when that is not enough.
+    more: usize,
+    /// Bytes to reserve for `bytes`.
+    reserved: usize,
+}
+
+/// The operations on one tree.
+#[derive(Default)]
+struct OfTree {
+    places: Vec<Place>,
+    /// As many of the first ones are in order, and have heads.
+    sorted: usize,
+    /// What their keys begin with.
+    shared: Vec<u8>,
+}
+
+/// An operation of a stretch.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The eight bytes of the key behind what all keys share, once they are sorted.
+    head: u64,
+    /// Where the key begins; the value is behind it.
+    from: u32,
+    key: u16,
+    /// Bytes of the value, [`LARGE`] for a large one, or [`NONE`].
+    value: u16,
+}
+
+/// Marks a value that says where a large one lies.
+const LARGE: u16 = 1 << 15;
+/// The operation takes the record away.
+const NONE: u16 = u16::MAX;
+
+/// Memory for an operation beside its bytes: its place, as much again where the list of places grows, and a pointer to it while
+/// room is made.
+const PLACE_BYTES: usize = 2 * size_of::<Place>() + size_of::<&Place>();
+
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
+/// Bytes of an operation that are fetched ahead; a processor fetches the rest of long ones by itself.
+const PREFETCHED: usize = 4 * CACHE_LINE;
+
+/// Records whose places are known, about, so that few lines of the cache tell where an operation stands.
+const STARTS: u64 = 1 << 12;
+
+impl Stretch {
+    /// One of a log of `log_bytes` that is full with `most` bytes of memory, or `more` beside that.
+    pub fn new((most, more): (u64, u64), log_bytes: u64) -> Stretch {
+        let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 31);
+        let (bytes, trees) = (Vec::new(), BTreeMap::new());
+        let reserved = size(most.min(log_bytes));
+        let (most, more) = (size(most), size(more));
+        let (starts, close) = (Vec::new(), log_bytes / STARTS);
+        Stretch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
+    }
+
+    /// A record begins at `at`.
+    pub fn begin_record(&mut self, at: Lsn) {
+        if self.ops == 0 {
+            self.since = at;
+            // Memory that is not touched is not used, and bytes that need not move are not copied.
+            self.bytes.reserve(self.reserved);
+            advise_huge_pages(self.bytes.spare_capacity_mut());
+        }
+        if self.starts.last().is_none_or(|(_, last)| at.0 - last.0 >= self.close) {
+            self.starts.push((self.bytes.len() as u32, at));
+        }
+        self.last_record = self.bytes.len();
+    }
+
+    /// Adds an operation of the last record; key and value are as long as a leaf takes.
+    pub fn add(&mut self, op: OpRef<'_>) {
+        let from = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(op.key);
+        self.bytes.extend_from_slice(op.value.unwrap_or_default());
+        if self.bytes.len() == from as usize {
+            // Places tell which operation is the later one, so each is its own.
+            self.bytes.push(0);
+        }
+        let value = match op.value {
+            Some(value) => value.len() as u16 | if op.large { LARGE } else { 0 },
+            None => NONE,
+        };
+        let place = Place { head: 0, from, key: op.key.len() as u16, value };
+        self.trees.entry(op.tree).or_default().places.push(place);
+        self.ops += 1;
+    }
+
+    /// Whether there is room for another record. Where there is none, room is made: operations on keys that have later ones go, and
+    /// where that frees less than an eighth, the stretch takes the memory that it gets when the first is not enough.
+    pub fn make_room(&mut self) -> bool {
+        let uses = |stretch: &Stretch| stretch.bytes.len() + stretch.ops * PLACE_BYTES;
+        if uses(self) <= self.most {
+            return true;
+        }
+        self.drop_replaced();
+        if uses(self) <= self.most / 8 * 7 {
+            return true;
+        }
+        let is_extended = self.is_extended();
+        self.most = (self.most + self.more).min(1 << 31);
+        self.more = 0;
+        !is_extended
+    }
+
+    /// Lets go of operations on keys that have later ones. What stays lies in the log's order as before.
+    fn drop_replaced(&mut self) {
+        self.keep_last_by_key();
+        let mut places: Vec<&mut Place> =
+            self.trees.values_mut().flat_map(|tree| tree.places.iter_mut()).collect();
+        places.sort_unstable_by_key(|place| place.from);
+        let (mut end, mut starts) = (0, self.starts.iter_mut().peekable());
+        for place in places {
+            while let Some((from, _)) = starts.next_if(|(from, _)| *from <= place.from) {
+                *from = end as u32;
+            }
+            let from = place.from as usize;
+            self.bytes.copy_within(from..from + place.bytes(), end);
+            place.from = end as u32;
+            end += place.bytes();
+        }
+        starts.for_each(|(from, _)| *from = end as u32);
+        self.bytes.truncate(end);
+        self.last_record = end;
+    }
+
+    /// Whether it has taken the memory that it gets when the first is not enough.
+    pub fn is_extended(&self) -> bool {
+        self.more == 0
+    }
+
+    /// Where the first record begins.
+    pub fn since(&self) -> Lsn {
+        self.since
+    }
+
+    /// A place of the log that the record of an operation on a tree does not begin before, close to where it does.
+    pub fn since_of(&self, tree: u32, index: usize) -> Lsn {
+        let from = self.trees[&tree].places[index].from;
+        let behind = self.starts.partition_point(|(start, _)| *start <= from);
+        behind.checked_sub(1).map_or(self.since, |last| self.starts[last].1)
+    }
+
+    /// Forgets all operations.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.starts.clear();
+        self.trees.values_mut().for_each(|tree| {
+            tree.places.clear();
+            tree.sorted = 0;
+        });
+        self.ops = 0;
+    }
+
+    /// Forgets the operations of the last record: a bug to plant.
+    pub fn forget_last_record(&mut self) {
+        for tree in self.trees.values_mut() {
+            tree.places.retain(|place| (place.from as usize) < self.last_record);
+            tree.sorted = tree.sorted.min(tree.places.len());
+        }
+        self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
+    }
+
+    /// Operations.
+    pub fn len(&self) -> usize {
+        self.ops
+    }
+
+    /// Bytes of their keys and values, and of those that have later ones.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Operations on a tree.
+    pub fn len_of(&self, tree: u32) -> usize {
+        self.trees.get(&tree).map_or(0, |tree| tree.places.len())
+    }
+
+    /// The trees with operations.
+    pub fn trees(&self) -> impl Iterator<Item = u32> {
+        self.trees.iter().filter(|(_, tree)| !tree.places.is_empty()).map(|(tree, _)| *tree)
+    }
+
+    /// An operation on a tree. Panics where there are not so many.
+    #[inline]
+    pub fn get(&self, tree: u32, index: usize) -> OpRef<'_> {
+        self.op(tree, &self.trees[&tree].places[index])
+    }
+
+    /// Some operations on a tree, one behind the other. Panics where there are not so many.
+    pub fn run(&self, tree: u32, places: Range<usize>) -> impl Iterator<Item = OpRef<'_>> {
+        self.trees[&tree].places[places].iter().map(move |place| self.op(tree, place))
+    }
+
+    /// Fetches the bytes of an operation on a tree from memory, if there are so many.
+    #[inline]
+    pub fn prefetch(&self, tree: u32, index: usize) {
+        if let Some(place) = self.trees[&tree].places.get(index) {
+            let bytes = &self.bytes[place.from as usize..];
+            (0..place.bytes().min(PREFETCHED)).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
+        }
+    }
+
+    #[inline]
+    fn op(&self, tree: u32, place: &Place) -> OpRef<'_> {
+        let (key, rest) = self.bytes[place.from as usize..].split_at(usize::from(place.key));
+        let (value, large) = match place.value {
+            NONE => (None, false),
+            value => (Some(&rest[..usize::from(value & !LARGE)]), value & LARGE != 0),
+        };
+        OpRef { tree, key, value, large }
+    }
+
+    /// Keeps the last operation on each key, and puts them in the order of their keys.
+    pub fn keep_last_by_key(&mut self) {
+        let bytes = &self.bytes;
+        for tree in self.trees.values_mut() {
+            tree.sort(bytes);
+        }
+        self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
+    }
+
+    /// Where the operations on a tree end, from the one at `from` on, whose keys are below `high`, if there is such a bound.
+    pub fn end_below(&self, tree: u32, from: usize, high: Option<&[u8]>) -> usize {
+        let Some(OfTree { places, shared, .. }) = self.trees.get(&tree) else { return from };
+        let Some(high) = high else { return places.len() };
+        let behind = high.strip_prefix(&shared[..]);
+        let is_below = |place: &Place| match behind {
+            // Mostly the heads tell, which lie side by side.
+            Some(behind) => match place.head.cmp(&head(behind)) {
+                Ordering::Equal => key(&self.bytes, place) < high,
+                order => order == Ordering::Less,
+            },
+            None => key(&self.bytes, place) < high,
+        };
+        // The end is near mostly, so steps grow from there.
+        let (mut low, mut step) = (from, 1);
+        while low + step <= places.len() && is_below(&places[low + step - 1]) {
+            low += step;
+            step *= 2;
+        }
+        let high = (low + step).min(places.len());
+        low + places[low..high].partition_point(is_below)
+    }
+}
+
+impl Place {
+    /// Bytes of key and value, or one where there are none.
+    fn bytes(&self) -> usize {
+        let value = if self.value == NONE { 0 } else { self.value & !LARGE };
+        (usize::from(self.key) + usize::from(value)).max(1)
+    }
+}
+
+impl OfTree {
+    fn sort(&mut self, bytes: &[u8]) {
+        let Some(first) = self.places.first() else { return };
+        let first = key(bytes, first);
+        // The bytes of those in order lie all over memory, so they are left alone where they can be.
+        let before = if self.sorted == 0 { first.len() } else { self.shared.len() };
+        let unsorted = self.places[self.sorted..].iter();
+        let shared = unsorted.map(|place| shared_bytes(first, key(bytes, place))).min().unwrap_or(before);
+        let shared = shared.min(before);
+        let with_heads = if shared == before { self.sorted } else { 0 };
+        self.shared = first[..shared].to_vec();
+        for place in &mut self.places[with_heads..] {
+            place.head = head(&key(bytes, place)[shared..]);
+        }
+        // Keys lie all over memory, so few comparisons look at them: where the heads have all that two keys do not share, equal
+        // heads leave only zeros at the end of one of them.
+        let is_whole = |place: &Place| usize::from(place.key) <= shared + size_of::<u64>();
+        let order = |one: &Place, other: &Place| match one.head.cmp(&other.head) {
+            Ordering::Equal if is_whole(one) && is_whole(other) => one.key.cmp(&other.key),
+            Ordering::Equal => key(bytes, one).cmp(key(bytes, other)),
+            order => order,
+        };
+        // Of one key, the last operation comes first. A stable sort makes use of those that are in order.
+        self.places.sort_by(|one, other| order(one, other).then(other.from.cmp(&one.from)));
+        self.places.dedup_by(|later, kept| order(later, kept).is_eq());
+        self.sorted = self.places.len();
+    }
+}
+
+fn key<'a>(bytes: &'a [u8], place: &Place) -> &'a [u8] {
+    &bytes[place.from as usize..][..usize::from(place.key)]
+}
+
+fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
+    std::iter::zip(one, other).take_while(|(one, other)| one == other).count()
+}
+
+/// The first eight bytes as a number; keys are in order wherever these numbers are.
+fn head(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let len = key.len().min(8);
+    head[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::log_record::Op;
+    use fulgurite_base::Prng;
+
+    fn random_key(prng: &mut Prng, shared: &str) -> Box<[u8]> {
+        // Keys that are beginnings of each other, with zeros at their ends, and longer than what is compared first.
+        let len = prng.below(12);
+        shared.bytes().chain((0..len).map(|_| prng.below(3) as u8)).collect()
+    }
+
+    #[test]
+    fn the_last_operation_on_each_key_is_left_in_order() {
+        let mut prng = Prng::new(1, "stretch");
+        for round in 0..300 {
+            // Often so little that room has to be made again and again.
+            let close = 1 + prng.below(8);
+            let mut stretch = Stretch::new((prng.below(5_000), 3_000), close * STARTS);
+            let mut expected = BTreeMap::new();
+            let shared = if round % 2 == 0 { "the same for all" } else { "" };
+            for number in 0..prng.below(200) {
+                let value =
+                    (prng.below(4) > 0).then(|| Box::from(&number.to_le_bytes()[..prng.below(9) as usize]));
+                let large = value.is_some() && prng.below(3) == 0;
+                let op = Op { tree: prng.below(2) as u32, key: random_key(&mut prng, shared), value, large };
+                if !stretch.make_room() {
+                    break;
+                }
+                expected.insert((op.tree, op.key.clone()), (op.clone(), number));
+                stretch.begin_record(Lsn(number));
+                stretch.add(op.as_ref());
+            }
+            stretch.keep_last_by_key();
+            let (expected, numbers): (Vec<Op>, Vec<u64>) = expected.into_values().unzip();
+            let trees: Vec<u32> = stretch.trees().collect();
+            let places = trees.iter().flat_map(|tree| (0..stretch.len_of(*tree)).map(|index| (*tree, index)));
+            let places: Vec<(u32, usize)> = places.collect();
+            let found: Vec<Op> = places.iter().map(|at| stretch.get(at.0, at.1).to_op()).collect();
+            assert_eq!(found, expected);
+            for ((tree, index), number) in std::iter::zip(places, numbers) {
+                let since = stretch.since_of(tree, index).0;
+                assert!(since <= number && number - since < close, "{since} for {number}");
+            }
+            ends_are_right(&stretch, &mut prng, shared);
+            stretch.clear();
+            assert_eq!((stretch.len(), stretch.trees().count()), (0, 0));
+        }
+    }
+
+    /// Ends as they are found with steps, beside counting one by one.
+    fn ends_are_right(stretch: &Stretch, prng: &mut Prng, shared: &str) {
+        for tree in stretch.trees() {
+            let len = stretch.len_of(tree);
+            assert_eq!(stretch.end_below(tree, 0, None), len);
+            for _ in 0..20 {
+                let from = prng.below(len as u64) as usize;
+                let shared = if prng.below(3) == 0 { "the last" } else { shared };
+                let high = random_key(prng, shared);
+                let below = (from..len).take_while(|index| *stretch.get(tree, *index).key < *high).count();
+                assert_eq!(stretch.end_below(tree, from, Some(&high)), from + below);
+            }
+        }
+    }
+
+    /// A record with the same key in two trees.
+    fn add_record(stretch: &mut Stretch, number: u64, key: u8) {
+        let op = OpRef { tree: 3, key: &[b'k', key], value: Some(&[0; 98]), large: false };
+        stretch.begin_record(Lsn(100 + number));
+        stretch.add(op);
+        stretch.add(OpRef { tree: 4, ..op });
+    }
+
+    #[test]
+    fn a_stretch_is_full_with_its_memory_and_forgets_its_last_record() {
+        let mut stretch = Stretch::new((6_000, 4_000), 1 << 20);
+        assert!(!stretch.is_extended());
+        let mut records = 0;
+        while stretch.make_room() {
+            add_record(&mut stretch, records, records as u8);
+            records += 1;
+        }
+        assert!(stretch.is_extended());
+        assert_eq!((records, stretch.since(), stretch.len()), (10_000 / 280 + 1, Lsn(100), 2 * 36));
+        add_record(&mut stretch, 200, 200);
+        stretch.forget_last_record();
+        assert_eq!((stretch.len(), stretch.len_of(3)), (2 * 36, 36));
+    }
+
+    #[test]
+    fn a_full_stretch_first_lets_go_of_what_was_replaced() {
+        let mut stretch = Stretch::new((6_000, 4_000), 1 << 20);
+        for number in 0..1_000 {
+            assert!(stretch.make_room());
+            add_record(&mut stretch, number, (number % 18) as u8);
+        }
+        // 18 keys take 5,040 of 6,000 bytes, so the first memory is enough.
+        assert!(!stretch.is_extended());
+        assert_eq!(stretch.since(), Lsn(100));
+        stretch.keep_last_by_key();
+        assert_eq!(stretch.len(), 36);
+    }
+}

@@ -1,0 +1,116 @@
+//! Leaves that will be needed soon, read before they are: many at once, where one after the other would leave the drive idle.
+//!
+//! What is asked for ahead is a guess: trees change meanwhile. Whoever needs a leaf finds it by a search of its own, and meets there
+//! what could not be read here.
+
+use super::Seek;
+use crate::Error;
+use crate::format::page;
+use crate::format::page::node::Node;
+use crate::format::page::node::leaf;
+use crate::format::tree::Tree;
+use crate::shard::Shard;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use std::ops::Range;
+
+/// The next leaves of a range, as far as one parent has them.
+pub struct Leaves {
+    /// Their pages, in the order of the scan.
+    pub pages: Vec<PageId>,
+    /// The fence behind them: the least key of what follows, or, backward, the key that what follows lies below. `None` at
+    /// the end of the tree.
+    pub end: Option<Vec<u8>>,
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Leaves that may be read ahead at once: few enough that they do not displace each other.
+    pub fn most_ahead(&self, degree: u32) -> usize {
+        degree.min(self.pool.limit() / 4).max(1) as usize
+    }
+
+    /// Begins to read the leaves of keys, given in their order: level by level, all nodes of a level at once.
+    pub async fn fetch_leaves(&self, tree: Tree, keys: &[&[u8]]) -> Result<(), Error> {
+        let mut nodes: Vec<(PageId, Range<usize>)> = vec![(tree.root, 0..keys.len())];
+        // A tree is not higher than this, whatever its pages say.
+        for _ in 0..u8::MAX {
+            let mut below = Vec::new();
+            let mut is_above_leaves = true;
+            for (page, own) in nodes {
+                let guard = self.read_page(page).await?;
+                let node = Node::new(guard.bytes()).filter(|_| page::tree(guard.bytes()) == tree.id);
+                if let Some(node) = node.filter(|node| node.level() > 0) {
+                    is_above_leaves &= node.level() == 1;
+                    children_of(node, keys, own, &mut below);
+                }
+            }
+            let mut pages: Vec<PageId> = below.iter().map(|(page, _)| *page).collect();
+            pages.sort_unstable();
+            self.pool.fetch(&pages).await?;
+            if is_above_leaves {
+                break;
+            }
+            nodes = below;
+        }
+        Ok(())
+    }
+
+    /// The next leaves that a scan reads, at most so many: from `seek` on, and no further than `bound`, the first key behind the range,
+    /// or, backward, its least key. `None` where the root is the only leaf.
+    pub async fn leaves(
+        &self,
+        tree: Tree,
+        seek: Seek<'_>,
+        bound: Option<&[u8]>,
+        most: usize,
+    ) -> Result<Option<Leaves>, Error> {
+        let guard = self.find(tree, seek, 1).await?;
+        let parent = leaf(guard.bytes())?;
+        if parent.level() == 0 {
+            return Ok(None);
+        }
+        let first = seek.child(parent);
+        let mut pages = Vec::with_capacity(most.min(parent.len()));
+        let mut end = match seek {
+            Seek::At(_) => parent.high().map(<[u8]>::to_vec),
+            Seek::Below(_) | Seek::Last => Some(parent.low().to_vec()).filter(|low| !low.is_empty()),
+        };
+        if let Seek::At(_) = seek {
+            for index in first..parent.len() {
+                let low = (index > first).then(|| parent.key(index));
+                let is_behind = bound.is_some_and(|bound| low.as_ref().is_some_and(|low| &low[..] >= bound));
+                if pages.len() == most || is_behind {
+                    end = low;
+                    break;
+                }
+                pages.push(parent.child(index));
+            }
+        } else {
+            for index in (0..=first).rev() {
+                let high = (index < first).then(|| parent.key(index + 1));
+                let is_behind =
+                    bound.is_some_and(|bound| high.as_ref().is_some_and(|high| &high[..] <= bound));
+                if pages.len() == most || is_behind {
+                    end = high;
+                    break;
+                }
+                pages.push(parent.child(index));
+            }
+        }
+        Ok(Some(Leaves { pages, end }))
+    }
+}
+
+/// The children of an inner node that cover the keys of a range, each with its own keys.
+fn children_of(node: Node<'_>, keys: &[&[u8]], own: Range<usize>, below: &mut Vec<(PageId, Range<usize>)>) {
+    let mut from = own.start;
+    while from < own.end {
+        let index = node.child_for(keys[from]);
+        let high = (index + 1 < node.len()).then(|| node.key(index + 1));
+        let rest = &keys[from..own.end];
+        let covered = high.map_or(rest.len(), |high| rest.partition_point(|key| **key < *high));
+        let to = from + covered.max(1);
+        below.push((node.child(index), from..to));
+        from = to;
+    }
+}

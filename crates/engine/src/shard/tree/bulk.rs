@@ -1,0 +1,227 @@
+//! Bulk load: a tree is built from its leaves up, from records in ascending order.
+//!
+//! The pages are written and flushed before one record of the log makes them part of the tree: the root's image and the
+//! maps. So nothing of the load is in the log, and a crash before that record leaves the tree as it was, empty.
+
+use crate::Error;
+use crate::format::log_record::Delta;
+use crate::format::page;
+use crate::format::page::node::leaf;
+use crate::format::page::node::{Cell, NodeMut, longest_key, longest_record, separator};
+use crate::format::tree::Tree;
+use crate::shard::Shard;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// How full pages are made, in per cent: an update in place then mostly finds room.
+const FILL: usize = 90;
+/// Maps that one record may change; it holds all of them at once.
+const MAPS: usize = 8;
+/// Pages that are written together at the end.
+const WRITTEN_TOGETHER: usize = 64;
+
+/// A record of a node that is being filled.
+struct Record {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    large: bool,
+}
+
+/// A level of the tree that is being built.
+#[derive(Default)]
+struct Level {
+    records: Vec<Record>,
+    bytes: usize,
+    /// The low fence of the node that is being filled.
+    low: Vec<u8>,
+    last: Vec<u8>,
+}
+
+/// A tree that is being built.
+///
+/// Dropped before its end, it gives its pages back.
+pub struct Load<D: Device + 'static> {
+    shard: Rc<Shard<D>>,
+    tree: Tree,
+    levels: Vec<Level>,
+    pages: Vec<PageId>,
+}
+
+impl<D: Device + 'static> Drop for Load<D> {
+    fn drop(&mut self) {
+        self.pages.iter().for_each(|page| self.shard.space.put_back(*page));
+    }
+}
+
+impl<D: Device + 'static> Load<D> {
+    /// Begins to load an empty tree.
+    pub async fn new(shard: Rc<Shard<D>>, tree: Tree) -> Result<Load<D>, Error> {
+        let guard = shard.read_page(tree.root).await?;
+        let root = leaf(guard.bytes())?;
+        if root.level() > 0 || !root.is_empty() {
+            return Err(Error::BulkLoad("the table is not empty"));
+        }
+        drop(guard);
+        Ok(Load { shard, tree, levels: vec![Level::default()], pages: Vec::new() })
+    }
+
+    /// The tree that is loaded.
+    pub fn tree(&self) -> u32 {
+        self.tree.id
+    }
+
+    /// Adds the next record.
+    pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>, large: bool) -> Result<(), Error> {
+        let page = self.shard.page_bytes();
+        if key.len() > longest_key(page) {
+            return Err(Error::KeyTooLong { bytes: key.len(), longest: longest_key(page) });
+        }
+        debug_assert!(key.len() + value.len() <= longest_record(page));
+        if !self.levels[0].records.is_empty() && key <= self.levels[0].last {
+            return Err(Error::BulkLoad("the keys are not in ascending order"));
+        }
+        self.add(0, Record { key, value, large }).await
+    }
+
+    /// Adds a record to a level. A node that is full goes to its page, and to the level above.
+    async fn add(&mut self, level: usize, record: Record) -> Result<(), Error> {
+        let mut carried = Some((level, record));
+        while let Some((level, record)) = carried.take() {
+            if self.levels.len() == level {
+                self.levels.push(Level::default());
+            }
+            let room =
+                self.shard.page_bytes() as usize * FILL / 100 - 120 - 2 * self.fence_bytes(level, &record);
+            let state = &mut self.levels[level];
+            let cost = 10 + record.key.len() + record.value.len();
+            // An inner node needs two children.
+            let least = if level == 0 { 1 } else { 2 };
+            if state.bytes + cost > room && state.records.len() >= least {
+                let high = match level {
+                    0 => separator(&state.last, &record.key).to_vec(),
+                    _ => record.key.clone(),
+                };
+                let child = self.close(level, Some(high)).await?;
+                carried = Some((level + 1, child));
+            }
+            let state = &mut self.levels[level];
+            state.bytes += cost;
+            state.last.clone_from(&record.key);
+            state.records.push(record);
+        }
+        Ok(())
+    }
+
+    fn fence_bytes(&self, level: usize, record: &Record) -> usize {
+        self.levels[level].low.len().max(record.key.len())
+    }
+
+    /// Puts the node that a level fills into a page. Returns what the level above has of it.
+    async fn close(&mut self, level: usize, high: Option<Vec<u8>>) -> Result<Record, Error> {
+        let page = self.shard.pick().await?;
+        let state = &mut self.levels[level];
+        let records = std::mem::take(&mut state.records);
+        let low = std::mem::replace(&mut state.low, high.clone().unwrap_or_default());
+        state.bytes = 0;
+        // From here on it is given back if the load comes to nothing.
+        self.pages.push(page);
+        let mut guard = self.shard.pool.create(page).await?;
+        let bytes = guard.bytes_mut();
+        fill(bytes, (page, self.tree.id, level as u8), (&low, high.as_deref()), &records)?;
+        // The log may say what the page was before. Recovery must not do that again over what it is now.
+        let now = self.shard.log.tail();
+        page::set_structure_lsn(bytes, now);
+        page::set_lsn(bytes, now);
+        Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
+    }
+
+    /// Closes all levels and makes them the tree, whose root was there before.
+    pub async fn finish(mut self) -> Result<(), Error> {
+        let root = self.write().await?;
+        self.shard.pages.flush().await?;
+        self.take_over(&root).await
+    }
+
+    /// Closes all levels and writes their pages, but for the root, which is returned. Nothing is flushed.
+    async fn write(&mut self) -> Result<Vec<u8>, Error> {
+        let mut level = 0;
+        while level + 1 < self.levels.len() {
+            let child = self.close(level, None).await?;
+            self.add(level + 1, child).await?;
+            level += 1;
+        }
+        let top = std::mem::take(&mut self.levels[level].records);
+        let mut root = vec![0; self.shard.page_bytes() as usize];
+        fill(&mut root, (self.tree.root, self.tree.id, level as u8), (b"", None), &top)?;
+        for pages in self.pages.chunks(WRITTEN_TOGETHER) {
+            self.shard.pool.write_pages(pages).await?;
+        }
+        Ok(root)
+    }
+
+    /// The record of the log that makes the pages part of the tree.
+    async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
+        let shard = Rc::clone(&self.shard);
+        let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
+        self.pages.sort_unstable();
+        for page in &self.pages {
+            let (map, index) = shard.space.place(*page);
+            let runs = runs.entry(map).or_default();
+            match runs.last_mut().filter(|(from, count)| from + count == index) {
+                Some((_, count)) => *count += 1,
+                None => runs.push((index, 1)),
+            }
+        }
+        let _turn = shard.structure.take().await;
+        let maps: Vec<PageId> = runs.keys().copied().collect();
+        // From the last maps on, whose pages are the last, so that handing them over shortens the list.
+        let mut parts: Vec<&[PageId]> = maps.rchunks(MAPS).collect();
+        // The last record has the root with it.
+        let last = parts.pop().unwrap_or_default();
+        let deltas = |maps: &[PageId]| -> Vec<Delta> {
+            let delta = |page: PageId| {
+                runs[&page].iter().map(move |(from, count)| Delta::Map {
+                    page,
+                    from: *from,
+                    count: *count,
+                    used: true,
+                })
+            };
+            maps.iter().flat_map(|map| delta(*map)).collect()
+        };
+        for maps in parts {
+            let held = shard.hold(maps, &[]).await?;
+            self.hand_over(maps);
+            shard.restructure(held, deltas(maps), Vec::new())?;
+        }
+        let held = shard.hold(&[last, &[self.tree.root]].concat(), &[]).await?;
+        self.hand_over(last);
+        let mut all = deltas(last);
+        all.push(Delta::image(root));
+        shard.restructure(held, all, Vec::new()).map(drop)
+    }
+
+    /// The pages of these maps, the last that are left, are the store's now: the log is about to say so.
+    fn hand_over(&mut self, maps: &[PageId]) {
+        let Some(first) = maps.first() else { return };
+        let space = &self.shard.space;
+        self.pages.truncate(self.pages.partition_point(|page| space.place(*page).0 < *first));
+    }
+}
+
+fn fill(
+    bytes: &mut [u8],
+    (page, tree, level): (PageId, u32, u8),
+    fences: (&[u8], Option<&[u8]>),
+    records: &[Record],
+) -> Result<(), Error> {
+    let mut node = NodeMut::init(bytes, page, tree, level, fences);
+    for Record { key, value, large } in records {
+        if !node.push(key, Cell { bytes: value, large: *large }) {
+            return Err(Error::BulkLoad("a node overflows"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Large values: pieces in a tree of their own (see [`crate::format::large_value`]).
+//!
+//! The pieces are records like all others, so they need no care of their own in the log, in recovery or in the space.
+
+use super::Seek;
+use crate::Error;
+use crate::format::large_value::{LargeValue, piece_bytes};
+use crate::format::log_record::Op;
+use crate::format::page::node::leaf;
+use crate::format::tree::{LARGE, Tree};
+use crate::shard::Shard;
+use fulgurite_device::Device;
+
+impl<D: Device + 'static> Shard<D> {
+    fn large_tree(&self) -> Result<Tree, Error> {
+        self.tree(LARGE)
+    }
+
+    /// The operations that put a value away, and what the leaf says of it.
+    pub fn put_large(&self, value: &[u8]) -> (LargeValue, Vec<Op>) {
+        let place = LargeValue { number: self.next_large.get(), bytes: value.len() as u64 };
+        self.next_large.set(place.number + 1);
+        let pieces = value.chunks(piece_bytes(self.page_bytes())).zip(0..);
+        let put = |(piece, index): (&[u8], u32)| Op {
+            tree: LARGE,
+            key: place.key(index).into(),
+            value: Some(piece.into()),
+            large: false,
+        };
+        (place, pieces.map(put).collect())
+    }
+
+    /// The operations that remove a value.
+    pub fn delete_large(&self, place: LargeValue) -> Vec<Op> {
+        let delete = |index| Op { tree: LARGE, key: place.key(index).into(), value: None, large: false };
+        (0..place.pieces(self.page_bytes())).map(delete).collect()
+    }
+
+    /// A value; `None` where not all of it is there.
+    pub async fn read_large(&self, place: LargeValue) -> Result<Option<Vec<u8>>, Error> {
+        let tree = self.large_tree()?;
+        let mut value = Vec::new();
+        let mut piece = 0;
+        while (value.len() as u64) < place.bytes {
+            let guard = self.find(tree, Seek::At(&place.key(piece)), 0).await?;
+            let node = leaf(guard.bytes())?;
+            // The pieces that follow in the same leaf are taken together.
+            let Ok(first) = node.search(&place.key(piece)) else { return Ok(None) };
+            for index in first..node.len() {
+                if node.key(index) != place.key(piece) {
+                    break;
+                }
+                value.extend_from_slice(node.value(index).bytes);
+                piece += 1;
+            }
+        }
+        Ok((value.len() as u64 == place.bytes).then_some(value))
+    }
+}

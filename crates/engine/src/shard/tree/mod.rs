@@ -1,0 +1,239 @@
+//! B+trees over pages of the pool.
+//!
+//! A search goes from the root down, one page at a time. It never waits with a page in hand: after every wait the page
+//! that it has got is compared with what was wanted (tree, level, fences), and where a split or a merge has come in between,
+//! the search begins anew. So no task ever holds one latch while it waits for another.
+//!
+//! There are no links between neighbours: a scan goes on with the leaf that covers the last one's fence. The root of a
+//! tree stays where it is for ever.
+
+mod ahead;
+mod bulk;
+mod large;
+mod split;
+mod merge;
+mod put;
+mod structure;
+
+pub use bulk::Load;
+pub use merge::is_sparse;
+pub use put::{Applied, change};
+
+use crate::Error;
+use crate::format::page;
+use crate::format::page::node::{Node, leaf};
+use crate::format::tree::Tree;
+use crate::shard::Shard;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use fulgurite_pool::{ReadGuard, WriteGuard};
+
+/// A search that begins anew so often finds no tree at all.
+const MOST_RESTARTS: u32 = 1000;
+
+/// Which leaf is wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Seek<'a> {
+    /// The one that covers this key.
+    At(&'a [u8]),
+    /// The one that covers the keys right below this one.
+    Below(&'a [u8]),
+    /// The last one.
+    Last,
+}
+
+impl Seek<'_> {
+    /// Whether a node is on the way.
+    #[inline]
+    fn fits(&self, node: Node<'_>) -> bool {
+        match self {
+            Seek::At(key) => node.covers(key),
+            Seek::Below(key) => node.low() < *key && node.high().is_none_or(|high| *key <= high),
+            Seek::Last => node.high().is_none(),
+        }
+    }
+
+    /// The child of an inner node that is on the way.
+    #[inline]
+    fn child(&self, node: Node<'_>) -> usize {
+        match self {
+            Seek::At(key) => node.child_for(key),
+            Seek::Below(key) => match node.search(key) {
+                Ok(index) | Err(index) => index.saturating_sub(1),
+            },
+            Seek::Last => node.len() - 1,
+        }
+    }
+}
+
+/// What a search has asked the drive for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Every node was in the pool.
+    Nothing,
+    /// Nodes above the one that was wanted.
+    Above,
+    /// That one, and maybe others.
+    Node,
+}
+
+/// What a parent says of a child, kept while the child is fetched.
+struct Fences {
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    level: u8,
+}
+
+impl Fences {
+    fn of(parent: Node<'_>, index: usize) -> Fences {
+        let next = (index + 1 < parent.len()).then(|| parent.key(index + 1));
+        let high = next.or_else(|| parent.high().map(<[u8]>::to_vec));
+        Fences { low: parent.key(index), high, level: parent.level().saturating_sub(1) }
+    }
+
+    fn fit(&self, child: &[u8]) -> bool {
+        Node::new(child).is_some_and(|child| {
+            child.level() == self.level && child.low() == self.low && child.high() == self.high.as_deref()
+        })
+    }
+}
+
+/// The node in the bytes of a page, if it is a node of `tree` on this level.
+#[inline]
+fn node_of<'a>(bytes: &'a [u8], tree: Tree, seek: Seek<'_>) -> Option<Node<'a>> {
+    Node::new(bytes).filter(|node| page::tree(bytes) == tree.id && seek.fits(*node))
+}
+
+/// Begins to fetch the parts of a node that every search touches: header, hints with the first slots, fences. They lie
+/// far apart, and memory answers for all of them in the time of one.
+#[inline]
+fn prefetch_node(bytes: &[u8]) {
+    for at in [0, 64, 128, bytes.len().saturating_sub(1)] {
+        fulgurite_base::prefetch(bytes, at);
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// The node on `level` that is wanted.
+    #[inline]
+    pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
+        self.search(tree, seek, level).await.map(|(guard, _)| guard)
+    }
+
+    /// The same, and what the drive was asked for.
+    #[inline]
+    pub async fn search(
+        &self,
+        tree: Tree,
+        seek: Seek<'_>,
+        level: u8,
+    ) -> Result<(ReadGuard<D>, Asked), Error> {
+        let mut asked = Asked::Nothing;
+        for _ in 0..MOST_RESTARTS {
+            let mut guard = self.read_page(tree.root).await?;
+            prefetch_node(guard.bytes());
+            while let Some(node) = node_of(guard.bytes(), tree, seek) {
+                if node.level() <= level {
+                    return Ok((guard, asked));
+                }
+                let index = seek.child(node);
+                let child = node.child(index);
+                // In memory, both are looked at side by side. To wait for the drive, nothing may be in hand.
+                let (next, fits) = match self.pool.try_read(child) {
+                    Some(next) => {
+                        prefetch_node(next.bytes());
+                        let fits = node.has_child(index, next.bytes());
+                        if asked == Asked::Node {
+                            asked = Asked::Above;
+                        }
+                        (next, fits)
+                    }
+                    None => {
+                        let fences = Fences::of(node, index);
+                        drop(guard);
+                        asked = Asked::Node;
+                        let next = self.read_page(child).await?;
+                        let fits = fences.fit(next.bytes());
+                        (next, fits)
+                    }
+                };
+                // A split or a merge came in between, or the page is an old version of itself.
+                if !fits {
+                    break;
+                }
+                guard = next;
+            }
+        }
+        Err(self.no_way(tree))
+    }
+
+    /// The page of the leaf that covers a key, which is not read. It stays that as long as the parent is in hand.
+    pub async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard<D>, PageId), Error> {
+        let parent = self.find(tree, Seek::At(key), 1).await?;
+        let node = leaf(parent.bytes())?;
+        let page = if node.level() == 0 { tree.root } else { node.child(Seek::At(key).child(node)) };
+        Ok((parent, page))
+    }
+
+    /// The leaf that is wanted, to change.
+    pub async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard<D>, Error> {
+        let seek = Seek::At(key);
+        for _ in 0..MOST_RESTARTS {
+            let found = self.find(tree, seek, 1).await?;
+            let node = leaf(found.bytes())?;
+            let index = if node.level() == 0 { None } else { Some(seek.child(node)) };
+            let page = index.map_or(tree.root, |index| node.child(index));
+            let (guard, fits) = match self.pool.try_write(page).filter(|_| index.is_some()) {
+                Some(guard) => {
+                    let fits = index.is_none_or(|index| node.has_child(index, guard.bytes()));
+                    (guard, fits)
+                }
+                None => {
+                    let fences = index.map(|index| Fences::of(node, index));
+                    drop(found);
+                    let guard = self.write_page(page).await?;
+                    let fits = fences.is_none_or(|fences| fences.fit(guard.bytes()));
+                    (guard, fits)
+                }
+            };
+            if fits && node_of(guard.bytes(), tree, seek).is_some_and(|node| node.level() == 0) {
+                return Ok(guard);
+            }
+        }
+        Err(self.no_way(tree))
+    }
+
+    /// Shows `look` every leaf of a tree, in order.
+    pub async fn each_leaf(
+        &self,
+        tree: Tree,
+        mut look: impl FnMut(Node<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut low = Vec::new();
+        let most = self.most_ahead(self.options.degree);
+        // Leaves asked for and not looked at, and where those begin that were not asked for.
+        let (mut ahead, mut unasked) = (0, Some(Vec::new()));
+        loop {
+            if ahead <= most / 2
+                && let Some(from) = unasked.take()
+                && let Some(leaves) = self.leaves(tree, Seek::At(&from), None, most).await?
+            {
+                self.pool.fetch(&leaves.pages).await?;
+                ahead += leaves.pages.len();
+                unasked = leaves.end;
+            }
+            ahead = ahead.saturating_sub(1);
+            let guard = self.find(tree, Seek::At(&low), 0).await?;
+            let node = leaf(guard.bytes())?;
+            look(node)?;
+            match node.high() {
+                Some(high) => low = high.to_vec(),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    fn no_way(&self, tree: Tree) -> Error {
+        Error::corrupt(tree.root, format!("the leaves of tree {} cannot be reached from its root", tree.id))
+    }
+}

@@ -1,0 +1,343 @@
+//! One operation on one leaf.
+
+use super::merge;
+use crate::format::log_record::{Op, OpRef, look_ahead};
+use crate::format::page;
+use crate::format::page::node::leaf;
+use crate::format::page::node::{Cell, NodeMut};
+use crate::format::tree::Tree;
+use crate::memory::record_cache::{Put, Record};
+use crate::memory::versions::Replaced;
+use crate::shard::Shard;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+
+/// Where an operation stands in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Applied {
+    /// Where its record begins.
+    pub since: Lsn,
+    /// Where its record ends.
+    pub lsn: Lsn,
+    /// Whether readers of older states need what was there before.
+    pub keep_old: bool,
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Does operations that are in the log, in ascending order of their keys, as far as they lie in the leaf of the first.
+    /// Returns how many were done, at least one. For recovery: nobody needs what was there before.
+    ///
+    /// Fails with [`Error::Full`] where the leaf has to be divided and the log has no room for that.
+    pub async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
+        let Some(first) = ops.first() else { return Ok(0) };
+        let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
+        {
+            let mut guard = self.find_for_change(tree, first.key).await?;
+            let number = page::number(guard.bytes());
+            let bytes = guard.bytes_mut();
+            for op in ops {
+                look_ahead(ops, done);
+                if !leaf(bytes)?.covers(op.key) {
+                    break;
+                }
+                let mut fits = change(bytes, *op)?;
+                // All of them together fitted into the leaf once, so those that need less come first where there is no room.
+                if !fits && make_smaller(bytes, &ops[done..])? {
+                    is_smaller = true;
+                    fits = change(bytes, *op)?;
+                }
+                if !fits {
+                    break;
+                }
+                is_sparse |= op.value.is_none();
+                since = self.records.borrow_mut().forget(tree.id, op.key).map_or(since, |old| old.min(since));
+                done += 1;
+            }
+            if done > 0 || is_smaller {
+                self.note_change(bytes, number, Applied { since, ..at });
+            }
+            is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
+        }
+        // Pending records need some of the log to go along, even if it is not enough for all at once.
+        let has_room = self.log_left() >= self.change_bytes() + self.log.capacity() / 32;
+        if done == 0 && !has_room {
+            let (free, pages) = (self.space.available(), self.space.pages());
+            return Err(Error::Full { free, pages, needed: 1 });
+        }
+        if done == 0 {
+            // The leaf may have to be divided.
+            self.apply(tree, &first.to_op(), at).await?;
+            return Ok(1);
+        }
+        if is_sparse && has_room {
+            self.shrink(tree, first.key).await?;
+        }
+        Ok(done)
+    }
+
+    /// Does an operation that is in the log as a record by itself, or in its leaf where there is no room.
+    pub async fn apply_as_record(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
+        let is_pending = self.records.borrow().is_pending(tree.id, &op.key);
+        // With the parent in hand nothing changes, so the leaf is the right one.
+        let (parent, leaf) = match is_pending {
+            true => (None, tree.root),
+            false => {
+                let (parent, leaf) = self.leaf_page(tree, &op.key).await?;
+                (Some(parent), leaf)
+            }
+        };
+        let record = Record { tree: tree.id, key: &op.key, value: op.value.as_deref() };
+        let put = {
+            let mut records = self.records.borrow_mut();
+            if at.keep_old {
+                let newest = records.peek(tree.id, &op.key);
+                let old = newest.map_or(Replaced::Beneath, |value| Replaced::Cell(value.map(Cell::inline)));
+                self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
+            }
+            records.put(record, leaf, at.since)
+        };
+        // Who divides the leaf has it and waits for the parent.
+        drop(parent);
+        match put {
+            Put::NoRoom => self.apply(tree, op, at).await,
+            Put::Done => Ok(()),
+        }
+    }
+
+    /// Does an operation that is in the log, in its leaf.
+    pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
+        let sparse = loop {
+            let mut guard = self.find_for_change(tree, &op.key).await?;
+            let node = leaf(guard.bytes())?;
+            let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
+            // In the same step as the change, so that a reader finds the one or the other.
+            let in_leaf = node.search(&op.key).ok().map(|index| node.value(index));
+            self.versions.borrow_mut().settle(tree.id, &op.key, in_leaf);
+            if at.keep_old {
+                let records = self.records.borrow();
+                let newer = records.peek(tree.id, &op.key).map(|value| value.map(Cell::inline));
+                // A large value was read before the commit was appended.
+                let old = Replaced::Cell(newer.unwrap_or(in_leaf));
+                self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
+            }
+            let number = page::number(guard.bytes());
+            let bytes = guard.bytes_mut();
+            if change(bytes, op.as_ref())? {
+                // A record by itself is older now. What it says may be durable where the operation is not yet.
+                let since = self.records.borrow_mut().forget(tree.id, &op.key);
+                let since = since.map_or(at.since, |since| since.min(at.since));
+                let at = Applied { since, ..at };
+                self.note_change(bytes, number, at);
+                break op.value.is_none() && number != tree.root && merge::is_sparse(leaf(bytes)?);
+            }
+            drop(guard);
+            self.make_room(tree, &op.key, cost).await?;
+        };
+        if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }
+    }
+
+    /// Notes that a leaf contains what the log says from there on.
+    pub fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
+        let lsn = page::lsn(bytes).max(at.lsn);
+        page::set_lsn(bytes, lsn);
+        self.mark_leaf(number, bytes, at.since);
+    }
+}
+
+/// Does those of the operations on a leaf that need no room there. Whether there are any.
+fn make_smaller(bytes: &mut [u8], ops: &[OpRef<'_>]) -> Result<bool, Error> {
+    let mut any = false;
+    for op in ops {
+        let node = leaf(bytes)?;
+        if !node.covers(op.key) {
+            break;
+        }
+        let Ok(index) = node.search(op.key) else { continue };
+        if op.value.map_or(0, <[u8]>::len) < node.value(index).bytes.len() {
+            any |= change(bytes, *op)?;
+        }
+    }
+    Ok(any)
+}
+
+/// Does an operation on the leaf that covers its key. False where there is no room.
+pub fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
+    match op.cell() {
+        Some(cell) => Ok(NodeMut::new(bytes).put(op.key, cell)),
+        None => {
+            if let Ok(index) = leaf(bytes)?.search(op.key) {
+                NodeMut::new(bytes).remove(index);
+            }
+            Ok(true)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Applied;
+    use crate::format::log_record::{Op, OpRef};
+    use crate::format::page;
+    use crate::{Durability, Options, Store};
+    use fulgurite_base::Nanos;
+    use fulgurite_device::{Executor, MemDevice};
+    use std::rc::Rc;
+
+    #[test]
+    fn a_key_keeps_a_value_while_a_newer_one_takes_the_place_of_its_pending_record() {
+        let drive = || MemDevice::new(4096, 4096, 64, Nanos::from_micros(10));
+        let options = || Options {
+            memory_bytes: 16 << 20,
+            log_bytes: 4 << 20,
+            relaxed_window: Nanos(u64::MAX / 4),
+            ..Options::default()
+        };
+        let executor = Executor::new(drive());
+        let handle = executor.handle();
+        let work = async move {
+            let store = Store::create(handle, options()).await.unwrap();
+            let [table, others] =
+                [store.create_table("t").await.unwrap(), store.create_table("others").await.unwrap()];
+            let put = async |table, key: u8, value: &[u8], durability| {
+                let transaction = store.begin();
+                transaction.put(table, &[key], value).await.unwrap();
+                transaction.commit_with(durability).await.unwrap();
+            };
+            // A write to a leaf that is written anyway would be no record by itself.
+            store.checkpoint().await.unwrap();
+            put(table, 0, b"old", Durability::Flush).await;
+            assert_eq!(store.statistics().records_pending, 1);
+            let behind = store.0.log.tail();
+            put(others, 0, b"later", Durability::Flush).await;
+            // A value that is too large for a record goes to the leaf, in place of the record.
+            put(table, 0, &[2; 20_000], Durability::Relaxed).await;
+            assert!(store.0.records.borrow().peek(table.0.id, &[0]).is_none());
+            // The log of the old value may go only with a leaf, or a log, that has the new one.
+            store.0.checkpoint(behind).await.unwrap();
+            // Nothing is written from here on, as after a power cut.
+            store.0.health.stop("the power is gone".to_owned());
+        };
+        executor.block_on(work).unwrap();
+        let drive = executor.with_device(|device| std::mem::replace(device, drive()));
+        let executor = Executor::new(drive);
+        let handle = executor.handle();
+        let found = executor.block_on(async move {
+            let store = Store::open(handle, options()).await.unwrap();
+            let table = store.table("t").await.unwrap();
+            store.snapshot().get(table, &[0]).await.unwrap()
+        });
+        assert!(found.unwrap().is_some(), "neither the old value nor the new one is there");
+    }
+
+    /// Recovery on a store that was full: a record is pending, and a later operation on its key goes into the leaf.
+    #[test]
+    fn a_later_operation_of_a_run_takes_the_place_of_a_pending_record() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            let options = Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() };
+            let store = Store::create(handle, options).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            // A write to a leaf that is written anyway would be no record by itself.
+            store.checkpoint().await.unwrap();
+            let transaction = store.begin();
+            transaction.put(table, b"key", b"old").await.unwrap();
+            transaction.commit_with(Durability::Flush).await.unwrap();
+            let since = store.0.records.borrow().least();
+            assert!(since.is_some(), "the record is pending");
+            let tree = table.0;
+            let later = OpRef { tree: tree.id, key: b"key", value: Some(b"new"), large: false };
+            let at = Applied { since: store.0.log.tail(), lsn: store.0.log.tail(), keep_old: false };
+            assert_eq!(store.0.apply_run(tree, &[later], at).await, Ok(1));
+            assert_eq!(
+                store.statistics().records_pending,
+                0,
+                "the old value would come back over the new one"
+            );
+            let changed = store.0.pages.changed(|changed| changed.least());
+            assert_eq!(changed, since, "until the leaf is written, the log of the record counts");
+            assert_eq!(store.snapshot().get(table, b"key").await.unwrap().as_deref(), Some(&b"new"[..]));
+        };
+        executor.block_on(work).unwrap();
+    }
+
+    /// Who divides a leaf has it and waits for its parent. A write that found no room for a record waits for that leaf.
+    #[test]
+    fn a_write_without_room_for_its_record_does_not_stand_before_a_split() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            let options =
+                Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, records: 0, ..Options::default() };
+            let store = Store::create(handle.clone(), options).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            let transaction = store.begin();
+            for key in 0..100u8 {
+                transaction.put(table, &[key], &[key; 180]).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+            let (shard, tree) = (Rc::clone(&store.0), table.0);
+            let (parent, leaf) = shard.leaf_page(tree, &[50]).await.unwrap();
+            let parent_page = page::number(parent.bytes());
+            assert_ne!(parent_page, leaf, "the tree has a parent above the leaf");
+            drop(parent);
+            let divided = shard.write_page(leaf).await.unwrap();
+            let writer = Rc::clone(&shard);
+            handle.spawn(async move {
+                let op = Op { tree: tree.id, key: [50].into(), value: Some([7].into()), large: false };
+                let at = Applied { since: writer.log.tail(), lsn: writer.log.tail(), keep_old: false };
+                writer.apply_as_record(tree, &op, at).await.unwrap();
+            });
+            // The write comes to the leaf meanwhile.
+            for _ in 0..3 {
+                handle.pause().await;
+            }
+            let above = shard.write_page(parent_page).await.unwrap();
+            drop((above, divided));
+            // Behind the write, which asked before.
+            drop(shard.write_page(leaf).await.unwrap());
+            let found = store.snapshot().get(table, &[50]).await.unwrap();
+            assert_eq!(found.as_deref(), Some(&[7][..]));
+        };
+        executor.block_on(work).unwrap();
+    }
+
+    /// Recovery does operations in the order of their keys, and with the values that come later a leaf may need more room meanwhile than
+    /// it ever had. A full log has no room for a split then.
+    #[test]
+    fn a_run_that_fits_in_the_end_divides_no_leaf() {
+        let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let handle = executor.handle();
+        let work = async move {
+            let options =
+                Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, records: 0, ..Options::default() };
+            let store = Store::create(handle, options).await.unwrap();
+            let table = store.create_table("t").await.unwrap();
+            let transaction = store.begin();
+            for key in 0..20u8 {
+                transaction.put(table, &[key], &[key; 180]).await.unwrap();
+            }
+            transaction.commit().await.unwrap();
+            let tree = table.0;
+            let value = |len: usize| Some(&[7u8; 400][..len]);
+            let op = |key: &'static [u8], value| OpRef { tree: tree.id, key, value, large: false };
+            let run = [
+                op(&[0], value(400)),
+                op(&[3], value(250)),
+                op(&[9], value(10)),
+                op(&[12], None),
+                op(&[20], value(90)),
+            ];
+            let at = Applied { since: store.0.log.tail(), lsn: store.0.log.tail(), keep_old: false };
+            assert_eq!(store.0.apply_run(tree, &run, at).await, Ok(5));
+            assert_eq!(store.0.splits.get(), 0);
+            let (snapshot, mut lens) = (store.snapshot(), Vec::new());
+            for key in [0, 3, 9, 12, 20] {
+                lens.push(snapshot.get(table, &[key]).await.unwrap().map(|value| value.len()));
+            }
+            assert_eq!(lens, [Some(400), Some(250), Some(10), None, Some(90)]);
+        };
+        executor.block_on(work).unwrap();
+    }
+}

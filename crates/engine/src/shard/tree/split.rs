@@ -1,0 +1,122 @@
+//! Splits: a node that is full gives its upper part to a new right neighbour. A full root keeps its place and gives
+//! everything to two new children.
+
+use crate::Error;
+use crate::format::log_record::Delta;
+use crate::format::page;
+use crate::format::page::node::leaf;
+use crate::format::page::node::{Cell, Node, NodeMut, longest_key, middle, separator};
+use crate::format::tree::Tree;
+use crate::shard::Shard;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+
+/// Where a node is divided, and its right half.
+struct Division {
+    separator: Vec<u8>,
+    right: Vec<u8>,
+}
+
+/// Divides a node; its upper part becomes a node at page `right`.
+fn divide(node: Node<'_>, right: PageId, key: &[u8]) -> Division {
+    // A key behind all others: keys come in ascending order, and what is full stays full.
+    let ascending = node.high().is_none() && node.search(key) == Err(node.len());
+    let at = middle(node, ascending && node.len() > 2);
+    let next = node.key(at);
+    let separator = if node.level() == 0 { separator(&node.key(at - 1), &next).to_vec() } else { next };
+    let half = copy(node, right, (&separator, node.high()));
+    Division { separator, right: half }
+}
+
+/// A node at `page` with the records of `node` that lie between the fences.
+pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u8]>)) -> Vec<u8> {
+    let mut bytes = vec![0; node.bytes().len()];
+    let mut new = NodeMut::init(&mut bytes, page, page::tree(node.bytes()), node.level(), (low, high));
+    for (key, value) in node.records() {
+        if new.node().covers(&key) {
+            new.push(&key, value);
+        }
+    }
+    bytes
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Makes room in the leaf that covers `key` for a record of `cost` bytes, unless there is room by now.
+    pub async fn make_room(&self, tree: Tree, key: &[u8], cost: usize) -> Result<(), Error> {
+        let _turn = self.structure.take().await;
+        let path = self.path(tree, key).await?;
+        {
+            let guard = self.read_page(path[path.len() - 1]).await?;
+            if leaf(guard.bytes())?.free() >= cost {
+                return Ok(());
+            }
+        }
+        // From the leaf up: the first node that is the root, or whose parent has room for one child more, is split. Those
+        // below follow with the next calls.
+        let parent_cost = longest_key(self.page_bytes()) + 32;
+        let mut at = path.len() - 1;
+        while at > 0 {
+            let guard = self.read_page(path[at - 1]).await?;
+            if leaf(guard.bytes())?.free() >= parent_cost {
+                break;
+            }
+            at -= 1;
+        }
+        self.splits.set(self.splits.get() + 1);
+        match at {
+            0 => self.split_root(tree, key).await,
+            _ => self.split_node(path[at], path[at - 1], key).await,
+        }
+    }
+
+    async fn split_node(&self, node: PageId, parent: PageId, key: &[u8]) -> Result<(), Error> {
+        let new = self.pick().await?;
+        let (map, index) = self.space.place(new);
+        let held = self.hold(&[parent, node, map], &[new]).await?;
+        let full = leaf(held.bytes(node)?)?;
+        // Records may have been taken out meanwhile.
+        if full.len() < 2 {
+            self.space.put_back(new);
+            return Ok(());
+        }
+        let Division { separator, right } = divide(full, new, key);
+        let deltas = vec![
+            Delta::image(&right),
+            Delta::Keep { page: node, high: separator.clone().into() },
+            Delta::AddChild { page: parent, key: separator.into(), child: new },
+            Delta::Map { page: map, from: index, count: 1, used: true },
+        ];
+        self.restructure(held, deltas, Vec::new()).map(drop)
+    }
+
+    async fn split_root(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
+        let (left, right) = (self.pick().await?, self.pick().await?);
+        let ((left_map, left_index), (right_map, right_index)) =
+            (self.space.place(left), self.space.place(right));
+        let mut pages = vec![tree.root, left_map];
+        if right_map != left_map {
+            pages.push(right_map);
+        }
+        let held = self.hold(&pages, &[left, right]).await?;
+        let root = leaf(held.bytes(tree.root)?)?;
+        if root.len() < 2 {
+            self.space.put_back(left);
+            self.space.put_back(right);
+            return Ok(());
+        }
+        let Division { separator, right: upper } = divide(root, right, key);
+        let lower = copy(root, left, (root.low(), Some(&separator)));
+        let mut above = vec![0; self.page_bytes() as usize];
+        let mut node = NodeMut::init(&mut above, tree.root, tree.id, root.level() + 1, (b"", None));
+        node.push(b"", Cell::inline(&left.0.to_le_bytes()));
+        node.push(&separator, Cell::inline(&right.0.to_le_bytes()));
+        let deltas = vec![
+            Delta::image(&lower),
+            Delta::image(&upper),
+            Delta::image(&above),
+            Delta::Map { page: left_map, from: left_index, count: 1, used: true },
+            Delta::Map { page: right_map, from: right_index, count: 1, used: true },
+        ];
+        self.restructure(held, deltas, Vec::new()).map(drop)
+    }
+}

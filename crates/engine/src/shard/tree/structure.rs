@@ -1,0 +1,153 @@
+//! Changes of the structure, one at a time: the pages are taken for changing together, the record is appended, the pages
+//! are changed, and nothing else runs in between.
+
+use super::Seek;
+use crate::format::log_record::{Delta, Entry, Op};
+use crate::format::page;
+use crate::format::page::node::Node;
+use crate::format::page::node::leaf;
+use crate::format::tree::Tree;
+use crate::memory::record_cache::Record;
+use crate::shard::Shard;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use fulgurite_pool::WriteGuard;
+
+/// Pages that a change of the structure holds.
+pub struct Held<D: Device + 'static>(Vec<(PageId, WriteGuard<D>)>);
+
+impl<D: Device + 'static> Held<D> {
+    /// The bytes of one of them.
+    pub fn bytes(&self, page: PageId) -> Result<&[u8], Error> {
+        let held = self.0.iter().find(|(held, _)| *held == page);
+        held.map(|(_, guard)| guard.bytes()).ok_or_else(|| Error::corrupt(page, "a change does not hold it"))
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// The pages from the root down to the leaf that covers `key`. They stay as they are for who has the structure's turn.
+    pub async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
+        let mut path = vec![tree.root];
+        let mut above: Option<u8> = None;
+        loop {
+            let last = path[path.len() - 1];
+            let guard = self.read_page(last).await?;
+            let node = leaf(guard.bytes())?;
+            let fits = page::tree(guard.bytes()) == tree.id && node.covers(key);
+            if !fits || above.is_some_and(|above| above - 1 != node.level()) {
+                return Err(Error::corrupt(last, format!("it has no place in tree {}", tree.id)));
+            }
+            if node.level() == 0 {
+                return Ok(path);
+            }
+            above = Some(node.level());
+            path.push(node.child(Seek::At(key).child(node)));
+        }
+    }
+
+    /// Takes `pages` for changing, and `fresh` ones, which are not read.
+    ///
+    /// Who has the structure's turn waits here for one page with others in hand. Nobody else ever waits with a page in hand, so
+    /// there is no circle of waiting. To let go of the others meanwhile would never end where a cleaner writes them in turn:
+    /// a page that was taken counts as changed.
+    pub async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
+        // In a damaged store a page may be its own neighbour, or in use and marked as free. To take it twice would never end.
+        let mut all = [pages, fresh].concat();
+        all.sort_unstable();
+        if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::corrupt(
+                pair[0],
+                "it has two places in the tree, or is in use and marked as free",
+            ));
+        }
+        let mut held = Vec::with_capacity(all.len());
+        for page in fresh {
+            held.push((*page, self.pool.create(*page).await?));
+        }
+        // The drive is asked before the first page is taken that others may want.
+        for page in pages {
+            drop(self.read_page(*page).await?);
+        }
+        for page in pages {
+            held.push((*page, self.write_page(*page).await?));
+        }
+        Ok(Held(held))
+    }
+
+    /// Tells a backup under way of pages that become used and whose contents are not in the log.
+    fn note_unlogged(&self, deltas: &[Delta]) {
+        let mut watch = self.watch.borrow_mut();
+        let Some(watch) = &mut *watch else { return };
+        let has_image =
+            |page| deltas.iter().any(|delta| matches!(delta, Delta::Image { .. }) && delta.page() == page);
+        for delta in deltas {
+            if let Delta::Map { page, from, count, used: true } = delta {
+                let used = (*from..from + count).map(|index| PageId(page.0 + u64::from(index)));
+                used.filter(|page| !has_image(*page)).for_each(|page| watch.unlogged(page));
+            }
+        }
+    }
+
+    /// Tells the pending records of the pages which leaves they belong to now.
+    fn share_out_records(&self, held: &Held<D>) -> Result<(), Error> {
+        let mut records = self.records.borrow_mut();
+        if records.pending() == 0 {
+            return Ok(());
+        }
+        let pages: Vec<PageId> = held.0.iter().map(|(page, _)| *page).collect();
+        let leaf_for = |record: Record<'_>| {
+            let is_its_leaf = |bytes: &[u8]| {
+                page::tree(bytes) == record.tree
+                    && Node::new(bytes).is_some_and(|node| node.level() == 0 && node.covers(record.key))
+            };
+            held.0.iter().find(|(_, guard)| is_its_leaf(guard.bytes())).map(|(page, _)| *page)
+        };
+        if records.share_out(&pages, leaf_for) {
+            Ok(())
+        } else {
+            Err(self.health.stop("a structure change leaves pending records without a leaf"))
+        }
+    }
+
+    /// Appends the record and changes the pages, which are all held.
+    pub fn restructure(
+        &self,
+        mut held: Held<D>,
+        deltas: Vec<Delta>,
+        ops: Vec<Op>,
+    ) -> Result<(Lsn, Lsn), Error> {
+        let entry = Entry { deltas, ops };
+        let is_forgotten = entry.deltas.iter().any(|delta| match delta {
+            Delta::Keep { .. } => planted!(self.options, SplitNotLogged),
+            Delta::Free { .. } => planted!(self.options, FreePageReusedEarly),
+            _ => false,
+        });
+        let (since, lsn) =
+            if is_forgotten { (self.log.tail(), self.log.tail()) } else { self.log.append(&entry) };
+        for delta in &entry.deltas {
+            let number = delta.page();
+            let Some((_, guard)) = held.0.iter_mut().find(|(page, _)| *page == number) else {
+                return Err(self.health.stop(format!("a structure change does not hold page {}", number.0)));
+            };
+            let bytes = guard.bytes_mut();
+            if let Err(what) = delta.apply(bytes) {
+                // The record is in the log, so memory and log no longer agree.
+                return Err(self.health.stop(format!("page {} could not be changed: {what}", number.0)));
+            }
+            page::set_structure_lsn(bytes, lsn);
+            page::set_lsn(bytes, lsn);
+            self.mark(number, since);
+            if delta.replaces_page() {
+                self.stored.borrow_mut().forget(number);
+            }
+            if let Delta::Map { page, from, count, used } = delta {
+                self.space.changed(*page, *from, *count, *used, lsn);
+            }
+        }
+        self.share_out_records(&held)?;
+        self.last_structure.set(lsn);
+        self.note_unlogged(&entry.deltas);
+        Ok((since, lsn))
+    }
+}

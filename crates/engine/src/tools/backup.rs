@@ -1,0 +1,261 @@
+//! Backups of a store that is in use, and bringing one back.
+//!
+//! A backup is an image that [`Store::open`] opens like a store after a crash. It is made in passes:
+//!
+//! 1. Pending records are merged. The *redo point* of the pass is where the first commit begins that is not applied yet, or the
+//!    first record that is pending still, or the end of the log.
+//! 2. Pages are copied one by one, each whole, while commits go on: in the first pass every page in use, later those that
+//!    were changed since they were copied. So each page in the image has everything from before the redo point.
+//! 3. The log from the redo point to its end, then flushed, is copied. It covers everything that the pages have.
+//!
+//! What changes during a pass is in that part of the log, and opening the image does it again. The one exception is
+//! a bulk load, whose pages are in no log: they are copied before the log is.
+//!
+//! **The log under a backup.** The ring has the last of the log anyway, as much as it is large. A pass whose part of the log has grown
+//! to more than half of that is *overtaken*: another begins, with a new redo point, for the pages that were changed
+//! meanwhile. So no commit ever waits for a backup, and the log is not written over under it. Each pass is
+//! usually much shorter than the one before; a backup that is overtaken in [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
+//!
+//! **Place.** The image has its pages in place, wherever the store has them.
+//!
+//! **Identity.** The image has the identity of the store, because the checksums of its pages begin with it. So a store and
+//! its backup cannot be told apart; they must not be opened on the same drive in turn without copying all of the image.
+
+use crate::format::layout::{Superblock, block_bytes};
+use crate::format::page::{self, map};
+use crate::media::image::{Sink, Source};
+use crate::media::superblock;
+use crate::memory::backup_watch::BackupWatch;
+use crate::shard::Shard;
+use crate::store::Store;
+use crate::wait::together;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use fulgurite_device::{Device, Handle};
+
+/// Passes before a backup gives up.
+pub const MOST_PASSES: u32 = 16;
+/// Pages that are copied at once.
+const COPIED_TOGETHER: usize = 32;
+/// Bytes of log, and of an image that is brought back, that are copied at once.
+const PIECE: u64 = 256 << 10;
+
+/// What a backup has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackupReport {
+    /// Pages copied, those copied twice counted twice.
+    pub pages: u64,
+    /// Bytes of log copied.
+    pub log_bytes: u64,
+    /// Passes over pages.
+    pub passes: u32,
+    /// The image has every commit up to here, and none behind it.
+    pub lsn: Lsn,
+}
+
+/// Stops watching, also when the backup is given up.
+struct Watching<'a, D: Device + 'static>(&'a Shard<D>);
+
+impl<D: Device + 'static> Drop for Watching<'_, D> {
+    fn drop(&mut self) {
+        *self.0.watch.borrow_mut() = None;
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Notes for a backup under way.
+    fn watched<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Result<T, Error> {
+        self.check_open()?;
+        self.watch.borrow_mut().as_mut().map(change).ok_or(Error::Closed)
+    }
+
+    /// Begins a pass. Returns the redo point and the pages that were changed meanwhile.
+    async fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
+        // The copies of pages have no more than the pages.
+        self.merge_all().await;
+        let redo = self.first_in_no_page().unwrap_or_else(|| self.log.tail());
+        self.watched(|watch| (redo, std::mem::take(&mut watch.touched).into_iter().collect()))
+    }
+
+    /// Whether the log from `redo` on is more than an image shall have. The ring has all of twice as much still.
+    fn overtaken(&self, redo: Lsn) -> bool {
+        self.log.tail().0 - redo.0 > self.log.capacity() / 2
+    }
+
+    /// A page as it is now, with its checksum.
+    async fn sealed(&self, page: PageId) -> Result<Vec<u8>, Error> {
+        let guard = self.read_page(page).await?;
+        let mut bytes = guard.bytes().to_vec();
+        // In one step with the copy: what is changed later is noted again.
+        self.watched(|watch| watch.touched.remove(&page))?;
+        page::seal(&mut bytes, self.superblock.borrow().salt());
+        Ok(bytes)
+    }
+
+    /// Copies pages that are in ascending order.
+    async fn copy_pages(
+        &self,
+        sink: &impl Sink,
+        pages: &[PageId],
+        report: &mut BackupReport,
+    ) -> Result<(), Error> {
+        let page_bytes = u64::from(self.page_bytes());
+        for part in pages.chunks(COPIED_TOGETHER) {
+            let copies = together(part.iter().map(|page| self.sealed(*page)).collect()).await;
+            let mut run: Vec<u8> = Vec::new();
+            let mut first = part[0].0;
+            for (page, copy) in std::iter::zip(part, copies) {
+                let behind = first + run.len() as u64 / page_bytes;
+                if behind != page.0 {
+                    sink.write(first * page_bytes, &run).await?;
+                    run.clear();
+                    first = page.0;
+                }
+                run.extend_from_slice(&copy?);
+            }
+            sink.write(first * page_bytes, &run).await?;
+            report.pages += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Copies every page that is in use.
+    async fn copy_all(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(), Error> {
+        for (map, pages) in self.space.maps() {
+            let used: Vec<PageId> = {
+                let guard = self.read_page(map).await?;
+                let used = (0..pages).filter(|index| map::is_used(guard.bytes(), *index));
+                used.map(|index| PageId(map.0 + u64::from(index))).collect()
+            };
+            self.copy_pages(sink, &used, report).await?;
+        }
+        Ok(())
+    }
+
+    /// Brings the log to the drive and says where it ends. All pages that it makes part of trees without having their
+    /// contents are copied by then.
+    async fn end_of_log(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
+        loop {
+            self.log.sync(self.log.tail()).await?;
+            let end = self.log.durable_end();
+            let unlogged = self.watched(|watch| std::mem::take(&mut watch.unlogged))?;
+            if unlogged.is_empty() {
+                return Ok(end);
+            }
+            let pages: Vec<PageId> = unlogged.into_iter().collect();
+            self.copy_pages(sink, &pages, report).await?;
+        }
+    }
+
+    /// Copies the blocks of the log from `redo` to `end`. The ring has them as long as the pass is not overtaken.
+    async fn copy_log(&self, sink: &impl Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
+        let superblock = self.superblock.borrow().clone();
+        let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
+        let block = u64::from(superblock.block_bytes);
+        let ring = self.log.capacity();
+        let first = redo.0 / block * block;
+        let mut at = first;
+        while at < end.0 {
+            let place = at % ring;
+            let len = PIECE.min(end.0 - at).min(ring - place);
+            let mut piece = vec![0; len as usize];
+            self.handle.read(start + place, &mut piece).await?;
+            sink.write(start + place, &piece).await?;
+            at += len;
+        }
+        Ok(end.0 - first)
+    }
+
+    /// One pass. `None` where it was overtaken.
+    async fn pass(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
+        let (redo, touched) = self.begin_pass().await?;
+        if report.passes == 0 {
+            self.copy_all(sink, report).await?;
+        } else {
+            self.copy_pages(sink, &touched, report).await?;
+        }
+        report.passes += 1;
+        let (end, crc) = self.end_of_log(sink, report).await?;
+        if self.overtaken(redo) {
+            return Ok(None);
+        }
+        report.log_bytes += self.copy_log(sink, (redo, end)).await?;
+        if self.overtaken(redo) {
+            return Ok(None);
+        }
+        report.lsn = end;
+        let last = self.next_superblock(redo, false);
+        Ok(Some(Superblock { log_end: end, log_crc: crc, ..last }))
+    }
+}
+
+impl<D: Device + 'static> Store<D> {
+    /// Makes an image of the store while it is in use. The image has every commit that was acknowledged before this call,
+    /// `relaxed` ones among them, whole transactions, and a beginning of the log without gaps. It opens as a store does after a
+    /// crash, and has the store's identity.
+    ///
+    /// No commit waits for it. What `sink` had before is lost; until this ends well it holds no store. One backup is made
+    /// at a time, others wait. Fails with [`Error::Corrupt`] where a page that is in use cannot be read, and
+    /// with [`Error::BackupOvertaken`] where commits write the log faster than pages are copied. Pages pass through the pool.
+    pub async fn backup(&self, sink: &impl Sink) -> Result<BackupReport, Error> {
+        let shard = &*self.0;
+        shard.check_open()?;
+        let _turn = shard.backup_turn.take().await;
+        let superblock = shard.superblock.borrow().clone();
+        superblock::erase(sink, superblock.block_bytes).await?;
+        // Nothing of an older log or an older double-write area may be there.
+        let page_bytes = u64::from(superblock.page_bytes);
+        let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
+        sink.clear(from, to - from).await?;
+        sink.sync().await?;
+        *shard.watch.borrow_mut() = Some(BackupWatch::default());
+        let _watching = Watching(shard);
+        let mut report = BackupReport::default();
+        while report.passes < MOST_PASSES {
+            let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
+            sink.sync().await?;
+            // Wherever pages lie in the store, they lie in place in the image.
+            superblock::write(sink, &Superblock { out_of_place: None, ..superblock }).await?;
+            sink.sync().await?;
+            return Ok(report);
+        }
+        Err(Error::BackupOvertaken { passes: report.passes })
+    }
+}
+
+/// Copies an image onto a drive, where [`Store::open`] then opens it. What was on the drive is lost; a drive that is larger than
+/// the image keeps what lies behind it. Interrupted, it leaves no store.
+pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D>) -> Result<(), Error> {
+    let caps = target.caps();
+    let page = u64::from(caps.page_bytes);
+    let (bytes, room) = (image.len(), caps.pages * page);
+    if bytes > room {
+        return Err(Error::Options(format!("the image has {bytes} bytes and the drive only {room}")));
+    }
+    superblock::erase(target, block_bytes(&caps)).await?;
+    target.sync().await?;
+    // The piece with the superblocks comes last.
+    let first = PIECE.min(bytes);
+    let mut at = first;
+    while at < bytes {
+        copy_piece(image, target, at, PIECE.min(bytes - at)).await?;
+        at += PIECE;
+    }
+    target.sync().await?;
+    copy_piece(image, target, 0, first).await?;
+    target.sync().await
+}
+
+async fn copy_piece<D: Device + 'static>(
+    image: &impl Source,
+    target: &Handle<D>,
+    at: u64,
+    len: u64,
+) -> Result<(), Error> {
+    let page = u64::from(target.caps().page_bytes);
+    let mut piece = vec![0; len as usize];
+    image.read(at, &mut piece).await?;
+    // The last piece may end within a page.
+    piece.resize(len.next_multiple_of(page) as usize, 0);
+    target.write(at, &piece).await
+}

@@ -1,0 +1,418 @@
+//! A look at everything: every page of every tree, the maps, large values, indexes.
+
+use crate::Error;
+use crate::format::index_entry;
+use crate::format::large_value::LargeValue;
+use crate::format::page::node::Node;
+use crate::format::page::{self, map};
+use crate::format::tree::{LARGE, Tree};
+use crate::memory::catalogue::Named;
+use crate::shard::Shard;
+use crate::store::Store;
+use crate::wait::insist;
+use fulgurite_base::PageId;
+use fulgurite_device::Device;
+use fulgurite_pool::ReadGuard;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// Pages that are read at once.
+const AHEAD: u32 = 64;
+
+/// What is wrong with a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The table or index, or what stands in its place.
+    pub table: String,
+    /// The page, where one is to blame.
+    pub page: Option<PageId>,
+    /// What is wrong.
+    pub what: String,
+    /// The keys whose records are lost by it: from the first up to the second, or to the end.
+    pub lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    /// Records of that part that the log has, and that are not lost.
+    pub waiting: u64,
+}
+
+impl Problem {
+    /// A problem by which no record is lost.
+    fn without_loss(table: &str, page: Option<PageId>, what: String) -> Problem {
+        Problem { table: table.to_owned(), page, what, lost: None, waiting: 0 }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.table)?;
+        if let Some(page) = self.page {
+            write!(f, "page {}: ", page.0)?;
+        }
+        write!(f, "{}", self.what)?;
+        match &self.lost {
+            Some((low, Some(high))) => write!(f, "; lost: the keys from {} up to {}", text(low), text(high))?,
+            Some((low, None)) => write!(f, "; lost: the keys from {} to the end", text(low))?,
+            None => {}
+        }
+        match self.waiting {
+            0 => Ok(()),
+            waiting => write!(f, ", except {waiting} that the log has"),
+        }
+    }
+}
+
+/// Why a page cannot be read, without its number, which the problem has.
+fn fault_of_page(error: Error) -> String {
+    match error {
+        Error::Corrupt { what, .. } => what,
+        error => error.to_string(),
+    }
+}
+
+fn text(key: &[u8]) -> String {
+    format!("`{}`", key.escape_ascii())
+}
+
+/// What a look at everything has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Pages of trees that were looked at.
+    pub pages: u64,
+    /// Records in tables, indexes left out.
+    pub records: u64,
+    /// Pages that are marked as used and belong to nothing. They cost room and nothing else.
+    pub unused_pages: u64,
+    /// What is wrong; nothing in a sound store.
+    pub problems: Vec<Problem>,
+}
+
+/// A page that is to be looked at, and what its parent says of it.
+struct Visit {
+    page: PageId,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    level: Option<u8>,
+}
+
+/// A walk through the trees.
+struct Walk<'a, D: Device + 'static> {
+    shard: &'a Shard<D>,
+    report: CheckReport,
+    seen: FxHashSet<PageId>,
+    large: Vec<(String, LargeValue)>,
+}
+
+impl<'a, D: Device + 'static> Walk<'a, D> {
+    fn new(shard: &'a Shard<D>) -> Walk<'a, D> {
+        let (report, seen) = (CheckReport::default(), FxHashSet::default());
+        Walk { shard, report, seen, large: Vec::new() }
+    }
+
+    fn problem(
+        &mut self,
+        tree: Tree,
+        page: Option<PageId>,
+        what: String,
+        lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
+    ) {
+        let table = self.shard.catalogue.borrow().name_of(tree.id);
+        self.report.problems.push(Problem { lost, ..Problem::without_loss(&table, page, what) });
+    }
+
+    /// Notes a node of which nothing can be used. Records below it that were written since are in the log.
+    fn lost(&mut self, tree: Tree, what: String, visit: Visit) {
+        let waiting = {
+            let records = self.shard.records.borrow();
+            let leaves = if visit.level == Some(0) { vec![visit.page] } else { records.leaves() };
+            let is_in =
+                |key: &[u8]| key >= &visit.low[..] && visit.high.as_ref().is_none_or(|high| key < high);
+            let found = leaves.iter().flat_map(|leaf| records.of_leaf(*leaf));
+            found.filter(|found| found.tree == tree.id && found.value.is_some() && is_in(found.key)).count()
+        };
+        self.problem(tree, Some(visit.page), what, Some((visit.low, visit.high)));
+        if let Some(problem) = self.report.problems.last_mut() {
+            problem.waiting = waiting as u64;
+        }
+    }
+
+    /// A page. An error of the drive may be about another page that made room for it, so it is asked again.
+    async fn page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
+        insist(async || self.shard.read_page(page).await).await
+    }
+
+    async fn tree(&mut self, tree: Tree, is_table: bool) -> Result<(), Error> {
+        let mut left = vec![Visit { page: tree.root, low: Vec::new(), high: None, level: None }];
+        let most = self.shard.most_ahead(AHEAD);
+        let mut fetched = 0;
+        while let Some(visit) = left.pop() {
+            self.shard.health.check()?;
+            if visit.level == Some(0) && fetched == 0 {
+                let next = left.iter().rev().take(most - 1).take_while(|visit| visit.level == Some(0));
+                let pages = std::iter::once(&visit).chain(next).map(|visit| visit.page);
+                let pages: Vec<PageId> = pages.filter(|page| self.shard.space.is_data(*page)).collect();
+                fetched = pages.len();
+                // An error is about another page that made room. Each page is asked for again below.
+                let _ = self.shard.pool.fetch(&pages).await;
+            }
+            fetched = fetched.saturating_sub(1);
+            if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
+                // A store that has stopped meanwhile could not look, so it has found nothing.
+                self.shard.health.check()?;
+                self.lost(tree, what, visit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at one page. An error says why nothing of it can be used.
+    async fn visit(
+        &mut self,
+        tree: Tree,
+        is_table: bool,
+        visit: &Visit,
+        left: &mut Vec<Visit>,
+    ) -> Result<(), String> {
+        if !self.shard.space.is_data(visit.page) {
+            return Err("it lies outside the store".to_owned());
+        }
+        if !self.seen.insert(visit.page) {
+            return Err("it has two parents".to_owned());
+        }
+        let guard = self.page(visit.page).await.map_err(fault_of_page)?;
+        let node = Node::new(guard.bytes()).ok_or("it is no node")?;
+        if page::tree(guard.bytes()) != tree.id {
+            return Err(format!("it belongs to tree {}", page::tree(guard.bytes())));
+        }
+        node.check()?;
+        if node.low() != visit.low || node.high() != visit.high.as_deref() {
+            return Err("its fences are not those that its parent says".to_owned());
+        }
+        if visit.level.is_some_and(|level| level != node.level()) {
+            return Err("it is on another level than its parent says".to_owned());
+        }
+        self.report.pages += 1;
+        if node.level() > 0 {
+            children(node, left);
+            return Ok(());
+        }
+        if is_table {
+            let lacks = self.shard.records.borrow().lacks(visit.page);
+            self.report.records += if lacks { self.keys_of(node).len() } else { node.len() } as u64;
+        }
+        let name = self.shard.catalogue.borrow().name_of(tree.id);
+        // What a pending record replaces may have gone already: recovery does not look at the leaf.
+        let is_replaced = |key: &[u8]| self.shard.records.borrow().is_pending(tree.id, key);
+        for (key, value) in node.records().filter(|(key, value)| value.large && !is_replaced(key)) {
+            let place = LargeValue::read(value.bytes).map_err(|error| error.to_string())?;
+            self.large.push((format!("{name}, key {}", text(&key)), place));
+        }
+        Ok(())
+    }
+
+    /// Whether each large value is there, and no other.
+    async fn large_values(&mut self) -> Result<(), Error> {
+        let tree = self.shard.tree(LARGE)?;
+        let mut known = FxHashSet::default();
+        for (whose, place) in std::mem::take(&mut self.large) {
+            known.insert(place.number);
+            // As in `page`.
+            let found = insist(async || self.shard.read_large(place).await).await;
+            let why = match found {
+                Ok(Some(_)) => continue,
+                Ok(None) => "a piece is missing".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            let LargeValue { number, bytes } = place;
+            let what =
+                format!("the value of {whose}, {bytes} bytes under number {number}, is not whole: {why}");
+            self.problem(tree, None, what, None);
+        }
+        let shard = self.shard;
+        let look = |node: Node<'_>| {
+            for (key, _) in node.records() {
+                let number = key.get(..8).map(|number| u64::from_be_bytes(page::array(number, 0)));
+                if number.is_none_or(|number| !known.contains(&number)) {
+                    self.problem(tree, None, format!("the piece {} belongs to no value", text(&key)), None);
+                }
+            }
+            Ok(())
+        };
+        // An error is of a page that the walk has reported.
+        let _ = shard.each_leaf(tree, look).await;
+        Ok(())
+    }
+
+    /// Whether the maps say what the walk has seen.
+    async fn maps(&mut self) -> Result<(), Error> {
+        for (map, pages) in self.shard.space.maps().collect::<Vec<_>>() {
+            let guard = match self.page(map).await {
+                Ok(guard) => guard,
+                Err(error) => {
+                    let what = fault_of_page(error);
+                    self.report.problems.push(Problem::without_loss("(maps)", Some(map), what));
+                    continue;
+                }
+            };
+            for index in 1..pages {
+                let page = PageId(map.0 + u64::from(index));
+                match (map::is_used(guard.bytes(), index), self.seen.contains(&page)) {
+                    (true, false) => self.report.unused_pages += 1,
+                    (false, true) => {
+                        let what = "it is in use and marked as free".to_owned();
+                        self.report.problems.push(Problem::without_loss("(maps)", Some(page), what));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every entry of an index leads to a record, and, where its function is known, every record has its entries.
+    async fn indexes(&mut self) -> Result<(), Error> {
+        let shard = self.shard;
+        let tables = shard.catalogue.borrow().tables();
+        for (name, table) in tables {
+            let indexes: Vec<_> = {
+                let catalogue = shard.catalogue.borrow();
+                let info = catalogue.table(table);
+                info.map_or(Vec::new(), |info| {
+                    info.indexes.iter().map(|(n, t, e)| (n.clone(), *t, e.clone())).collect()
+                })
+            };
+            for (index_name, tree, extract) in indexes {
+                if !matches!(shard.catalogue.borrow().get(&index_name), Some(Named::Index(index)) if index.complete)
+                {
+                    continue;
+                }
+                let entries: Vec<Vec<u8>> = self.keys(tree).await?;
+                self.lead_to_records(tree, table.0, &entries).await?;
+                let Some(extract) = extract else { continue };
+                let entries: FxHashSet<Vec<u8>> = entries.into_iter().collect();
+                let mut expected = 0;
+                for key in self.keys(table.0).await? {
+                    let value = shard.current(table.0, &key).await?.unwrap_or_default();
+                    let mut keys = Vec::new();
+                    extract(&key, &value, &mut keys);
+                    for entry in keys.iter().map(|index_key| index_entry::entry(index_key, &key)) {
+                        expected += 1;
+                        if !entries.contains(&entry) {
+                            let what = format!("the record {} of {name} is not in it", text(&key));
+                            self.problem(tree, None, what, None);
+                        }
+                    }
+                }
+                if expected < entries.len() {
+                    self.problem(
+                        tree,
+                        None,
+                        "it has entries that no record of the table asks for".to_owned(),
+                        None,
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the entries of an index lead to records, in the order of these, which is the order of the table's leaves.
+    async fn lead_to_records(&mut self, index: Tree, table: Tree, entries: &[Vec<u8>]) -> Result<(), Error> {
+        let mut rows = Vec::with_capacity(entries.len());
+        for entry in entries {
+            match index_entry::split(entry) {
+                Some((_, key)) => rows.push((key, entry)),
+                None => self.problem(index, None, format!("the entry {} is damaged", text(entry)), None),
+            }
+        }
+        rows.sort_unstable();
+        for some in rows.chunks(self.shard.most_ahead(AHEAD)) {
+            let keys: Vec<&[u8]> = some.iter().map(|(key, _)| &key[..]).collect();
+            self.shard.fetch_leaves(table, &keys).await?;
+            for (key, entry) in some {
+                if self.shard.current(table, key).await?.is_none() {
+                    let what = format!("the entry {} leads to no record", text(entry));
+                    self.problem(index, None, what, None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of a leaf, with those of records that it lacks.
+    fn keys_of(&self, leaf: Node<'_>) -> BTreeSet<Vec<u8>> {
+        let mut keys: BTreeSet<Vec<u8>> = (0..leaf.len()).map(|index| leaf.key(index)).collect();
+        for record in self.shard.records.borrow().of_leaf(page::number(leaf.bytes())) {
+            match record.value {
+                Some(_) => keys.insert(record.key.to_vec()),
+                None => keys.remove(record.key),
+            };
+        }
+        keys
+    }
+
+    /// The keys of a tree. An error of the drive may be about a page that made room, so it is asked again.
+    async fn keys(&self, tree: Tree) -> Result<Vec<Vec<u8>>, Error> {
+        insist(async || {
+            let mut keys = Vec::new();
+            let look = |node: Node<'_>| {
+                keys.extend(self.keys_of(node));
+                Ok(())
+            };
+            self.shard.each_leaf(tree, look).await?;
+            Ok(keys)
+        })
+        .await
+    }
+}
+
+/// Adds the children of an inner node to what is to be looked at.
+fn children(node: Node<'_>, left: &mut Vec<Visit>) {
+    for index in (0..node.len()).rev() {
+        let high =
+            if index + 1 < node.len() { Some(node.key(index + 1)) } else { node.high().map(<[u8]>::to_vec) };
+        let level = Some(node.level() - 1);
+        left.push(Visit { page: node.child(index), low: node.key(index), high, level });
+    }
+}
+
+/// The pages of all trees. Fails where one of them cannot be read in full. The structure must not change meanwhile.
+pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
+    let mut walk = Walk::new(shard);
+    let trees = shard.catalogue.borrow().trees();
+    for tree in trees {
+        walk.tree(tree, false).await?;
+    }
+    match walk.report.problems.first() {
+        Some(problem) => Err(Error::corrupt(problem.page.unwrap_or(PageId(0)), problem.what.clone())),
+        None => Ok(walk.seen),
+    }
+}
+
+impl<D: Device + 'static> Store<D> {
+    /// Looks at every page of the store. The structure of trees does not change meanwhile: who needs that waits. Memory: a
+    /// set of the pages, the entries of one index at a time, twice, and its table's keys.
+    pub async fn check(&self) -> Result<CheckReport, Error> {
+        let shard = &self.0;
+        shard.check_open()?;
+        // Pages are looked at, so they shall have everything.
+        shard.merge_all().await;
+        let _turn = shard.structure.take().await;
+        let mut walk = Walk::new(shard);
+        let tables: FxHashSet<u32> =
+            shard.catalogue.borrow().tables().iter().map(|(_, table)| table.0.id).collect();
+        let trees = shard.catalogue.borrow().trees();
+        for tree in trees {
+            walk.tree(tree, tables.contains(&tree.id)).await?;
+        }
+        walk.large_values().await?;
+        walk.maps().await?;
+        if let Some(what) = shard.pages.place().out_of_place().and_then(|place| place.fault()) {
+            walk.report.problems.push(Problem::without_loss("(places of pages)", None, what));
+        }
+        if walk.report.problems.is_empty() {
+            walk.indexes().await?;
+        }
+        shard.health.check()?;
+        Ok(walk.report)
+    }
+}

@@ -1,0 +1,208 @@
+//! What a damaged store was like: from a superblock, or from its pages where both superblocks are gone.
+//!
+//! A page's checksum begins with the store's salt, and a CRC can be calculated backwards. So each whole page tells the
+//! salt that it was sealed with; pages of one store agree, and chance does not.
+
+use super::log::blocks;
+use crate::format::layout::{FORMAT, HEAD, Superblock, double_write_pages};
+use crate::format::log_block::Block;
+use crate::format::page::{self, Kind};
+use crate::format::tree::{CATALOGUE, LARGE};
+use crate::media::image::Source;
+use crate::media::superblock;
+use crate::media::write::out_of_place::kept_in_head;
+use crate::{Error, Lsn};
+use fulgurite_base::PageId;
+use std::collections::BTreeMap;
+
+/// Sizes that pages of a store and blocks of its log have.
+const SIZES: [u32; 5] = [4096, 8192, 16384, 32768, 65536];
+/// Whole pages that must agree. Every store has more.
+const LEAST_VOTES: u32 = 2;
+
+/// The superblock of a damaged store, and whether it was guessed.
+pub async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
+    let found = superblock::read_both(source).await;
+    let version = found.iter().flat_map(|found| found.as_ref().err()).find(|error| {
+        // Another version's store is not a damaged one.
+        matches!(error, Error::Version { .. })
+    });
+    if let Some(error) = version {
+        return Err(error.clone());
+    }
+    let whole = found.iter().all(Result::is_ok);
+    let newest = found.into_iter().flatten().max_by_key(|superblock| superblock.generation);
+    match newest {
+        // As in opening: beside a damaged one, `clean` may be out of date.
+        Some(superblock) if whole => Ok((superblock, false)),
+        Some(superblock) => {
+            let mut superblock = Superblock { clean: false, ..superblock };
+            let found = blocks(source, &superblock).await;
+            let block = u64::from(superblock.block_bytes);
+            // The newer superblock's log may lie where this one's did.
+            if !found.contains_key(&(superblock.redo.0 / block * block)) {
+                follow_back(&found, &mut superblock);
+            }
+            Ok((superblock, false))
+        }
+        None => Ok((guess(source).await?, true)),
+    }
+}
+
+/// The salt with which bytes behind a page's checksum get this checksum.
+fn salt_of(page: &[u8]) -> u32 {
+    let table: [u32; 256] = std::array::from_fn(|index| {
+        (0..8).fold(index as u32, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 })
+    });
+    let mut by_top = [0u8; 256];
+    for (index, entry) in table.iter().enumerate() {
+        by_top[(entry >> 24) as usize] = index as u8;
+    }
+    let mut state = !page::get_u32(page, 0);
+    for byte in page[4..].iter().rev() {
+        let index = by_top[(state >> 24) as usize];
+        state = (state ^ table[usize::from(index)]) << 8 | u32::from(index ^ byte);
+    }
+    !state
+}
+
+/// A page that says that it lies where it does.
+struct Vote {
+    page: u64,
+    kind: Option<Kind>,
+    tree: u32,
+}
+
+async fn guess(source: &impl Source) -> Result<Superblock, Error> {
+    let mut votes: BTreeMap<(u32, u32), Vec<Vote>> = BTreeMap::new();
+    for size in SIZES {
+        let mut bytes = vec![0; size as usize];
+        for page in 0..source.len() / u64::from(size) {
+            let read = source.read(page * u64::from(size), &mut bytes).await.is_ok();
+            if !read || page::kind(&bytes).is_none() || page::number(&bytes) != PageId(page) {
+                continue;
+            }
+            let vote = Vote { page, kind: page::kind(&bytes), tree: page::tree(&bytes) };
+            votes.entry((size, salt_of(&bytes))).or_default().push(vote);
+        }
+    }
+    let most = votes.into_iter().max_by_key(|(_, pages)| pages.len());
+    if let Some(kept) = kept_by_a_map(source).await {
+        // Pages in place are of another store, unless one of these lies at its own number by chance.
+        let others = |((_, salt), pages): &((u32, u32), Vec<Vote>)| {
+            pages.len() >= LEAST_VOTES as usize && *salt != kept.salt().0
+        };
+        if !most.as_ref().is_some_and(others) {
+            let mut superblock = Superblock { clean: false, ..kept };
+            let found = blocks(source, &superblock).await;
+            follow_back(&found, &mut superblock);
+            return Ok(superblock);
+        }
+    }
+    let ((page_bytes, salt), pages) = most.ok_or(Error::NotAStore)?;
+    if pages.len() < LEAST_VOTES as usize {
+        return Err(Error::NotAStore);
+    }
+    // The first map and behind it the two first roots lie before all other pages of their kinds.
+    let first = |wanted: &dyn Fn(&Vote) -> bool, offset: u64| {
+        pages.iter().filter(|vote| wanted(vote)).filter_map(|vote| vote.page.checked_sub(offset)).min()
+    };
+    let is_node = |vote: &Vote| matches!(vote.kind, Some(Kind::Leaf | Kind::Inner));
+    let starts = [
+        first(&|vote| vote.kind == Some(Kind::Map), 0),
+        first(&|vote| is_node(vote) && vote.tree == CATALOGUE, 1),
+        first(&|vote| is_node(vote) && vote.tree == LARGE, 2),
+    ];
+    let data_start = starts.into_iter().flatten().min().ok_or(Error::NotAStore)?;
+    from_pages(source, page_bytes, salt, data_start).await
+}
+
+/// The newest superblock that a head of a map of pages out of place has kept. Its place in the log is out of date.
+async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
+    let mut newest: Option<Superblock> = None;
+    let mut bytes = vec![0; 4096];
+    for at in (0..source.len()).step_by(4096) {
+        let len = bytes.len().min((source.len() - at) as usize);
+        if source.read(at, &mut bytes[..len]).await.is_ok()
+            && let Some(kept) = kept_in_head(&bytes)
+            && newest.as_ref().is_none_or(|known| known.generation < kept.generation)
+        {
+            newest = Some(kept);
+        }
+    }
+    newest
+}
+
+/// The superblock of a store whose pages begin at `data_start`. The log is taken from its oldest block that leads to its end.
+async fn from_pages(
+    source: &impl Source,
+    page_bytes: u32,
+    salt: u32,
+    data_start: u64,
+) -> Result<Superblock, Error> {
+    let head = HEAD / u64::from(page_bytes);
+    let pages = source.len() / u64::from(page_bytes);
+    let double_write_pages = double_write_pages(pages);
+    let log_pages = data_start.checked_sub(head + double_write_pages).filter(|pages| *pages > 0);
+    let mut superblock = Superblock {
+        format: FORMAT,
+        generation: 1,
+        page_bytes,
+        block_bytes: 4096,
+        pages,
+        log_pages: log_pages.ok_or(Error::NotAStore)?,
+        double_write_pages,
+        redo: Lsn(0),
+        log_end: Lsn(0),
+        log_crc: 0,
+        clean: false,
+        next_large: 1,
+        identity: u128::from(salt),
+        out_of_place: None,
+    };
+    let mut most = 0;
+    for block_bytes in SIZES {
+        let found = blocks(source, &Superblock { block_bytes, ..superblock.clone() }).await;
+        if found.len() > most {
+            most = found.len();
+            superblock.block_bytes = block_bytes;
+        }
+    }
+    let found = blocks(source, &superblock).await;
+    follow_back(&found, &mut superblock);
+    Ok(superblock)
+}
+
+/// Has the log end behind its last block, and begin as early as the chain of blocks leads back from there.
+fn follow_back(found: &BTreeMap<u64, (Block, u32)>, superblock: &mut Superblock) {
+    let block = u64::from(superblock.block_bytes);
+    let Some(mut at) = found.last_key_value().map(|(at, _)| *at) else { return };
+    superblock.log_end = Lsn(at + block);
+    superblock.redo = superblock.log_end;
+    while let Some((this, _)) = found.get(&at) {
+        let before = at.checked_sub(block).and_then(|before| found.get(&before));
+        // The first block of a flush begins with a record.
+        if this.first {
+            superblock.redo = Lsn(at);
+        }
+        match before {
+            Some((_, crc)) if *crc == this.previous => at -= block,
+            _ => break,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::page::{Salt, init, seal};
+
+    #[test]
+    fn a_page_tells_the_salt_that_it_was_sealed_with() {
+        let mut page = vec![0; 4096];
+        init(&mut page, Kind::Leaf, 0, PageId(7), 3);
+        page[500] = 9;
+        seal(&mut page, Salt(0xDEAD_1234));
+        assert_eq!(salt_of(&page), 0xDEAD_1234);
+    }
+}

@@ -1,0 +1,84 @@
+//! The log of a damaged store, as far as it can be read.
+
+use crate::Lsn;
+use crate::format::layout::Superblock;
+use crate::format::log_block::Block;
+use crate::format::log_record::Entry;
+use crate::media::image::Source;
+use crate::media::log::RecordReader;
+use std::collections::BTreeMap;
+
+/// What could be read.
+#[derive(Default)]
+pub struct LogRead {
+    /// The records with their ends.
+    pub entries: Vec<(Lsn, Entry)>,
+    /// Where reading ended.
+    pub end: Lsn,
+    /// What was lost there; `None` where the log ends there by itself.
+    pub damage: Option<String>,
+}
+
+/// Every whole block of the ring that lies where it says, by its place in the log, with its CRC.
+pub async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u64, (Block, u32)> {
+    let (block, ring, start) = ring(superblock);
+    let mut found = BTreeMap::new();
+    let mut bytes = vec![0; block as usize];
+    for place in (0..ring).step_by(block as usize) {
+        if source.read(start + place, &mut bytes).await.is_err() {
+            continue;
+        }
+        if let Some((header, crc)) =
+            Block::read(&bytes, false, superblock.salt()).filter(|(header, _)| header.at.0 % ring == place)
+        {
+            found.insert(header.at.0, (header, crc));
+        }
+    }
+    found
+}
+
+/// Bytes of a block, bytes of the ring, where it begins.
+fn ring(superblock: &Superblock) -> (u64, u64, u64) {
+    let (page, block) = (u64::from(superblock.page_bytes), u64::from(superblock.block_bytes));
+    (block, superblock.log_pages * page / block * block, superblock.log_start().0 * page)
+}
+
+/// Reads the log from the redo point on, up to its end or to the first damage.
+pub async fn read(source: &impl Source, superblock: &Superblock) -> LogRead {
+    if superblock.clean {
+        return LogRead { end: superblock.log_end, ..LogRead::default() };
+    }
+    let (block, ring, start) = ring(superblock);
+    let known = blocks(source, superblock).await;
+    let mut read = LogRead::default();
+    let mut records = RecordReader::default();
+    let mut at = superblock.redo.0 / block * block;
+    let mut previous = None;
+    let mut bytes = vec![0; block as usize];
+    while let Some((header, crc)) = known.get(&at) {
+        let follows = previous.is_none_or(|previous| previous == header.previous);
+        if !follows || source.read(start + at % ring, &mut bytes).await.is_err() {
+            break;
+        }
+        records.add(header, &bytes, superblock.redo);
+        while let Some(record) = records.next(|_, payload| Entry::read(payload)) {
+            match record {
+                Ok((_, end, entry)) => read.entries.push((end, entry)),
+                Err(place) => {
+                    read.damage = Some(format!("the record at {place} is not what was written there"));
+                    read.end = place;
+                    return read;
+                }
+            }
+        }
+        previous = Some(*crc);
+        at += block;
+    }
+    read.end = Lsn(at);
+    let durable = known.values().map(|(header, _)| header.durable.0).max().unwrap_or(0);
+    let durable = durable.max(superblock.log_end.0);
+    if durable > at {
+        read.damage = Some(format!("it was durable up to {durable} and can be read up to {at}"));
+    }
+    read
+}

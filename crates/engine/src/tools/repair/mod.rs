@@ -1,0 +1,243 @@
+//! Saving what can be saved of a damaged store into a new one. The damaged one is never written to.
+//!
+//! 1. *What the store was like* comes from the newer whole superblock. Where both are damaged, the pages tell: see [`find`].
+//! 2. *The log* is read from the redo point up to its end or to the first damage, and its structure changes are done in memory,
+//!    as recovery does.
+//! 3. *Trees* are followed from their roots. What a parent says of a child (tree, level, fences) must be so; a part of a
+//!    tree whose page is damaged is *lost*. Whole leaves that no tree leads to, that are marked as used and whose fences lie inside
+//!    a lost part take its place, the newest first, none overlapping another. So a lost inner node or root loses
+//!    no record.
+//! 4. *Records* are put into the new store, with the log's operations over them, large values from their pieces. Indexes are
+//!    left out: [`Store::create_index`] fills them again.
+//!
+//! # What cannot be told
+//!
+//! - Behind the first damage of the log nothing is read. Commits from there on are lost, except where a page was written
+//!   later: its records are then as the page has them, so of a commit behind the damage some records may be there and
+//!   others not. A page that was merged into a neighbour behind the damage may come back with records that were deleted later,
+//!   where its neighbour is damaged too.
+//! - Blocks at the log's very end that are damaged look like a write that a power cut has torn. If no later block, superblock or page
+//!   says that they were durable, the log ends before them.
+//! - An old version of a page with a right checksum, put in the place of a newer one, passes unless its fences or
+//!   its level do not fit its parent.
+//! - Of records in a lost part, those that the log has are saved. Whether others were there is not known.
+
+mod log;
+mod find;
+mod pages;
+mod plan;
+mod save;
+
+use crate::format::page;
+use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, LARGE, Tree};
+use crate::media::image::Source;
+use crate::memory::catalogue::{self, Named};
+use crate::store::Store;
+use crate::{Error, Options};
+use fulgurite_device::{Device, Handle};
+use pages::Pages;
+use plan::{Segment, fill, walk};
+use save::{Large, Saving};
+use std::collections::BTreeSet;
+
+/// A part of the keys: from the first up to the second, or to the end.
+pub type KeyRange = (Vec<u8>, Option<Vec<u8>>);
+
+/// A part of the keys in which records may have been lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostPart {
+    /// The part.
+    pub keys: KeyRange,
+    /// Records of it that the log had, and that are saved.
+    pub saved: u64,
+}
+
+/// What has become of a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableRepair {
+    /// Its name in the new store.
+    pub name: String,
+    /// Records saved.
+    pub records: u64,
+    /// Parts of the keys in which records may have been lost.
+    pub lost: Vec<LostPart>,
+    /// Keys whose large values are not whole any more. They are not in the new store.
+    pub lost_large: Vec<Vec<u8>>,
+}
+
+/// What a repair has saved and what is lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RepairReport {
+    /// Both superblocks were damaged: sizes and places were found from the pages.
+    pub guessed: bool,
+    /// What of the log is lost, if anything is.
+    pub log: Option<String>,
+    /// The tables, by name. A table whose name was lost is saved as `(tree N)`; it may have been an index.
+    pub tables: Vec<TableRepair>,
+    /// Indexes, which are filled again when they are made.
+    pub indexes: Vec<String>,
+    /// Names between which tables may have been lost altogether.
+    pub lost_names: Vec<KeyRange>,
+}
+
+impl RepairReport {
+    /// Whether nothing was lost.
+    pub fn is_whole(&self) -> bool {
+        let table = |table: &TableRepair| table.lost.is_empty() && table.lost_large.is_empty();
+        self.log.is_none() && self.lost_names.is_empty() && self.tables.iter().all(table)
+    }
+}
+
+/// The parts of a tree that are lost.
+fn lost(segments: &[Segment]) -> Vec<KeyRange> {
+    let lost = segments.iter().filter(|segment| segment.leaf.is_none());
+    lost.map(|segment| (segment.low.clone(), segment.high.clone())).collect()
+}
+
+/// A tree that is to be saved.
+struct Found {
+    name: String,
+    tree: u32,
+    segments: Vec<Segment>,
+}
+
+/// What the trees of a damaged store are.
+struct Trees {
+    tables: Vec<Found>,
+    large: Vec<Segment>,
+    indexes: Vec<String>,
+    lost_names: Vec<KeyRange>,
+}
+
+impl Trees {
+    async fn find<S: Source>(pages: &Pages<'_, S>) -> Result<Trees, Error> {
+        let superblock = &pages.superblock;
+        let mut reached = BTreeSet::new();
+        let root = Tree { id: CATALOGUE, root: superblock.catalogue_root() };
+        let mut names = walk(pages, root, &mut reached).await;
+        let root = Tree { id: LARGE, root: superblock.large_root() };
+        let mut large = walk(pages, root, &mut reached).await;
+        let lost_names = !lost(&names).is_empty();
+        // Names first: leaves of the catalogue without a parent tell of more trees.
+        let strays = if lost_names { pages.strays(&reached).await } else { Vec::new() };
+        reached.extend(fill(&mut names, CATALOGUE, &strays));
+        let (named, damaged) = read_names(pages, &names).await?;
+        let mut tables = Vec::new();
+        let mut known = BTreeSet::new();
+        let mut indexes = Vec::new();
+        for (name, value) in &named {
+            match value {
+                Named::Table(table) => {
+                    known.insert(table.0.id);
+                    let segments = walk(pages, table.0, &mut reached).await;
+                    tables.push(Found { name: name.clone(), tree: table.0.id, segments });
+                }
+                Named::Index(index) => {
+                    known.insert(index.tree.id);
+                    // Its pages are not looked for among those without a parent.
+                    walk(pages, index.tree, &mut reached).await;
+                    indexes.push(name.clone());
+                }
+            }
+        }
+        let lost_names = lost(&names);
+        let is_whole = lost(&large).is_empty()
+            && lost_names.is_empty()
+            && !damaged
+            && tables.iter().all(|found| lost(&found.segments).is_empty());
+        if !is_whole {
+            let strays = pages.strays(&reached).await;
+            fill(&mut large, LARGE, &strays);
+            for found in &mut tables {
+                fill(&mut found.segments, found.tree, &strays);
+            }
+            if !lost_names.is_empty() || damaged {
+                let trees =
+                    strays.iter().map(|stray| stray.tree).chain(pages.ops.keys().map(|(tree, _)| *tree));
+                let unnamed: BTreeSet<u32> =
+                    trees.filter(|tree| *tree >= FIRST_USER_TREE && !known.contains(tree)).collect();
+                for tree in unnamed {
+                    let mut segments = vec![Segment { low: Vec::new(), high: None, leaf: None }];
+                    fill(&mut segments, tree, &strays);
+                    tables.push(Found { name: format!("(tree {tree})"), tree, segments });
+                }
+            }
+        }
+        Ok(Trees { tables, large, indexes, lost_names })
+    }
+}
+
+/// The names of the catalogue, in order, and whether one of them could not be read. Fails where it names a sorted run.
+async fn read_names<S: Source>(
+    pages: &Pages<'_, S>,
+    segments: &[Segment],
+) -> Result<(Vec<(String, Named)>, bool), Error> {
+    let (mut names, mut damaged) = (Vec::new(), false);
+    for segment in segments {
+        for (name, op) in save::records(pages, CATALOGUE, segment).await {
+            if catalogue::is_about_runs(&name) {
+                if let Some(run) = catalogue::run(&op.bytes)
+                    && let Some(bytes) = pages.get(run.root).await
+                    && page::tree(&bytes) == run.id
+                {
+                    return Err(Error::SortedRuns);
+                }
+                continue;
+            }
+            match catalogue::decode(&op.bytes) {
+                Some(named) => names.push((String::from_utf8_lossy(&name).into_owned(), named)),
+                None => damaged = true,
+            }
+        }
+    }
+    Ok((names, damaged))
+}
+
+/// Saves what can be saved of the store in `from` into a new store on `to`, whose contents are lost. Pages and log of the
+/// new store are as large as those of the old one, whatever `options` say. The new store is closed when this returns; open
+/// it to use it.
+///
+/// Memory: the part of the log that recovery would read, the pages that it changes, and some bytes for each leaf.
+/// Fails with [`Error::NotAStore`] where no store can be recognised, with [`Error::Version`] on another version's,
+/// with [`Error::SortedRuns`] on one that has them, and with what goes wrong
+/// with the new store.
+pub async fn repair<D: Device + 'static>(
+    from: &impl Source,
+    to: Handle<D>,
+    options: Options,
+) -> Result<RepairReport, Error> {
+    let (superblock, guessed) = find::superblock(from).await?;
+    let log = log::read(from, &superblock).await;
+    let mut report = RepairReport { guessed, log: log.damage.clone(), ..RepairReport::default() };
+    let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
+    let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
+    let pages = Pages::new(from, superblock, log).await;
+    let trees = Trees::find(&pages).await?;
+    let store = Store::create(to, options).await?;
+    let large = Large::new(&pages, trees.large);
+    for Found { name, tree, segments } in trees.tables {
+        let mut table = TableRepair { name, ..TableRepair::default() };
+        let mut saving = Saving::new(&store, store.create_table(&table.name).await?);
+        for segment in &segments {
+            let mut saved = 0;
+            for (key, value) in save::records(&pages, tree, segment).await {
+                match large.value(value).await {
+                    Some(value) => {
+                        saving.put(key, value).await?;
+                        saved += 1;
+                    }
+                    None => table.lost_large.push(key),
+                }
+            }
+            if segment.leaf.is_none() {
+                table.lost.push(LostPart { keys: (segment.low.clone(), segment.high.clone()), saved });
+            }
+        }
+        table.records = saving.finish().await?;
+        report.tables.push(table);
+    }
+    report.indexes = trees.indexes;
+    report.lost_names = trees.lost_names;
+    store.close().await?;
+    Ok(report)
+}

@@ -1,0 +1,135 @@
+//! Which leaves make up a tree: those that its root leads to, and whole ones that fall into what is lost.
+
+use super::pages::{Pages, Stray};
+use crate::format::page;
+use crate::format::page::node::Node;
+use crate::format::tree::Tree;
+use crate::media::image::Source;
+use fulgurite_base::PageId;
+use std::collections::BTreeSet;
+
+/// A part of a tree's keys: one leaf, or nothing that can be found.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    pub low: Vec<u8>,
+    pub high: Option<Vec<u8>>,
+    pub leaf: Option<PageId>,
+}
+
+impl Segment {
+    /// Whether all of a leaf's keys lie in it.
+    fn has(&self, stray: &Stray) -> bool {
+        let below = match (&stray.high, &self.high) {
+            (_, None) => true,
+            (None, Some(_)) => false,
+            (Some(leaf), Some(own)) => leaf <= own,
+        };
+        self.low <= stray.low && below
+    }
+
+    /// Whether no key lies in both.
+    fn is_apart(&self, stray: &Stray) -> bool {
+        self.high.as_ref().is_some_and(|high| *high <= stray.low)
+            || stray.high.as_ref().is_some_and(|high| *high <= self.low)
+    }
+}
+
+/// What an inner node says of a child.
+struct Visit {
+    page: PageId,
+    low: Vec<u8>,
+    high: Option<Vec<u8>>,
+    level: Option<u8>,
+}
+
+impl Visit {
+    fn segment(self, leaf: Option<PageId>) -> Segment {
+        Segment { low: self.low, high: self.high, leaf }
+    }
+}
+
+/// Follows a tree from its root. The parts lie in order, with no gaps. Pages of the tree go into `reached`.
+pub async fn walk<S: Source>(
+    pages: &Pages<'_, S>,
+    tree: Tree,
+    reached: &mut BTreeSet<PageId>,
+) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    let mut left = vec![Visit { page: tree.root, low: Vec::new(), high: None, level: None }];
+    while let Some(visit) = left.pop() {
+        let bytes = match reached.contains(&visit.page) {
+            // A page has one parent.
+            true => None,
+            false => pages.get(visit.page).await,
+        };
+        let node = bytes.as_ref().and_then(|bytes| Node::new(bytes)).filter(|node| {
+            page::tree(node.bytes()) == tree.id
+                && node.low() == visit.low
+                && node.high() == visit.high.as_deref()
+                && visit.level.is_none_or(|level| level == node.level())
+        });
+        let Some(node) = node else {
+            segments.push(visit.segment(None));
+            continue;
+        };
+        reached.insert(visit.page);
+        if node.level() == 0 {
+            let page = visit.page;
+            segments.push(visit.segment(Some(page)));
+            continue;
+        }
+        for index in (0..node.len()).rev() {
+            let next = (index + 1 < node.len()).then(|| node.key(index + 1));
+            left.push(Visit {
+                page: node.child(index),
+                low: node.key(index),
+                high: next.or_else(|| node.high().map(<[u8]>::to_vec)),
+                level: Some(node.level() - 1),
+            });
+        }
+    }
+    segments
+}
+
+/// Puts leaves that were found without a parent into the lost parts of their tree: the newest first, and none that overlaps
+/// another. Returns the pages that were used.
+pub fn fill(segments: &mut Vec<Segment>, tree: u32, strays: &[Stray]) -> Vec<PageId> {
+    let mut own: Vec<&Stray> = strays.iter().filter(|stray| stray.tree == tree).collect();
+    own.sort_by_key(|stray| (std::cmp::Reverse(stray.lsn), stray.page));
+    let mut used = Vec::new();
+    let mut filled = Vec::new();
+    for lost in std::mem::take(segments) {
+        if lost.leaf.is_some() {
+            filled.push(lost);
+            continue;
+        }
+        let mut leaves: Vec<Segment> = Vec::new();
+        for stray in own.iter().filter(|stray| lost.has(stray)) {
+            if leaves.iter().all(|leaf| leaf.is_apart(stray)) {
+                used.push(stray.page);
+                let (low, high) = (stray.low.clone(), stray.high.clone());
+                leaves.push(Segment { low, high, leaf: Some(stray.page) });
+            }
+        }
+        leaves.sort_by(|a, b| a.low.cmp(&b.low));
+        with_gaps(lost, leaves, &mut filled);
+    }
+    *segments = filled;
+    used
+}
+
+/// Adds leaves in order, and what is still lost between them.
+fn with_gaps(lost: Segment, leaves: Vec<Segment>, filled: &mut Vec<Segment>) {
+    let mut from = Some(lost.low);
+    for leaf in leaves {
+        if let Some(low) = from.take().filter(|low| *low < leaf.low) {
+            filled.push(Segment { low, high: Some(leaf.low.clone()), leaf: None });
+        }
+        from.clone_from(&leaf.high);
+        filled.push(leaf);
+    }
+    // Without a beginning, the last leaf ends its level.
+    if let Some(low) = from.filter(|low| lost.high.as_ref().is_none_or(|high| low < high)) {
+        filled.push(Segment { low, high: lost.high, leaf: None });
+    }
+}

@@ -1,0 +1,170 @@
+//! The records of a damaged store, and putting them into a new one.
+
+use super::pages::Pages;
+use super::plan::Segment;
+use crate::format::large_value::LargeValue;
+use crate::format::page;
+use crate::format::page::node::Node;
+use crate::format::tree::LARGE;
+use crate::media::image::Source;
+use crate::memory::catalogue::Table;
+use crate::store::Store;
+use crate::{Durability, Error};
+use fulgurite_device::Device;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+/// Bytes and records that go into one transaction.
+const BATCH: (usize, usize) = (64 << 10, 256);
+
+/// A value as a leaf or the log has it.
+pub struct Value {
+    pub bytes: Vec<u8>,
+    pub large: bool,
+}
+
+/// The records of a part of a tree: those of its leaf, with the log's operations over them.
+pub async fn records<S: Source>(
+    pages: &Pages<'_, S>,
+    tree: u32,
+    segment: &Segment,
+) -> BTreeMap<Vec<u8>, Value> {
+    let mut records = BTreeMap::new();
+    let mut is_newer_than_log = false;
+    let from = Bound::Included((tree, segment.low.clone()));
+    let to = match &segment.high {
+        Some(high) => Bound::Excluded((tree, high.clone())),
+        None => Bound::Excluded((tree.saturating_add(1), Vec::new())),
+    };
+    let range = (from, to);
+    if let Some(leaf) = segment.leaf
+        && let Some(bytes) = pages.get(leaf).await
+        && let Some(node) = Node::new(&bytes)
+    {
+        for (key, value) in node.records() {
+            records.insert(key, Value { bytes: value.bytes.to_vec(), large: value.large });
+        }
+        // What can be read of the log is then older than the leaf, and would bring back what it was before.
+        is_newer_than_log = pages.cut.is_some_and(|cut| page::lsn(&bytes) > cut);
+    }
+    if is_newer_than_log {
+        return records;
+    }
+    for ((_, key), op) in pages.ops.range(range) {
+        match &op.value {
+            Some(value) => {
+                records.insert(key.clone(), Value { bytes: value.to_vec(), large: op.large });
+            }
+            None => {
+                records.remove(key);
+            }
+        }
+    }
+    records
+}
+
+/// A leaf of pieces and its place among the segments.
+type Cached = Option<(usize, BTreeMap<Vec<u8>, Value>)>;
+
+/// The tree of large values.
+pub struct Large<'a, 'b, S> {
+    pages: &'a Pages<'b, S>,
+    segments: Vec<Segment>,
+    /// The leaf that was read last: the next piece is mostly there.
+    last: RefCell<Cached>,
+}
+
+impl<'a, 'b, S: Source> Large<'a, 'b, S> {
+    /// The values whose pieces are in these parts.
+    pub fn new(pages: &'a Pages<'b, S>, segments: Vec<Segment>) -> Large<'a, 'b, S> {
+        Large { pages, segments, last: RefCell::default() }
+    }
+
+    /// A value; `None` where it is a large one that is not whole.
+    pub async fn value(&self, value: Value) -> Option<Vec<u8>> {
+        if !value.large {
+            return Some(value.bytes);
+        }
+        let place = LargeValue::read(&value.bytes).ok()?;
+        let mut whole = Vec::new();
+        let mut piece = 0;
+        while (whole.len() as u64) < place.bytes {
+            let found = self.piece(&place.key(piece)).await.filter(|found| !found.is_empty())?;
+            whole.extend_from_slice(&found);
+            piece += 1;
+        }
+        Some(whole).filter(|whole| whole.len() as u64 == place.bytes)
+    }
+
+    async fn piece(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let index = self.segments.partition_point(|segment| segment.low[..] <= *key).checked_sub(1)?;
+        let known = self.last.borrow().as_ref().is_some_and(|(known, _)| *known == index);
+        if !known {
+            let records = records(self.pages, LARGE, &self.segments[index]).await;
+            *self.last.borrow_mut() = Some((index, records));
+        }
+        let last = self.last.borrow();
+        last.as_ref().and_then(|(_, records)| records.get(key)).map(|value| value.bytes.clone())
+    }
+}
+
+/// Puts records into a table of a new store, many in one transaction.
+pub struct Saving<'a, D: Device + 'static> {
+    store: &'a Store<D>,
+    table: Table,
+    batch: Vec<(Vec<u8>, Vec<u8>)>,
+    bytes: usize,
+    saved: u64,
+}
+
+impl<'a, D: Device + 'static> Saving<'a, D> {
+    /// Into this table.
+    pub fn new(store: &'a Store<D>, table: Table) -> Saving<'a, D> {
+        Saving { store, table, batch: Vec::new(), bytes: 0, saved: 0 }
+    }
+
+    /// Puts a record.
+    pub async fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
+        let len = key.len() + value.len();
+        // A small log takes small transactions.
+        let most = BATCH.0.min(self.store.0.log.capacity() as usize / 64);
+        if self.bytes + len > most || self.batch.len() == BATCH.1 {
+            self.commit().await?;
+        }
+        self.bytes += len;
+        self.batch.push((key, value));
+        Ok(())
+    }
+
+    async fn commit(&mut self) -> Result<(), Error> {
+        let batch = std::mem::take(&mut self.batch);
+        self.bytes = 0;
+        match self.put_all(&batch).await {
+            // One by one they fit, as they did into the old store.
+            Err(Error::TransactionTooLarge { .. }) if batch.len() > 1 => {
+                for one in batch.chunks(1) {
+                    self.put_all(one).await?;
+                }
+            }
+            outcome => outcome?,
+        }
+        self.saved += batch.len() as u64;
+        Ok(())
+    }
+
+    async fn put_all(&self, records: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+        let transaction = self.store.begin();
+        for (key, value) in records {
+            transaction.put(self.table, key, value).await?;
+        }
+        // Durable when the store is closed.
+        transaction.commit_with(Durability::Relaxed).await
+    }
+
+    /// Puts what is left. Returns how many records there were.
+    pub async fn finish(mut self) -> Result<u64, Error> {
+        self.commit().await?;
+        Ok(self.saved)
+    }
+}

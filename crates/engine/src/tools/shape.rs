@@ -1,0 +1,105 @@
+//! How deep trees are, and how full.
+
+use crate::Error;
+use crate::format::page::node::Node;
+use crate::format::page::node::leaf;
+use crate::format::tree::{FIRST_USER_TREE, LARGE, Tree};
+use crate::memory::catalogue::{Named, Table};
+use crate::shard::Shard;
+use crate::shard::tree::Seek;
+use crate::store::Store;
+use fulgurite_device::Device;
+
+/// The shape of the tree of a table, of an index, or of all large values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TreeShape {
+    /// Its name: of the table, of the index, or `(large values)`.
+    pub name: String,
+    /// The table that it is an index of.
+    pub index_of: Option<Table>,
+    /// Levels; 1 where the root is a leaf.
+    pub levels: u32,
+    /// Nodes above the leaves.
+    pub inner_pages: u64,
+    /// Leaves.
+    pub leaves: u64,
+    /// Records in the leaves. Those that are not merged into their leaves yet are not among them.
+    pub entries: u64,
+    /// Bytes of the leaves that records and their slots take.
+    pub used_bytes: u64,
+    /// Bytes of the leaves that more records could take.
+    pub free_bytes: u64,
+}
+
+impl TreeShape {
+    /// The share of the leaves' room that is in use, from 0 to 1.
+    pub fn leaf_fill(&self) -> f64 {
+        self.used_bytes as f64 / (self.used_bytes + self.free_bytes).max(1) as f64
+    }
+}
+
+impl<D: Device + 'static> Store<D> {
+    /// The shapes of all tables and indexes, and of large values where there are any, each under its table. Reads all of their pages;
+    /// what changes meanwhile is counted before or after.
+    pub async fn shapes(&self) -> Result<Vec<TreeShape>, Error> {
+        let trees = self.0.catalogue.borrow().trees();
+        let mut shapes = Vec::new();
+        for tree in trees.into_iter().filter(|tree| tree.id >= FIRST_USER_TREE || tree.id == LARGE) {
+            let shape = self.0.shape(tree).await?;
+            if tree.id != LARGE || shape.entries > 0 {
+                shapes.push(shape);
+            }
+        }
+        Ok(shapes)
+    }
+}
+
+impl<D: Device + 'static> Shard<D> {
+    async fn shape(&self, tree: Tree) -> Result<TreeShape, Error> {
+        let (name, index_of) = {
+            let catalogue = self.catalogue.borrow();
+            let name = catalogue.name_of(tree.id);
+            let index_of = match catalogue.get(&name) {
+                Some(Named::Index(index)) => Some(index.table),
+                _ => None,
+            };
+            (name, index_of)
+        };
+        let root = leaf(self.find(tree, Seek::At(b""), u8::MAX).await?.bytes())?.level();
+        let mut shape = TreeShape {
+            name,
+            index_of,
+            levels: u32::from(root) + 1,
+            inner_pages: 0,
+            leaves: 0,
+            entries: 0,
+            used_bytes: 0,
+            free_bytes: 0,
+        };
+        for level in 1..=root {
+            shape.inner_pages += self.count_nodes(tree, level).await?;
+        }
+        let look = |node: Node<'_>| {
+            shape.leaves += 1;
+            shape.entries += node.len() as u64;
+            shape.used_bytes += node.used() as u64;
+            shape.free_bytes += node.free() as u64;
+            Ok(())
+        };
+        self.each_leaf(tree, look).await?;
+        Ok(shape)
+    }
+
+    /// The nodes on a level above the leaves.
+    async fn count_nodes(&self, tree: Tree, level: u8) -> Result<u64, Error> {
+        let (mut low, mut nodes) = (Vec::new(), 0);
+        loop {
+            let guard = self.find(tree, Seek::At(&low), level).await?;
+            nodes += 1;
+            match leaf(guard.bytes())?.high() {
+                Some(high) => low = high.to_vec(),
+                None => return Ok(nodes),
+            }
+        }
+    }
+}
