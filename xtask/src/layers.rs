@@ -82,7 +82,7 @@ const IMPURITIES: &[&str] = &[
     "std::thread::sleep(std::time::Duration::ZERO);",
 ];
 
-/// Checks the imports of every crate, that the pure crates forbid impurity, and that clippy then sees it.
+/// Checks the imports between crates and inside each, that the pure crates forbid impurity, and that clippy sees it.
 pub fn check() -> Result<()> {
     let mut wrong = imports()?;
     for name in PURE {
@@ -97,6 +97,7 @@ pub fn check() -> Result<()> {
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
     }
+    crate::floors::check()?;
     impurities_are_noticed()
 }
 

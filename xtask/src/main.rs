@@ -5,6 +5,7 @@ mod beside;
 mod book;
 mod browser;
 mod build;
+mod floors;
 mod layers;
 mod licences;
 mod lock;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     };
     let steps: Vec<&Step> = match asked {
         ["ci"] => STEPS.iter().collect(),
+        ["layers", folder] => return exit(report("layers", floors::check_crate(folder), Instant::now())),
         ["picture"] => return exit(report("picture", book::draw(), Instant::now())),
         [asked] => STEPS.iter().filter(|step| step.name == *asked).collect(),
         _ => Vec::new(),
@@ -69,7 +71,7 @@ fn main() -> ExitCode {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         let asked = arguments.join(" ");
         eprintln!(
-            "xtask: unknown task `{asked}`; accepted: ci, picture, or one of the steps: {}; and --install behind it",
+            "xtask: unknown task `{asked}`; accepted: ci, picture, layers CRATE_FOLDER, or one of the steps: {}; and --install behind it",
             names.join(", ")
         );
         return ExitCode::from(2);

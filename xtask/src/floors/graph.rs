@@ -1,0 +1,45 @@
+//! Circles and orders of a small graph, whose nodes are numbers and whose edges mean 'imports from'.
+
+use std::collections::BTreeSet;
+
+/// The strongly connected components of more than one node, ordered by their first nodes.
+pub fn circles(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<Vec<usize>> {
+    let reached: Vec<BTreeSet<usize>> = (0..nodes).map(|node| reached_from(node, edges)).collect();
+    let mut circles = Vec::new();
+    let mut placed = BTreeSet::new();
+    for node in 0..nodes {
+        let circle: Vec<usize> =
+            reached[node].iter().copied().filter(|&other| reached[other].contains(&node)).collect();
+        if circle.len() > 1 && placed.insert(circle[0]) {
+            circles.push(circle);
+        }
+    }
+    circles
+}
+
+fn reached_from(start: usize, edges: &BTreeSet<(usize, usize)>) -> BTreeSet<usize> {
+    let mut reached = BTreeSet::new();
+    let mut ahead = vec![start];
+    while let Some(node) = ahead.pop() {
+        for &(_, next) in edges.range((node, 0)..=(node, usize::MAX)) {
+            if reached.insert(next) {
+                ahead.push(next);
+            }
+        }
+    }
+    reached
+}
+
+/// An order in which each node follows those that it imports from. Among the possible nodes it takes the
+/// lowest number first. There must be no circles.
+pub fn order(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
+    let mut order: Vec<usize> = Vec::new();
+    let mut left: Vec<usize> = (0..nodes).collect();
+    let has_import_in = |node: usize, left: &[usize]| {
+        edges.range((node, 0)..=(node, usize::MAX)).any(|(_, to)| *to != node && left.contains(to))
+    };
+    while let Some(next) = left.iter().position(|&node| !has_import_in(node, &left)) {
+        order.push(left.remove(next));
+    }
+    order
+}
