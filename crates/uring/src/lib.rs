@@ -10,13 +10,13 @@
 //! caller says that its contents may go: see [`DriveOptions::destroy_contents`]. A drive whose making was interrupted is
 //! ours too, and is made anew.
 
-mod drive_file;
 mod mark;
-mod overlay;
+mod drive_file;
 #[cfg(target_os = "linux")]
 mod parker;
 mod psync;
 mod read_only;
+mod overlay;
 #[cfg(target_os = "linux")]
 mod uring;
 
