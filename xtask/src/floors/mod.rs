@@ -24,8 +24,8 @@ use std::path::{Path, PathBuf};
 
 /// Crates that still break a rule. Their circles are counted, but do not fail the check.
 const UNFINISHED: &[&str] = &[
-    "base", "bench", "cli", "crashsim", "device", "engine", "ftl", "log", "pool", "python", "ssd", "stack",
-    "study", "workload",
+    "base", "bench", "cli", "crashsim", "device", "ftl", "log", "pool", "python", "ssd", "stack", "study",
+    "workload",
 ];
 
 /// Checks every crate and prints how many of its files are in circles.
