@@ -24,7 +24,7 @@ pub struct Place {
 
 /// Notes a new shard's place, or compares it with that of one that was opened. Returns the identity of the first shard.
 pub async fn join<D: Device + 'static>(store: Store<D>, place: Place, create: bool) -> Result<u128, Error> {
-    let own = store.0.superblock.borrow().identity;
+    let own = store.0.durable.superblock().identity;
     let set = place.set.unwrap_or(own);
     if create {
         if place.count > 1 {

@@ -7,7 +7,7 @@
 
 use crate::format::layout::{FORMAT, Superblock};
 use crate::media::superblock;
-use crate::shard::{Shard, count};
+use crate::shard::Shard;
 use crate::wait::{insist, to_its_end};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -21,32 +21,31 @@ impl<D: Device + 'static> Shard<D> {
     /// Begins a checkpoint in a task of its own, unless one is under way, or the last one shows that it would be in vain: it could not
     /// move the redo point, and nothing has ended since that may have held it back. What ends looks for room again.
     pub fn checkpoint_later(self: &Rc<Self>, goal: Lsn) {
-        let is_vain = |(vain, then)| goal <= vain && then == self.progress();
-        if self.vain_checkpoint.get().is_some_and(is_vain) || self.checkpointing.replace(true) {
+        if self.jobs.is_vain(goal, self.progress()) || !self.jobs.checkpoint().begin() {
             return;
         }
         let shard = Rc::clone(self);
         self.handle.spawn(async move {
-            let (redo, then) = (shard.log.redo(), shard.progress());
+            let (redo, then) = (shard.durable.log().redo(), shard.progress());
             let outcome = insist(async || shard.checkpoint(goal).await).await;
-            let is_vain = shard.log.redo() == redo;
-            shard.vain_checkpoint.set(is_vain.then_some((goal, then)));
-            shard.checkpointing.set(false);
-            let is_needed = goal == Lsn(u64::MAX) || shard.log_left() < shard.log.capacity() / 8;
+            let is_vain = shard.durable.log().redo() == redo;
+            shard.jobs.set_vain(is_vain.then_some((goal, then)));
+            shard.jobs.checkpoint().end();
+            let is_needed = goal == Lsn(u64::MAX) || shard.log_left() < shard.durable.log().capacity() / 8;
             if let Err(error) = outcome
                 && is_needed
             {
                 // Commits wait for room that does not come.
                 shard.health.stop(format!("no checkpoint could be made and the log is full: {error}"));
             }
-            shard.room.notify();
+            shard.log_room.notify();
         });
     }
 
     /// Counts what may have held the redo point back and has ended: commits that were not applied, writes of pages, and records that
     /// were pending.
     fn progress(&self) -> u64 {
-        self.ended.get() + self.pages.writes_ended() + self.records.borrow().counters().merged
+        self.log_room.ended() + self.durable.pages().writes_ended() + self.state.records().counters().merged
     }
 
     /// Settles records and writes pages changed before `goal`, and moves the redo point as far as it goes.
@@ -68,54 +67,54 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     async fn write_checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
-        let _turn = self.checkpoint_turn.take().await;
-        if goal > self.log.tail() {
+        let _turn = self.jobs.checkpoint_turn().await;
+        if goal > self.durable.log().tail() {
             // The redo point goes no further than the log is durable.
-            self.log.sync(self.log.tail()).await?;
+            self.durable.log().sync(self.durable.log().tail()).await?;
         }
-        let pages: Vec<PageId> = self.pages.changed(|changed| changed.before(goal));
+        let pages: Vec<PageId> = self.durable.pages().changed(|changed| changed.before(goal));
         for batch in pages.chunks(WRITTEN_TOGETHER) {
-            self.pool.write_pages(batch).await?;
+            self.durable.pool().write_pages(batch).await?;
         }
-        self.pages.flush().await?;
+        self.durable.pages().flush().await?;
         let redo = self.redo_point();
         self.note_stored(redo).await?;
         let superblock = self.next_superblock(redo, false);
         superblock::write(&self.handle, &superblock).await?;
-        self.barrier.flush().await?;
-        let before = self.superblock.replace(superblock);
-        self.log.set_redo(redo);
+        self.durable.flush().await?;
+        let before = self.durable.replace_superblock(superblock);
+        self.durable.log().set_redo(redo);
         self.forget_freed(before.redo);
-        count(&self.counters.checkpoints, 1);
-        self.room.notify();
+        self.counters.count(|counts| counts.checkpoints += 1);
+        self.log_room.notify();
         Ok(())
     }
 
     /// As far as the redo point may move: to the first change that the drive does not have for sure.
     fn redo_point(&self) -> Lsn {
-        let (durable, _) = self.log.durable_end();
+        let (durable, _) = self.durable.log().durable_end();
         if planted!(self.options, CheckpointTooNew) {
             return durable;
         }
-        let unwritten = self.pages.changed(|changed| changed.least());
+        let unwritten = self.durable.pages().changed(|changed| changed.least());
         [self.first_in_no_page(), unwritten].into_iter().flatten().fold(durable, Lsn::min)
     }
 
     /// Where the first commit begins that is not in the pages: it is not applied yet, by recovery or at all, or a record of it is
     /// pending.
     pub fn first_in_no_page(&self) -> Option<Lsn> {
-        let unapplied = self.commits.borrow().first_unapplied();
+        let unapplied = self.transactions.commits().first_unapplied();
         let pending =
-            if planted!(self.options, PendingForgotten) { None } else { self.records.borrow().least() };
-        [self.unread.get(), unapplied, pending].into_iter().flatten().min()
+            if planted!(self.options, PendingForgotten) { None } else { self.state.records().least() };
+        [self.durable.unredone(), unapplied, pending].into_iter().flatten().min()
     }
 
     /// The superblock that follows the last one.
     pub fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
-        let (log_end, log_crc) = self.log.durable_end();
-        let last = self.superblock.borrow().clone();
+        let (log_end, log_crc) = self.durable.log().durable_end();
+        let last = self.durable.superblock().clone();
         let (format, generation) = (FORMAT, last.generation + 1);
-        let (next_large, out_of_place) = (self.next_large.get(), self.pages.place().shape());
+        let (next_large, out_of_place) = (self.durable.next_large(), self.durable.pages().place().shape());
         Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
     }
 
@@ -124,43 +123,43 @@ impl<D: Device + 'static> Shard<D> {
     /// from pages that the drive has lost.
     fn forget_freed(&self, redo: Lsn) {
         // A backup copies pages that were just given back.
-        if let Some(place) = self.pages.place().out_of_place()
-            && self.watch.borrow().is_none()
+        if let Some(place) = self.durable.pages().place().out_of_place()
+            && !self.state.is_backup_running()
         {
-            place.trim(&self.space.take_freed(redo));
+            place.trim(&self.state.space().take_freed(redo));
         }
     }
 
     /// Writes everything that differs from the drive and marks the store as closed.
     pub async fn close(self: &Rc<Self>) -> Result<(), Error> {
         self.check_open()?;
-        let last = self.commits.borrow().last();
-        self.log.sync(last).await?;
+        let last = self.transactions.commits().last();
+        self.durable.log().sync(last).await?;
         self.advance();
         self.until_visible(last).await?;
-        self.closed.set(true);
-        self.log.sync(self.log.tail()).await?;
-        self.pool.flush().await?;
+        self.transactions.close();
+        self.durable.log().sync(self.durable.log().tail()).await?;
+        self.durable.pool().flush().await?;
         // A leaf that is divided leaves some of its records to another, which is merged by the next checkpoint. What no leaf can take stays.
         let mut before = u64::MAX;
         loop {
             self.checkpoint(Lsn(u64::MAX)).await?;
-            let pending = self.records.borrow().pending();
+            let pending = self.state.records().pending();
             if pending == 0 || pending >= before {
                 break;
             }
             before = pending;
         }
         // A checkpoint that somebody else has begun ends first. Its pages may have to wait for collection.
-        let _turn = self.checkpoint_turn.take().await;
-        if let Some(place) = self.pages.place().out_of_place() {
+        let _turn = self.jobs.checkpoint_turn().await;
+        if let Some(place) = self.durable.pages().place().out_of_place() {
             place.close().await;
         }
         let redo = self.redo_point();
-        let superblock = self.next_superblock(redo, redo == self.log.durable_end().0);
+        let superblock = self.next_superblock(redo, redo == self.durable.log().durable_end().0);
         superblock::write(&self.handle, &superblock).await?;
-        self.barrier.flush().await?;
-        *self.superblock.borrow_mut() = superblock;
+        self.durable.flush().await?;
+        self.durable.replace_superblock(superblock);
         Ok(())
     }
 }

@@ -21,8 +21,8 @@ impl<D: Device + 'static> Shard<D> {
     pub fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
         self.mark(number, since);
         let made = page::structure_lsn(bytes);
-        if since < made && made > self.log.redo() {
-            self.stored.borrow_mut().put(number, made, since);
+        if since < made && made > self.durable.log().redo() {
+            self.state.notes_mut().put(number, made, since);
         }
     }
 
@@ -30,22 +30,22 @@ impl<D: Device + 'static> Shard<D> {
     /// for that, the redo point moves all the same, since it alone makes room, and they are noted with the next one.
     pub async fn note_stored(&self, redo: Lsn) -> Result<(), Error> {
         // A backup has pages that are made meanwhile from the log alone.
-        if self.watch.borrow().is_some() {
+        if self.state.is_backup_running() {
             return Ok(());
         }
         let mut last = None;
-        let due = self.stored.borrow_mut().due(redo);
+        let due = self.state.notes_mut().due(redo);
         for pages in due.chunks(NOTED_TOGETHER.0) {
             if self.room_to_carry() < pages.len() as u64 * NOTED_TOGETHER.1 + 64 {
                 break;
             }
             let deltas = pages.iter().map(|page| Delta::Stored { page: *page }).collect();
-            let (_, lsn) = self.log.append(&Entry { deltas, ops: Vec::new() });
-            self.stored.borrow_mut().noted(pages);
+            let (_, lsn) = self.durable.log().append(&Entry { deltas, ops: Vec::new() });
+            self.state.notes_mut().noted(pages);
             last = Some(lsn);
         }
         match last {
-            Some(last) => self.log.sync(last).await,
+            Some(last) => self.durable.log().sync(last).await,
             None => Ok(()),
         }
     }
@@ -53,7 +53,6 @@ impl<D: Device + 'static> Shard<D> {
 
 #[cfg(test)]
 mod tests {
-    use crate::memory::backup_watch::BackupWatch;
     use crate::repair;
     use crate::{Durability, Error, MemImage, Options, Source, Store};
     use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
@@ -86,20 +85,20 @@ mod tests {
                 transaction.put(table, &[key], &[key; 150]).await.unwrap();
             }
             transaction.commit_with(Durability::Flush).await.unwrap();
-            let pending = store.0.records.borrow().least();
-            let tail = store.0.log.tail();
+            let pending = store.0.state.records().least();
+            let tail = store.0.durable.log().tail();
             store.0.merge_all().await;
-            assert!(store.0.splits.get() > 0, "a leaf was divided");
+            assert!(store.0.counters.get().splits > 0, "a leaf was divided");
             // Leaves are changed since the records, and are written. What a split changes beside them is not.
             if beside_a_backup {
-                *store.0.watch.borrow_mut() = Some(BackupWatch::default());
+                store.0.state.begin_backup();
                 store.0.checkpoint_pages(tail).await.unwrap();
-                *store.0.watch.borrow_mut() = None;
+                store.0.state.end_backup();
             }
             store.0.checkpoint_pages(tail).await.unwrap();
-            let redo = store.0.log.redo();
+            let redo = store.0.durable.log().redo();
             assert!(pending.is_some_and(|since| since < redo), "{pending:?} and {redo}");
-            assert!(redo <= store.0.last_structure.get(), "the split is done again: {redo}");
+            assert!(redo <= store.0.durable.last_structure(), "the split is done again: {redo}");
             let mut leaves = Vec::new();
             for key in 0..RECORDS {
                 let (parent, leaf) = store.0.leaf_page(table.0, &[key]).await.unwrap();

@@ -2,18 +2,16 @@
 
 use crate::Error;
 use crate::memory::locks::{Mode, Outcome, TxnId};
-use crate::shard::{LockWait, Shard, count};
+use crate::shard::Shard;
 use fulgurite_device::Device;
-use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::ops::Bound;
-use std::rc::Rc;
 use std::task::Poll;
 
 impl<D: Device + 'static> Shard<D> {
     /// Locks a key for a transaction.
     pub async fn lock_key(&self, txn: TxnId, tree: u32, key: &[u8], mode: Mode) -> Result<(), Error> {
-        let outcome = self.locks.borrow_mut().lock_key(txn, tree, key, mode);
+        let outcome = self.transactions.locks_mut().lock_key(txn, tree, key, mode);
         match outcome {
             Outcome::Granted => Ok(()),
             outcome => self.settle(txn, outcome).await,
@@ -31,7 +29,7 @@ impl<D: Device + 'static> Shard<D> {
         if planted!(self.options, RangesNotLocked) {
             return Ok(false);
         }
-        let outcome = self.locks.borrow_mut().lock_range(txn, tree, range, mode);
+        let outcome = self.transactions.locks_mut().lock_range(txn, tree, range, mode);
         if outcome == Outcome::Granted {
             return Ok(false);
         }
@@ -40,7 +38,7 @@ impl<D: Device + 'static> Shard<D> {
 
     async fn settle(&self, txn: TxnId, outcome: Outcome) -> Result<(), Error> {
         if let Outcome::Deadlock { victims } = outcome {
-            count(&self.counters.deadlocks, victims.len() as u64);
+            self.counters.count(|counts| counts.deadlocks += victims.len() as u64);
             let is_victim = victims.contains(&txn);
             for victim in victims {
                 self.release_locks(victim);
@@ -50,12 +48,11 @@ impl<D: Device + 'static> Shard<D> {
                 return Err(Error::Deadlock);
             }
             // The victims' end may have granted the request already.
-            if !self.locks.borrow().is_waiting(txn) {
+            if !self.transactions.locks().is_waiting(txn) {
                 return Ok(());
             }
         }
-        let wait = Rc::new(LockWait { answer: Cell::new(None), waker: RefCell::new(None) });
-        self.lock_waits.borrow_mut().insert(txn, Rc::clone(&wait));
+        let wait = self.transactions.begin_wait(txn);
         let waiting = Waiting { shard: self, txn };
         // Nothing can have stopped the store between this look and the first poll below.
         self.health.check()?;
@@ -72,8 +69,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     fn answer(&self, txn: TxnId, answer: Result<(), Error>) {
-        let wait = self.lock_waits.borrow_mut().remove(&txn);
-        if let Some(wait) = wait {
+        if let Some(wait) = self.transactions.end_wait(txn) {
             wait.answer.set(Some(answer));
             if let Some(waker) = wait.waker.take() {
                 waker.wake();
@@ -84,16 +80,13 @@ impl<D: Device + 'static> Shard<D> {
     /// Tells everybody who waits for a lock that the store has stopped: whoever holds it may never end.
     pub fn stop_waiting(&self) {
         let Err(error) = self.health.check() else { return };
-        // In the order of their numbers, so that a run repeats.
-        let mut waiting: Vec<TxnId> = self.lock_waits.borrow().keys().copied().collect();
-        waiting.sort_unstable();
-        waiting.into_iter().for_each(|txn| self.answer(txn, Err(error.clone())));
+        self.transactions.waiting().into_iter().for_each(|txn| self.answer(txn, Err(error.clone())));
     }
 
     /// Ends a transaction's locks, and wakes those that have them now.
     pub fn release_locks(&self, txn: TxnId) {
         let mut granted = Vec::new();
-        self.locks.borrow_mut().release(txn, &mut granted);
+        self.transactions.locks_mut().release(txn, &mut granted);
         granted.into_iter().for_each(|txn| self.answer(txn, Ok(())));
     }
 }
@@ -106,9 +99,9 @@ struct Waiting<'a, D: Device + 'static> {
 
 impl<D: Device + 'static> Drop for Waiting<'_, D> {
     fn drop(&mut self) {
-        if self.shard.lock_waits.borrow_mut().remove(&self.txn).is_some() {
+        if self.shard.transactions.end_wait(self.txn).is_some() {
             let mut granted = Vec::new();
-            self.shard.locks.borrow_mut().cancel(self.txn, &mut granted);
+            self.shard.transactions.locks_mut().cancel(self.txn, &mut granted);
             granted.into_iter().for_each(|txn| self.shard.answer(txn, Ok(())));
         }
     }

@@ -10,34 +10,34 @@ impl<D: Device + 'static> Shard<D> {
     /// The page, from the pool or from the drive.
     #[inline]
     pub async fn read_page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
-        match self.pool.try_read(page) {
+        match self.durable.pool().try_read(page) {
             Some(guard) => Ok(guard),
-            None => Ok(self.pool.read(page).await?),
+            None => Ok(self.durable.pool().read(page).await?),
         }
     }
 
     /// The page, to change.
     #[inline]
     pub async fn write_page(&self, page: PageId) -> Result<WriteGuard<D>, Error> {
-        match self.pool.try_write(page) {
+        match self.durable.pool().try_write(page) {
             Some(guard) => Ok(guard),
-            None => Ok(self.pool.write(page).await?),
+            None => Ok(self.durable.pool().write(page).await?),
         }
     }
 
     /// Picks a free page. It is used once a record of the log says so; [`Space::put_back`](crate::memory::space::Space::put_back)
     /// gives it up.
     pub async fn pick(&self) -> Result<PageId, Error> {
-        for _ in 0..self.space.most_moves() {
-            let cursor = self.space.cursor();
+        for _ in 0..self.state.space().most_moves() {
+            let cursor = self.state.space().cursor();
             if cursor.has_free {
-                let map = self.pool.read(cursor.map).await?;
-                if let Some(page) = self.space.pick(&cursor, map.bytes()) {
+                let map = self.durable.pool().read(cursor.map).await?;
+                if let Some(page) = self.state.space().pick(&cursor, map.bytes()) {
                     return Ok(page);
                 }
             }
-            self.space.move_on(&cursor);
+            self.state.space().move_on(&cursor);
         }
-        Err(Error::Full { free: 0, pages: self.space.pages(), needed: 1 })
+        Err(Error::Full { free: 0, pages: self.state.space().pages(), needed: 1 })
     }
 }

@@ -46,7 +46,7 @@ impl<D: Device + 'static> Store<D> {
     pub async fn begin_load(&self, table: Table) -> Result<BulkLoad<D>, Error> {
         let shard = &self.0;
         shard.check_open()?;
-        if shard.catalogue.borrow().table(table).is_some_and(|info| !info.indexes.is_empty()) {
+        if shard.state.catalogue().table(table).is_some_and(|info| !info.indexes.is_empty()) {
             return Err(Error::BulkLoad("the table has indexes; make them after the load"));
         }
         let lock = self.begin();
@@ -73,7 +73,7 @@ impl<D: Device + 'static> BulkLoad<D> {
         shard.check_large(&pieces)?;
         pieces.pop();
         let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
-        let most = shard.log.capacity() / PIECES_SHARE;
+        let most = shard.durable.log().capacity() / PIECES_SHARE;
         // A value that fits by itself is not refused for those before it.
         if self.pieces_bytes + bytes > most {
             self.put_pieces().await?;
@@ -91,7 +91,7 @@ impl<D: Device + 'static> BulkLoad<D> {
         // Nobody may write to the table while its pages become the tree, also if who waits for that gives up.
         to_its_end(&handle, async move {
             self.load.finish().await?;
-            let log = &self.store.0.log;
+            let log = &self.store.0.durable.log();
             log.sync(log.tail()).await?;
             Ok(self.bytes)
         })

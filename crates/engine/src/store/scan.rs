@@ -210,7 +210,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             return Ok(());
         }
         let shard = self.view.shard();
-        let most = match shard.records_of_a_leaf(self.tree) {
+        let most = match shard.state.leaf_records(self.tree) {
             // So many leaves have what is still asked for, and no more are read.
             Some(records) if self.left < usize::MAX => {
                 let needed = self.left.div_ceil(records.max(1)) + 1;
@@ -232,7 +232,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             self.ahead.done = true;
             return Ok(());
         };
-        shard.pool.fetch(&leaves.pages).await?;
+        shard.durable.pool().fetch(&leaves.pages).await?;
         self.ahead.leaves += leaves.pages.len();
         self.ahead.done = match (self.direction, &leaves.end) {
             (_, None) => true,
@@ -257,7 +257,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         let shard = self.view.shard();
         let guard = shard.find(self.tree, self.seek(), 0).await?;
         let node = leaf(guard.bytes())?;
-        shard.note_records_of_a_leaf(self.tree, node.len());
+        shard.state.note_leaf_records(self.tree, node.len());
         let mut span = self.span.clone();
         if self.direction == Direction::Forward {
             if let Some(fence) = node.high()
@@ -318,7 +318,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         let put = |seen: &mut Seen, key: &[u8], value: Option<&[u8]>| {
             seen.insert(key.to_vec(), value.map(<[u8]>::to_vec));
         };
-        let records = self.view.shard().records.borrow();
+        let records = self.view.shard().state.records();
         for record in records.of_leaf(page::number(leaf.bytes())).filter(|record| span.contains(record.key)) {
             put(&mut seen, record.key, record.value);
         }
@@ -331,7 +331,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
                 }
             }
             View::Past { shard, lsn, .. } => {
-                let versions = shard.versions.borrow();
+                let versions = shard.state.versions();
                 versions.check(*lsn)?;
                 for (key, old) in versions.range(self.tree.id, span.bounds(), *lsn) {
                     match old {

@@ -5,8 +5,8 @@ use crate::format::page::node::longest_key;
 use crate::format::tree::Tree;
 use crate::memory::catalogue::{Index, Table};
 use crate::memory::locks::{Mode, TxnId};
+use crate::shard::Shard;
 use crate::shard::commit::Write;
-use crate::shard::{Shard, count};
 use crate::store::scan::{Direction, IndexScan, Scan};
 use crate::store::view::{Span, View};
 use crate::wait::together;
@@ -94,8 +94,7 @@ pub struct Transaction<D: Device + 'static> {
 impl<D: Device + 'static> Transaction<D> {
     pub(crate) fn new(shard: &Rc<Shard<D>>) -> Transaction<D> {
         shard.divide_memory();
-        let txn = TxnId(shard.next_txn.get());
-        shard.next_txn.set(txn.0 + 1);
+        let txn = shard.transactions.next_id();
         let view = View::Locked {
             shard: Rc::clone(shard),
             txn,
@@ -169,7 +168,7 @@ impl<D: Device + 'static> Transaction<D> {
 
     /// Whether a table has indexes; an error where one of them has no function.
     fn is_indexed(&self, table: Table) -> Result<bool, Error> {
-        let catalogue = self.view.shard().catalogue.borrow();
+        let catalogue = self.view.shard().state.catalogue();
         let Some(info) = catalogue.table(table) else { return Ok(false) };
         match info.indexes.iter().find(|(.., extract)| extract.is_none()) {
             Some((index, ..)) => Err(Error::IndexNotOpen { table: info.name.clone(), index: index.clone() }),
@@ -211,7 +210,7 @@ impl<D: Device + 'static> Transaction<D> {
         old: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Vec<(Tree, Vec<u8>, bool)> {
-        let catalogue = self.view.shard().catalogue.borrow();
+        let catalogue = self.view.shard().state.catalogue();
         let mut changes = Vec::new();
         for (_, tree, extract) in catalogue.table(table).map_or(&[][..], |info| &info.indexes) {
             let Some(extract) = extract else { continue };
@@ -253,10 +252,10 @@ impl<D: Device + 'static> Transaction<D> {
         let View::Locked { shard, writes, used, .. } = &self.view else { return Ok(()) };
         if writes.borrow().is_empty() {
             let settled = if used.get() { shard.until_settled().await } else { Ok(()) };
-            return settled.inspect(|()| count(&shard.counters.commits, 1));
+            return settled.inspect(|()| shard.counters.count(|counts| counts.commits += 1));
         }
         let of_tree = |(tree, writes): (u32, BTreeMap<_, _>)| {
-            writes.into_iter().map(move |(key, value)| (tree, key, value))
+            writes.into_iter().map(move |(key, value)| Write { tree, key, value })
         };
         let writes: Vec<Write> = writes.take().into_iter().flat_map(of_tree).collect();
         let outcome = shard.commit(self.txn, writes, durability, &self.ended).await;
@@ -273,7 +272,7 @@ impl<D: Device + 'static> Drop for Transaction<D> {
             if let View::Locked { writes, .. } = &self.view
                 && !writes.borrow().is_empty()
             {
-                count(&shard.counters.aborts, 1);
+                shard.counters.count(|counts| counts.aborts += 1);
             }
         }
     }

@@ -94,7 +94,7 @@ impl<D: Device + 'static> View<D> {
     pub fn now(shard: &Rc<Shard<D>>) -> View<D> {
         shard.divide_memory();
         let lsn = shard.visible_lsn();
-        let reader = shard.versions.borrow_mut().open(lsn);
+        let reader = shard.state.versions_mut().open(lsn);
         View::Past { shard: Rc::clone(shard), lsn, reader }
     }
 
@@ -110,7 +110,7 @@ impl<D: Device + 'static> View<D> {
         match self {
             View::Locked { dead, .. } if dead.get() => Err(Error::Deadlock),
             View::Locked { .. } => Ok(()),
-            View::Past { shard, lsn, .. } => shard.versions.borrow().check(*lsn),
+            View::Past { shard, lsn, .. } => shard.state.versions().check(*lsn),
         }
     }
 
@@ -167,7 +167,7 @@ impl<D: Device + 'static> Drop for View<D> {
         match self {
             // Locks of a commit under way are released by it: it takes the view's place.
             View::Locked { .. } => {}
-            View::Past { shard, reader, .. } => shard.versions.borrow_mut().close(*reader),
+            View::Past { shard, reader, .. } => shard.state.versions_mut().close(*reader),
         }
     }
 }
@@ -205,7 +205,7 @@ impl<D: Device + 'static> Shard<D> {
                     let is_snapshot = state.is_some();
                     if is_snapshot
                         && asked == Asked::Node
-                        && self.records.borrow().peek(tree.id, key).is_some()
+                        && self.state.records().peek(tree.id, key).is_some()
                     {
                         guard.leaves_next();
                     }
@@ -232,7 +232,7 @@ impl<D: Device + 'static> Shard<D> {
     #[inline]
     fn in_memory(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<(Found, bool), Error> {
         if let Some(lsn) = state {
-            let versions = self.versions.borrow();
+            let versions = self.state.versions();
             versions.check(lsn)?;
             match versions.find(tree.id, key, lsn) {
                 Some(Old::Here(old)) => return Ok((Found::Value(Some(old.to_vec())), false)),
@@ -241,7 +241,7 @@ impl<D: Device + 'static> Shard<D> {
                 None => {}
             }
         }
-        let mut records = self.records.borrow_mut();
+        let mut records = self.state.records_mut();
         let found = match records.get(tree.id, key) {
             Some(value) => Found::Value(value.map(<[u8]>::to_vec)),
             None => Found::InLeaf,
@@ -266,9 +266,9 @@ impl<D: Device + 'static> Shard<D> {
         match node.search(key).map(|index| node.value(index)) {
             Err(_) => Ok(Found::Value(None)),
             Ok(Cell { bytes, large: false }) => {
-                let mut records = self.records.borrow_mut();
+                let mut records = self.state.records_mut();
                 // Where all pages fit into the pool, a copy of a record saves nothing.
-                if is_newest && records.wants(was_read) && self.pool.is_full() {
+                if is_newest && records.wants(was_read) && self.durable.pool().is_full() {
                     records.keep(tree.id, key, bytes);
                 }
                 Ok(Found::Value(Some(bytes.to_vec())))

@@ -58,7 +58,7 @@ struct Watching<'a, D: Device + 'static>(&'a Shard<D>);
 
 impl<D: Device + 'static> Drop for Watching<'_, D> {
     fn drop(&mut self) {
-        *self.0.watch.borrow_mut() = None;
+        self.0.state.end_backup();
     }
 }
 
@@ -66,20 +66,20 @@ impl<D: Device + 'static> Shard<D> {
     /// Notes for a backup under way.
     fn watched<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Result<T, Error> {
         self.check_open()?;
-        self.watch.borrow_mut().as_mut().map(change).ok_or(Error::Closed)
+        self.state.with_backup(change).ok_or(Error::Closed)
     }
 
     /// Begins a pass. Returns the redo point and the pages that were changed meanwhile.
     async fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
         // The copies of pages have no more than the pages.
         self.merge_all().await;
-        let redo = self.first_in_no_page().unwrap_or_else(|| self.log.tail());
+        let redo = self.first_in_no_page().unwrap_or_else(|| self.durable.log().tail());
         self.watched(|watch| (redo, std::mem::take(&mut watch.touched).into_iter().collect()))
     }
 
     /// Whether the log from `redo` on is more than an image shall have. The ring has all of twice as much still.
     fn overtaken(&self, redo: Lsn) -> bool {
-        self.log.tail().0 - redo.0 > self.log.capacity() / 2
+        self.durable.log().tail().0 - redo.0 > self.durable.log().capacity() / 2
     }
 
     /// A page as it is now, with its checksum.
@@ -88,7 +88,7 @@ impl<D: Device + 'static> Shard<D> {
         let mut bytes = guard.bytes().to_vec();
         // In one step with the copy: what is changed later is noted again.
         self.watched(|watch| watch.touched.remove(&page))?;
-        page::seal(&mut bytes, self.superblock.borrow().salt());
+        page::seal(&mut bytes, self.durable.superblock().salt());
         Ok(bytes)
     }
 
@@ -121,7 +121,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Copies every page that is in use.
     async fn copy_all(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(), Error> {
-        for (map, pages) in self.space.maps() {
+        for (map, pages) in self.state.space().maps() {
             let used: Vec<PageId> = {
                 let guard = self.read_page(map).await?;
                 let used = (0..pages).filter(|index| map::is_used(guard.bytes(), *index));
@@ -136,8 +136,8 @@ impl<D: Device + 'static> Shard<D> {
     /// contents are copied by then.
     async fn end_of_log(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
         loop {
-            self.log.sync(self.log.tail()).await?;
-            let end = self.log.durable_end();
+            self.durable.log().sync(self.durable.log().tail()).await?;
+            let end = self.durable.log().durable_end();
             let unlogged = self.watched(|watch| std::mem::take(&mut watch.unlogged))?;
             if unlogged.is_empty() {
                 return Ok(end);
@@ -149,10 +149,10 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Copies the blocks of the log from `redo` to `end`. The ring has them as long as the pass is not overtaken.
     async fn copy_log(&self, sink: &impl Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
-        let superblock = self.superblock.borrow().clone();
+        let superblock = self.durable.superblock().clone();
         let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
         let block = u64::from(superblock.block_bytes);
-        let ring = self.log.capacity();
+        let ring = self.durable.log().capacity();
         let first = redo.0 / block * block;
         let mut at = first;
         while at < end.0 {
@@ -200,15 +200,15 @@ impl<D: Device + 'static> Store<D> {
     pub async fn backup(&self, sink: &impl Sink) -> Result<BackupReport, Error> {
         let shard = &*self.0;
         shard.check_open()?;
-        let _turn = shard.backup_turn.take().await;
-        let superblock = shard.superblock.borrow().clone();
+        let _turn = shard.jobs.backup_turn().await;
+        let superblock = shard.durable.superblock().clone();
         superblock::erase(sink, superblock.block_bytes).await?;
         // Nothing of an older log or an older double-write area may be there.
         let page_bytes = u64::from(superblock.page_bytes);
         let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
         sink.clear(from, to - from).await?;
         sink.sync().await?;
-        *shard.watch.borrow_mut() = Some(BackupWatch::default());
+        shard.state.begin_backup();
         let _watching = Watching(shard);
         let mut report = BackupReport::default();
         while report.passes < MOST_PASSES {

@@ -115,14 +115,14 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         what: String,
         lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
     ) {
-        let table = self.shard.catalogue.borrow().name_of(tree.id);
+        let table = self.shard.state.catalogue().name_of(tree.id);
         self.report.problems.push(Problem { lost, ..Problem::without_loss(&table, page, what) });
     }
 
     /// Notes a node of which nothing can be used. Records below it that were written since are in the log.
     fn lost(&mut self, tree: Tree, what: String, visit: Visit) {
         let waiting = {
-            let records = self.shard.records.borrow();
+            let records = self.shard.state.records();
             let leaves = if visit.level == Some(0) { vec![visit.page] } else { records.leaves() };
             let is_in =
                 |key: &[u8]| key >= &visit.low[..] && visit.high.as_ref().is_none_or(|high| key < high);
@@ -149,10 +149,11 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
             if visit.level == Some(0) && fetched == 0 {
                 let next = left.iter().rev().take(most - 1).take_while(|visit| visit.level == Some(0));
                 let pages = std::iter::once(&visit).chain(next).map(|visit| visit.page);
-                let pages: Vec<PageId> = pages.filter(|page| self.shard.space.is_data(*page)).collect();
+                let pages: Vec<PageId> =
+                    pages.filter(|page| self.shard.state.space().is_data(*page)).collect();
                 fetched = pages.len();
                 // An error is about another page that made room. Each page is asked for again below.
-                let _ = self.shard.pool.fetch(&pages).await;
+                let _ = self.shard.durable.pool().fetch(&pages).await;
             }
             fetched = fetched.saturating_sub(1);
             if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
@@ -172,7 +173,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         visit: &Visit,
         left: &mut Vec<Visit>,
     ) -> Result<(), String> {
-        if !self.shard.space.is_data(visit.page) {
+        if !self.shard.state.space().is_data(visit.page) {
             return Err("it lies outside the store".to_owned());
         }
         if !self.seen.insert(visit.page) {
@@ -196,12 +197,12 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
             return Ok(());
         }
         if is_table {
-            let lacks = self.shard.records.borrow().lacks(visit.page);
+            let lacks = self.shard.state.records().lacks(visit.page);
             self.report.records += if lacks { self.keys_of(node).len() } else { node.len() } as u64;
         }
-        let name = self.shard.catalogue.borrow().name_of(tree.id);
+        let name = self.shard.state.catalogue().name_of(tree.id);
         // What a pending record replaces may have gone already: recovery does not look at the leaf.
-        let is_replaced = |key: &[u8]| self.shard.records.borrow().is_pending(tree.id, key);
+        let is_replaced = |key: &[u8]| self.shard.state.records().is_pending(tree.id, key);
         for (key, value) in node.records().filter(|(key, value)| value.large && !is_replaced(key)) {
             let place = LargeValue::read(value.bytes).map_err(|error| error.to_string())?;
             self.large.push((format!("{name}, key {}", text(&key)), place));
@@ -244,7 +245,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
 
     /// Whether the maps say what the walk has seen.
     async fn maps(&mut self) -> Result<(), Error> {
-        for (map, pages) in self.shard.space.maps().collect::<Vec<_>>() {
+        for (map, pages) in self.shard.state.space().maps().collect::<Vec<_>>() {
             let guard = match self.page(map).await {
                 Ok(guard) => guard,
                 Err(error) => {
@@ -271,17 +272,17 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
     /// Whether every entry of an index leads to a record, and, where its function is known, every record has its entries.
     async fn indexes(&mut self) -> Result<(), Error> {
         let shard = self.shard;
-        let tables = shard.catalogue.borrow().tables();
+        let tables = shard.state.catalogue().tables();
         for (name, table) in tables {
             let indexes: Vec<_> = {
-                let catalogue = shard.catalogue.borrow();
+                let catalogue = shard.state.catalogue();
                 let info = catalogue.table(table);
                 info.map_or(Vec::new(), |info| {
                     info.indexes.iter().map(|(n, t, e)| (n.clone(), *t, e.clone())).collect()
                 })
             };
             for (index_name, tree, extract) in indexes {
-                if !matches!(shard.catalogue.borrow().get(&index_name), Some(Named::Index(index)) if index.complete)
+                if !matches!(shard.state.catalogue().get(&index_name), Some(Named::Index(index)) if index.complete)
                 {
                     continue;
                 }
@@ -341,7 +342,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
     /// The keys of a leaf, with those of records that it lacks.
     fn keys_of(&self, leaf: Node<'_>) -> BTreeSet<Vec<u8>> {
         let mut keys: BTreeSet<Vec<u8>> = (0..leaf.len()).map(|index| leaf.key(index)).collect();
-        for record in self.shard.records.borrow().of_leaf(page::number(leaf.bytes())) {
+        for record in self.shard.state.records().of_leaf(page::number(leaf.bytes())) {
             match record.value {
                 Some(_) => keys.insert(record.key.to_vec()),
                 None => keys.remove(record.key),
@@ -378,7 +379,7 @@ fn children(node: Node<'_>, left: &mut Vec<Visit>) {
 /// The pages of all trees. Fails where one of them cannot be read in full. The structure must not change meanwhile.
 pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
     let mut walk = Walk::new(shard);
-    let trees = shard.catalogue.borrow().trees();
+    let trees = shard.state.catalogue().trees();
     for tree in trees {
         walk.tree(tree, false).await?;
     }
@@ -396,17 +397,17 @@ impl<D: Device + 'static> Store<D> {
         shard.check_open()?;
         // Pages are looked at, so they shall have everything.
         shard.merge_all().await;
-        let _turn = shard.structure.take().await;
+        let _turn = shard.jobs.structure_turn().await;
         let mut walk = Walk::new(shard);
         let tables: FxHashSet<u32> =
-            shard.catalogue.borrow().tables().iter().map(|(_, table)| table.0.id).collect();
-        let trees = shard.catalogue.borrow().trees();
+            shard.state.catalogue().tables().iter().map(|(_, table)| table.0.id).collect();
+        let trees = shard.state.catalogue().trees();
         for tree in trees {
             walk.tree(tree, tables.contains(&tree.id)).await?;
         }
         walk.large_values().await?;
         walk.maps().await?;
-        if let Some(what) = shard.pages.place().out_of_place().and_then(|place| place.fault()) {
+        if let Some(what) = shard.durable.pages().place().out_of_place().and_then(|place| place.fault()) {
             walk.report.problems.push(Problem::without_loss("(places of pages)", None, what));
         }
         if walk.report.problems.is_empty() {

@@ -61,13 +61,13 @@ enum Step {
 impl<D: Device + 'static> Shard<D> {
     /// Merges the node on `level` that covers `key` with a neighbour, if they fit.
     async fn compact_node(&self, tree: Tree, key: &[u8], level: usize) -> Result<Step, Error> {
-        let _turn = self.structure.take().await;
+        let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         // The root has no neighbour.
         let Some(at) = path.len().checked_sub(level + 1).filter(|at| *at > 0) else { return Ok(Step::End) };
         let most = self.page_bytes() as usize * FILL / 100;
         if self.unite_children(path[at], path[at - 1], key, most).await? {
-            self.merges.set(self.merges.get() + 1);
+            self.counters.count(|counts| counts.merges += 1);
             return Ok(Step::Merged);
         }
         let guard = self.read_page(path[at]).await?;
@@ -97,7 +97,7 @@ impl<D: Device + 'static> Shard<D> {
                 merged += self.compact_level(tree, level).await?;
             }
             {
-                let _turn = self.structure.take().await;
+                let _turn = self.jobs.structure_turn().await;
                 self.lower_root(tree).await?;
             }
             all += merged;
@@ -110,10 +110,10 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Frees pages that are marked as used and belong to nothing.
     async fn give_back_unused(&self) -> Result<u64, Error> {
-        let _turn = self.structure.take().await;
+        let _turn = self.jobs.structure_turn().await;
         let seen = reachable(self).await?;
         let mut freed = 0;
-        for (map, pages) in self.space.maps() {
+        for (map, pages) in self.state.space().maps() {
             let unused: Vec<u32> = {
                 let guard = self.read_page(map).await?;
                 let unused = (1..pages).filter(|index| {
@@ -137,18 +137,18 @@ impl<D: Device + 'static> Shard<D> {
     /// Tells the drive which pages are free.
     async fn trim_free(self: &Rc<Self>) -> Result<u64, Error> {
         for _ in 0..MOST_CHECKPOINTS {
-            let last = self.commits.borrow().last();
-            self.log.sync(self.log.tail()).await?;
+            let last = self.transactions.commits().last();
+            self.durable.log().sync(self.durable.log().tail()).await?;
             self.advance();
             self.until_visible(last).await?;
             self.merge_all().await;
-            let _turn = self.structure.take().await;
+            let _turn = self.jobs.structure_turn().await;
             // Twice, so that both superblocks have a redo point behind the last structure change.
-            self.log.sync(self.log.tail()).await?;
+            self.durable.log().sync(self.durable.log().tail()).await?;
             self.checkpoint_pages(Lsn(u64::MAX)).await?;
-            let redo = self.superblock.borrow().redo;
+            let redo = self.durable.superblock().redo;
             self.checkpoint_pages(Lsn(u64::MAX)).await?;
-            if redo >= self.last_structure.get() {
+            if redo >= self.durable.last_structure() {
                 return self.trim_all().await;
             }
         }
@@ -157,14 +157,14 @@ impl<D: Device + 'static> Shard<D> {
 
     async fn trim_all(&self) -> Result<u64, Error> {
         let mut trimmed = 0;
-        for (map, pages) in self.space.maps() {
+        for (map, pages) in self.state.space().maps() {
             let mut runs: Vec<(u64, u64)> = Vec::new();
             {
                 let guard = self.read_page(map).await?;
                 for index in (1..pages).filter(|index| !map::is_used(guard.bytes(), *index)) {
                     let page = map.0 + u64::from(index);
                     // A page that was picked will be used soon, and may be on the drive already.
-                    if self.space.is_picked(PageId(page)) {
+                    if self.state.space().is_picked(PageId(page)) {
                         continue;
                     }
                     match runs.last_mut().filter(|(from, len)| from + len == page && *len < TRIMMED_TOGETHER)
@@ -186,7 +186,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Trims a run of pages. A drive that cannot, or will not, has lost nothing.
     async fn trim(&self, from: u64, len: u64) -> bool {
-        if let Some(place) = self.pages.place().out_of_place() {
+        if let Some(place) = self.durable.pages().place().out_of_place() {
             place.trim(&(from..from + len).map(PageId).collect::<Vec<PageId>>());
             return true;
         }
@@ -206,15 +206,16 @@ impl<D: Device + 'static> Store<D> {
         let shard = &self.0;
         shard.check_open()?;
         // A backup reads pages that were just freed.
-        let _turn = shard.backup_turn.take().await;
-        let mut report = CompactReport { pages_before: shard.space.used(), ..CompactReport::default() };
+        let _turn = shard.jobs.backup_turn().await;
+        let mut report =
+            CompactReport { pages_before: shard.state.space().used(), ..CompactReport::default() };
         shard.merge_all().await;
-        let trees = shard.catalogue.borrow().trees();
+        let trees = shard.state.catalogue().trees();
         for tree in trees {
             report.merged += shard.compact_tree(tree).await?;
         }
         report.given_back = shard.give_back_unused().await?;
-        report.pages_after = shard.space.used();
+        report.pages_after = shard.state.space().used();
         report.trimmed = shard.trim_free().await?;
         Ok(report)
     }

@@ -42,7 +42,7 @@ impl<D: Device + 'static> Store<D> {
     /// The shapes of all tables and indexes, and of large values where there are any, each under its table. Reads all of their pages;
     /// what changes meanwhile is counted before or after.
     pub async fn shapes(&self) -> Result<Vec<TreeShape>, Error> {
-        let trees = self.0.catalogue.borrow().trees();
+        let trees = self.0.state.catalogue().trees();
         let mut shapes = Vec::new();
         for tree in trees.into_iter().filter(|tree| tree.id >= FIRST_USER_TREE || tree.id == LARGE) {
             let shape = self.0.shape(tree).await?;
@@ -57,7 +57,7 @@ impl<D: Device + 'static> Store<D> {
 impl<D: Device + 'static> Shard<D> {
     async fn shape(&self, tree: Tree) -> Result<TreeShape, Error> {
         let (name, index_of) = {
-            let catalogue = self.catalogue.borrow();
+            let catalogue = self.state.catalogue();
             let name = catalogue.name_of(tree.id);
             let index_of = match catalogue.get(&name) {
                 Some(Named::Index(index)) => Some(index.table),

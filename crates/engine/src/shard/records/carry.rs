@@ -22,7 +22,7 @@ const CARRIED_TOGETHER: u64 = 64 << 10;
 impl<D: Device + 'static> Shard<D> {
     /// Sees to it that no record has been pending since before `goal`, as far as that can be done.
     pub async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
-        let tail = self.log.tail();
+        let tail = self.durable.log().tail();
         if goal > tail {
             self.merge_all().await;
         } else {
@@ -31,17 +31,17 @@ impl<D: Device + 'static> Shard<D> {
         }
         // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these once. While
         // something else holds the redo point back, what is behind that would only use it up.
-        let unapplied = self.commits.borrow().first_unapplied();
-        let goal = [self.unread.get(), unapplied].into_iter().flatten().fold(goal.min(tail), Lsn::min);
+        let unapplied = self.transactions.commits().first_unapplied();
+        let goal = [self.durable.unredone(), unapplied].into_iter().flatten().fold(goal.min(tail), Lsn::min);
         // One part after the other, the oldest first: what is carried must be durable before it counts. Where a crash came in
         // between, the log may not have room for all that is left, but each part lets the redo point move and makes more.
-        let mut chunks = self.records.borrow().chunks_pending_before(goal);
-        chunks.sort_by_cached_key(|chunk| Reverse(self.records.borrow().oldest_in(*chunk)));
+        let mut chunks = self.state.records().chunks_pending_before(goal);
+        chunks.sort_by_cached_key(|chunk| Reverse(self.state.records().oldest_in(*chunk)));
         let mut keys = VecDeque::new();
         while !chunks.is_empty() || !keys.is_empty() {
             if keys.is_empty() {
                 let next = chunks.split_off(chunks.len().saturating_sub(CHUNKS_TOGETHER));
-                next.iter().rev().for_each(|chunk| self.records.borrow().add_keys(*chunk, goal, &mut keys));
+                next.iter().rev().for_each(|chunk| self.state.records().add_keys(*chunk, goal, &mut keys));
             }
             let ops = self.take_along(goal, &mut keys);
             if ops.is_empty() {
@@ -57,7 +57,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Leaves of records that have been pending since before `goal` and were not asked for. The others count as not asked for from
     /// now on.
     async fn cold_before(&self, goal: Lsn) -> Vec<PageId> {
-        let chunks = self.records.borrow().chunks_pending_before(goal);
+        let chunks = self.state.records().chunks_pending_before(goal);
         let mut leaves = Vec::new();
         self.each_chunk(&chunks, |records, chunk| {
             records.add_cold(chunk, goal, &mut leaves);
@@ -69,7 +69,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Looks for the oldest pending record of every chunk that has some.
     async fn find_sinces(&self) {
-        let chunks = self.records.borrow().chunks_pending_before(Lsn(u64::MAX));
+        let chunks = self.state.records().chunks_pending_before(Lsn(u64::MAX));
         self.each_chunk(&chunks, |records, chunk| {
             records.find_since(chunk);
             true
@@ -80,7 +80,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Looks at chunks, some of them in one slice, as long as `look` says true.
     pub async fn each_chunk(&self, chunks: &[u32], mut look: impl FnMut(&mut RecordCache, u32) -> bool) {
         for together in chunks.chunks(CHUNKS_TOGETHER) {
-            if !together.iter().all(|chunk| look(&mut self.records.borrow_mut(), *chunk)) {
+            if !together.iter().all(|chunk| look(&mut self.state.records_mut(), *chunk)) {
                 return;
             }
             self.handle.pause().await;
@@ -92,13 +92,13 @@ impl<D: Device + 'static> Shard<D> {
         for _ in 0..MOST_ATTEMPTS {
             self.merge_all().await;
             self.check_open()?;
-            if !self.records.borrow().has_pending(tree.id) {
+            if !self.state.records().has_pending(tree.id) {
                 return Ok(());
             }
             // The log may have had no room for a split.
             self.checkpoint(Lsn(u64::MAX)).await?;
         }
-        let (free, pages) = (self.space.available(), self.space.pages());
+        let (free, pages) = (self.state.space().available(), self.state.space().pages());
         Err(Error::Full { free, pages, needed: free + 1 })
     }
 
@@ -106,8 +106,8 @@ impl<D: Device + 'static> Shard<D> {
     /// may be that commit's, which an older value behind it would undo. Where none is, whoever has the lock may wait for the very
     /// room that carrying makes.
     fn take_along(&self, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) -> Vec<Op> {
-        let (records, locks) = (self.records.borrow(), self.locks.borrow());
-        let is_unapplied = self.commits.borrow().first_unapplied().is_some();
+        let (records, locks) = (self.state.records(), self.transactions.locks());
+        let is_unapplied = self.transactions.commits().first_unapplied().is_some();
         let most = CARRIED_TOGETHER.min(self.room_to_carry());
         let (mut ops, mut bytes) = (Vec::new(), 0);
         while let Some((tree, key)) = keys.pop_front() {
@@ -125,11 +125,6 @@ impl<D: Device + 'static> Shard<D> {
         ops
     }
 
-    /// Bytes of the log for what is carried next; its last block may not become full.
-    pub fn room_to_carry(&self) -> u64 {
-        self.log_left().saturating_sub(u64::from(self.superblock.borrow().block_bytes))
-    }
-
     /// Puts operations into the log once more, if it has room. Whether it had.
     async fn carry(&self, ops: Vec<Op>) -> Result<bool, Error> {
         let entries = ops.iter().map(|op| Record { tree: op.tree, key: &op.key, value: op.value.as_deref() });
@@ -138,11 +133,11 @@ impl<D: Device + 'static> Shard<D> {
         }
         // From here to the append nothing waits, so the values are the newest.
         let entry = Entry { deltas: Vec::new(), ops };
-        let (since, lsn) = self.log.append(&entry);
+        let (since, lsn) = self.durable.log().append(&entry);
         if !planted!(self.options, CarriedTooEarly) {
-            self.log.sync(lsn).await?;
+            self.durable.log().sync(lsn).await?;
         }
-        let mut records = self.records.borrow_mut();
+        let mut records = self.state.records_mut();
         for op in &entry.ops {
             records.carried(op.tree, &op.key, since);
         }

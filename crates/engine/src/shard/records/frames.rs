@@ -15,13 +15,13 @@ const MARGIN_PART: u32 = 16;
 impl<D: Device + 'static> Shard<D> {
     /// Borrows frames for records in a task of its own, unless one does so already or there are enough.
     pub fn borrow_frames_later(self: &Rc<Self>) {
-        if !self.records.borrow().needs_frames() || self.borrowing.replace(true) {
+        if !self.state.records().needs_frames() || !self.jobs.borrowing().begin() {
             return;
         }
         let shard = Rc::clone(self);
         self.handle.spawn(async move {
             shard.borrow_frames().await;
-            shard.borrowing.set(false);
+            shard.jobs.borrowing().end();
         });
     }
 
@@ -38,13 +38,13 @@ impl<D: Device + 'static> Shard<D> {
     /// Waits for some of the frames that are missing. False where none is, or none is lent.
     async fn ask_for_frames(&self, missing: impl Fn(&RecordCache) -> usize) -> bool {
         let asked: Vec<_> = {
-            let records = self.records.borrow();
+            let records = self.state.records();
             let frames = missing(&records).min(ASKED_TOGETHER);
             (0..frames).map(|_| records.frames().borrow_soon()).collect()
         };
         let loans: Vec<Loan> = together(asked).await.into_iter().flatten().collect();
         let any = !loans.is_empty();
-        let mut records = self.records.borrow_mut();
+        let mut records = self.state.records_mut();
         loans.into_iter().for_each(|loan| records.add_frame(loan));
         any
     }
@@ -54,21 +54,21 @@ impl<D: Device + 'static> Shard<D> {
     /// From now on the memory is divided between records and pages as that saves the most. Records begin with what they have, and with
     /// [`FIRST_SHARE`] at least.
     pub fn begin_to_divide(&self) {
-        let mut records = self.records.borrow_mut();
+        let mut records = self.state.records_mut();
         if !records.is_used() {
             return;
         }
-        let margin = (self.frames / MARGIN_PART).max(1);
-        self.pool.watch_departures(margin);
+        let margin = (self.state.frames() / MARGIN_PART).max(1);
+        self.durable.pool().watch_departures(margin);
         records.begin_to_divide(u64::from(margin));
     }
 
     /// Looks whether records should have more of the memory, or pages.
     pub fn divide_memory(self: &Rc<Self>) {
-        let departures = self.pool.departures();
-        if self.records.borrow_mut().is_division_due(departures.left) {
-            let pool = (departures, self.pool.counters().pages_written);
-            self.records.borrow_mut().divide(pool, self.pages.times_written());
+        let departures = self.durable.pool().departures();
+        if self.state.records_mut().is_division_due(departures.left) {
+            let pool = (departures, self.durable.pool().counters().pages_written);
+            self.state.records_mut().divide(pool, self.durable.pages().times_written());
             self.evict_records_later();
         }
     }

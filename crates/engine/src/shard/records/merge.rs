@@ -6,8 +6,8 @@ use crate::format::page;
 use crate::format::page::node::leaf;
 use crate::format::tree::Tree;
 use crate::memory::record_cache::{Merged, Record, Swept};
+use crate::shard::Shard;
 use crate::shard::tree::{change, is_sparse};
-use crate::shard::{Shard, count};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
@@ -52,23 +52,23 @@ pub struct TooLarge {
 impl<D: Device + 'static> Shard<D> {
     /// Has entries go in a task of its own, until there is room again, unless one does so already.
     pub fn evict_records_later(self: &Rc<Self>) {
-        if !self.records.borrow().is_tight() || self.evicting.replace(true) {
+        if !self.state.records().is_tight() || !self.jobs.eviction().begin() {
             return;
         }
         let shard = Rc::clone(self);
         self.handle.spawn(async move {
             shard.evict_records().await;
-            shard.evicting.set(false);
+            shard.jobs.eviction().end();
         });
     }
 
     async fn evict_records(self: &Rc<Self>) {
-        let (mut left, mut failures) = (self.records.borrow().most_sweeps(), 0);
-        while self.records.borrow().is_tight() && self.health.check().is_ok() {
+        let (mut left, mut failures) = (self.state.records().most_sweeps(), 0);
+        while self.state.records().is_tight() && self.health.check().is_ok() {
             if left == 0 || failures == MOST_FAILURES {
                 return;
             }
-            let Swept { lacking, stay, swept } = self.records.borrow_mut().sweep_some();
+            let Swept { lacking, stay, swept } = self.state.records_mut().sweep_some();
             if swept == 0 {
                 return;
             }
@@ -78,7 +78,7 @@ impl<D: Device + 'static> Shard<D> {
                 self.handle.pause().await;
             } else {
                 self.merge_leaves(lacking.clone(), Reason::Room).await;
-                let mut records = self.records.borrow_mut();
+                let mut records = self.state.records_mut();
                 if lacking.iter().all(|leaf| records.lacks(*leaf)) {
                     // On a full store those that lack the most may be those for which there are no pages.
                     records.forget_threshold();
@@ -87,14 +87,14 @@ impl<D: Device + 'static> Shard<D> {
             }
             // What could not be merged gets another chance.
             for _ in 0..stay {
-                self.records.borrow_mut().sweep(0, None);
+                self.state.records_mut().sweep(0, None);
             }
         }
     }
 
     /// Merges everything that is pending now, as far as there is room in the log and the drive allows.
     pub async fn merge_all(&self) {
-        let leaves = self.records.borrow().leaves();
+        let leaves = self.state.records().leaves();
         self.merge_leaves(leaves, Reason::Log).await;
     }
 
@@ -105,12 +105,12 @@ impl<D: Device + 'static> Shard<D> {
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
         // An error is met again where the page is needed.
-        let _ = self.pool.fetch(part).await;
+        let _ = self.durable.pool().fetch(part).await;
         while !part.is_empty() {
             // The drive reads the next ones while these are merged.
             let next;
             (next, rest) = next_part(rest, most);
-            let _ = self.pool.fetch(next).await;
+            let _ = self.durable.pool().fetch(next).await;
             for leaf in part {
                 if self.health.check().is_err() {
                     return;
@@ -128,9 +128,9 @@ impl<D: Device + 'static> Shard<D> {
         leaves.sort_unstable();
         leaves.dedup();
         let mut all = Vec::with_capacity(leaves.len());
-        let size = self.records.borrow().neighbourhood();
+        let size = self.state.records().neighbourhood();
         for (at, near) in leaves.chunk_by(|a, b| a.0 / size == b.0 / size).enumerate() {
-            self.records.borrow().add_neighbourhood(near, least, &mut all);
+            self.state.records().add_neighbourhood(near, least, &mut all);
             if at % NEIGHBOURHOODS_TOGETHER == NEIGHBOURHOODS_TOGETHER - 1 {
                 self.handle.pause().await;
             }
@@ -140,20 +140,20 @@ impl<D: Device + 'static> Shard<D> {
 
     async fn merge_leaf(&self, number: PageId, reason: Reason) -> Result<(), Error> {
         let mut number = number;
-        while self.records.borrow().lacks(number) {
+        while self.state.records().lacks(number) {
             let mut guard = self.write_page(number).await?;
             let too_large = self.merge_into(number, guard.bytes_mut())?;
             if reason == Reason::Room {
-                self.records.borrow_mut().leaf_left(number);
+                self.state.records_mut().leaf_left(number);
             }
             let sparse = self.sparse_key(guard.bytes())?;
             drop(guard);
             if let Some(TooLarge { tree, key, cost }) = too_large {
-                let has_pages = self.space.available() >= PAGES;
+                let has_pages = self.state.space().available() >= PAGES;
                 let Some(_room) = self.room_for_change().filter(|_| has_pages) else { return Ok(()) };
                 self.make_room(tree, &key, cost).await?;
                 // The leaf may be another one now.
-                match self.records.borrow().leaf_of(tree.id, &key) {
+                match self.state.records().leaf_of(tree.id, &key) {
                     Some(leaf) => number = leaf,
                     None => return Ok(()),
                 }
@@ -170,7 +170,7 @@ impl<D: Device + 'static> Shard<D> {
     fn room_for_change(&self) -> Option<Room<'_, D>> {
         let bytes = self.change_bytes();
         self.has_room_in_log(bytes).then(|| {
-            count(&self.promised_log, bytes);
+            self.log_room.promise(bytes);
             Room { shard: self, bytes }
         })
     }
@@ -178,7 +178,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Puts what a leaf lacks into its bytes, as far as there is room, in one step with everything that is to be noted.
     pub fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
         let tree = self.tree(page::tree(bytes))?;
-        let mut records = self.records.borrow_mut();
+        let mut records = self.state.records_mut();
         let put = |entry: Record<'_>| {
             let Record { tree: of, key, value } = entry;
             let node = leaf(bytes)?;
@@ -188,13 +188,13 @@ impl<D: Device + 'static> Shard<D> {
                     .stop(format!("page {} is not the leaf of a pending record", number.0)));
             }
             let old = node.search(key).ok().map(|index| node.value(index));
-            self.versions.borrow_mut().settle(of, key, old);
+            self.state.versions_mut().settle(of, key, old);
             change(bytes, OpRef { tree: of, key, value, large: false })
         };
         let Merged { since, records: merged, too_large, outcome } = records.merge(number, put);
         if merged > 0 {
             // The records are in the log, and so is all that is behind them.
-            let lsn = page::lsn(bytes).max(self.log.tail());
+            let lsn = page::lsn(bytes).max(self.durable.log().tail());
             page::set_lsn(bytes, lsn);
             self.mark_leaf(number, bytes, since);
         }
@@ -234,9 +234,7 @@ struct Room<'a, D: Device + 'static> {
 
 impl<D: Device + 'static> Drop for Room<'_, D> {
     fn drop(&mut self) {
-        let promised = &self.shard.promised_log;
-        promised.set(promised.get() - self.bytes);
-        self.shard.room.notify();
+        self.shard.log_room.release(self.bytes);
     }
 }
 

@@ -9,8 +9,8 @@ use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, Tree};
 use crate::media::log::{LogReader, LogStart};
 use crate::memory::catalogue;
 use crate::memory::record_cache::{Put, Record};
+use crate::shard::Shard;
 use crate::shard::tree::{Applied, Seek};
-use crate::shard::{Shard, count};
 use crate::wait::together;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
@@ -37,14 +37,14 @@ struct Part {
 impl<D: Device + 'static> Shard<D> {
     /// Counts the free pages of all groups.
     pub async fn count_free(&self) -> Result<(), Error> {
-        let maps: Vec<(PageId, u32)> = self.space.maps().collect();
+        let maps: Vec<(PageId, u32)> = self.state.space().maps().collect();
         for part in maps.chunks(READ_TOGETHER) {
             let counts = part.iter().map(|(map, pages)| async move {
                 let guard = self.read_page(*map).await?;
                 Ok::<u32, Error>(pages - map::count_used(guard.bytes(), *pages))
             });
             for (free, (map, _)) in std::iter::zip(together(counts.collect()).await, part) {
-                self.space.set_free(*map, free?);
+                self.state.space().set_free(*map, free?);
             }
         }
         Ok(())
@@ -52,12 +52,12 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Finds the free pages that still lie somewhere out of place.
     pub async fn find_freed(&self) -> Result<(), Error> {
-        let Some(place) = self.pages.place().out_of_place() else { return Ok(()) };
-        for (map, pages) in self.space.maps() {
+        let Some(place) = self.durable.pages().place().out_of_place() else { return Ok(()) };
+        for (map, pages) in self.state.space().maps() {
             let guard = self.read_page(map).await?;
             let free = (0..pages).filter(|index| !map::is_used(guard.bytes(), *index));
             let free = free.map(|index| PageId(map.0 + u64::from(index))).filter(|page| place.has(*page));
-            self.space.keep_freed(free, self.log.tail());
+            self.state.space().keep_freed(free, self.durable.log().tail());
         }
         Ok(())
     }
@@ -67,7 +67,7 @@ impl<D: Device + 'static> Shard<D> {
         let tree = self.tree(CATALOGUE)?;
         let mut runs = Vec::new();
         let look = |node: Node<'_>| {
-            let mut known = self.catalogue.borrow_mut();
+            let mut known = self.state.catalogue_mut();
             for (key, value) in node.records() {
                 match catalogue::is_about_runs(&key) {
                     true => runs.extend(catalogue::run(value.bytes)),
@@ -95,7 +95,7 @@ impl<D: Device + 'static> Shard<D> {
         stretch: &mut Stretch,
     ) -> Result<(), Error> {
         let mut is_upward = true;
-        self.unread.set(redone.rest);
+        self.durable.set_unredone(redone.rest);
         self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
         let Some(rest) = redone.rest else { return Ok(()) };
         let start = LogStart { redo: rest, ..start };
@@ -117,12 +117,12 @@ impl<D: Device + 'static> Shard<D> {
             is_upward = !is_upward;
             self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
             if is_end {
-                self.unread.set(None);
+                self.durable.set_unredone(None);
                 return Ok(());
             }
             // The next record begins where this one ends; doing one again changes nothing.
-            self.unread.set(last.or(self.unread.get()));
-            if self.log.used() > self.log.capacity() * 3 / 4 {
+            self.durable.set_unredone(last.or(self.durable.unredone()));
+            if self.durable.log().used() > self.durable.log().capacity() * 3 / 4 {
                 // The log may have no room for what is still to come, so what was done is made durable.
                 self.checkpoint(Lsn(u64::MAX)).await?;
             }
@@ -137,7 +137,7 @@ impl<D: Device + 'static> Shard<D> {
     ) -> Result<(), Error> {
         let at = Applied { since: stretch.since(), lsn: end, keep_old: false };
         stretch.keep_last_by_key();
-        count(&self.counters.recovered_ops, stretch.len() as u64);
+        self.counters.count(|counts| counts.recovered_ops += stretch.len() as u64);
         // New tables come first, since the trees of other operations may be theirs.
         if stretch.trees().any(|tree| tree == CATALOGUE) {
             for index in 0..stretch.len_of(CATALOGUE) {
@@ -164,14 +164,14 @@ impl<D: Device + 'static> Shard<D> {
         let mut parts = Vec::new();
         let mut from = 0;
         if !stretch.is_extended() {
-            self.records.borrow_mut().expect(stretch.len_of(tree.id), stretch.bytes() / stretch.len());
+            self.state.records_mut().expect(stretch.len_of(tree.id), stretch.bytes() / stretch.len());
         }
         while from < stretch.len_of(tree.id) {
             let part = self.part(tree, stretch, from).await?;
             from = part.end;
             parts.push(part);
         }
-        self.records.borrow_mut().index_new();
+        self.state.records_mut().index_new();
         if !is_upward {
             parts.reverse();
         }
@@ -179,7 +179,7 @@ impl<D: Device + 'static> Shard<D> {
         let mut fetched = 0;
         for (index, part) in parts.iter().enumerate() {
             for next in parts.iter().take(index + 1 + PARTS_AHEAD).skip(fetched) {
-                self.pool.fetch(&next.leaves).await?;
+                self.durable.pool().fetch(&next.leaves).await?;
                 fetched += 1;
             }
             if part.runs.is_empty() {
@@ -198,7 +198,7 @@ impl<D: Device + 'static> Shard<D> {
                         let (op, is_user) = (rest[0].to_op(), tree.id >= FIRST_USER_TREE);
                         let at = Applied { since, ..at };
                         match is_user && !op.large {
-                            true => self.apply_as_record(tree, &op, at).await?,
+                            true => self.apply_to_cache(tree, &op, at).await?,
                             false => self.apply(tree, &op, at).await?,
                         }
                         1
@@ -219,7 +219,11 @@ impl<D: Device + 'static> Shard<D> {
         let end = stretch.end_below(tree.id, from, parent.high());
         let mut part = Part { end, runs: Vec::new(), leaves: Vec::new() };
         // More than half of the pool would displace each other.
-        let most = if parent.level() == 1 { self.pool.limit() as usize / (2 + 2 * PARTS_AHEAD) } else { 0 };
+        let most = if parent.level() == 1 {
+            self.durable.pool().limit() as usize / (2 + 2 * PARTS_AHEAD)
+        } else {
+            0
+        };
         let mut at = from;
         while at < end {
             let (page, to) = match parent.level() {
@@ -260,7 +264,7 @@ impl<D: Device + 'static> Shard<D> {
         if op.large || op.tree < FIRST_USER_TREE {
             return false;
         }
-        let mut records = self.records.borrow_mut();
+        let mut records = self.state.records_mut();
         let record = Record { tree: op.tree, key: op.key, value: op.value };
         let Some(promised) = records.promise(record) else { return false };
         records.release(promised);
@@ -290,9 +294,9 @@ mod tests {
         let shard = &store.0;
         let page = shard.pick().await.unwrap();
         let run = Tree { id: 1 << 31 | 7, root: page };
-        let mut guard = shard.pool.create(page).await.unwrap();
+        let mut guard = shard.durable.pool().create(page).await.unwrap();
         NodeMut::init(guard.bytes_mut(), page, if is_there { run.id } else { 99 }, 0, (b"", None));
-        shard.mark(page, shard.log.tail());
+        shard.mark(page, shard.durable.log().tail());
         drop(guard);
         let value = [&[4][..], &99u32.to_le_bytes(), &page.0.to_le_bytes(), &7u32.to_le_bytes()].concat();
         let newest = [&[5][..], &[0; 12], &7u32.to_le_bytes()].concat();

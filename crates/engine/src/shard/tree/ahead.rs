@@ -26,7 +26,7 @@ pub struct Leaves {
 impl<D: Device + 'static> Shard<D> {
     /// Leaves that may be read ahead at once: few enough that they do not displace each other.
     pub fn most_ahead(&self, degree: u32) -> usize {
-        degree.min(self.pool.limit() / 4).max(1) as usize
+        degree.min(self.durable.pool().limit() / 4).max(1) as usize
     }
 
     /// Begins to read the leaves of keys, given in their order: level by level, all nodes of a level at once.
@@ -46,7 +46,7 @@ impl<D: Device + 'static> Shard<D> {
             }
             let mut pages: Vec<PageId> = below.iter().map(|(page, _)| *page).collect();
             pages.sort_unstable();
-            self.pool.fetch(&pages).await?;
+            self.durable.pool().fetch(&pages).await?;
             if is_above_leaves {
                 break;
             }

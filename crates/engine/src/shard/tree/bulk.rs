@@ -51,7 +51,7 @@ pub struct Load<D: Device + 'static> {
 
 impl<D: Device + 'static> Drop for Load<D> {
     fn drop(&mut self) {
-        self.pages.iter().for_each(|page| self.shard.space.put_back(*page));
+        self.pages.iter().for_each(|page| self.shard.state.space().put_back(*page));
     }
 }
 
@@ -127,11 +127,11 @@ impl<D: Device + 'static> Load<D> {
         state.bytes = 0;
         // From here on it is given back if the load comes to nothing.
         self.pages.push(page);
-        let mut guard = self.shard.pool.create(page).await?;
+        let mut guard = self.shard.durable.pool().create(page).await?;
         let bytes = guard.bytes_mut();
         fill(bytes, (page, self.tree.id, level as u8), (&low, high.as_deref()), &records)?;
         // The log may say what the page was before. Recovery must not do that again over what it is now.
-        let now = self.shard.log.tail();
+        let now = self.shard.durable.log().tail();
         page::set_structure_lsn(bytes, now);
         page::set_lsn(bytes, now);
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
@@ -140,7 +140,7 @@ impl<D: Device + 'static> Load<D> {
     /// Closes all levels and makes them the tree, whose root was there before.
     pub async fn finish(mut self) -> Result<(), Error> {
         let root = self.write().await?;
-        self.shard.pages.flush().await?;
+        self.shard.durable.pages().flush().await?;
         self.take_over(&root).await
     }
 
@@ -156,7 +156,7 @@ impl<D: Device + 'static> Load<D> {
         let mut root = vec![0; self.shard.page_bytes() as usize];
         fill(&mut root, (self.tree.root, self.tree.id, level as u8), (b"", None), &top)?;
         for pages in self.pages.chunks(WRITTEN_TOGETHER) {
-            self.shard.pool.write_pages(pages).await?;
+            self.shard.durable.pool().write_pages(pages).await?;
         }
         Ok(root)
     }
@@ -167,14 +167,14 @@ impl<D: Device + 'static> Load<D> {
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
         self.pages.sort_unstable();
         for page in &self.pages {
-            let (map, index) = shard.space.place(*page);
+            let (map, index) = shard.state.space().place(*page);
             let runs = runs.entry(map).or_default();
             match runs.last_mut().filter(|(from, count)| from + count == index) {
                 Some((_, count)) => *count += 1,
                 None => runs.push((index, 1)),
             }
         }
-        let _turn = shard.structure.take().await;
+        let _turn = shard.jobs.structure_turn().await;
         let maps: Vec<PageId> = runs.keys().copied().collect();
         // From the last maps on, whose pages are the last, so that handing them over shortens the list.
         let mut parts: Vec<&[PageId]> = maps.rchunks(MAPS).collect();
@@ -206,7 +206,7 @@ impl<D: Device + 'static> Load<D> {
     /// The pages of these maps, the last that are left, are the store's now: the log is about to say so.
     fn hand_over(&mut self, maps: &[PageId]) {
         let Some(first) = maps.first() else { return };
-        let space = &self.shard.space;
+        let space = &self.shard.state.space();
         self.pages.truncate(self.pages.partition_point(|page| space.place(*page).0 < *first));
     }
 }

@@ -18,8 +18,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The operations that put a value away, and what the leaf says of it.
     pub fn put_large(&self, value: &[u8]) -> (LargeValue, Vec<Op>) {
-        let place = LargeValue { number: self.next_large.get(), bytes: value.len() as u64 };
-        self.next_large.set(place.number + 1);
+        let place = LargeValue { number: self.durable.take_large_number(), bytes: value.len() as u64 };
         let pieces = value.chunks(piece_bytes(self.page_bytes())).zip(0..);
         let put = |(piece, index): (&[u8], u32)| Op {
             tree: LARGE,

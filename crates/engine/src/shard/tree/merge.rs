@@ -32,7 +32,7 @@ fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
 impl<D: Device + 'static> Shard<D> {
     /// Unites the leaf that covers `key` with a neighbour if it is sparse, and so on upwards.
     pub async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
-        let _turn = self.structure.take().await;
+        let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         for at in (1..path.len()).rev() {
             let sparse = is_sparse(leaf(self.read_page(path[at]).await?.bytes())?);
@@ -41,7 +41,7 @@ impl<D: Device + 'static> Shard<D> {
             if !sparse || !self.unite_children(path[at], path[at - 1], key, most).await? {
                 return Ok(());
             }
-            self.merges.set(self.merges.get() + 1);
+            self.counters.count(|counts| counts.merges += 1);
         }
         self.lower_root(tree).await
     }
@@ -64,7 +64,7 @@ impl<D: Device + 'static> Shard<D> {
                 (false, false) => return Ok(false),
             }
         };
-        let (map, index) = self.space.place(right);
+        let (map, index) = self.state.space().place(right);
         let held = self.hold(&[parent, left, right, map], &[]).await?;
         let (left_node, right_node) = (leaf(held.bytes(left)?)?, leaf(held.bytes(right)?)?);
         let Some(united) = unite(left_node, right_node, most) else { return Ok(false) };
@@ -89,7 +89,7 @@ impl<D: Device + 'static> Shard<D> {
                 }
                 root.child(0)
             };
-            let (map, index) = self.space.place(child);
+            let (map, index) = self.state.space().place(child);
             let held = self.hold(&[tree.root, child, map], &[]).await?;
             let node = leaf(held.bytes(child)?)?;
             let root = super::split::copy(node, tree.root, (b"", None));

@@ -139,7 +139,7 @@ impl<D: Device + 'static> Shard<D> {
                 let index = seek.child(node);
                 let child = node.child(index);
                 // In memory, both are looked at side by side. To wait for the drive, nothing may be in hand.
-                let (next, fits) = match self.pool.try_read(child) {
+                let (next, fits) = match self.durable.pool().try_read(child) {
                     Some(next) => {
                         prefetch_node(next.bytes());
                         let fits = node.has_child(index, next.bytes());
@@ -183,7 +183,7 @@ impl<D: Device + 'static> Shard<D> {
             let node = leaf(found.bytes())?;
             let index = if node.level() == 0 { None } else { Some(seek.child(node)) };
             let page = index.map_or(tree.root, |index| node.child(index));
-            let (guard, fits) = match self.pool.try_write(page).filter(|_| index.is_some()) {
+            let (guard, fits) = match self.durable.pool().try_write(page).filter(|_| index.is_some()) {
                 Some(guard) => {
                     let fits = index.is_none_or(|index| node.has_child(index, guard.bytes()));
                     (guard, fits)
@@ -218,7 +218,7 @@ impl<D: Device + 'static> Shard<D> {
                 && let Some(from) = unasked.take()
                 && let Some(leaves) = self.leaves(tree, Seek::At(&from), None, most).await?
             {
-                self.pool.fetch(&leaves.pages).await?;
+                self.durable.pool().fetch(&leaves.pages).await?;
                 ahead += leaves.pages.len();
                 unasked = leaves.end;
             }

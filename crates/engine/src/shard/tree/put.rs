@@ -51,7 +51,7 @@ impl<D: Device + 'static> Shard<D> {
                     break;
                 }
                 is_sparse |= op.value.is_none();
-                since = self.records.borrow_mut().forget(tree.id, op.key).map_or(since, |old| old.min(since));
+                since = self.state.records_mut().forget(tree.id, op.key).map_or(since, |old| old.min(since));
                 done += 1;
             }
             if done > 0 || is_smaller {
@@ -60,9 +60,9 @@ impl<D: Device + 'static> Shard<D> {
             is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
         }
         // Pending records need some of the log to go along, even if it is not enough for all at once.
-        let has_room = self.log_left() >= self.change_bytes() + self.log.capacity() / 32;
+        let has_room = self.log_left() >= self.change_bytes() + self.durable.log().capacity() / 32;
         if done == 0 && !has_room {
-            let (free, pages) = (self.space.available(), self.space.pages());
+            let (free, pages) = (self.state.space().available(), self.state.space().pages());
             return Err(Error::Full { free, pages, needed: 1 });
         }
         if done == 0 {
@@ -76,9 +76,9 @@ impl<D: Device + 'static> Shard<D> {
         Ok(done)
     }
 
-    /// Does an operation that is in the log as a record by itself, or in its leaf where there is no room.
-    pub async fn apply_as_record(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
-        let is_pending = self.records.borrow().is_pending(tree.id, &op.key);
+    /// Does an operation that is in the log in the record cache, or in its leaf if the cache has no room.
+    pub async fn apply_to_cache(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
+        let is_pending = self.state.records().is_pending(tree.id, &op.key);
         // With the parent in hand nothing changes, so the leaf is the right one.
         let (parent, leaf) = match is_pending {
             true => (None, tree.root),
@@ -89,11 +89,11 @@ impl<D: Device + 'static> Shard<D> {
         };
         let record = Record { tree: tree.id, key: &op.key, value: op.value.as_deref() };
         let put = {
-            let mut records = self.records.borrow_mut();
+            let mut records = self.state.records_mut();
             if at.keep_old {
                 let newest = records.peek(tree.id, &op.key);
                 let old = newest.map_or(Replaced::Beneath, |value| Replaced::Cell(value.map(Cell::inline)));
-                self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
+                self.state.versions_mut().keep(tree.id, &op.key, at.lsn, old);
             }
             records.put(record, leaf, at.since)
         };
@@ -113,19 +113,19 @@ impl<D: Device + 'static> Shard<D> {
             let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
             // In the same step as the change, so that a reader finds the one or the other.
             let in_leaf = node.search(&op.key).ok().map(|index| node.value(index));
-            self.versions.borrow_mut().settle(tree.id, &op.key, in_leaf);
+            self.state.versions_mut().settle(tree.id, &op.key, in_leaf);
             if at.keep_old {
-                let records = self.records.borrow();
+                let records = self.state.records();
                 let newer = records.peek(tree.id, &op.key).map(|value| value.map(Cell::inline));
                 // A large value was read before the commit was appended.
                 let old = Replaced::Cell(newer.unwrap_or(in_leaf));
-                self.versions.borrow_mut().keep(tree.id, &op.key, at.lsn, old);
+                self.state.versions_mut().keep(tree.id, &op.key, at.lsn, old);
             }
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             if change(bytes, op.as_ref())? {
                 // A record by itself is older now. What it says may be durable where the operation is not yet.
-                let since = self.records.borrow_mut().forget(tree.id, &op.key);
+                let since = self.state.records_mut().forget(tree.id, &op.key);
                 let since = since.map_or(at.since, |since| since.min(at.since));
                 let at = Applied { since, ..at };
                 self.note_change(bytes, number, at);
@@ -208,11 +208,11 @@ mod tests {
             store.checkpoint().await.unwrap();
             put(table, 0, b"old", Durability::Flush).await;
             assert_eq!(store.statistics().records_pending, 1);
-            let behind = store.0.log.tail();
+            let behind = store.0.durable.log().tail();
             put(others, 0, b"later", Durability::Flush).await;
             // A value that is too large for a record goes to the leaf, in place of the record.
             put(table, 0, &[2; 20_000], Durability::Relaxed).await;
-            assert!(store.0.records.borrow().peek(table.0.id, &[0]).is_none());
+            assert!(store.0.state.records().peek(table.0.id, &[0]).is_none());
             // The log of the old value may go only with a leaf, or a log, that has the new one.
             store.0.checkpoint(behind).await.unwrap();
             // Nothing is written from here on, as after a power cut.
@@ -244,18 +244,22 @@ mod tests {
             let transaction = store.begin();
             transaction.put(table, b"key", b"old").await.unwrap();
             transaction.commit_with(Durability::Flush).await.unwrap();
-            let since = store.0.records.borrow().least();
+            let since = store.0.state.records().least();
             assert!(since.is_some(), "the record is pending");
             let tree = table.0;
             let later = OpRef { tree: tree.id, key: b"key", value: Some(b"new"), large: false };
-            let at = Applied { since: store.0.log.tail(), lsn: store.0.log.tail(), keep_old: false };
+            let at = Applied {
+                since: store.0.durable.log().tail(),
+                lsn: store.0.durable.log().tail(),
+                keep_old: false,
+            };
             assert_eq!(store.0.apply_run(tree, &[later], at).await, Ok(1));
             assert_eq!(
                 store.statistics().records_pending,
                 0,
                 "the old value would come back over the new one"
             );
-            let changed = store.0.pages.changed(|changed| changed.least());
+            let changed = store.0.durable.pages().changed(|changed| changed.least());
             assert_eq!(changed, since, "until the leaf is written, the log of the record counts");
             assert_eq!(store.snapshot().get(table, b"key").await.unwrap().as_deref(), Some(&b"new"[..]));
         };
@@ -286,8 +290,12 @@ mod tests {
             let writer = Rc::clone(&shard);
             handle.spawn(async move {
                 let op = Op { tree: tree.id, key: [50].into(), value: Some([7].into()), large: false };
-                let at = Applied { since: writer.log.tail(), lsn: writer.log.tail(), keep_old: false };
-                writer.apply_as_record(tree, &op, at).await.unwrap();
+                let at = Applied {
+                    since: writer.durable.log().tail(),
+                    lsn: writer.durable.log().tail(),
+                    keep_old: false,
+                };
+                writer.apply_to_cache(tree, &op, at).await.unwrap();
             });
             // The write comes to the leaf meanwhile.
             for _ in 0..3 {
@@ -329,9 +337,13 @@ mod tests {
                 op(&[12], None),
                 op(&[20], value(90)),
             ];
-            let at = Applied { since: store.0.log.tail(), lsn: store.0.log.tail(), keep_old: false };
+            let at = Applied {
+                since: store.0.durable.log().tail(),
+                lsn: store.0.durable.log().tail(),
+                keep_old: false,
+            };
             assert_eq!(store.0.apply_run(tree, &run, at).await, Ok(5));
-            assert_eq!(store.0.splits.get(), 0);
+            assert_eq!(store.0.counters.get().splits, 0);
             let (snapshot, mut lens) = (store.snapshot(), Vec::new());
             for key in [0, 3, 9, 12, 20] {
                 lens.push(snapshot.get(table, &[key]).await.unwrap().map(|value| value.len()));

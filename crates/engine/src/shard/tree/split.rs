@@ -43,7 +43,7 @@ pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u
 impl<D: Device + 'static> Shard<D> {
     /// Makes room in the leaf that covers `key` for a record of `cost` bytes, unless there is room by now.
     pub async fn make_room(&self, tree: Tree, key: &[u8], cost: usize) -> Result<(), Error> {
-        let _turn = self.structure.take().await;
+        let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         {
             let guard = self.read_page(path[path.len() - 1]).await?;
@@ -62,7 +62,7 @@ impl<D: Device + 'static> Shard<D> {
             }
             at -= 1;
         }
-        self.splits.set(self.splits.get() + 1);
+        self.counters.count(|counts| counts.splits += 1);
         match at {
             0 => self.split_root(tree, key).await,
             _ => self.split_node(path[at], path[at - 1], key).await,
@@ -71,12 +71,12 @@ impl<D: Device + 'static> Shard<D> {
 
     async fn split_node(&self, node: PageId, parent: PageId, key: &[u8]) -> Result<(), Error> {
         let new = self.pick().await?;
-        let (map, index) = self.space.place(new);
+        let (map, index) = self.state.space().place(new);
         let held = self.hold(&[parent, node, map], &[new]).await?;
         let full = leaf(held.bytes(node)?)?;
         // Records may have been taken out meanwhile.
         if full.len() < 2 {
-            self.space.put_back(new);
+            self.state.space().put_back(new);
             return Ok(());
         }
         let Division { separator, right } = divide(full, new, key);
@@ -92,7 +92,7 @@ impl<D: Device + 'static> Shard<D> {
     async fn split_root(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
         let (left, right) = (self.pick().await?, self.pick().await?);
         let ((left_map, left_index), (right_map, right_index)) =
-            (self.space.place(left), self.space.place(right));
+            (self.state.space().place(left), self.state.space().place(right));
         let mut pages = vec![tree.root, left_map];
         if right_map != left_map {
             pages.push(right_map);
@@ -100,8 +100,8 @@ impl<D: Device + 'static> Shard<D> {
         let held = self.hold(&pages, &[left, right]).await?;
         let root = leaf(held.bytes(tree.root)?)?;
         if root.len() < 2 {
-            self.space.put_back(left);
-            self.space.put_back(right);
+            self.state.space().put_back(left);
+            self.state.space().put_back(right);
             return Ok(());
         }
         let Division { separator, right: upper } = divide(root, right, key);

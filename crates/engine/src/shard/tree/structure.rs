@@ -63,7 +63,7 @@ impl<D: Device + 'static> Shard<D> {
         }
         let mut held = Vec::with_capacity(all.len());
         for page in fresh {
-            held.push((*page, self.pool.create(*page).await?));
+            held.push((*page, self.durable.pool().create(*page).await?));
         }
         // The drive is asked before the first page is taken that others may want.
         for page in pages {
@@ -77,21 +77,21 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Tells a backup under way of pages that become used and whose contents are not in the log.
     fn note_unlogged(&self, deltas: &[Delta]) {
-        let mut watch = self.watch.borrow_mut();
-        let Some(watch) = &mut *watch else { return };
         let has_image =
             |page| deltas.iter().any(|delta| matches!(delta, Delta::Image { .. }) && delta.page() == page);
-        for delta in deltas {
-            if let Delta::Map { page, from, count, used: true } = delta {
-                let used = (*from..from + count).map(|index| PageId(page.0 + u64::from(index)));
-                used.filter(|page| !has_image(*page)).for_each(|page| watch.unlogged(page));
+        self.state.with_backup(|watch| {
+            for delta in deltas {
+                if let Delta::Map { page, from, count, used: true } = delta {
+                    let used = (*from..from + count).map(|index| PageId(page.0 + u64::from(index)));
+                    used.filter(|page| !has_image(*page)).for_each(|page| watch.unlogged(page));
+                }
             }
-        }
+        });
     }
 
     /// Tells the pending records of the pages which leaves they belong to now.
     fn share_out_records(&self, held: &Held<D>) -> Result<(), Error> {
-        let mut records = self.records.borrow_mut();
+        let mut records = self.state.records_mut();
         if records.pending() == 0 {
             return Ok(());
         }
@@ -123,8 +123,11 @@ impl<D: Device + 'static> Shard<D> {
             Delta::Free { .. } => planted!(self.options, FreePageReusedEarly),
             _ => false,
         });
-        let (since, lsn) =
-            if is_forgotten { (self.log.tail(), self.log.tail()) } else { self.log.append(&entry) };
+        let (since, lsn) = if is_forgotten {
+            (self.durable.log().tail(), self.durable.log().tail())
+        } else {
+            self.durable.log().append(&entry)
+        };
         for delta in &entry.deltas {
             let number = delta.page();
             let Some((_, guard)) = held.0.iter_mut().find(|(page, _)| *page == number) else {
@@ -139,14 +142,14 @@ impl<D: Device + 'static> Shard<D> {
             page::set_lsn(bytes, lsn);
             self.mark(number, since);
             if delta.replaces_page() {
-                self.stored.borrow_mut().forget(number);
+                self.state.notes_mut().forget(number);
             }
             if let Delta::Map { page, from, count, used } = delta {
-                self.space.changed(*page, *from, *count, *used, lsn);
+                self.state.space().changed(*page, *from, *count, *used, lsn);
             }
         }
         self.share_out_records(&held)?;
-        self.last_structure.set(lsn);
+        self.durable.set_last_structure(lsn);
         self.note_unlogged(&entry.deltas);
         Ok((since, lsn))
     }

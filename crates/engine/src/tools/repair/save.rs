@@ -128,7 +128,7 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
     pub async fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
         let len = key.len() + value.len();
         // A small log takes small transactions.
-        let most = BATCH.0.min(self.store.0.log.capacity() as usize / 64);
+        let most = BATCH.0.min(self.store.0.durable.log().capacity() as usize / 64);
         if self.bytes + len > most || self.batch.len() == BATCH.1 {
             self.commit().await?;
         }

@@ -1,0 +1,133 @@
+//! The second stage of a commit: room is promised for the worst case, so that nothing fails once the record is in the log.
+
+use super::stage::{Admitted, Operations, Prepared, Room, Target, record};
+use crate::format::log_record::Op;
+use crate::memory::record_cache::RecordCache;
+use crate::shard::Shard;
+use crate::{Error, Lsn};
+use fulgurite_device::Device;
+use std::rc::Rc;
+
+/// Pages that so many splits of leaves can need.
+fn pages_for(splits: u64) -> u64 {
+    splits + splits / 2 + 8
+}
+
+impl<D: Device + 'static> Shard<D> {
+    /// Waits until there is room for a commit, and promises it. Records for which the cache has no room go to their leaves.
+    pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
+        let Prepared { mut operations, leaves, replaced, user_bytes } = prepared;
+        let bytes: u64 = operations.records().map(RecordCache::promise_bytes).sum();
+        if bytes > 0 {
+            self.until_frames(bytes).await;
+        }
+        let (records, more_leaves) = self.promise_records(&mut operations);
+        let mut promise = Promise { shard: self, pages: 0, records };
+        self.borrow_frames_later();
+        if more_leaves > 0 {
+            self.evict_records_later();
+        }
+        let room = self.room_for(&operations, leaves + more_leaves, records)?;
+        self.state.space().promise(room.pages)?;
+        promise.pages = room.pages;
+        let has_room = || {
+            if let Err(error) = self.health.check() {
+                return Some(Err(error));
+            }
+            let fits = self.has_room_in_log(room.log);
+            if !fits {
+                self.checkpoint_later(Lsn(u64::MAX));
+            } else if let Some(goal) = self.checkpoint_goal() {
+                self.checkpoint_later(goal);
+            }
+            fits.then_some(Ok(()))
+        };
+        self.log_room.until(has_room).await?;
+        self.log_room.promise(room.log);
+        std::mem::forget(promise);
+        Ok(Admitted { operations, replaced, user_bytes, room })
+    }
+
+    /// Promises room in the cache. Operations for which there is none get their leaves as targets. Returns the bytes
+    /// promised, and how many more leaves change.
+    fn promise_records(&self, operations: &mut Operations) -> (u64, u64) {
+        let mut records = self.state.records_mut();
+        let (mut promised, mut leaves) = (0, 0);
+        for (op, target) in std::iter::zip(&operations.ops, &mut operations.targets) {
+            if *target != Target::Cache {
+                continue;
+            }
+            match records.promise(record(op)) {
+                Some(bytes) => promised += bytes,
+                None => {
+                    *target = Target::Leaf;
+                    leaves += 1;
+                }
+            }
+        }
+        (promised, leaves)
+    }
+
+    /// The most room that operations can need which change so many leaves.
+    ///
+    /// Each leaf is split once, and again for each quarter of a page that is put into it. Of the levels above, one node is
+    /// split for every two. A record of the cache counts as much, so that a full store refuses it before there is no room to
+    /// merge it; one that still cannot be merged stays in the cache.
+    fn room_for(&self, operations: &Operations, leaves: u64, records: u64) -> Result<Room, Error> {
+        let page = u64::from(self.page_bytes());
+        let bytes: u64 = operations.ops.iter().map(|op| op.bytes() as u64).sum();
+        let puts = operations.ops.iter().filter(|op| op.value.is_some()).count() as u64;
+        let cached = operations.records().count() as u64;
+        let cached_puts = operations.records().filter(|record| record.value.is_some()).count() as u64;
+        let splits = puts.min(leaves + cached + 2 + 4 * bytes / page);
+        // If all are cached deletions, no leaf changes, and there will be more room.
+        let makes_room = cached as usize == operations.ops.len() && puts == 0;
+        let pages = if makes_room { 0 } else { pages_for(splits) };
+        // The splits that cached records cause are logged when these are merged. Deletions are not among the splits.
+        let split_now = pages.saturating_sub(cached_puts + cached_puts / 2);
+        Ok(Room { pages, log: self.log_bytes_for(bytes, split_now)?, records })
+    }
+
+    /// The log that operations of so many bytes can need which make so many pages. Fails if that is more than one
+    /// transaction gets.
+    fn log_bytes_for(&self, bytes: u64, pages: u64) -> Result<u64, Error> {
+        let blocks = bytes / 4064 * 4096 + 8192;
+        let need = blocks + pages * (u64::from(self.page_bytes()) / 2 + 1024);
+        let most = self.durable.log().capacity() / 4;
+        if need > most {
+            Err(Error::TransactionTooLarge { bytes, most: bytes * most / need })
+        } else {
+            Ok(need)
+        }
+    }
+
+    /// Refuses a large value that no transaction could put by itself: nobody could put it again, and a repair could not
+    /// save it. Each of its operations puts into a leaf.
+    pub fn check_large(&self, ops: &[Op]) -> Result<(), Error> {
+        let bytes = ops.iter().map(|op| op.bytes() as u64).sum();
+        self.log_bytes_for(bytes, pages_for(ops.len() as u64)).map(drop)
+    }
+
+    /// Takes back what was promised to a commit, which has ended.
+    pub(super) fn give_back(&self, room: Room) {
+        self.state.space().release(room.pages);
+        self.state.records_mut().release(room.records);
+        self.log_room.end_commit(room.log);
+    }
+}
+
+/// Promises to a commit that is not admitted yet. Dropped, it takes them back.
+struct Promise<'a, D: Device + 'static> {
+    shard: &'a Shard<D>,
+    pages: u64,
+    /// Bytes of the record cache.
+    records: u64,
+}
+
+impl<D: Device + 'static> Drop for Promise<'_, D> {
+    fn drop(&mut self) {
+        self.shard.state.space().release(self.pages);
+        self.shard.state.records_mut().release(self.records);
+        self.shard.log_room.notify();
+    }
+}

@@ -1,0 +1,143 @@
+//! Commits. A commit is one value that moves from stage to stage (see [`stage`]):
+//!
+//! 1. *Prepare* ([`prepare`]): each write gets its target, the record cache or its leaf. The leaves are brought into the
+//!    pool, many at once. Large values that are replaced are read, because readers of older states may need them and their
+//!    pieces are deleted.
+//! 2. *Admit* ([`admit`]): room is promised in the record cache, in the space and in the log, for the worst case of the
+//!    operations. A record in the log must be applied, so a commit cannot fail for want of room after this.
+//! 3. *Append*: the record goes to the log. From here on the commit has its place in the order.
+//! 4. *Apply*: a task of its own does the operations. Nobody else sees or changes the keys, because they are locked.
+//! 5. *Release*: the locks go once everything is applied. A transaction that reads changes that are not durable yet comes
+//!    later in the log, so it becomes durable and visible later.
+
+mod stage;
+mod admit;
+mod prepare;
+
+pub use stage::Write;
+
+use crate::format::log_record::Entry;
+use crate::format::tree::{CATALOGUE, FIRST_USER_TREE};
+use crate::memory::locks::TxnId;
+use crate::shard::Shard;
+use crate::shard::tree::Applied;
+use crate::wait::insist;
+use crate::{Durability, Error, Lsn};
+use fulgurite_device::Device;
+use stage::{Admitted, Appended, Operations, Replaced, Target};
+use std::cell::Cell;
+use std::rc::Rc;
+
+impl<D: Device + 'static> Shard<D> {
+    /// Commits the writes of a transaction, whose keys are locked. Returns its LSN once it is visible, and durable as far as
+    /// `durability` asks. `in_log` is set when the record is appended; from then on the locks are released here.
+    pub async fn commit(
+        self: &Rc<Self>,
+        txn: TxnId,
+        writes: Vec<Write>,
+        durability: Durability,
+        in_log: &Cell<bool>,
+    ) -> Result<Lsn, Error> {
+        let prepared = self.prepare(writes).await?;
+        let admitted = self.admit(prepared).await?;
+        self.check_open().inspect_err(|_| self.give_back(admitted.room))?;
+        let appended = self.append(admitted, durability);
+        in_log.set(true);
+        if planted!(self.options, LockReleasedEarly) {
+            self.release_locks(txn);
+        }
+        let lsn = appended.lsn;
+        self.apply_later(txn, appended);
+        let given_up = GivenUp { shard: self, lsn };
+        let durable = self.make_durable(lsn, durability).await;
+        std::mem::forget(given_up);
+        durable?;
+        self.until_visible(lsn).await?;
+        self.counters.count(|counts| counts.commits += 1);
+        Ok(lsn)
+    }
+
+    /// Appends the record of a commit to the log.
+    fn append(&self, admitted: Admitted, durability: Durability) -> Appended {
+        let Admitted { operations: Operations { ops, targets }, replaced, user_bytes, room } = admitted;
+        let entry = Entry { deltas: Vec::new(), ops };
+        let (since, lsn) = self.durable.log().append(&entry);
+        self.transactions.commits_mut().append(since, lsn, durability != Durability::Relaxed);
+        for Replaced { tree, key, value } in replaced {
+            self.state.versions_mut().keep_large(tree, &key, lsn, value);
+        }
+        self.counters.count(|counts| counts.user_bytes += user_bytes);
+        Appended { operations: Operations { ops: entry.ops, targets }, since, lsn, room }
+    }
+
+    /// Applies a commit that is in the log, in a task of its own: the caller may give up its wait.
+    fn apply_later(self: &Rc<Self>, txn: TxnId, appended: Appended) {
+        let shard = Rc::clone(self);
+        self.handle.spawn_awaited(async move {
+            let Appended { operations, since, lsn, room } = appended;
+            for (op, target) in operations.iter() {
+                let keep_old = op.tree >= FIRST_USER_TREE || op.tree == CATALOGUE;
+                let at = Applied { since, lsn, keep_old };
+                let applied = insist(async || match target {
+                    Target::Cache => shard.apply_to_cache(shard.tree(op.tree)?, op, at).await,
+                    Target::Leaf => shard.apply(shard.tree(op.tree)?, op, at).await,
+                });
+                if let Err(error) = applied.await {
+                    shard.stop_unapplied(&error);
+                    return;
+                }
+            }
+            shard.transactions.commits_mut().applied(lsn);
+            shard.release_locks(txn);
+            shard.give_back(room);
+            shard.evict_records_later();
+            shard.advance();
+        });
+    }
+
+    /// Stops the store: a commit is in the log and not applied, and only recovery can bring the two together.
+    pub fn stop_unapplied(&self, error: &Error) -> Error {
+        let stopped = self.health.stop(format!("a commit could not be applied: {error}"));
+        self.stop_waiting();
+        stopped
+    }
+
+    /// Makes the log durable as far as a commit asks.
+    async fn make_durable(&self, lsn: Lsn, durability: Durability) -> Result<(), Error> {
+        let synced = match durability {
+            Durability::Flush => self.durable.log().sync(lsn).await,
+            Durability::Group => self.durable.log().sync_together(lsn).await,
+            Durability::Relaxed => {
+                self.durable.log().later(self.options.relaxed_window);
+                Ok(())
+            }
+        };
+        self.advance();
+        synced
+    }
+
+    /// Waits, at the end of a transaction that read under locks and wrote nothing, until what it may have seen is
+    /// visible.
+    pub async fn until_settled(&self) -> Result<(), Error> {
+        let last = self.transactions.commits().last();
+        self.until_visible(last).await
+    }
+}
+
+/// A commit in the log that its caller waits for. Dropped before the end of the wait, it makes the commit durable all the
+/// same, because others wait until it is visible.
+struct GivenUp<'a, D: Device + 'static> {
+    shard: &'a Rc<Shard<D>>,
+    lsn: Lsn,
+}
+
+impl<D: Device + 'static> Drop for GivenUp<'_, D> {
+    fn drop(&mut self) {
+        let (shard, lsn) = (Rc::clone(self.shard), self.lsn);
+        self.shard.handle.spawn(async move {
+            // A log that cannot be written has stopped the store.
+            let _ = shard.durable.log().sync(lsn).await;
+            shard.advance();
+        });
+    }
+}

@@ -1,0 +1,35 @@
+//! Counts since the store was opened.
+
+use std::cell::Cell;
+
+/// The counts.
+#[derive(Clone, Copy, Default)]
+pub struct Counts {
+    pub commits: u64,
+    pub aborts: u64,
+    pub deadlocks: u64,
+    pub user_bytes: u64,
+    pub checkpoints: u64,
+    pub splits: u64,
+    pub merges: u64,
+    pub recovered_ops: u64,
+    pub restored_pages: u64,
+}
+
+/// The counts of a store in use.
+#[derive(Default)]
+pub struct Counters(Cell<Counts>);
+
+impl Counters {
+    /// The counts now.
+    pub fn get(&self) -> Counts {
+        self.0.get()
+    }
+
+    /// Counts something.
+    pub fn count(&self, count: impl FnOnce(&mut Counts)) {
+        let mut counts = self.0.get();
+        count(&mut counts);
+        self.0.set(counts);
+    }
+}

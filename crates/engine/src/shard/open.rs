@@ -1,0 +1,292 @@
+//! Making a store on a drive, and opening one: after a crash, recovery.
+
+use super::Shard;
+use super::counters::Counters;
+use super::durable::Durable;
+use super::jobs::Jobs;
+use super::log_room::LogRoom;
+use super::recovery::{Redone, Stretch, redo_structure};
+use super::state::State;
+use super::transactions::Transactions;
+use crate::bytes;
+use crate::format::layout::{HEAD, Superblock};
+use crate::format::page::node::NodeMut;
+use crate::format::page::{self, Kind, map};
+use crate::format::tree::{CATALOGUE, LARGE};
+use crate::media::barrier::Barrier;
+use crate::media::image::Source;
+use crate::media::log::{Log, LogReader, LogStart, Tail};
+use crate::media::superblock;
+use crate::media::write::out_of_place::{self, OutOfPlace};
+use crate::media::write::{Area, InPlace, Pages, Place, Sealed, restore_torn};
+use crate::memory::record_cache::RecordCache;
+use crate::memory::space::Space;
+use crate::options::BATCH;
+use crate::wait::{Health, Signal};
+use crate::{Error, Options};
+use fulgurite_base::{Lpn, PageId};
+use fulgurite_device::{Arena, Caps, Device, Handle};
+use fulgurite_pool::{BufferPool, PoolConfig};
+use std::rc::Rc;
+
+impl<D: Device + 'static> Shard<D> {
+    /// Makes an empty store that takes the whole drive. What was on it is lost.
+    pub async fn create(handle: &Handle<D>, options: &Options) -> Result<(), Error> {
+        let caps = handle.caps();
+        options.check(&caps)?;
+        let superblock = Superblock::of_new(&caps, options, new_identity(handle, &caps).await)?;
+        let own = options.with_map(&superblock)?;
+        let health = Health::default();
+        let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
+        // An older store must not be found again if this is interrupted.
+        superblock::erase(handle, superblock.block_bytes).await?;
+        barrier.flush().await?;
+        let shared = (health, Rc::clone(&barrier));
+        let place = match superblock.layout() {
+            None => Place::In(Box::new(in_place(handle, shared, &superblock, &own)?)),
+            Some(layout) => Place::Out(OutOfPlace::create(handle, shared, &superblock, layout, &own).await?),
+        };
+        write_first_pages(&place, &superblock).await?;
+        place.make_durable(&barrier).await?;
+        let superblock = Superblock { out_of_place: place.shape(), ..superblock };
+        superblock::write(handle, &superblock).await?;
+        barrier.flush().await?;
+        Ok(())
+    }
+
+    /// Opens the store on a drive. After a crash it recovers what was committed. Size of pages and log are the store's,
+    /// whatever `options` say.
+    pub async fn open(handle: Handle<D>, options: Options) -> Result<Rc<Shard<D>>, Error> {
+        let superblock = superblock::read(&handle).await?;
+        let caps = handle.caps();
+        let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
+        let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
+        options.check(&caps)?;
+        let options = options.with_map(&superblock)?;
+        if superblock.block_bytes % caps.page_bytes != 0 {
+            return Err(Error::Options(format!(
+                "the log's blocks of {} bytes are not made of the drive's pages of {} bytes",
+                superblock.block_bytes, caps.page_bytes
+            )));
+        }
+        let (bytes, drive_bytes) = (superblock.bytes(), caps.pages * u64::from(caps.page_bytes));
+        if bytes > drive_bytes {
+            return Err(Error::Options(format!(
+                "the store has {bytes} bytes and the drive only {drive_bytes}: it was cut off"
+            )));
+        }
+        // A superblock that was read is not always the newest that was written. The log knows whether more followed.
+        let start = log_start(&handle, &superblock);
+        let was_clean =
+            superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
+        // From here on a crash finds an unclean store. Nothing else is changed before that is durable.
+        let superblock = superblock.opened();
+        superblock::write(&handle, &superblock).await?;
+        let health = Health::default();
+        let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
+        barrier.flush().await?;
+        Shard::recover(handle, options, superblock, (health, barrier), was_clean).await
+    }
+
+    async fn recover(
+        handle: Handle<D>,
+        options: Options,
+        superblock: Superblock,
+        (health, barrier): (Health, Rc<Barrier<D>>),
+        was_clean: bool,
+    ) -> Result<Rc<Shard<D>>, Error> {
+        let shared = || (health.clone(), Rc::clone(&barrier));
+        let mut restored = 0;
+        let place = match superblock.layout() {
+            None => {
+                if !was_clean {
+                    restored = restore_torn(&handle, &barrier, &superblock, &options).await?;
+                }
+                Place::In(Box::new(in_place(&handle, shared(), &superblock, &options)?))
+            }
+            Some(layout) => {
+                let kept = out_of_place::read(&handle, layout, &superblock).await?;
+                Place::Out(OutOfPlace::new(&handle, shared(), &superblock, layout, kept, &options)?)
+            }
+        };
+        let room = Signal::default();
+        let pages = Pages::new(place, (shared(), room.clone()), &superblock, &options);
+        let pool = new_pool(&handle, &options, &superblock, &pages)?;
+        let mut start = log_start(&handle, &superblock);
+        let (frames, stretch_bytes) = options.recovery_memory(superblock.page_bytes)?;
+        let mut stretch = Stretch::new(stretch_bytes, options.log_bytes);
+        let redone = if was_clean {
+            let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
+            Redone { tail, left_over: Vec::new(), next_large: superblock.next_large, rest: None }
+        } else {
+            pool.set_limit(frames);
+            // Nobody reads but recovery itself.
+            pages.set_hurry(true);
+            let data = superblock.data_start().0..superblock.pages;
+            let from = (start, superblock.next_large, data);
+            redo_structure(&handle, &pool, &pages, from, &mut stretch, &options).await?
+        };
+        let redo = start;
+        start.tail = redone.tail.at;
+        start.crc = redone.tail.crc;
+        let log = Log::new(handle.clone(), Rc::clone(&barrier), health.clone(), start, &options);
+        pages.set_log(log.clone());
+        let shard = Rc::new(assemble(
+            handle,
+            options,
+            superblock,
+            (health, barrier),
+            (log, pages, pool),
+            room,
+            &redone,
+        ));
+        shard.counters.count(|counts| counts.restored_pages = restored);
+        shard.count_free().await?;
+        shard.load_catalogue().await?;
+        if !was_clean {
+            if !planted!(shard.options, ChainIgnored) {
+                shard.durable.log().clear(&redone.left_over).await?;
+            }
+            shard.redo_records(redo, &redone, &mut stretch).await?;
+            shard.durable.pool().set_limit(u32::MAX);
+            shard.durable.pages().set_hurry(false);
+        }
+        shard.find_freed().await?;
+        shard.begin_to_divide();
+        Ok(shard)
+    }
+}
+
+/// Tells a new store from the one that was on the drive before, and from others: pages and log blocks of theirs must not
+/// pass for its own.
+async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u128 {
+    let before =
+        superblock::read(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
+    // Where the superblocks are gone, the beginning of the log is not: a store that has written a log has written that.
+    // What cannot be read tells nothing.
+    let mut log = [0; 4096];
+    let _ = handle.read(HEAD, &mut log).await;
+    let seed = [
+        &before.to_le_bytes()[..],
+        &handle.now().0.to_le_bytes(),
+        &caps.pages.to_le_bytes(),
+        &caps.page_bytes.to_le_bytes(),
+        &crc32c::crc32c(&log).to_le_bytes(),
+    ];
+    let seed = seed.concat();
+    // The low 32 bits are the salt.
+    u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&seed))
+}
+
+/// Writes the maps and the empty roots of the two trees that every store has.
+async fn write_first_pages<D: Device + 'static>(
+    place: &Place<D>,
+    superblock: &Superblock,
+) -> Result<(), Error> {
+    let size = superblock.page_bytes as usize;
+    let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
+    let roots = [(superblock.catalogue_root(), Some(CATALOGUE)), (superblock.large_root(), Some(LARGE))];
+    let all: Vec<(PageId, Option<u32>)> = space.maps().map(|(page, _)| (page, None)).chain(roots).collect();
+    // Together: a drive of many groups has many maps, and double writes flush for each batch.
+    for batch in all.chunks(BATCH) {
+        let bytes = Arena::new(size * batch.len()).buffer(0, size * batch.len());
+        for (index, (page, root_of)) in batch.iter().enumerate() {
+            bytes::change(&bytes.part(index * size, size), |bytes| {
+                match root_of {
+                    Some(tree) => drop(NodeMut::init(bytes, *page, *tree, 0, (b"", None))),
+                    None => {
+                        page::init(bytes, Kind::Map, 0, *page, 0);
+                        // The first group has the roots.
+                        let used = if *page == superblock.data_start() { 3 } else { 1 };
+                        (0..used).for_each(|index| map::set_used(bytes, index, true));
+                    }
+                }
+                page::seal(bytes, superblock.salt());
+            });
+        }
+        let numbers = batch.iter().map(|(page, _)| *page).collect();
+        place.write(&Sealed { numbers, bytes }).await?;
+    }
+    Ok(())
+}
+
+/// Pages at their own numbers, protected as the options say.
+fn in_place<D: Device + 'static>(
+    handle: &Handle<D>,
+    shared: (Health, Rc<Barrier<D>>),
+    superblock: &Superblock,
+    options: &Options,
+) -> Result<InPlace<D>, Error> {
+    let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
+    let device_pages = superblock.page_bytes / handle.caps().page_bytes;
+    let area = (superblock.double_write_start(), superblock.double_write_pages);
+    let area = Area::new(handle.clone(), shared, torn_pages, device_pages, area, options);
+    Ok(InPlace::new(handle.clone(), torn_pages, device_pages, area))
+}
+
+fn log_start<D: Device + 'static>(handle: &Handle<D>, superblock: &Superblock) -> LogStart {
+    let device_pages = superblock.page_bytes / handle.caps().page_bytes;
+    LogStart {
+        first: Lpn(superblock.log_start().0 * u64::from(device_pages)),
+        block_bytes: superblock.block_bytes,
+        blocks: superblock.log_pages * u64::from(superblock.page_bytes) / u64::from(superblock.block_bytes),
+        tail: superblock.log_end,
+        crc: superblock.log_crc,
+        redo: superblock.redo,
+        salt: superblock.salt(),
+    }
+}
+
+fn new_pool<D: Device + 'static>(
+    handle: &Handle<D>,
+    options: &Options,
+    superblock: &Superblock,
+    pages: &Pages<D>,
+) -> Result<BufferPool<D>, Error> {
+    let frames = options.all_frames(superblock.page_bytes)?;
+    let place = pages.place();
+    // Its frames are there also when records have borrowed all that they may.
+    let write_back =
+        options.write_back(options.frames(superblock.page_bytes)?, place.is_batched(), place.batches());
+    let refuse = |what: String| Error::Options(what);
+    let replacement = options.replacement.start(frames).map_err(|error| refuse(error.to_string()))?;
+    let config = PoolConfig {
+        frames,
+        page_bytes: superblock.page_bytes,
+        replacement,
+        write_back,
+        prefetch: options.prefetch.start().map_err(|error| refuse(error.to_string()))?,
+        store: Some(Rc::new(pages.clone())),
+    };
+    BufferPool::new(handle.clone(), config).map_err(|error| refuse(error.to_string()))
+}
+
+fn assemble<D: Device + 'static>(
+    handle: Handle<D>,
+    options: Options,
+    superblock: Superblock,
+    (health, barrier): (Health, Rc<Barrier<D>>),
+    (log, pages, pool): (Log<D>, Pages<D>, BufferPool<D>),
+    room: Signal,
+    redone: &Redone,
+) -> Shard<D> {
+    let (visible, page_bytes) = (Signal::default(), superblock.page_bytes);
+    let record_bytes = options.record_bytes(page_bytes);
+    let records = RecordCache::new(record_bytes, page_bytes, log.capacity(), pool.borrower());
+    health.tell(&visible);
+    health.tell(&room);
+    let frames = options.all_frames(page_bytes).unwrap_or_default();
+    let state = State::new(&superblock, frames, records, options.version_bytes());
+    let (next_large, tail) = (redone.next_large, redone.tail.at);
+    Shard {
+        handle,
+        options,
+        health,
+        durable: Durable::new(superblock, barrier, (log, pages, pool), next_large, tail),
+        state,
+        transactions: Transactions::new(visible, tail),
+        jobs: Jobs::default(),
+        log_room: LogRoom::new(room),
+        counters: Counters::default(),
+    }
+}
