@@ -61,7 +61,7 @@ pub use options::{Compress, Durability, Options, OutOfPlaceConfig, PlaceConfig, 
 #[cfg(feature = "planted")]
 pub use planted::Planted;
 pub use store::load::BulkLoad;
-pub use store::rows::{Row, Rows};
+pub use store::row_batch::{Row, Rows};
 pub use store::scan::{Direction, IndexRow, IndexScan, Record, Scan};
 pub use store::transaction::{Range, Snapshot, Transaction};
 pub use store::{Statistics, Store};
@@ -69,4 +69,4 @@ pub use tools::backup::{BackupReport, restore};
 pub use tools::check::{CheckReport, Problem};
 pub use tools::compact::CompactReport;
 pub use tools::repair::{KeyRange, LostPart, RepairReport, TableRepair, repair};
-pub use tools::shape::TreeShape;
+pub use tools::tree_shape::TreeShape;

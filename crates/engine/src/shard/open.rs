@@ -5,7 +5,7 @@ use super::counters::Counters;
 use super::durable::Durable;
 use super::jobs::Jobs;
 use super::log_room::LogRoom;
-use super::recovery::{Redone, Stretch, redo_structure};
+use super::recovery::{RedoBatch, Redone, redo_structure};
 use super::state::State;
 use super::transactions::Transactions;
 use crate::bytes;
@@ -113,8 +113,8 @@ impl<D: Device + 'static> Shard<D> {
         let pages = Pages::new(place, (shared(), room.clone()), &superblock, &options);
         let pool = new_pool(&handle, &options, &superblock, &pages)?;
         let mut start = log_start(&handle, &superblock);
-        let (frames, stretch_bytes) = options.recovery_memory(superblock.page_bytes)?;
-        let mut stretch = Stretch::new(stretch_bytes, options.log_bytes);
+        let (frames, batch_bytes) = options.recovery_memory(superblock.page_bytes)?;
+        let mut batch = RedoBatch::new(batch_bytes, options.log_bytes);
         let redone = if was_clean {
             let tail = Tail { at: superblock.log_end, crc: superblock.log_crc };
             Redone { tail, left_over: Vec::new(), next_large: superblock.next_large, rest: None }
@@ -124,7 +124,7 @@ impl<D: Device + 'static> Shard<D> {
             pages.set_hurry(true);
             let data = superblock.data_start().0..superblock.pages;
             let from = (start, superblock.next_large, data);
-            redo_structure(&handle, &pool, &pages, from, &mut stretch, &options).await?
+            redo_structure(&handle, &pool, &pages, from, &mut batch, &options).await?
         };
         let redo = start;
         start.tail = redone.tail.at;
@@ -147,7 +147,7 @@ impl<D: Device + 'static> Shard<D> {
             if !planted!(shard.options, ChainIgnored) {
                 shard.durable.log().clear(&redone.left_over).await?;
             }
-            shard.redo_records(redo, &redone, &mut stretch).await?;
+            shard.redo_records(redo, &redone, &mut batch).await?;
             shard.durable.pool().set_limit(u32::MAX);
             shard.durable.pages().set_hurry(false);
         }

@@ -1,7 +1,7 @@
 //! The store: made, opened, asked, closed.
 
-pub mod view;
-pub mod rows;
+pub mod read_view;
+pub mod row_batch;
 pub mod scan;
 pub mod transaction;
 pub mod load;

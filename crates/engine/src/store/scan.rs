@@ -17,8 +17,8 @@ use crate::memory::locks::Mode;
 use crate::memory::versions::Old;
 use crate::shard::Shard;
 use crate::shard::tree::Seek;
-use crate::store::rows::Rows;
-use crate::store::view::{Span, View};
+use crate::store::read_view::{ReadView, Span};
+use crate::store::row_batch::Rows;
 use fulgurite_device::Device;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -36,7 +36,7 @@ pub type Record = (Vec<u8>, Vec<u8>);
 
 /// A scan. It holds no page between two calls.
 pub struct Scan<'a, D: Device + 'static> {
-    view: &'a View<D>,
+    view: &'a ReadView<D>,
     tree: Tree,
     /// What is left of the range.
     span: Span,
@@ -99,7 +99,7 @@ struct Part {
 }
 
 impl<'a, D: Device + 'static> Scan<'a, D> {
-    pub(crate) fn new(view: &'a View<D>, tree: Tree, span: Span, direction: Direction) -> Scan<'a, D> {
+    pub(crate) fn new(view: &'a ReadView<D>, tree: Tree, span: Span, direction: Direction) -> Scan<'a, D> {
         let done = span.is_empty();
         let ahead = Ahead { window: Window::growing(view.shard()), leaves: 0, from: None, done: false };
         let found = Rows::default();
@@ -172,10 +172,10 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         match (self.found.cell(index), self.view) {
             (None, _) => Ok(None),
             (Some((_, Cell { bytes, large: false })), _) => Ok(Some(bytes.to_vec())),
-            (Some((_, cell)), View::Locked { shard, .. }) => {
+            (Some((_, cell)), ReadView::Locked { shard, .. }) => {
                 shard.read_large(LargeValue::read(cell.bytes)?).await
             }
-            (Some((key, _)), View::Past { shard, lsn, .. }) => shard.past(self.tree, key, *lsn).await,
+            (Some((key, _)), ReadView::Past { shard, lsn, .. }) => shard.past(self.tree, key, *lsn).await,
         }
     }
 
@@ -323,14 +323,14 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             put(&mut seen, record.key, record.value);
         }
         match self.view {
-            View::Locked { writes, .. } => {
+            ReadView::Locked { writes, .. } => {
                 let writes = writes.borrow();
                 let inside = writes.get(&self.tree.id).map(|writes| writes.range::<[u8], _>(span.bounds()));
                 for (key, value) in inside.into_iter().flatten() {
                     put(&mut seen, key, value.as_deref());
                 }
             }
-            View::Past { shard, lsn, .. } => {
+            ReadView::Past { shard, lsn, .. } => {
                 let versions = shard.state.versions();
                 versions.check(*lsn)?;
                 for (key, old) in versions.range(self.tree.id, span.bounds(), *lsn) {
@@ -372,7 +372,12 @@ pub struct IndexScan<'a, D: Device + 'static> {
 }
 
 impl<'a, D: Device + 'static> IndexScan<'a, D> {
-    pub(crate) fn new(view: &'a View<D>, index: Index, span: Span, direction: Direction) -> IndexScan<'a, D> {
+    pub(crate) fn new(
+        view: &'a ReadView<D>,
+        index: Index,
+        span: Span,
+        direction: Direction,
+    ) -> IndexScan<'a, D> {
         let scan = Scan::new(view, index.tree, span, direction);
         let window = Window::growing(view.shard());
         IndexScan { scan, index, window, entries: VecDeque::new(), ended: false }

@@ -7,8 +7,8 @@ use crate::memory::catalogue::{Index, Table};
 use crate::memory::locks::{Mode, TxnId};
 use crate::shard::Shard;
 use crate::shard::commit::Write;
+use crate::store::read_view::{ReadView, Span};
 use crate::store::scan::{Direction, IndexScan, Scan};
-use crate::store::view::{Span, View};
 use crate::wait::together;
 use crate::{Durability, Error};
 use fulgurite_device::Device;
@@ -24,7 +24,7 @@ pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 const LOOKED_FOR_TOGETHER: usize = 64;
 
 async fn get_many<D: Device + 'static>(
-    view: &View<D>,
+    view: &ReadView<D>,
     tree: Tree,
     keys: &[&[u8]],
 ) -> Result<Vec<Option<Vec<u8>>>, Error> {
@@ -51,11 +51,11 @@ fn index_span(range: Range<'_>) -> Span {
 /// transaction, and no transaction waits for it.
 ///
 /// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs no longer fit into memory.
-pub struct Snapshot<D: Device + 'static>(View<D>);
+pub struct Snapshot<D: Device + 'static>(ReadView<D>);
 
 impl<D: Device + 'static> Snapshot<D> {
     pub(crate) fn new(shard: &Rc<Shard<D>>) -> Snapshot<D> {
-        Snapshot(View::now(shard))
+        Snapshot(ReadView::now(shard))
     }
 
     /// The value of a key.
@@ -86,7 +86,7 @@ impl<D: Device + 'static> Snapshot<D> {
 /// from any function means that it was given up: drop it and begin again. Dropping it without a commit undoes it.
 /// It has one request under way at a time: its functions must not be awaited side by side.
 pub struct Transaction<D: Device + 'static> {
-    view: View<D>,
+    view: ReadView<D>,
     txn: TxnId,
     ended: Cell<bool>,
 }
@@ -95,7 +95,7 @@ impl<D: Device + 'static> Transaction<D> {
     pub(crate) fn new(shard: &Rc<Shard<D>>) -> Transaction<D> {
         shard.divide_memory();
         let txn = shard.transactions.next_id();
-        let view = View::Locked {
+        let view = ReadView::Locked {
             shard: Rc::clone(shard),
             txn,
             writes: RefCell::default(),
@@ -232,7 +232,7 @@ impl<D: Device + 'static> Transaction<D> {
 
     /// Adds a write that is locked already, or needs no lock.
     pub(crate) fn note(&self, tree: Tree, key: Box<[u8]>, value: Option<Box<[u8]>>) {
-        if let View::Locked { writes, .. } = &self.view {
+        if let ReadView::Locked { writes, .. } = &self.view {
             writes.borrow_mut().entry(tree.id).or_default().insert(key, value);
         }
     }
@@ -249,7 +249,7 @@ impl<D: Device + 'static> Transaction<D> {
     /// Once begun, a commit may come to its end even if the future is dropped.
     pub async fn commit_with(self, durability: Durability) -> Result<(), Error> {
         self.view.check()?;
-        let View::Locked { shard, writes, used, .. } = &self.view else { return Ok(()) };
+        let ReadView::Locked { shard, writes, used, .. } = &self.view else { return Ok(()) };
         if writes.borrow().is_empty() {
             let settled = if used.get() { shard.until_settled().await } else { Ok(()) };
             return settled.inspect(|()| shard.counters.count(|counts| counts.commits += 1));
@@ -269,7 +269,7 @@ impl<D: Device + 'static> Drop for Transaction<D> {
         if !self.ended.get() {
             let shard = self.view.shard();
             shard.release_locks(self.txn);
-            if let View::Locked { writes, .. } = &self.view
+            if let ReadView::Locked { writes, .. } = &self.view
                 && !writes.borrow().is_empty()
             {
                 shard.counters.count(|counts| counts.aborts += 1);

@@ -4,4 +4,4 @@ pub mod backup;
 pub mod check;
 pub mod compact;
 pub mod repair;
-pub mod shape;
+pub mod tree_shape;

@@ -5,23 +5,23 @@
 //!    that do not contain it yet, which their structure LSNs say. Afterwards the trees are as they were at the log's end,
 //!    with keys at some value that they had since the redo point. A page that the drive has lost is made from its image, unless
 //!    the log notes that the drive has it: then the image is not all of it (see `stored.rs`).
-//! 3. *Records*: the log's operations are done again, stretch by stretch. Operations are absolute, so it does not matter which
-//!    of them a leaf contains already. Of the operations on one key in one stretch only the last is done, and keys are
-//!    done in order, so a stretch visits each leaf about once. Where all operations fit into memory
+//! 3. *Records*: the log's operations are done again, batch by batch. Operations are absolute, so it does not matter which
+//!    of them a leaf contains already. Of the operations on one key in one batch only the last is done, and keys are
+//!    done in order, so a batch visits each leaf about once. Where all operations fit into memory
 //!    at once, as many as there is room for become records by themselves, which are merged into their leaves when the store is
 //!    in use again; only the others visit theirs.
 //!
-//! Most of the memory belongs to the stretch meanwhile, since fewer stretches visit fewer leaves; the pool keeps a third of
-//! its frames. A stretch that is full first lets go of operations on keys that have later ones. The first stretch is gathered while the structure is done again. Where all operations fit into it, the log is
+//! Most of the memory belongs to the batch meanwhile, since fewer batches visit fewer leaves; the pool keeps a third of
+//! its frames. A batch that is full first lets go of operations on keys that have later ones. The first batch is gathered while the structure is done again. Where all operations fit into it, the log is
 //! read once; otherwise it is read once more from the first operation on that found no room.
 //!
 //! A crash meanwhile leaves the redo point where it was, and everything is done again. Splits in step 3 are logged behind
 //! the log's end like any others.
 
-mod stretch;
+mod redo_batch;
 mod records;
 
-pub use stretch::Stretch;
+pub use redo_batch::RedoBatch;
 
 use crate::format::log_record::{Delta, Entry};
 use crate::format::page;
@@ -43,17 +43,17 @@ pub struct Redone {
     pub left_over: Vec<Lsn>,
     /// The next number of a large value.
     pub next_large: u64,
-    /// The first record whose operations found no room in the first stretch.
+    /// The first record whose operations found no room in the first batch.
     pub rest: Option<Lsn>,
 }
 
-/// Step 2, on a pool that has no log yet. Gathers operations until the stretch is full.
+/// Step 2, on a pool that has no log yet. Gathers operations until the batch is full.
 pub async fn redo_structure<D: Device + 'static>(
     handle: &Handle<D>,
     pool: &BufferPool<D>,
     pages: &crate::media::write::Pages<D>,
     (start, next_large, data): (LogStart, u64, Range<u64>),
-    stretch: &mut Stretch,
+    batch: &mut RedoBatch,
     options: &crate::Options,
 ) -> Result<Redone, Error> {
     let mut reader = LogReader::new(handle.clone(), start, None, options);
@@ -67,16 +67,16 @@ pub async fn redo_structure<D: Device + 'static>(
     loop {
         let mut fits = true;
         let read = |at: Lsn, payload: &[u8]| {
-            if rest.is_none() && !stretch.make_room() {
+            if rest.is_none() && !batch.make_room() {
                 rest = Some(at);
             }
             if rest.is_none() {
-                stretch.begin_record(at);
+                batch.begin_record(at);
             }
             Entry::visit(payload, |op| {
                 fits &= op.fits(pages.page_bytes());
                 if fits && rest.is_none() {
-                    stretch.add(op);
+                    batch.add(op);
                 }
                 if op.tree == LARGE && op.key.len() == 12 {
                     let number = u64::from_be_bytes(page::array(op.key, 0));
@@ -123,7 +123,7 @@ pub async fn redo_structure<D: Device + 'static>(
         return Err(Error::LogCorrupt { at: tail.at, what });
     }
     if rest.is_none() && planted!(options, LostTail) {
-        stretch.forget_last_record();
+        batch.forget_last_record();
     }
     Ok(Redone { tail, left_over, next_large, rest })
 }

@@ -1,6 +1,6 @@
 //! Step 3: operations on records are done again.
 
-use super::{Redone, Stretch};
+use super::{RedoBatch, Redone};
 use crate::format::log_record::{AHEAD, Entry, OpRef};
 use crate::format::page::node::Node;
 use crate::format::page::node::leaf;
@@ -87,35 +87,35 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Does the operations of the first stretch again, and those of the log behind it.
+    /// Does the operations of the first batch again, and those of the log behind it.
     pub async fn redo_records(
         self: &Rc<Self>,
         start: LogStart,
         redone: &Redone,
-        stretch: &mut Stretch,
+        batch: &mut RedoBatch,
     ) -> Result<(), Error> {
         let mut is_upward = true;
         self.durable.set_unredone(redone.rest);
-        self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
+        self.redo_batch(batch, is_upward, redone.tail.at).await?;
         let Some(rest) = redone.rest else { return Ok(()) };
         let start = LogStart { redo: rest, ..start };
         let mut reader = LogReader::new(self.handle.clone(), start, Some(redone.tail), &self.options);
         loop {
-            stretch.clear();
+            batch.clear();
             let (mut is_end, mut last) = (false, None);
-            while stretch.make_room() && !is_end {
+            while batch.make_room() && !is_end {
                 let read = |at, payload: &[u8]| {
                     last = Some(at);
-                    stretch.begin_record(at);
-                    Entry::visit(payload, |op| stretch.add(op)).map(drop)
+                    batch.begin_record(at);
+                    Entry::visit(payload, |op| batch.add(op)).map(drop)
                 };
                 is_end = reader.next(read).await?.is_none();
             }
             if is_end && planted!(self.options, LostTail) {
-                stretch.forget_last_record();
+                batch.forget_last_record();
             }
             is_upward = !is_upward;
-            self.redo_stretch(stretch, is_upward, redone.tail.at).await?;
+            self.redo_batch(batch, is_upward, redone.tail.at).await?;
             if is_end {
                 self.durable.set_unredone(None);
                 return Ok(());
@@ -129,45 +129,45 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    async fn redo_stretch(
+    async fn redo_batch(
         self: &Rc<Self>,
-        stretch: &mut Stretch,
+        batch: &mut RedoBatch,
         is_upward: bool,
         end: Lsn,
     ) -> Result<(), Error> {
-        let at = Applied { since: stretch.since(), lsn: end, keep_old: false };
-        stretch.keep_last_by_key();
-        self.counters.count(|counts| counts.recovered_ops += stretch.len() as u64);
+        let at = Applied { since: batch.since(), lsn: end, keep_old: false };
+        batch.keep_last_by_key();
+        self.counters.count(|counts| counts.recovered_ops += batch.len() as u64);
         // New tables come first, since the trees of other operations may be theirs.
-        if stretch.trees().any(|tree| tree == CATALOGUE) {
-            for index in 0..stretch.len_of(CATALOGUE) {
-                self.apply(self.tree(CATALOGUE)?, &stretch.get(CATALOGUE, index).to_op(), at).await?;
+        if batch.trees().any(|tree| tree == CATALOGUE) {
+            for index in 0..batch.len_of(CATALOGUE) {
+                self.apply(self.tree(CATALOGUE)?, &batch.get(CATALOGUE, index).to_op(), at).await?;
             }
             self.load_catalogue().await?;
         }
-        let trees: Vec<u32> = stretch.trees().filter(|tree| *tree != CATALOGUE).collect();
+        let trees: Vec<u32> = batch.trees().filter(|tree| *tree != CATALOGUE).collect();
         for tree in trees {
-            self.redo_tree(self.tree(tree)?, stretch, is_upward, at).await?;
+            self.redo_tree(self.tree(tree)?, batch, is_upward, at).await?;
         }
         Ok(())
     }
 
-    /// Does operations on one tree, in the order of their keys. Every other stretch goes downward, part by part: the leaves
+    /// Does operations on one tree, in the order of their keys. Every other batch goes downward, part by part: the leaves
     /// where one ends are in the pool still when the next begins. The leaves of the next parts are read while one is done.
     async fn redo_tree(
         self: &Rc<Self>,
         tree: Tree,
-        stretch: &Stretch,
+        batch: &RedoBatch,
         is_upward: bool,
         at: Applied,
     ) -> Result<(), Error> {
         let mut parts = Vec::new();
         let mut from = 0;
-        if !stretch.is_extended() {
-            self.state.records_mut().expect(stretch.len_of(tree.id), stretch.bytes() / stretch.len());
+        if !batch.is_extended() {
+            self.state.records_mut().expect(batch.len_of(tree.id), batch.bytes() / batch.len());
         }
-        while from < stretch.len_of(tree.id) {
-            let part = self.part(tree, stretch, from).await?;
+        while from < batch.len_of(tree.id) {
+            let part = self.part(tree, batch, from).await?;
             from = part.end;
             parts.push(part);
         }
@@ -187,14 +187,14 @@ impl<D: Device + 'static> Shard<D> {
             }
             self.handle.pause().await;
             ops.clear();
-            ops.extend(part.runs.iter().flat_map(|run| stretch.run(tree.id, run.clone())));
+            ops.extend(part.runs.iter().flat_map(|run| batch.run(tree.id, run.clone())));
             let mut rest: &[OpRef<'_>] = &ops;
             while !rest.is_empty() {
                 let done = match self.apply_run(tree, rest, at).await {
                     // It may have been a record before the crash that could not be merged.
                     Err(Error::Full { .. }) => {
                         let index = part.runs.iter().cloned().flatten().nth(ops.len() - rest.len());
-                        let since = index.map_or(at.since, |index| stretch.since_of(tree.id, index));
+                        let since = index.map_or(at.since, |index| batch.since_of(tree.id, index));
                         let (op, is_user) = (rest[0].to_op(), tree.id >= FIRST_USER_TREE);
                         let at = Applied { since, ..at };
                         match is_user && !op.large {
@@ -213,10 +213,10 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The operations from the one at `from` on whose leaves have the same parent. Those for which there is room become records,
     /// and need no leaf.
-    async fn part(&self, tree: Tree, stretch: &Stretch, from: usize) -> Result<Part, Error> {
-        let guard = self.find(tree, Seek::At(stretch.get(tree.id, from).key), 1).await?;
+    async fn part(&self, tree: Tree, batch: &RedoBatch, from: usize) -> Result<Part, Error> {
+        let guard = self.find(tree, Seek::At(batch.get(tree.id, from).key), 1).await?;
         let parent = leaf(guard.bytes())?;
-        let end = stretch.end_below(tree.id, from, parent.high());
+        let end = batch.end_below(tree.id, from, parent.high());
         let mut part = Part { end, runs: Vec::new(), leaves: Vec::new() };
         // More than half of the pool would displace each other.
         let most = if parent.level() == 1 {
@@ -229,19 +229,19 @@ impl<D: Device + 'static> Shard<D> {
             let (page, to) = match parent.level() {
                 0 => (tree.root, end),
                 _ => {
-                    let index = parent.child_for(stretch.get(tree.id, at).key);
+                    let index = parent.child_for(batch.get(tree.id, at).key);
                     let high = (index + 1 < parent.len()).then(|| parent.key(index + 1));
-                    let to = stretch.end_below(tree.id, at, high.as_deref().or(parent.high()));
+                    let to = batch.end_below(tree.id, at, high.as_deref().or(parent.high()));
                     (parent.child(index), to.max(at + 1))
                 }
             };
             // Where the operations do not all fit into memory, they have that of the records.
             let may_keep = |(index, op): &(usize, OpRef<'_>)| {
-                stretch.prefetch(tree.id, index + AHEAD);
-                self.keep_as_record(*op, page, stretch.since_of(tree.id, *index))
+                batch.prefetch(tree.id, index + AHEAD);
+                self.keep_as_record(*op, page, batch.since_of(tree.id, *index))
             };
-            let ops = std::iter::zip(at..to, stretch.run(tree.id, at..to));
-            let kept = if stretch.is_extended() { 0 } else { ops.take_while(may_keep).count() };
+            let ops = std::iter::zip(at..to, batch.run(tree.id, at..to));
+            let kept = if batch.is_extended() { 0 } else { ops.take_while(may_keep).count() };
             let rest = at + kept..to;
             if !rest.is_empty() {
                 part.runs.push(rest);
@@ -255,7 +255,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(part)
     }
 
-    /// Keeps an operation as a record of its leaf, if there is room: the stretch has no other on its key, and there were no records before
+    /// Keeps an operation as a record of its leaf, if there is room: the batch has no other on its key, and there were no records before
     /// it. Large values stay out, and the trees of the store itself.
     ///
     /// The leaf has lacked it since its own record in the log, which may be one that carried it along: a crash may have come before

@@ -1,4 +1,4 @@
-//! Operations of a stretch of the log.
+//! Operations of a batch of the log.
 
 use crate::Lsn;
 use crate::format::log_record::OpRef;
@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Operations of a stretch of the log: in the log's order until [`Stretch::keep_last_by_key`], in the order of keys behind it.
-pub struct Stretch {
+/// Operations of a batch of the log: in the log's order until [`RedoBatch::keep_last_by_key`], in the order of keys behind it.
+pub struct RedoBatch {
     /// Their keys and values, one behind the other in the log's order.
     bytes: Vec<u8>,
     trees: BTreeMap<u32, OfTree>,
     ops: usize,
-    /// Where the stretch begins.
+    /// Where the batch begins.
     since: Lsn,
     /// Where records begin, in the bytes and in the log: of those that begin close behind each other, the first.
     starts: Vec<(u32, Lsn)>,
@@ -38,7 +38,7 @@ struct OfTree {
     shared: Vec<u8>,
 }
 
-/// An operation of a stretch.
+/// An operation of a batch.
 #[derive(Clone, Copy)]
 struct Place {
     /// The eight bytes of the key behind what all keys share, once they are sorted.
@@ -67,15 +67,15 @@ const PREFETCHED: usize = 4 * CACHE_LINE;
 /// Records whose places are known, about, so that few lines of the cache tell where an operation stands.
 const STARTS: u64 = 1 << 12;
 
-impl Stretch {
+impl RedoBatch {
     /// One of a log of `log_bytes` that is full with `most` bytes of memory, or `more` beside that.
-    pub fn new((most, more): (u64, u64), log_bytes: u64) -> Stretch {
+    pub fn new((most, more): (u64, u64), log_bytes: u64) -> RedoBatch {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 31);
         let (bytes, trees) = (Vec::new(), BTreeMap::new());
         let reserved = size(most.min(log_bytes));
         let (most, more) = (size(most), size(more));
         let (starts, close) = (Vec::new(), log_bytes / STARTS);
-        Stretch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
+        RedoBatch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
     }
 
     /// A record begins at `at`.
@@ -111,9 +111,9 @@ impl Stretch {
     }
 
     /// Whether there is room for another record. Where there is none, room is made: operations on keys that have later ones go, and
-    /// where that frees less than an eighth, the stretch takes the memory that it gets when the first is not enough.
+    /// where that frees less than an eighth, the batch takes the memory that it gets when the first is not enough.
     pub fn make_room(&mut self) -> bool {
-        let uses = |stretch: &Stretch| stretch.bytes.len() + stretch.ops * PLACE_BYTES;
+        let uses = |batch: &RedoBatch| batch.bytes.len() + batch.ops * PLACE_BYTES;
         if uses(self) <= self.most {
             return true;
         }
@@ -335,11 +335,11 @@ mod tests {
 
     #[test]
     fn the_last_operation_on_each_key_is_left_in_order() {
-        let mut prng = Prng::new(1, "stretch");
+        let mut prng = Prng::new(1, "batch");
         for round in 0..300 {
             // Often so little that room has to be made again and again.
             let close = 1 + prng.below(8);
-            let mut stretch = Stretch::new((prng.below(5_000), 3_000), close * STARTS);
+            let mut batch = RedoBatch::new((prng.below(5_000), 3_000), close * STARTS);
             let mut expected = BTreeMap::new();
             let shared = if round % 2 == 0 { "the same for all" } else { "" };
             for number in 0..prng.below(200) {
@@ -347,80 +347,80 @@ mod tests {
                     (prng.below(4) > 0).then(|| Box::from(&number.to_le_bytes()[..prng.below(9) as usize]));
                 let large = value.is_some() && prng.below(3) == 0;
                 let op = Op { tree: prng.below(2) as u32, key: random_key(&mut prng, shared), value, large };
-                if !stretch.make_room() {
+                if !batch.make_room() {
                     break;
                 }
                 expected.insert((op.tree, op.key.clone()), (op.clone(), number));
-                stretch.begin_record(Lsn(number));
-                stretch.add(op.as_ref());
+                batch.begin_record(Lsn(number));
+                batch.add(op.as_ref());
             }
-            stretch.keep_last_by_key();
+            batch.keep_last_by_key();
             let (expected, numbers): (Vec<Op>, Vec<u64>) = expected.into_values().unzip();
-            let trees: Vec<u32> = stretch.trees().collect();
-            let places = trees.iter().flat_map(|tree| (0..stretch.len_of(*tree)).map(|index| (*tree, index)));
+            let trees: Vec<u32> = batch.trees().collect();
+            let places = trees.iter().flat_map(|tree| (0..batch.len_of(*tree)).map(|index| (*tree, index)));
             let places: Vec<(u32, usize)> = places.collect();
-            let found: Vec<Op> = places.iter().map(|at| stretch.get(at.0, at.1).to_op()).collect();
+            let found: Vec<Op> = places.iter().map(|at| batch.get(at.0, at.1).to_op()).collect();
             assert_eq!(found, expected);
             for ((tree, index), number) in std::iter::zip(places, numbers) {
-                let since = stretch.since_of(tree, index).0;
+                let since = batch.since_of(tree, index).0;
                 assert!(since <= number && number - since < close, "{since} for {number}");
             }
-            ends_are_right(&stretch, &mut prng, shared);
-            stretch.clear();
-            assert_eq!((stretch.len(), stretch.trees().count()), (0, 0));
+            ends_are_right(&batch, &mut prng, shared);
+            batch.clear();
+            assert_eq!((batch.len(), batch.trees().count()), (0, 0));
         }
     }
 
     /// Ends as they are found with steps, beside counting one by one.
-    fn ends_are_right(stretch: &Stretch, prng: &mut Prng, shared: &str) {
-        for tree in stretch.trees() {
-            let len = stretch.len_of(tree);
-            assert_eq!(stretch.end_below(tree, 0, None), len);
+    fn ends_are_right(batch: &RedoBatch, prng: &mut Prng, shared: &str) {
+        for tree in batch.trees() {
+            let len = batch.len_of(tree);
+            assert_eq!(batch.end_below(tree, 0, None), len);
             for _ in 0..20 {
                 let from = prng.below(len as u64) as usize;
                 let shared = if prng.below(3) == 0 { "the last" } else { shared };
                 let high = random_key(prng, shared);
-                let below = (from..len).take_while(|index| *stretch.get(tree, *index).key < *high).count();
-                assert_eq!(stretch.end_below(tree, from, Some(&high)), from + below);
+                let below = (from..len).take_while(|index| *batch.get(tree, *index).key < *high).count();
+                assert_eq!(batch.end_below(tree, from, Some(&high)), from + below);
             }
         }
     }
 
     /// A record with the same key in two trees.
-    fn add_record(stretch: &mut Stretch, number: u64, key: u8) {
+    fn add_record(batch: &mut RedoBatch, number: u64, key: u8) {
         let op = OpRef { tree: 3, key: &[b'k', key], value: Some(&[0; 98]), large: false };
-        stretch.begin_record(Lsn(100 + number));
-        stretch.add(op);
-        stretch.add(OpRef { tree: 4, ..op });
+        batch.begin_record(Lsn(100 + number));
+        batch.add(op);
+        batch.add(OpRef { tree: 4, ..op });
     }
 
     #[test]
-    fn a_stretch_is_full_with_its_memory_and_forgets_its_last_record() {
-        let mut stretch = Stretch::new((6_000, 4_000), 1 << 20);
-        assert!(!stretch.is_extended());
+    fn a_batch_is_full_with_its_memory_and_forgets_its_last_record() {
+        let mut batch = RedoBatch::new((6_000, 4_000), 1 << 20);
+        assert!(!batch.is_extended());
         let mut records = 0;
-        while stretch.make_room() {
-            add_record(&mut stretch, records, records as u8);
+        while batch.make_room() {
+            add_record(&mut batch, records, records as u8);
             records += 1;
         }
-        assert!(stretch.is_extended());
-        assert_eq!((records, stretch.since(), stretch.len()), (10_000 / 280 + 1, Lsn(100), 2 * 36));
-        add_record(&mut stretch, 200, 200);
-        stretch.forget_last_record();
-        assert_eq!((stretch.len(), stretch.len_of(3)), (2 * 36, 36));
+        assert!(batch.is_extended());
+        assert_eq!((records, batch.since(), batch.len()), (10_000 / 280 + 1, Lsn(100), 2 * 36));
+        add_record(&mut batch, 200, 200);
+        batch.forget_last_record();
+        assert_eq!((batch.len(), batch.len_of(3)), (2 * 36, 36));
     }
 
     #[test]
-    fn a_full_stretch_first_lets_go_of_what_was_replaced() {
-        let mut stretch = Stretch::new((6_000, 4_000), 1 << 20);
+    fn a_full_batch_first_lets_go_of_what_was_replaced() {
+        let mut batch = RedoBatch::new((6_000, 4_000), 1 << 20);
         for number in 0..1_000 {
-            assert!(stretch.make_room());
-            add_record(&mut stretch, number, (number % 18) as u8);
+            assert!(batch.make_room());
+            add_record(&mut batch, number, (number % 18) as u8);
         }
         // 18 keys take 5,040 of 6,000 bytes, so the first memory is enough.
-        assert!(!stretch.is_extended());
-        assert_eq!(stretch.since(), Lsn(100));
-        stretch.keep_last_by_key();
-        assert_eq!(stretch.len(), 36);
+        assert!(!batch.is_extended());
+        assert_eq!(batch.since(), Lsn(100));
+        batch.keep_last_by_key();
+        assert_eq!(batch.len(), 36);
     }
 }

@@ -64,7 +64,7 @@ impl Span {
 }
 
 /// How somebody reads.
-pub enum View<D: Device + 'static> {
+pub enum ReadView<D: Device + 'static> {
     /// Under locks.
     Locked {
         /// The store.
@@ -89,18 +89,18 @@ pub enum View<D: Device + 'static> {
     },
 }
 
-impl<D: Device + 'static> View<D> {
+impl<D: Device + 'static> ReadView<D> {
     /// The newest visible state.
-    pub fn now(shard: &Rc<Shard<D>>) -> View<D> {
+    pub fn now(shard: &Rc<Shard<D>>) -> ReadView<D> {
         shard.divide_memory();
         let lsn = shard.visible_lsn();
         let reader = shard.state.versions_mut().open(lsn);
-        View::Past { shard: Rc::clone(shard), lsn, reader }
+        ReadView::Past { shard: Rc::clone(shard), lsn, reader }
     }
 
     pub fn shard(&self) -> &Rc<Shard<D>> {
         match self {
-            View::Locked { shard, .. } | View::Past { shard, .. } => shard,
+            ReadView::Locked { shard, .. } | ReadView::Past { shard, .. } => shard,
         }
     }
 
@@ -108,16 +108,16 @@ impl<D: Device + 'static> View<D> {
     pub fn check(&self) -> Result<(), Error> {
         self.shard().check_open()?;
         match self {
-            View::Locked { dead, .. } if dead.get() => Err(Error::Deadlock),
-            View::Locked { .. } => Ok(()),
-            View::Past { shard, lsn, .. } => shard.state.versions().check(*lsn),
+            ReadView::Locked { dead, .. } if dead.get() => Err(Error::Deadlock),
+            ReadView::Locked { .. } => Ok(()),
+            ReadView::Past { shard, lsn, .. } => shard.state.versions().check(*lsn),
         }
     }
 
     /// Locks a key, where this view locks.
     pub async fn lock(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<(), Error> {
         self.check()?;
-        let View::Locked { shard, txn, dead, used, .. } = self else { return Ok(()) };
+        let ReadView::Locked { shard, txn, dead, used, .. } = self else { return Ok(()) };
         used.set(true);
         let outcome = shard.lock_key(*txn, tree.id, key, mode).await;
         dead.set(dead.get() || outcome == Err(Error::Deadlock));
@@ -136,7 +136,7 @@ impl<D: Device + 'static> View<D> {
 
     async fn lock_range(&self, tree: Tree, span: &Span, mode: Mode) -> Result<bool, Error> {
         self.check()?;
-        let View::Locked { shard, txn, dead, used, .. } = self else { return Ok(false) };
+        let ReadView::Locked { shard, txn, dead, used, .. } = self else { return Ok(false) };
         used.set(true);
         let outcome = shard.lock_range(*txn, tree.id, span.bounds(), mode).await;
         dead.set(dead.get() || outcome == Err(Error::Deadlock));
@@ -146,7 +146,7 @@ impl<D: Device + 'static> View<D> {
     /// The value of a key.
     pub async fn get(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<Option<Vec<u8>>, Error> {
         match self {
-            View::Locked { shard, writes, .. } => {
+            ReadView::Locked { shard, writes, .. } => {
                 self.lock(tree, key, mode).await?;
                 let own = writes.borrow().get(&tree.id).and_then(|writes| writes.get(key)).cloned();
                 match own {
@@ -154,7 +154,7 @@ impl<D: Device + 'static> View<D> {
                     None => shard.current(tree, key).await,
                 }
             }
-            View::Past { shard, lsn, .. } => {
+            ReadView::Past { shard, lsn, .. } => {
                 self.check()?;
                 shard.past(tree, key, *lsn).await
             }
@@ -162,12 +162,12 @@ impl<D: Device + 'static> View<D> {
     }
 }
 
-impl<D: Device + 'static> Drop for View<D> {
+impl<D: Device + 'static> Drop for ReadView<D> {
     fn drop(&mut self) {
         match self {
             // Locks of a commit under way are released by it: it takes the view's place.
-            View::Locked { .. } => {}
-            View::Past { shard, reader, .. } => shard.state.versions_mut().close(*reader),
+            ReadView::Locked { .. } => {}
+            ReadView::Past { shard, reader, .. } => shard.state.versions_mut().close(*reader),
         }
     }
 }
