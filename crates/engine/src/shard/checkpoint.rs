@@ -1,9 +1,10 @@
-//! Checkpoints: pages that are far behind the log are written, so that recovery need not begin so early.
+//! Checkpoints: pages that are far behind the log are written, so that recovery has less of the log to read.
 //!
-//! A checkpoint stops nobody. It merges records that are pending since before a goal, or carries them along in the log
-//! (see [`crate::memory::record_cache`]). It writes the pages whose first unwritten change is older than the goal, has the drive flush,
-//! and puts the least place that is still needed into the superblock as the redo point. What changes meanwhile
-//! only keeps the redo point from moving further.
+//! A checkpoint stops no transaction. It merges records that have been pending since before a goal, or
+//! carries them along in the log (see [`crate::memory::record_cache`]). It writes the pages whose first
+//! unwritten change is older than the goal, and has the drive flush. Then it writes the oldest place that is
+//! still needed into the superblock, as the redo point. A change during the checkpoint only keeps the redo
+//! point from moving further.
 
 use crate::format::layout::{FORMAT, Superblock};
 use crate::media::superblock;
@@ -18,8 +19,9 @@ use std::rc::Rc;
 const WRITTEN_TOGETHER: usize = 64;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Begins a checkpoint in a task of its own, unless one is under way, or the last one shows that it would be in vain: it could not
-    /// move the redo point, and nothing has ended since that may have held it back. What ends looks for room again.
+    /// Begins a checkpoint in a task of its own, unless one is under way or would be in vain: the last one
+    /// could not move the redo point, and nothing has ended since that may have held it back. A commit that
+    /// ends asks for room again.
     pub fn checkpoint_later(self: &Rc<Self>, goal: Lsn) {
         if self.jobs.is_vain(goal, self.progress()) || !self.jobs.checkpoint().begin() {
             return;
@@ -35,15 +37,15 @@ impl<D: Device + 'static> Shard<D> {
             if let Err(error) = outcome
                 && is_needed
             {
-                // Commits wait for room that does not come.
+                // Commits wait for room that this checkpoint could not make.
                 shard.health.stop(format!("no checkpoint could be made and the log is full: {error}"));
             }
             shard.log_room.notify();
         });
     }
 
-    /// Counts what may have held the redo point back and has ended: commits that were not applied, writes of pages, and records that
-    /// were pending.
+    /// Counts the ended causes of a stuck redo point: commits that were applied, writes of pages, and records
+    /// that were merged.
     fn progress(&self) -> u64 {
         self.log_room.ended() + self.durable.pages().writes_ended() + self.state.records().counters().merged
     }
@@ -55,21 +57,21 @@ impl<D: Device + 'static> Shard<D> {
         self.checkpoint_pages(goal).await
     }
 
-    /// Writes the pages changed before `goal` and moves the redo point as far as pending records allow. For who has the
-    /// structure's turn.
+    /// Writes the pages changed before `goal` and moves the redo point as far as pending records allow. The
+    /// caller may hold the turn to change the structure.
     pub async fn checkpoint_pages(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         if planted!(self.options, CheckpointGivenUp) {
             return self.write_checkpoint(goal).await;
         }
         let shard = Rc::clone(self);
-        // A superblock that is on its way, or half of a commit of the map, cannot be taken back.
+        // A superblock that is being written, or half of a commit of the map, cannot be taken back.
         to_its_end(&self.handle, async move { shard.write_checkpoint(goal).await }).await
     }
 
     async fn write_checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let _turn = self.jobs.checkpoint_turn().await;
         if goal > self.durable.log().tail() {
-            // The redo point goes no further than the log is durable.
+            // The redo point moves no further than the log is durable.
             self.durable.log().sync(self.durable.log().tail()).await?;
         }
         let pages: Vec<PageId> = self.durable.pages().changed(|changed| changed.before(goal));
@@ -90,7 +92,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// As far as the redo point may move: to the first change that the drive does not have for sure.
+    /// The furthest place that the redo point may move to: the first change that may not be durable in a
+    /// page.
     fn redo_point(&self) -> Lsn {
         let (durable, _) = self.durable.log().durable_end();
         if planted!(self.options, CheckpointTooNew) {
@@ -100,8 +103,8 @@ impl<D: Device + 'static> Shard<D> {
         [self.first_in_no_page(), unwritten].into_iter().flatten().fold(durable, Lsn::min)
     }
 
-    /// Where the first commit begins that is not in the pages: it is not applied yet, by recovery or at all, or a record of it is
-    /// pending.
+    /// The beginning of the first commit that is not in the pages: it is not applied yet, or one of its
+    /// records is pending.
     pub fn first_in_no_page(&self) -> Option<Lsn> {
         let unapplied = self.transactions.commits().first_unapplied();
         let pending =
@@ -118,11 +121,11 @@ impl<D: Device + 'static> Shard<D> {
         Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
     }
 
-    /// Pages out of place that were given back need not be moved any longer, once neither superblock has recovery read them.
-    /// Recovery would do without them earlier, since the log says that they are given back. But then it could not tell them
-    /// from pages that the drive has lost.
+    /// Lets collection drop pages out of place that were freed before both superblocks' redo points. Recovery
+    /// would do without them earlier, since the log says that they are free, but it could not tell them from
+    /// pages that the drive has lost.
     fn forget_freed(&self, redo: Lsn) {
-        // A backup copies pages that were just given back.
+        // A backup copies pages that were just freed.
         if let Some(place) = self.durable.pages().place().out_of_place()
             && !self.state.is_backup_running()
         {
@@ -140,7 +143,8 @@ impl<D: Device + 'static> Shard<D> {
         self.transactions.close();
         self.durable.log().sync(self.durable.log().tail()).await?;
         self.durable.pool().flush().await?;
-        // A leaf that is divided leaves some of its records to another, which is merged by the next checkpoint. What no leaf can take stays.
+        // A split leaf leaves some of its records to another leaf, which the next checkpoint merges. Records
+        // that no leaf can take stay pending.
         let mut before = u64::MAX;
         loop {
             self.checkpoint(Lsn(u64::MAX)).await?;
@@ -150,7 +154,7 @@ impl<D: Device + 'static> Shard<D> {
             }
             before = pending;
         }
-        // A checkpoint that somebody else has begun ends first. Its pages may have to wait for collection.
+        // Another task's checkpoint ends first. Its pages may have to wait for collection.
         let _turn = self.jobs.checkpoint_turn().await;
         if let Some(place) = self.durable.pages().place().out_of_place() {
             place.close().await;

@@ -1,10 +1,11 @@
 //! Pages whose image in the log lacks operations that the drive has.
 //!
-//! A split logs the new node as it is. Operations that come before it in the log and are not in the node yet, records that
-//! are pending and commits that are being applied, are put into it later. Once it is written with them, the redo point may
-//! move past them and still lie before the image. From then on the image and what follows are not the whole page: where
-//! the drive has lost it, recovery would make an older one of them. So before the redo point moves there, the log notes that
-//! the drive has the page ([`Delta::Stored`]), and recovery does not do without it.
+//! A split logs the new node as it is. Operations from before the image may still be missing in the node:
+//! pending records, and commits that are being applied. They are put into it later. Once it is written with
+//! them, the redo point may move past these operations and still lie before the image. From then on the image
+//! and the log behind it are not the whole page. If the drive lost the page, recovery would make an
+//! incomplete one of the image. So before the redo point moves there, the log notes that the drive has the
+//! page ([`Delta::Stored`]), and recovery does not accept its loss.
 
 use crate::format::log_record::{Delta, Entry};
 use crate::format::page;
@@ -13,11 +14,11 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// Pages that one record notes, and the bytes that each takes at most.
+/// Pages in one note, and the most bytes that each takes.
 const NOTED_TOGETHER: (usize, u64) = (4096, 12);
 
 impl<D: Device + 'static> Shard<D> {
-    /// A leaf has got operations that the log has from `since` on.
+    /// Marks a leaf that has got operations which the log has from `since` on.
     pub fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
         self.mark(number, since);
         let made = page::structure_lsn(bytes);
@@ -26,10 +27,11 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Notes durably which pages the drive has whose images would not do once the redo point is at `redo`. Where the log is too full
-    /// for that, the redo point moves all the same, since it alone makes room, and they are noted with the next one.
+    /// Notes durably which pages on the drive could not be made from their images once the redo point is at
+    /// `redo`. If the log is too full for the notes, the redo point moves all the same, because only that
+    /// makes room; the next checkpoint notes them.
     pub async fn note_stored(&self, redo: Lsn) -> Result<(), Error> {
-        // A backup has pages that are made meanwhile from the log alone.
+        // A backup takes pages that are made meanwhile from the log alone.
         if self.state.is_backup_running() {
             return Ok(());
         }
@@ -70,15 +72,16 @@ mod tests {
         Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
     }
 
-    /// A drive on which a leaf was divided by records that were pending, whose redo point lies between these and the images of
-    /// the leaves, and the leaves. Where `beside_a_backup` says so, the redo point got there while one ran, and a checkpoint followed.
+    /// A drive on which pending records split a leaf, and its leaves. The redo point lies between these
+    /// records and the images of the leaves. With `beside_a_backup`, the redo point moved there while a
+    /// backup ran, and a checkpoint followed.
     fn after_a_split(beside_a_backup: bool) -> (MemDevice, Vec<PageId>) {
         let executor = Executor::new(drive());
         let handle = executor.handle();
         let work = async move {
             let store = Store::create(handle, options()).await.unwrap();
             let table = store.create_table("t").await.unwrap();
-            // A write to a leaf that is written anyway would be no record by itself.
+            // A write to a leaf that is written anyway would not go to the cache.
             store.checkpoint().await.unwrap();
             let transaction = store.begin();
             for key in 0..RECORDS {
@@ -89,7 +92,7 @@ mod tests {
             let tail = store.0.durable.log().tail();
             store.0.merge_all().await;
             assert!(store.0.counters.get().splits > 0, "a leaf was divided");
-            // Leaves are changed since the records, and are written. What a split changes beside them is not.
+            // The leaves are changed and written. The other pages of the split are not.
             if beside_a_backup {
                 store.0.state.begin_backup();
                 store.0.checkpoint_pages(tail).await.unwrap();
@@ -114,7 +117,7 @@ mod tests {
         (executor.with_device(|device| std::mem::replace(device, drive())), leaves)
     }
 
-    /// The same without what the drive had in one page.
+    /// The same drive without the contents of one page.
     fn without(leaf: PageId, beside_a_backup: bool) -> MemDevice {
         let executor = Executor::new(after_a_split(beside_a_backup).0);
         let handle = executor.handle();
@@ -133,7 +136,7 @@ mod tests {
         executor.with_device(|device| std::mem::replace(device, drive()))
     }
 
-    /// The keys that a store has, whose values are all right.
+    /// The keys of a store. Checks their values.
     async fn keys(store: &Store<MemDevice>) -> Result<BTreeSet<u8>, Error> {
         let (table, snapshot) = (store.table("t").await?, store.snapshot());
         let mut found = BTreeSet::new();
@@ -146,7 +149,7 @@ mod tests {
         Ok(found)
     }
 
-    /// How many records the store on a drive has.
+    /// The number of records of the store on a drive.
     fn open_and_count(drive: MemDevice) -> Result<usize, Error> {
         let executor = Executor::new(drive);
         let handle = executor.handle();
@@ -154,13 +157,13 @@ mod tests {
         executor.block_on(opening).unwrap()
     }
 
-    /// The leaves whose loss makes opening fail. Without one of the others nothing is missing.
+    /// The leaves without which opening fails. Without one of the others nothing is missing.
     fn refused_without_one(beside_a_backup: bool) -> Vec<PageId> {
         let (whole, mut leaves) = after_a_split(beside_a_backup);
         assert!(leaves.len() > 2, "{leaves:?}");
         assert_eq!(open_and_count(whole), Ok(usize::from(RECORDS)));
         leaves.retain(|leaf| match open_and_count(without(*leaf, beside_a_backup)) {
-            // The leaf that was divided last has an image with all of it.
+            // The image of the leaf that was split last is complete.
             Ok(found) => {
                 assert_eq!(found, usize::from(RECORDS), "without page {}", leaf.0);
                 false
@@ -171,20 +174,20 @@ mod tests {
         leaves
     }
 
-    /// The image of a leaf in the log, and what follows, have only a part of its records. Where the drive has lost the leaf, that is
-    /// not taken for all.
+    /// The rule: if the drive has lost a leaf whose image is incomplete, recovery does not take the image for
+    /// the leaf.
     #[test]
-    fn a_leaf_that_the_drive_has_lost_is_not_made_from_a_part_of_it() {
+    fn a_lost_leaf_is_not_made_from_an_incomplete_image() {
         assert!(!refused_without_one(false).is_empty(), "no image lacked anything");
     }
 
-    /// Nothing is noted while a backup runs. The next checkpoint makes up for it.
+    /// The rule: while a backup runs nothing is noted, and the next checkpoint makes up for it.
     #[test]
-    fn what_was_not_noted_beside_a_backup_is_noted_behind_it() {
+    fn the_next_checkpoint_notes_what_a_backup_has_kept_from_it() {
         assert_eq!(refused_without_one(true), refused_without_one(false));
     }
 
-    /// A repair takes the part of a leaf's records that the log has for no more than that.
+    /// The rule: a repair reports a leaf as lost if the log has only a part of its records.
     #[test]
     fn a_repair_says_that_the_leaf_is_lost() {
         for leaf in refused_without_one(false) {

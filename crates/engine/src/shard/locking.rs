@@ -47,14 +47,14 @@ impl<D: Device + 'static> Shard<D> {
             if is_victim {
                 return Err(Error::Deadlock);
             }
-            // The victims' end may have granted the request already.
+            // The end of the victims may have granted the request already.
             if !self.transactions.locks().is_waiting(txn) {
                 return Ok(());
             }
         }
         let wait = self.transactions.begin_wait(txn);
         let waiting = Waiting { shard: self, txn };
-        // Nothing can have stopped the store between this look and the first poll below.
+        // Nothing can stop the store between this check and the first poll below.
         self.health.check()?;
         let answer = poll_fn(|context| match wait.answer.take() {
             Some(answer) => Poll::Ready(answer),
@@ -77,13 +77,13 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Tells everybody who waits for a lock that the store has stopped: whoever holds it may never end.
+    /// Ends all waits for locks with the error of a stopped store: the holder of a lock may never release it.
     pub fn stop_waiting(&self) {
         let Err(error) = self.health.check() else { return };
         self.transactions.waiting().into_iter().for_each(|txn| self.answer(txn, Err(error.clone())));
     }
 
-    /// Ends a transaction's locks, and wakes those that have them now.
+    /// Releases the locks of a transaction, and wakes the transactions that get them.
     pub fn release_locks(&self, txn: TxnId) {
         let mut granted = Vec::new();
         self.transactions.locks_mut().release(txn, &mut granted);
@@ -91,7 +91,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// A task that waits for a lock. When its future is dropped, its request is withdrawn.
+/// A task that waits for a lock. Dropped, it withdraws its request.
 struct Waiting<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
     txn: TxnId,

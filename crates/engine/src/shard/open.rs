@@ -1,4 +1,4 @@
-//! Making a store on a drive, and opening one: after a crash, recovery.
+//! Making a store on a drive, and opening one, with recovery after a crash.
 
 use super::Shard;
 use super::counters::Counters;
@@ -30,7 +30,7 @@ use fulgurite_pool::{BufferPool, PoolConfig};
 use std::rc::Rc;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Makes an empty store that takes the whole drive. What was on it is lost.
+    /// Makes an empty store that takes the whole drive. Its former contents are lost.
     pub async fn create(handle: &Handle<D>, options: &Options) -> Result<(), Error> {
         let caps = handle.caps();
         options.check(&caps)?;
@@ -38,7 +38,7 @@ impl<D: Device + 'static> Shard<D> {
         let own = options.with_map(&superblock)?;
         let health = Health::default();
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
-        // An older store must not be found again if this is interrupted.
+        // After an interruption an older store must not be found again.
         superblock::erase(handle, superblock.block_bytes).await?;
         barrier.flush().await?;
         let shared = (health, Rc::clone(&barrier));
@@ -54,8 +54,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Opens the store on a drive. After a crash it recovers what was committed. Size of pages and log are the store's,
-    /// whatever `options` say.
+    /// Opens the store on a drive. After a crash it recovers what was committed. The store's sizes of pages
+    /// and log replace those in `options`.
     pub async fn open(handle: Handle<D>, options: Options) -> Result<Rc<Shard<D>>, Error> {
         let superblock = superblock::read(&handle).await?;
         let caps = handle.caps();
@@ -75,11 +75,11 @@ impl<D: Device + 'static> Shard<D> {
                 "the store has {bytes} bytes and the drive only {drive_bytes}: it was cut off"
             )));
         }
-        // A superblock that was read is not always the newest that was written. The log knows whether more followed.
+        // The superblock may not be the newest that was written. The log knows whether others followed.
         let start = log_start(&handle, &superblock);
         let was_clean =
             superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
-        // From here on a crash finds an unclean store. Nothing else is changed before that is durable.
+        // From here on a crash finds an unclean store. Nothing else changes before that is durable.
         let superblock = superblock.opened();
         superblock::write(&handle, &superblock).await?;
         let health = Health::default();
@@ -120,7 +120,7 @@ impl<D: Device + 'static> Shard<D> {
             Redone { tail, left_over: Vec::new(), next_large: superblock.next_large, rest: None }
         } else {
             pool.set_limit(frames);
-            // Nobody reads but recovery itself.
+            // Nobody but recovery uses the pool.
             pages.set_hurry(true);
             let data = superblock.data_start().0..superblock.pages;
             let from = (start, superblock.next_large, data);
@@ -157,13 +157,13 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// Tells a new store from the one that was on the drive before, and from others: pages and log blocks of theirs must not
-/// pass for its own.
+/// An identity for a new store. It differs from that of the store that was on the drive before, so that old
+/// pages and log blocks do not pass for new ones.
 async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u128 {
     let before =
         superblock::read(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
-    // Where the superblocks are gone, the beginning of the log is not: a store that has written a log has written that.
-    // What cannot be read tells nothing.
+    // Superblocks may be gone, but a store that has written a log has written its beginning. A failed read
+    // adds nothing.
     let mut log = [0; 4096];
     let _ = handle.read(HEAD, &mut log).await;
     let seed = [
@@ -178,7 +178,7 @@ async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u
     u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&seed))
 }
 
-/// Writes the maps and the empty roots of the two trees that every store has.
+/// Writes the maps, and the empty roots of the two trees that every store has.
 async fn write_first_pages<D: Device + 'static>(
     place: &Place<D>,
     superblock: &Superblock,
@@ -187,7 +187,7 @@ async fn write_first_pages<D: Device + 'static>(
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
     let roots = [(superblock.catalogue_root(), Some(CATALOGUE)), (superblock.large_root(), Some(LARGE))];
     let all: Vec<(PageId, Option<u32>)> = space.maps().map(|(page, _)| (page, None)).chain(roots).collect();
-    // Together: a drive of many groups has many maps, and double writes flush for each batch.
+    // In batches: a large drive has many maps, and double writes flush once a batch.
     for batch in all.chunks(BATCH) {
         let bytes = Arena::new(size * batch.len()).buffer(0, size * batch.len());
         for (index, (page, root_of)) in batch.iter().enumerate() {
@@ -196,7 +196,7 @@ async fn write_first_pages<D: Device + 'static>(
                     Some(tree) => drop(NodeMut::init(bytes, *page, *tree, 0, (b"", None))),
                     None => {
                         page::init(bytes, Kind::Map, 0, *page, 0);
-                        // The first group has the roots.
+                        // The first group has the two roots.
                         let used = if *page == superblock.data_start() { 3 } else { 1 };
                         (0..used).for_each(|index| map::set_used(bytes, index, true));
                     }
@@ -210,7 +210,7 @@ async fn write_first_pages<D: Device + 'static>(
     Ok(())
 }
 
-/// Pages at their own numbers, protected as the options say.
+/// Pages at their own numbers, protected as the options ask.
 fn in_place<D: Device + 'static>(
     handle: &Handle<D>,
     shared: (Health, Rc<Barrier<D>>),
@@ -245,7 +245,7 @@ fn new_pool<D: Device + 'static>(
 ) -> Result<BufferPool<D>, Error> {
     let frames = options.all_frames(superblock.page_bytes)?;
     let place = pages.place();
-    // Its frames are there also when records have borrowed all that they may.
+    // These frames are there even when records have borrowed all that they may.
     let write_back =
         options.write_back(options.frames(superblock.page_bytes)?, place.is_batched(), place.batches());
     let refuse = |what: String| Error::Options(what);

@@ -1,4 +1,4 @@
-//! Pages of the pool: read, changed, picked.
+//! Pages of the pool: reading, changing, picking.
 
 use crate::Error;
 use crate::shard::Shard;

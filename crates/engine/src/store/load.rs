@@ -1,4 +1,4 @@
-//! Bulk load of a table: records in ascending order become a tree without going through the log.
+//! Bulk load of a table: records in ascending order become a tree and are not logged.
 
 use crate::format::log_record::Op;
 use crate::format::page::node::longest_record;
@@ -10,17 +10,18 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Pieces of large values are committed when they have this share of the log, which a transaction may well have.
+/// Pieces of large values are committed when they take this share of the log, which any transaction may take.
 const PIECES_SHARE: u64 = 64;
 
-/// A table that is being filled. Dropped before [`BulkLoad::finish`], it leaves the table empty. Pieces of large values that it has
-/// committed by then stay, and cost room: [`Store::check`] names them, and [`repair`](crate::tools::repair()) leaves them out.
+/// A table that is being filled. Dropped before [`BulkLoad::finish`], it leaves the table empty. Pieces of
+/// large values that were committed by then stay and take room: [`Store::check`] names them, and
+/// [`repair`](crate::tools::repair()) leaves them out.
 pub struct BulkLoad<D: Device + 'static> {
     store: Store<D>,
     load: Load<D>,
     /// Holds the lock on the whole table, so that nobody else reads or writes it meanwhile.
     _lock: Transaction<D>,
-    /// Pieces of large values that no transaction has yet.
+    /// Pieces of large values that are not committed yet.
     pieces: Vec<Op>,
     /// Bytes that they take in the log.
     pieces_bytes: u64,
@@ -28,8 +29,8 @@ pub struct BulkLoad<D: Device + 'static> {
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Fills an empty table without indexes from records in ascending order of their keys. Much faster than transactions,
-    /// and all or nothing: durable when it returns. Returns the bytes of keys and values.
+    /// Fills an empty table without indexes with records in ascending order of their keys. Much faster than
+    /// transactions, and all or nothing: durable when it returns. Returns the bytes of keys and values.
     pub async fn bulk_load(
         &self,
         table: Table,
@@ -42,7 +43,7 @@ impl<D: Device + 'static> Store<D> {
         load.finish().await
     }
 
-    /// Begins what [`Store::bulk_load`] does, for records that come one by one.
+    /// Begins a bulk load whose records are given one by one (see [`Store::bulk_load`]).
     pub async fn begin_load(&self, table: Table) -> Result<BulkLoad<D>, Error> {
         let shard = &self.0;
         shard.check_open()?;
@@ -51,7 +52,7 @@ impl<D: Device + 'static> Store<D> {
         }
         let lock = self.begin();
         lock.lock_all(table.0).await?;
-        // Nobody writes to the table now. What was written before shall be in its pages.
+        // Nobody writes to the table now. Earlier writes must be in its pages.
         shard.settle_tree(table.0).await?;
         let load = Load::new(shard.clone(), table.0).await?;
         Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), pieces_bytes: 0, bytes: 0 })
@@ -59,7 +60,8 @@ impl<D: Device + 'static> Store<D> {
 }
 
 impl<D: Device + 'static> BulkLoad<D> {
-    /// Adds the next record. Its key is larger than all before, and its value one that a transaction can put.
+    /// Adds the next record. Its key must be larger than the last, and its value one that a transaction can
+    /// put.
     pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
         let shard = Rc::clone(&self.store.0);
         self.bytes += (key.len() + value.len()) as u64;
@@ -74,7 +76,7 @@ impl<D: Device + 'static> BulkLoad<D> {
         pieces.pop();
         let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
         let most = shard.durable.log().capacity() / PIECES_SHARE;
-        // A value that fits by itself is not refused for those before it.
+        // Earlier pieces must not make a value too large that fits by itself.
         if self.pieces_bytes + bytes > most {
             self.put_pieces().await?;
         }
@@ -84,11 +86,12 @@ impl<D: Device + 'static> BulkLoad<D> {
         if self.pieces_bytes > most { self.put_pieces().await } else { Ok(()) }
     }
 
-    /// Makes the records the table's. It is durable when this returns. Returns the bytes of keys and values.
+    /// Makes the records part of the table. Durable when it returns. Returns the bytes of keys and values.
     pub async fn finish(mut self) -> Result<u64, Error> {
         self.put_pieces().await?;
         let handle = self.store.handle().clone();
-        // Nobody may write to the table while its pages become the tree, also if who waits for that gives up.
+        // Nobody may write to the table while its pages become the tree, even if the caller gives up its
+        // wait.
         to_its_end(&handle, async move {
             self.load.finish().await?;
             let log = &self.store.0.durable.log();
@@ -98,7 +101,7 @@ impl<D: Device + 'static> BulkLoad<D> {
         .await
     }
 
-    /// Commits pieces of large values, before the records that say where they lie.
+    /// Commits pieces of large values, before the records with the references to them.
     async fn put_pieces(&mut self) -> Result<(), Error> {
         self.pieces_bytes = 0;
         let pieces = std::mem::take(&mut self.pieces);

@@ -1,4 +1,4 @@
-//! The store: made, opened, asked, closed.
+//! The store: creating, opening, tables and indexes, statistics, closing.
 
 pub mod read_view;
 pub mod row_batch;
@@ -31,10 +31,10 @@ fn refuse_own(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records that are indexed in one transaction when an index is made.
+/// Records per transaction while an index is filled.
 const INDEXED_TOGETHER: usize = 64;
 
-/// What a store has done since it was opened, and how large it is.
+/// Statistics of a store since it was opened, and its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Transactions committed.
@@ -55,7 +55,7 @@ pub struct Statistics {
     pub flushes: u64,
     /// Pages written, those written twice counted twice.
     pub pages_written: u64,
-    /// Out of place: pages that collection has moved, a compressed one counted as what it takes.
+    /// Out of place: pages that collection has moved. A compressed page counts as the share that it takes.
     pub pages_moved: u64,
     /// Pages that differ from the drive.
     pub pages_changed: u64,
@@ -73,32 +73,33 @@ pub struct Statistics {
     pub space_bytes: u64,
     /// Bytes of old versions in memory.
     pub version_bytes: u64,
-    /// Bytes of records in memory by themselves.
+    /// Bytes of the record cache.
     pub record_bytes: u64,
-    /// Bytes that they may have now; what would spare the drive more as pages is taken from that.
+    /// Bytes that the record cache may have now. The store gives the rest to pages if that spares the drive
+    /// more.
     pub record_limit_bytes: u64,
-    /// Those records.
+    /// Records in the cache.
     pub records_kept: u64,
-    /// Those among them that the pages lack.
+    /// Pending records: those in the cache that their pages lack.
     pub records_pending: u64,
-    /// What was done with them.
+    /// Counters of the record cache.
     pub records: RecordCounters,
     /// Locks held.
     pub locks: u64,
-    /// Operations that recovery has done again.
+    /// Operations that recovery has redone.
     pub recovered_ops: u64,
     /// Torn pages that recovery has restored.
     pub restored_pages: u64,
     /// Frames of the pool.
     pub frames: u32,
-    /// What the pool has done.
+    /// Counters of the pool.
     pub pool: PoolCounters,
 }
 
 /// A store on one drive, driven by one core. Clones share it.
 ///
-/// A store is used by the tasks of one executor. It stops with [`Error::Fatal`] when it no longer knows what is durable;
-/// opening it again recovers everything that was acknowledged.
+/// The tasks of one executor use a store. It stops with [`Error::Fatal`] when it no longer knows what is
+/// durable; opening it again recovers everything that was acknowledged.
 pub struct Store<D: Device + 'static>(pub(crate) Rc<Shard<D>>);
 
 impl<D: Device + 'static> Clone for Store<D> {
@@ -108,24 +109,24 @@ impl<D: Device + 'static> Clone for Store<D> {
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Makes an empty store that takes the whole drive. What was on it is lost.
+    /// Makes an empty store that takes the whole drive. Its former contents are lost.
     pub async fn create(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
         Shard::create(&handle, &options).await?;
         Store::open(handle, options).await
     }
 
-    /// Opens the store on a drive. After a crash it recovers what was committed. Size of pages and log are the store's,
-    /// whatever `options` say.
+    /// Opens the store on a drive. After a crash it recovers what was committed. The store's sizes of pages
+    /// and log replace those in `options`.
     pub async fn open(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
         Shard::open(handle, options).await.map(Store)
     }
 
-    /// What the store runs on.
+    /// The executor's handle.
     pub fn handle(&self) -> &Handle<D> {
         &self.0.handle
     }
 
-    /// What protects pages on this drive.
+    /// The protection against torn pages.
     pub fn torn_pages(&self) -> TornPages {
         self.0.durable.pages().torn_pages()
     }
@@ -135,7 +136,7 @@ impl<D: Device + 'static> Store<D> {
         self.0.durable.pages().place().out_of_place().is_some()
     }
 
-    /// What a commit promises that says nothing else.
+    /// Default durability.
     pub fn durability(&self) -> Durability {
         self.0.options.durability
     }
@@ -150,7 +151,7 @@ impl<D: Device + 'static> Store<D> {
         self.0.options.log_bytes
     }
 
-    /// The table of this name, made if there is none.
+    /// The table of this name. Creates it if there is none.
     pub async fn create_table(&self, name: &str) -> Result<Table, Error> {
         refuse_own(name)?;
         self.create_own_table(name).await
@@ -188,9 +189,9 @@ impl<D: Device + 'static> Store<D> {
         self.0.state.catalogue().get(name)
     }
 
-    /// The index of this name over a table, made if there is none, with the records that the table has. `extract` names the
-    /// index keys of a record; it is not stored, so this is called after each opening, before the table is written. It
-    /// must give the same keys for the same record every time.
+    /// The index of this name over a table. If there is none, it is created with the records that the table
+    /// has. `extract` names the index keys of a record. It is not stored, so this is called after each
+    /// opening, before the table is written. It must give the same keys for the same record every time.
     pub async fn create_index(&self, table: Table, name: &str, extract: Extract) -> Result<Index, Error> {
         refuse_own(name)?;
         let known = self.named(name);
@@ -209,7 +210,7 @@ impl<D: Device + 'static> Store<D> {
         }
         self.0.state.catalogue_mut().set_extract(index, extract);
         if !index.complete {
-            // An interrupted filling is repeated: entries that are there already are put again.
+            // An interrupted filling is repeated: existing entries are put again.
             self.fill_index(table).await?;
             index.complete = true;
             self.note_complete(name, index).await?;
@@ -217,7 +218,7 @@ impl<D: Device + 'static> Store<D> {
         Ok(index)
     }
 
-    /// Notes in the catalogue that an index has the entries of all records.
+    /// Notes in the catalogue that an index is complete.
     async fn note_complete(&self, name: &str, index: Index) -> Result<(), Error> {
         let value = catalogue::encode(Named::Index(index));
         let transaction = self.begin();
@@ -227,7 +228,7 @@ impl<D: Device + 'static> Store<D> {
         self.0.state.catalogue_mut().add(name.as_bytes(), &value)
     }
 
-    /// Puts every record of a table once more, with its index entries.
+    /// Indexes every record of a table.
     async fn fill_index(&self, table: Table) -> Result<(), Error> {
         let mut low: Bound<Vec<u8>> = Bound::Unbounded;
         let mut together = INDEXED_TOGETHER;
@@ -249,7 +250,7 @@ impl<D: Device + 'static> Store<D> {
         }
     }
 
-    /// Makes a tree, if its name is one.
+    /// Creates a tree, unless its name is refused.
     async fn create_tree(
         &self,
         name: &str,
@@ -261,17 +262,17 @@ impl<D: Device + 'static> Store<D> {
             return Err(Error::Options(format!("a name has 1 to {longest} bytes, not {}", name.len())));
         }
         let (store, name) = (self.clone(), name.to_owned());
-        // What is in the log must be applied.
+        // An operation in the log must be applied.
         to_its_end(self.handle(), async move { store.add_tree(&name, named).await }).await
     }
 
-    /// Makes a tree: its root and the catalogue's record are one record of the log.
+    /// Creates a tree: its root and the catalogue's record are one record of the log.
     async fn add_tree(&self, name: &str, named: impl FnOnce(Tree) -> Named) -> Result<Named, Error> {
         let shard = &self.0;
         let root = shard.pick().await?;
         let turn = shard.jobs.structure_turn().await;
         if let Some(named) = self.named(name) {
-            // Somebody else was faster.
+            // Another task was faster.
             shard.state.space().put_back(root);
             return Ok(named);
         }
@@ -315,13 +316,13 @@ impl<D: Device + 'static> Store<D> {
         Snapshot::new(&self.0)
     }
 
-    /// Writes everything that differs from the drive, so that recovery would have nothing to do.
+    /// Writes everything that differs from the drive, so that recovery has nothing to do.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         self.0.check_open()?;
         self.0.checkpoint(Lsn(u64::MAX)).await
     }
 
-    /// A checkpoint as the store makes them of itself, as if half of the log in use were too much.
+    /// A checkpoint like those that the store makes by itself, as if half of the used log were too much.
     #[cfg(feature = "planted")]
     pub async fn checkpoint_older_half(&self) -> Result<(), Error> {
         self.0.check_open()?;
@@ -329,13 +330,13 @@ impl<D: Device + 'static> Store<D> {
         self.0.checkpoint(Lsn(redo + (tail - redo) / 2)).await
     }
 
-    /// Waits for the commits under way, writes everything and marks the store as closed: it opens without recovery.
-    /// Everything that is asked of it afterwards fails with [`Error::Closed`].
+    /// Waits for the commits under way, writes everything and marks the store as closed: it opens without
+    /// recovery. Later calls fail with [`Error::Closed`].
     pub async fn close(&self) -> Result<(), Error> {
         self.0.close().await
     }
 
-    /// What the store has done and how large it is.
+    /// Statistics since the store was opened, and its size.
     pub fn statistics(&self) -> Statistics {
         let shard = &self.0;
         let counts = shard.counters.get();
@@ -379,7 +380,7 @@ impl<D: Device + 'static> Store<D> {
 }
 
 impl<D: Device + 'static> Transaction<D> {
-    /// Adds the index entries of a record that is there already.
+    /// Adds the index entries of an existing record.
     pub(crate) async fn index_record(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write_indexes(table, key, None, Some(value)).await
     }

@@ -1,5 +1,5 @@
-//! What a reader sees: the trees as they are, under locks and with the transaction's own writes over them; or a state of
-//! the past, with the old values over them.
+//! Read views. A locking view reads the newest committed state under locks, with the transaction's own writes
+//! over it. A view of the past reads the trees with the old versions over them.
 
 use crate::format::large_value::LargeValue;
 use crate::format::page::node::leaf;
@@ -16,22 +16,22 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// Writes that nobody else sees yet: trees, their keys, and the values. A tree is there only with a key.
+/// Uncommitted writes: trees, their keys, and the values. A tree is listed only with a key.
 pub type Writes = BTreeMap<u32, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>;
 
-/// A range of keys: from the first key up to, and without, the second; to the end where there is none.
+/// A range of keys: from `low` up to and without `high`; to the end if there is no `high`.
 #[derive(Clone, Debug)]
 pub struct Span {
     /// The least key.
     pub low: Vec<u8>,
-    /// The first key behind.
+    /// The first key behind the range.
     pub high: Option<Vec<u8>>,
 }
 
 impl Span {
-    /// The same range as two bounds say.
+    /// The range between two bounds.
     pub fn new((low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Span {
-        // Nothing lies between a key and the same key with a zero behind it.
+        // No key lies between a key and the same key with a zero appended.
         let after = |key: &[u8]| [key, &[0]].concat();
         let low = match low {
             Bound::Included(key) => key.to_vec(),
@@ -46,12 +46,12 @@ impl Span {
         Span { low, high }
     }
 
-    /// Whether no key lies in it.
+    /// Whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.high.as_ref().is_some_and(|high| *high <= self.low)
     }
 
-    /// Whether a key lies in it.
+    /// Whether the range contains a key.
     pub fn contains(&self, key: &[u8]) -> bool {
         *self.low <= *key && self.high.as_ref().is_none_or(|high| *key < **high)
     }
@@ -63,34 +63,34 @@ impl Span {
     }
 }
 
-/// How somebody reads.
+/// A read view.
 pub enum ReadView<D: Device + 'static> {
-    /// Under locks.
+    /// Reads under locks.
     Locked {
         /// The store.
         shard: Rc<Shard<D>>,
         /// The transaction.
         txn: TxnId,
-        /// What it has written.
+        /// Its writes.
         writes: RefCell<Writes>,
         /// It was given up to end a deadlock.
         dead: Flag<bool>,
         /// It has read or locked something.
         used: Flag<bool>,
     },
-    /// As it was.
+    /// Reads a state of the past.
     Past {
         /// The store.
         shard: Rc<Shard<D>>,
         /// The state.
         lsn: Lsn,
-        /// Keeps the old values.
+        /// Keeps the old values that the view needs.
         reader: ReaderId,
     },
 }
 
 impl<D: Device + 'static> ReadView<D> {
-    /// The newest visible state.
+    /// A view of the newest visible state.
     pub fn now(shard: &Rc<Shard<D>>) -> ReadView<D> {
         shard.divide_memory();
         let lsn = shard.visible_lsn();
@@ -104,7 +104,7 @@ impl<D: Device + 'static> ReadView<D> {
         }
     }
 
-    /// Fails where nothing can be read any more.
+    /// Fails if the view can read nothing any more.
     pub fn check(&self) -> Result<(), Error> {
         self.shard().check_open()?;
         match self {
@@ -114,7 +114,7 @@ impl<D: Device + 'static> ReadView<D> {
         }
     }
 
-    /// Locks a key, where this view locks.
+    /// Locks a key, if the view locks.
     pub async fn lock(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<(), Error> {
         self.check()?;
         let ReadView::Locked { shard, txn, dead, used, .. } = self else { return Ok(()) };
@@ -124,12 +124,12 @@ impl<D: Device + 'static> ReadView<D> {
         outcome
     }
 
-    /// Locks a range for reading, where this view locks. Returns whether that took time.
+    /// Locks a range for reading, if the view locks. Returns whether it had to wait.
     pub async fn lock_span(&self, tree: Tree, span: &Span) -> Result<bool, Error> {
         self.lock_range(tree, span, Mode::Shared).await
     }
 
-    /// Locks a range for itself, where this view locks.
+    /// Locks a range exclusively, if the view locks.
     pub async fn lock_alone(&self, tree: Tree, span: &Span) -> Result<(), Error> {
         self.lock_range(tree, span, Mode::Exclusive).await.map(drop)
     }
@@ -165,23 +165,23 @@ impl<D: Device + 'static> ReadView<D> {
 impl<D: Device + 'static> Drop for ReadView<D> {
     fn drop(&mut self) {
         match self {
-            // Locks of a commit under way are released by it: it takes the view's place.
+            // The commit under way releases the locks.
             ReadView::Locked { .. } => {}
             ReadView::Past { shard, reader, .. } => shard.state.versions_mut().close(*reader),
         }
     }
 }
 
-/// What is found under a key.
+/// The result of a lookup.
 enum Found {
     Value(Option<Vec<u8>>),
     Large(LargeValue),
-    /// Memory does not tell: the leaf must be looked at.
+    /// Not in memory: the leaf must be read.
     InLeaf,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// The value of a key as it is now.
+    /// The current value of a key.
     pub async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.value(tree, key, None).await
     }
@@ -191,7 +191,7 @@ impl<D: Device + 'static> Shard<D> {
         self.value(tree, key, Some(lsn)).await
     }
 
-    /// The value of a key, a large one fetched from where it lies; `None` where there is none.
+    /// The value of a key, with a large one read from its pieces; `None` if the key has none.
     async fn value(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<Option<Vec<u8>>, Error> {
         let mut missing = None;
         loop {
@@ -200,8 +200,9 @@ impl<D: Device + 'static> Shard<D> {
                     let (guard, asked) = self.search(tree, Seek::At(key), 0).await?;
                     let was_read = asked != Asked::Nothing;
                     let found = self.in_leaf(leaf(guard.bytes())?, was_read, tree, key, state)?;
-                    // What the leaf was read for is in memory by itself now. The nodes above lead to more. Who reads under locks may change
-                    // the leaf soon.
+                    // The record that the leaf was read for is cached now, so the leaf may be evicted before
+                    // the nodes above, which lead to other leaves. A reader under locks may change the leaf
+                    // soon.
                     let is_snapshot = state.is_some();
                     if is_snapshot
                         && asked == Asked::Node
@@ -221,14 +222,15 @@ impl<D: Device + 'static> Shard<D> {
             if let Some(value) = self.read_large(large).await? {
                 return Ok(Some(value));
             }
-            // A large value that has gone meanwhile is among the old values now, or another one has come.
+            // The large value was replaced meanwhile: it is among the old versions now, or the key has a
+            // newer one.
             if missing.replace(large) == Some(large) {
                 return Err(large.is_gone(tree));
             }
         }
     }
 
-    /// What is found without the leaf, and whether it is the newest value that is asked for.
+    /// Looks up a key without its leaf. Also returns whether the newest value is wanted.
     #[inline]
     fn in_memory(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<(Found, bool), Error> {
         if let Some(lsn) = state {
@@ -249,7 +251,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok((found, true))
     }
 
-    /// What is found with the leaf in hand, in one step with what memory has.
+    /// Looks up a key in memory and in its leaf, in one step.
     #[inline]
     fn in_leaf(
         &self,
@@ -267,7 +269,7 @@ impl<D: Device + 'static> Shard<D> {
             Err(_) => Ok(Found::Value(None)),
             Ok(Cell { bytes, large: false }) => {
                 let mut records = self.state.records_mut();
-                // Where all pages fit into the pool, a copy of a record saves nothing.
+                // If all pages fit into the pool, a copy of a record saves nothing.
                 if is_newest && records.wants(was_read) && self.durable.pool().is_full() {
                     records.keep(tree.id, key, bytes);
                 }

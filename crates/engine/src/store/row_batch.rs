@@ -1,31 +1,31 @@
-//! Records that a scan has found.
+//! The rows that a scan returns.
 
 use crate::format::page::node::{Cell, Node};
 use std::ops::Range;
 
-/// Records in order, one behind the other in one piece of memory: a record costs no allocation.
+/// Rows in order, one behind the other in one piece of memory: a row costs no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     bytes: Vec<u8>,
     places: Vec<Place>,
 }
 
-/// A key and its value, where a scan has found them.
+/// A key and its value.
 pub type Row<'a> = (&'a [u8], &'a [u8]);
 
-/// Where a record lies.
+/// The place of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     from: usize,
     /// Bytes of the key; the value is behind it.
     key: u32,
     value: usize,
-    /// The value says where a large one lies.
+    /// The value is a reference to a large one.
     is_large: bool,
 }
 
 impl Rows {
-    /// Records.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -35,7 +35,7 @@ impl Rows {
         self.places.is_empty()
     }
 
-    /// A record's key and value; `None` behind the last.
+    /// The key and value of a row; `None` behind the last.
     pub fn get(&self, index: usize) -> Option<Row<'_>> {
         self.cell(index).map(|(key, value)| (key, value.bytes))
     }
@@ -45,19 +45,19 @@ impl Rows {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// A key and what is there as its value; `None` behind the last.
+    /// The key of a row, and its cell; `None` behind the last.
     pub(crate) fn cell(&self, index: usize) -> Option<(&[u8], Cell<'_>)> {
         let place = self.places.get(index)?;
         let (key, rest) = self.bytes[place.from..].split_at(place.key as usize);
         Some((key, Cell { bytes: &rest[..place.value], large: place.is_large }))
     }
 
-    /// Whether a value is only where a large one lies.
+    /// Whether some value is a reference to a large one.
     pub(crate) fn has_large(&self) -> bool {
         self.places.iter().any(|place| place.is_large)
     }
 
-    /// Adds a record behind the last.
+    /// Adds a row behind the last.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.push_parts(&[], key, Cell::inline(value));
     }
@@ -79,12 +79,12 @@ impl Rows {
         self.bytes.extend_from_slice(value.bytes);
     }
 
-    /// Turns the order of the records from `from` on around.
+    /// Reverses the order of the rows from `from` on.
     pub(crate) fn reverse(&mut self, from: usize) {
         self.places[from..].reverse();
     }
 
-    /// Forgets all but the first ones. Their memory stays.
+    /// Drops all but the first rows. Their memory stays.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.places.truncate(rows);
         if rows == 0 {

@@ -1,9 +1,9 @@
 //! Scans: the records of a range in order, forward or backward, leaf by leaf.
 //!
-//! A scan asks for leaves ahead. How many depends on its *degree*, on the records that it may still give, and, where nobody has
-//! named a degree, on how far it has come: it begins with one leaf and doubles, so that a scan that is left early has
-//! read little in vain. A scan of an index does the same with the rows that the index leads to: it takes so many entries
-//! ahead, and the leaves of their rows are read together.
+//! A scan reads leaves ahead. Their number depends on its *degree* and on the records that it may still
+//! return. Without a degree it begins with one leaf and doubles, so that a scan that is ended early has read
+//! little in vain. A scan of an index does the same with the rows that the index leads to: it takes so many
+//! entries ahead, and the leaves of their rows are read together.
 
 use crate::Error;
 use crate::format::index_entry;
@@ -22,7 +22,7 @@ use crate::store::row_batch::Rows;
 use fulgurite_device::Device;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the least key up.
@@ -38,50 +38,50 @@ pub type Record = (Vec<u8>, Vec<u8>);
 pub struct Scan<'a, D: Device + 'static> {
     view: &'a ReadView<D>,
     tree: Tree,
-    /// What is left of the range.
+    /// The rest of the range.
     span: Span,
     direction: Direction,
-    /// How many more are to be found.
+    /// The number of rows still to be returned.
     left: usize,
     found: Rows,
-    /// As many of the first ones were given.
+    /// The number of rows of `found` that were returned.
     given: usize,
     done: bool,
     ahead: Ahead,
 }
 
-/// What a scan has asked for ahead.
+/// The leaves that a scan has asked for ahead.
 struct Ahead {
     window: Window,
-    /// Leaves asked for and not scanned.
+    /// Leaves asked for and not scanned yet.
     leaves: usize,
-    /// Where what was not asked for begins, or, backward, ends; `None` where nothing was asked for.
+    /// The key where the leaves asked for end (backward: begin); `None` if none was asked for.
     from: Option<Vec<u8>>,
-    /// Everything was asked for.
+    /// All leaves of the range were asked for.
     done: bool,
 }
 
-/// How much is asked for ahead at once.
+/// The number of leaves or rows to ask for at once.
 #[derive(Clone, Copy)]
 struct Window {
     most: usize,
-    /// What was asked for last.
+    /// The number asked for last.
     last: usize,
 }
 
 impl Window {
-    /// One that grows to the store's own degree.
+    /// Grows up to the store's degree.
     fn growing<D: Device + 'static>(shard: &Shard<D>) -> Window {
         Window { most: shard.most_ahead(shard.options.degree), last: 0 }
     }
 
-    /// One of `degree` from the beginning.
+    /// Asks for `degree` from the beginning.
     fn fixed<D: Device + 'static>(shard: &Shard<D>, degree: u32) -> Window {
         let most = shard.most_ahead(degree);
         Window { most, last: most }
     }
 
-    /// Whether more is to be asked for, where so much was asked for and is not used yet.
+    /// Whether to ask for more, with so many that were asked for and are not used yet.
     fn is_due(&self, left: usize) -> bool {
         left <= self.last / 2
     }
@@ -92,7 +92,7 @@ impl Window {
     }
 }
 
-/// A part of the range whose records lie in one leaf.
+/// A part of the range whose records are in one leaf.
 struct Part {
     span: Span,
     is_last: bool,
@@ -106,8 +106,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Scan { view, tree, span, direction, left: usize::MAX, found, given: 0, done, ahead }
     }
 
-    /// Reads so many leaves at once, from 1, one after the other, to what fits into a quarter of the pool. Without it, the scan
-    /// begins with one and goes up to [`crate::Options::degree`].
+    /// Reads so many leaves at once: 1 reads one after the other, and a quarter of the pool is the most.
+    /// Without it, the scan begins with one and goes up to [`crate::Options::degree`].
     pub fn degree(mut self, leaves: u32) -> Self {
         self.ahead.window = Window::fixed(self.view.shard(), leaves);
         self
@@ -142,13 +142,13 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// Every record that is left.
+    /// All further records.
     pub async fn all(self) -> Result<Vec<Record>, Error> {
         let rows = self.rows().await?;
         Ok(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
     }
 
-    /// Every record that is left, in one piece of memory.
+    /// All further records, in one piece of memory.
     pub async fn rows(mut self) -> Result<Rows, Error> {
         while !self.done && self.left > 0 {
             self.advance().await?;
@@ -167,7 +167,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(rows)
     }
 
-    /// The value of a record that was found, a large one from where it lies; `None` where that is gone.
+    /// The value of a row, with a large one read from its pieces; `None` if that was deleted.
     async fn value(&self, index: usize) -> Result<Option<Vec<u8>>, Error> {
         match (self.found.cell(index), self.view) {
             (None, _) => Ok(None),
@@ -188,7 +188,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             self.view.check()?;
             found.truncate(before);
             let part = self.part(&mut found).await?;
-            // Without waiting for the lock nothing has changed since the leaf was read.
+            // Without a wait for the lock nothing has changed since the leaf was read.
             if self.view.lock_span(self.tree, &part.span).await? {
                 continue;
             }
@@ -203,7 +203,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// Asks for leaves that come next, unless enough of them are on their way.
+    /// Asks for the next leaves, unless enough of them are on their way.
     async fn read_ahead(&mut self) -> Result<(), Error> {
         self.ahead.leaves = self.ahead.leaves.saturating_sub(1);
         if self.ahead.done || self.ahead.window.most < 2 || !self.ahead.window.is_due(self.ahead.leaves) {
@@ -211,14 +211,14 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
         let shard = self.view.shard();
         let most = match shard.state.leaf_records(self.tree) {
-            // So many leaves have what is still asked for, and no more are read.
+            // Reads no more leaves than hold the rest of the limit.
             Some(records) if self.left < usize::MAX => {
                 let needed = self.left.div_ceil(records.max(1)) + 1;
                 needed.saturating_sub(self.ahead.leaves).min(self.ahead.window.most)
             }
             _ => self.ahead.window.next(),
         };
-        // One leaf alone is read where it is needed.
+        // A single leaf is read when it is needed.
         if most + self.ahead.leaves < 2 {
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(())
     }
 
-    /// The next leaf.
+    /// The search for the next leaf.
     fn seek(&self) -> Seek<'_> {
         match (self.direction, &self.span.high) {
             (Direction::Forward, _) => Seek::At(&self.span.low),
@@ -277,14 +277,14 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             span.high.as_ref().map_or(node.len(), |high| node.search(high).unwrap_or_else(|index| index));
         let seen = self.seen_instead(node, &span)?;
         if seen.is_empty() {
-            // No more than will be asked for.
+            // No more rows than the limit asks for.
             match self.direction {
                 Direction::Forward => to = to.min(from.saturating_add(self.left)),
                 Direction::Backward => from = from.max(to.saturating_sub(self.left)),
             }
         }
         let before = rows.len();
-        // Those that are seen instead come between the leaf's records or in their places.
+        // Rows that are seen instead come between the leaf's records or replace them.
         for (key, value) in seen {
             let (end, next) =
                 node.search(&key).map_or_else(|index| (index, index), |index| (index, index + 1));
@@ -311,8 +311,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(Part { span, is_last })
     }
 
-    /// What this reader sees in place of the leaf's records: what memory has that the leaf lacks, and over that its own writes, or
-    /// older values.
+    /// The rows that this view sees in place of the leaf's records: pending records, and over them its own
+    /// writes or old versions.
     fn seen_instead(&self, leaf: Node<'_>, span: &Span) -> Result<Seen, Error> {
         let mut seen = Seen::new();
         let put = |seen: &mut Seen, key: &[u8], value: Option<&[u8]>| {
@@ -337,7 +337,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
                     match old {
                         Old::Here(value) => put(&mut seen, key, Some(value)),
                         Old::Absent => put(&mut seen, key, None),
-                        // The leaf has it, beneath the record in memory.
+                        // The leaf has the old value, beneath the pending record.
                         Old::Beneath => drop(seen.remove(key)),
                     }
                 }
@@ -347,10 +347,10 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
     }
 }
 
-/// Values by key; `None` is seen where there is none.
+/// Values by key; `None` hides the leaf's record.
 type Seen = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// A row that an index leads to.
+/// A row found through an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexRow {
     /// The key in the index.
@@ -366,7 +366,7 @@ pub struct IndexScan<'a, D: Device + 'static> {
     scan: Scan<'a, D>,
     index: Index,
     window: Window,
-    /// Entries whose rows were asked for: the key in the index, and the row's.
+    /// Entries whose rows were asked for: the index key, and the key of the row.
     entries: VecDeque<(Vec<u8>, Vec<u8>)>,
     ended: bool,
 }
@@ -392,9 +392,9 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
         self
     }
 
-    /// Reads the leaves of so many rows at once, from 1, one after the other, to what fits into a quarter of the pool. Without
-    /// it, the scan begins with one and goes up to [`crate::Options::degree`]. A transaction locks the entries of so many rows
-    /// ahead.
+    /// Reads the leaves of so many rows at once: 1 reads one after the other, and a quarter of the pool is
+    /// the most. Without it, the scan begins with one and goes up to [`crate::Options::degree`]. A
+    /// transaction locks the entries of so many rows ahead.
     pub fn degree(mut self, rows: u32) -> Self {
         self.window = Window::fixed(self.scan.view.shard(), rows);
         self
@@ -426,7 +426,7 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
                 None => self.ended = true,
             }
         }
-        // One row alone is read where it is needed.
+        // A single row is read when it is needed.
         if self.entries.len() > 1 {
             let mut keys: Vec<&[u8]> = self.entries.range(fresh..).map(|(_, key)| &key[..]).collect();
             keys.sort_unstable();
@@ -435,7 +435,7 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
         Ok(())
     }
 
-    /// Every row that is left.
+    /// All further rows.
     pub async fn all(mut self) -> Result<Vec<IndexRow>, Error> {
         let mut rows = Vec::new();
         while let Some(row) = self.next().await? {

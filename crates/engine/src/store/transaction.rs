@@ -20,7 +20,7 @@ use std::rc::Rc;
 /// The bounds of a range of keys.
 pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// Keys that `get_many` looks for at once.
+/// Keys that `get_many` looks up at once.
 const LOOKED_FOR_TOGETHER: usize = 64;
 
 async fn get_many<D: Device + 'static>(
@@ -47,10 +47,11 @@ fn index_span(range: Range<'_>) -> Span {
     Span::new((low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..])))
 }
 
-/// A state of the store: everything that was committed when it was taken, and nothing later. Reading it waits for no
-/// transaction, and no transaction waits for it.
+/// A state of the store: everything that was committed when the snapshot was taken, and nothing later. Its
+/// reads and transactions do not wait for each other.
 ///
-/// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs no longer fit into memory.
+/// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs no longer fit into
+/// memory.
 pub struct Snapshot<D: Device + 'static>(ReadView<D>);
 
 impl<D: Device + 'static> Snapshot<D> {
@@ -63,7 +64,7 @@ impl<D: Device + 'static> Snapshot<D> {
         self.0.get(table.0, key, Mode::Shared).await
     }
 
-    /// The values of several keys, read from the drive at once where they are not in memory.
+    /// The values of several keys, read from the drive at once if they are not in memory.
     pub async fn get_many(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         get_many(&self.0, table.0, keys).await
     }
@@ -82,9 +83,10 @@ impl<D: Device + 'static> Snapshot<D> {
 /// A transaction: reads and writes of several tables that take effect together or not at all, as if no other
 /// transaction ran meanwhile.
 ///
-/// What it reads and writes is locked until it ends; it waits for others that have locked the same. [`Error::Deadlock`]
-/// from any function means that it was given up: drop it and begin again. Dropping it without a commit undoes it.
-/// It has one request under way at a time: its functions must not be awaited side by side.
+/// Everything that it reads and writes stays locked until it ends, and it waits for the locks of others.
+/// [`Error::Deadlock`] from any function means that it was given up: drop it and begin again. Dropping it
+/// without a commit undoes it. It has one request under way at a time: its functions must not be awaited side
+/// by side.
 pub struct Transaction<D: Device + 'static> {
     view: ReadView<D>,
     txn: TxnId,
@@ -105,22 +107,22 @@ impl<D: Device + 'static> Transaction<D> {
         Transaction { view, txn, ended: Cell::new(false) }
     }
 
-    /// The value of a key, which others may read meanwhile.
+    /// The value of a key, under a shared lock.
     pub async fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.view.get(table.0, key, Mode::Shared).await
     }
 
-    /// The value of a key that will be changed: nobody else reads it meanwhile, which avoids deadlocks.
+    /// The value of a key that will be changed, under an exclusive lock. This avoids deadlocks.
     pub async fn get_for_update(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.view.get(table.0, key, Mode::Exclusive).await
     }
 
-    /// The values of several keys, read from the drive at once where they are not in memory.
+    /// The values of several keys, read from the drive at once if they are not in memory.
     pub async fn get_many(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         get_many(&self.view, table.0, keys).await
     }
 
-    /// The records of a range. No record appears in the range, or leaves it, before the transaction ends.
+    /// The records of a range. No record enters or leaves the range before the transaction ends.
     pub fn scan(&self, table: Table, range: Range<'_>, direction: Direction) -> Scan<'_, D> {
         Scan::new(&self.view, table.0, Span::new(range), direction)
     }
@@ -130,17 +132,17 @@ impl<D: Device + 'static> Transaction<D> {
         IndexScan::new(&self.view, index, index_span(range), direction)
     }
 
-    /// Gives a key a value.
+    /// Puts a value under a key.
     pub async fn put(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write(table, key.into(), Some(value.into())).await
     }
 
-    /// Takes a key's value away, if it has one.
+    /// Deletes a key, if it is there.
     pub async fn delete(&self, table: Table, key: &[u8]) -> Result<(), Error> {
         self.write(table, key.into(), None).await
     }
 
-    /// Gives a key a value, or takes it away.
+    /// Puts a value under a key, or deletes the key.
     pub(crate) async fn write(
         &self,
         table: Table,
@@ -166,7 +168,7 @@ impl<D: Device + 'static> Transaction<D> {
         Ok(())
     }
 
-    /// Whether a table has indexes; an error where one of them has no function.
+    /// Whether a table has indexes. Fails if the function of one was not given.
     fn is_indexed(&self, table: Table) -> Result<bool, Error> {
         let catalogue = self.view.shard().state.catalogue();
         let Some(info) = catalogue.table(table) else { return Ok(false) };
@@ -182,7 +184,7 @@ impl<D: Device + 'static> Transaction<D> {
         self.view.lock_alone(tree, &all).await
     }
 
-    /// Brings the entries of a record's indexes in line with its new value.
+    /// Brings the index entries of a record in line with its new value.
     pub(crate) async fn write_indexes(
         &self,
         table: Table,
@@ -191,9 +193,10 @@ impl<D: Device + 'static> Transaction<D> {
         new: Option<&[u8]>,
     ) -> Result<(), Error> {
         let mut changes = self.index_changes(table, key, old, new);
-        // An entry that is too long is not in the index, so a record that was there before the index can go.
+        // An entry that is too long is not in the index, so a record that is older than the index can be
+        // deleted.
         changes.retain(|(_, entry, present)| *present || self.check_key(entry).is_ok());
-        // All before the first is noted: the transaction may go on without a record that is refused.
+        // All of them before the first is noted: the transaction may go on without a record that is refused.
         changes.iter().try_for_each(|(_, entry, _)| self.check_key(entry))?;
         for (tree, entry, present) in changes {
             self.view.lock(tree, &entry, Mode::Exclusive).await?;
@@ -202,7 +205,7 @@ impl<D: Device + 'static> Transaction<D> {
         Ok(())
     }
 
-    /// The entries that go and come: the tree, the entry, whether it is there from now on.
+    /// The entries to delete and to put: the tree, the entry, whether it is put.
     fn index_changes(
         &self,
         table: Table,
@@ -243,8 +246,9 @@ impl<D: Device + 'static> Transaction<D> {
         self.commit_with(durability).await
     }
 
-    /// Commits. What it promises when it returns, `durability` says. After an error nothing was done, with one exception:
-    /// after [`Error::Fatal`] it is open whether the transaction was committed, until the store has been opened again.
+    /// Commits, with `durability`. After an error nothing was done, with one exception: after
+    /// [`Error::Fatal`] the transaction may or may not have been committed, which opening the store again
+    /// decides.
     ///
     /// Once begun, a commit may come to its end even if the future is dropped.
     pub async fn commit_with(self, durability: Durability) -> Result<(), Error> {
@@ -265,7 +269,7 @@ impl<D: Device + 'static> Transaction<D> {
 
 impl<D: Device + 'static> Drop for Transaction<D> {
     fn drop(&mut self) {
-        // A commit that is in the log releases the locks itself, when it is applied.
+        // The commit in the log releases the locks when it is applied.
         if !self.ended.get() {
             let shard = self.view.shard();
             shard.release_locks(self.txn);

@@ -1,25 +1,29 @@
-//! Backups of a store that is in use, and bringing one back.
+//! Backups of a store in use, and restoring them.
 //!
 //! A backup is an image that [`Store::open`] opens like a store after a crash. It is made in passes:
 //!
-//! 1. Pending records are merged. The *redo point* of the pass is where the first commit begins that is not applied yet, or the
-//!    first record that is pending still, or the end of the log.
-//! 2. Pages are copied one by one, each whole, while commits go on: in the first pass every page in use, later those that
-//!    were changed since they were copied. So each page in the image has everything from before the redo point.
-//! 3. The log from the redo point to its end, then flushed, is copied. It covers everything that the pages have.
+//! 1. Pending records are merged. The *redo point* of the pass is the beginning of the first commit that is
+//!    not applied yet, or of the first record that is still pending, or the end of the log.
+//! 2. Pages are copied one by one, each whole, while commits go on: in the first pass every page in use,
+//!    later those that were changed since they were copied. So each page in the image has everything from
+//!    before the redo point.
+//! 3. The log is flushed, and copied from the redo point to its end. It covers everything that the pages
+//!    have.
 //!
-//! What changes during a pass is in that part of the log, and opening the image does it again. The one exception is
+//! Changes during a pass are in that part of the log, and opening the image redoes them. The one exception is
 //! a bulk load, whose pages are in no log: they are copied before the log is.
 //!
-//! **The log under a backup.** The ring has the last of the log anyway, as much as it is large. A pass whose part of the log has grown
-//! to more than half of that is *overtaken*: another begins, with a new redo point, for the pages that were changed
-//! meanwhile. So no commit ever waits for a backup, and the log is not written over under it. Each pass is
-//! usually much shorter than the one before; a backup that is overtaken in [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
+//! **The log under a backup.** The ring always holds the last of the log, as much as its size. If the log of
+//! a pass has grown to more than half of that, the pass is *overtaken*. The next pass has a new redo point,
+//! and copies the pages that were changed meanwhile. So no commit ever waits for a backup, and the log is not
+//! overwritten under it. Each pass is usually much shorter than the one before; a backup that is overtaken in
+//! [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
 //!
-//! **Place.** The image has its pages in place, wherever the store has them.
+//! **Place.** The image has its pages in place, even if the store has them out of place.
 //!
-//! **Identity.** The image has the identity of the store, because the checksums of its pages begin with it. So a store and
-//! its backup cannot be told apart; they must not be opened on the same drive in turn without copying all of the image.
+//! **Identity.** The image has the identity of the store, because the checksums of its pages begin with it.
+//! So a store and its backup cannot be told apart. They must not be opened on the same drive in turn without
+//! copying all of the image.
 
 use crate::format::layout::{Superblock, block_bytes};
 use crate::format::page::{self, map};
@@ -37,13 +41,13 @@ use fulgurite_device::{Device, Handle};
 pub const MOST_PASSES: u32 = 16;
 /// Pages that are copied at once.
 const COPIED_TOGETHER: usize = 32;
-/// Bytes of log, and of an image that is brought back, that are copied at once.
+/// Bytes that are copied at once, of the log and of a restored image.
 const PIECE: u64 = 256 << 10;
 
-/// What a backup has done.
+/// The result of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackupReport {
-    /// Pages copied, those copied twice counted twice.
+    /// Pages copied. One that is copied twice counts twice.
     pub pages: u64,
     /// Bytes of log copied.
     pub log_bytes: u64,
@@ -53,7 +57,7 @@ pub struct BackupReport {
     pub lsn: Lsn,
 }
 
-/// Stops watching, also when the backup is given up.
+/// Ends the watch, also if the backup is given up.
 struct Watching<'a, D: Device + 'static>(&'a Shard<D>);
 
 impl<D: Device + 'static> Drop for Watching<'_, D> {
@@ -63,7 +67,7 @@ impl<D: Device + 'static> Drop for Watching<'_, D> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Notes for a backup under way.
+    /// Changes the notes of a backup under way.
     fn watched<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Result<T, Error> {
         self.check_open()?;
         self.state.with_backup(change).ok_or(Error::Closed)
@@ -71,28 +75,29 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Begins a pass. Returns the redo point and the pages that were changed meanwhile.
     async fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
-        // The copies of pages have no more than the pages.
+        // Copies of pages have only what the pages have.
         self.merge_all().await;
         let redo = self.first_in_no_page().unwrap_or_else(|| self.durable.log().tail());
         self.watched(|watch| (redo, std::mem::take(&mut watch.touched).into_iter().collect()))
     }
 
-    /// Whether the log from `redo` on is more than an image shall have. The ring has all of twice as much still.
+    /// Whether the log from `redo` on is more than an image may have. The ring still has all of twice as
+    /// much.
     fn overtaken(&self, redo: Lsn) -> bool {
         self.durable.log().tail().0 - redo.0 > self.durable.log().capacity() / 2
     }
 
-    /// A page as it is now, with its checksum.
+    /// A copy of the current page, with its checksum.
     async fn sealed(&self, page: PageId) -> Result<Vec<u8>, Error> {
         let guard = self.read_page(page).await?;
         let mut bytes = guard.bytes().to_vec();
-        // In one step with the copy: what is changed later is noted again.
+        // In one step with the copy: a later change is noted again.
         self.watched(|watch| watch.touched.remove(&page))?;
         page::seal(&mut bytes, self.durable.superblock().salt());
         Ok(bytes)
     }
 
-    /// Copies pages that are in ascending order.
+    /// Copies pages, which are in ascending order.
     async fn copy_pages(
         &self,
         sink: &impl Sink,
@@ -132,8 +137,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Brings the log to the drive and says where it ends. All pages that it makes part of trees without having their
-    /// contents are copied by then.
+    /// Flushes the log and returns its end. Pages that the log adds to trees without their contents are
+    /// copied by then.
     async fn end_of_log(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
         loop {
             self.durable.log().sync(self.durable.log().tail()).await?;
@@ -147,7 +152,8 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Copies the blocks of the log from `redo` to `end`. The ring has them as long as the pass is not overtaken.
+    /// Copies the blocks of the log from `redo` to `end`. The ring has them as long as the pass is not
+    /// overtaken.
     async fn copy_log(&self, sink: &impl Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
         let superblock = self.durable.superblock().clone();
         let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
@@ -166,7 +172,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(end.0 - first)
     }
 
-    /// One pass. `None` where it was overtaken.
+    /// Makes one pass. `None` if it was overtaken.
     async fn pass(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
         let (redo, touched) = self.begin_pass().await?;
         if report.passes == 0 {
@@ -190,20 +196,21 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Makes an image of the store while it is in use. The image has every commit that was acknowledged before this call,
-    /// `relaxed` ones among them, whole transactions, and a beginning of the log without gaps. It opens as a store does after a
-    /// crash, and has the store's identity.
+    /// Makes an image of the store while it is in use. The image has every commit that was acknowledged
+    /// before this call, `relaxed` ones among them. It has whole transactions, and a beginning of the log
+    /// without gaps. It opens as a store does after a crash, and has the store's identity.
     ///
-    /// No commit waits for it. What `sink` had before is lost; until this ends well it holds no store. One backup is made
-    /// at a time, others wait. Fails with [`Error::Corrupt`] where a page that is in use cannot be read, and
-    /// with [`Error::BackupOvertaken`] where commits write the log faster than pages are copied. Pages pass through the pool.
+    /// No commit waits for it. The former contents of `sink` are lost; until this ends well it holds no
+    /// store. One backup is made at a time, others wait. Fails with [`Error::Corrupt`] if a page in use
+    /// cannot be read, and with [`Error::BackupOvertaken`] if commits write the log faster than pages are
+    /// copied. Pages pass through the pool.
     pub async fn backup(&self, sink: &impl Sink) -> Result<BackupReport, Error> {
         let shard = &*self.0;
         shard.check_open()?;
         let _turn = shard.jobs.backup_turn().await;
         let superblock = shard.durable.superblock().clone();
         superblock::erase(sink, superblock.block_bytes).await?;
-        // Nothing of an older log or an older double-write area may be there.
+        // No older log or double-write area may remain.
         let page_bytes = u64::from(superblock.page_bytes);
         let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
         sink.clear(from, to - from).await?;
@@ -214,7 +221,7 @@ impl<D: Device + 'static> Store<D> {
         while report.passes < MOST_PASSES {
             let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
             sink.sync().await?;
-            // Wherever pages lie in the store, they lie in place in the image.
+            // The image has its pages in place.
             superblock::write(sink, &Superblock { out_of_place: None, ..superblock }).await?;
             sink.sync().await?;
             return Ok(report);
@@ -223,8 +230,8 @@ impl<D: Device + 'static> Store<D> {
     }
 }
 
-/// Copies an image onto a drive, where [`Store::open`] then opens it. What was on the drive is lost; a drive that is larger than
-/// the image keeps what lies behind it. Interrupted, it leaves no store.
+/// Copies an image onto a drive, for [`Store::open`]. The former contents of the drive are lost, except
+/// behind the end of the image. Interrupted, it leaves no store.
 pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D>) -> Result<(), Error> {
     let caps = target.caps();
     let page = u64::from(caps.page_bytes);
@@ -234,7 +241,7 @@ pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D
     }
     superblock::erase(target, block_bytes(&caps)).await?;
     target.sync().await?;
-    // The piece with the superblocks comes last.
+    // The piece with the superblocks is written last.
     let first = PIECE.min(bytes);
     let mut at = first;
     while at < bytes {

@@ -1,4 +1,4 @@
-//! A look at everything: every page of every tree, the maps, large values, indexes.
+//! Checking a store: every page of every tree, the maps, large values, indexes.
 
 use crate::Error;
 use crate::format::index_entry;
@@ -20,23 +20,23 @@ use std::fmt;
 /// Pages that are read at once.
 const AHEAD: u32 = 64;
 
-/// What is wrong with a store.
+/// A problem of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The table or index, or what stands in its place.
+    /// The table or index, or a word for another part of the store.
     pub table: String,
-    /// The page, where one is to blame.
+    /// The page, if one is to blame.
     pub page: Option<PageId>,
-    /// What is wrong.
+    /// The problem in words.
     pub what: String,
-    /// The keys whose records are lost by it: from the first up to the second, or to the end.
+    /// The range of keys whose records are lost: from the first up to the second, or to the end.
     pub lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
-    /// Records of that part that the log has, and that are not lost.
+    /// Records of that range that the log has, so that they are not lost.
     pub waiting: u64,
 }
 
 impl Problem {
-    /// A problem by which no record is lost.
+    /// A problem that loses no record.
     fn without_loss(table: &str, page: Option<PageId>, what: String) -> Problem {
         Problem { table: table.to_owned(), page, what, lost: None, waiting: 0 }
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Why a page cannot be read, without its number, which the problem has.
+/// The reason why a page cannot be read, without its number, which the problem has.
 fn fault_of_page(error: Error) -> String {
     match error {
         Error::Corrupt { what, .. } => what,
@@ -73,20 +73,20 @@ fn text(key: &[u8]) -> String {
     format!("`{}`", key.escape_ascii())
 }
 
-/// What a look at everything has found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Pages of trees that were looked at.
+    /// Pages of trees that were checked.
     pub pages: u64,
-    /// Records in tables, indexes left out.
+    /// Records in tables, without index entries.
     pub records: u64,
-    /// Pages that are marked as used and belong to nothing. They cost room and nothing else.
+    /// Pages that are marked as used and that nothing refers to. They only cost room.
     pub unused_pages: u64,
-    /// What is wrong; nothing in a sound store.
+    /// The problems; none in a sound store.
     pub problems: Vec<Problem>,
 }
 
-/// A page that is to be looked at, and what its parent says of it.
+/// A page to be checked, with its fences and level from its parent.
 struct Visit {
     page: PageId,
     low: Vec<u8>,
@@ -119,7 +119,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         self.report.problems.push(Problem { lost, ..Problem::without_loss(&table, page, what) });
     }
 
-    /// Notes a node of which nothing can be used. Records below it that were written since are in the log.
+    /// Reports a node of which nothing can be used. The log has the records below it that were written since.
     fn lost(&mut self, tree: Tree, what: String, visit: Visit) {
         let waiting = {
             let records = self.shard.state.records();
@@ -135,7 +135,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         }
     }
 
-    /// A page. An error of the drive may be about another page that made room for it, so it is asked again.
+    /// Reads a page. An error of the drive may be about a page that was evicted for it, so the drive is asked
+    /// again.
     async fn page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
         insist(async || self.shard.read_page(page).await).await
     }
@@ -152,12 +153,12 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
                 let pages: Vec<PageId> =
                     pages.filter(|page| self.shard.state.space().is_data(*page)).collect();
                 fetched = pages.len();
-                // An error is about another page that made room. Each page is asked for again below.
+                // An error is about an evicted page. Each page is asked for again below.
                 let _ = self.shard.durable.pool().fetch(&pages).await;
             }
             fetched = fetched.saturating_sub(1);
             if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
-                // A store that has stopped meanwhile could not look, so it has found nothing.
+                // A store that has stopped meanwhile could not be read, which is no finding.
                 self.shard.health.check()?;
                 self.lost(tree, what, visit);
             }
@@ -165,7 +166,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Looks at one page. An error says why nothing of it can be used.
+    /// Checks one page. The error says why nothing of it can be used.
     async fn visit(
         &mut self,
         tree: Tree,
@@ -201,7 +202,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
             self.report.records += if lacks { self.keys_of(node).len() } else { node.len() } as u64;
         }
         let name = self.shard.state.catalogue().name_of(tree.id);
-        // What a pending record replaces may have gone already: recovery does not look at the leaf.
+        // The large value that a pending record replaces may have been deleted: recovery does not look at the
+        // leaf.
         let is_replaced = |key: &[u8]| self.shard.state.records().is_pending(tree.id, key);
         for (key, value) in node.records().filter(|(key, value)| value.large && !is_replaced(key)) {
             let place = LargeValue::read(value.bytes).map_err(|error| error.to_string())?;
@@ -210,7 +212,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Whether each large value is there, and no other.
+    /// Checks that each large value is complete, and that there are no others.
     async fn large_values(&mut self) -> Result<(), Error> {
         let tree = self.shard.tree(LARGE)?;
         let mut known = FxHashSet::default();
@@ -238,12 +240,12 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
             }
             Ok(())
         };
-        // An error is of a page that the walk has reported.
+        // The walk has reported the page of an error.
         let _ = shard.each_leaf(tree, look).await;
         Ok(())
     }
 
-    /// Whether the maps say what the walk has seen.
+    /// Compares the maps with the pages that the walk has seen.
     async fn maps(&mut self) -> Result<(), Error> {
         for (map, pages) in self.shard.state.space().maps().collect::<Vec<_>>() {
             let guard = match self.page(map).await {
@@ -269,7 +271,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Whether every entry of an index leads to a record, and, where its function is known, every record has its entries.
+    /// Checks that every entry of an index leads to a record, and, if its function is known, that every
+    /// record has its entries.
     async fn indexes(&mut self) -> Result<(), Error> {
         let shard = self.shard;
         let tables = shard.state.catalogue().tables();
@@ -316,7 +319,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Whether the entries of an index lead to records, in the order of these, which is the order of the table's leaves.
+    /// Checks that the entries of an index lead to records, in the order of the table's leaves.
     async fn lead_to_records(&mut self, index: Tree, table: Tree, entries: &[Vec<u8>]) -> Result<(), Error> {
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -339,7 +342,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// The keys of a leaf, with those of records that it lacks.
+    /// The keys of a leaf, with those of its pending records.
     fn keys_of(&self, leaf: Node<'_>) -> BTreeSet<Vec<u8>> {
         let mut keys: BTreeSet<Vec<u8>> = (0..leaf.len()).map(|index| leaf.key(index)).collect();
         for record in self.shard.state.records().of_leaf(page::number(leaf.bytes())) {
@@ -351,7 +354,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         keys
     }
 
-    /// The keys of a tree. An error of the drive may be about a page that made room, so it is asked again.
+    /// The keys of a tree. An error of the drive may be about an evicted page, so the drive is asked again.
     async fn keys(&self, tree: Tree) -> Result<Vec<Vec<u8>>, Error> {
         insist(async || {
             let mut keys = Vec::new();
@@ -366,7 +369,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
     }
 }
 
-/// Adds the children of an inner node to what is to be looked at.
+/// Adds the children of an inner node to the pages to be checked.
 fn children(node: Node<'_>, left: &mut Vec<Visit>) {
     for index in (0..node.len()).rev() {
         let high =
@@ -376,7 +379,8 @@ fn children(node: Node<'_>, left: &mut Vec<Visit>) {
     }
 }
 
-/// The pages of all trees. Fails where one of them cannot be read in full. The structure must not change meanwhile.
+/// The pages of all trees. Fails if one of them cannot be read completely. The structure must not change
+/// meanwhile.
 pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
     let mut walk = Walk::new(shard);
     let trees = shard.state.catalogue().trees();
@@ -390,12 +394,13 @@ pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSe
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Looks at every page of the store. The structure of trees does not change meanwhile: who needs that waits. Memory: a
-    /// set of the pages, the entries of one index at a time, twice, and its table's keys.
+    /// Checks every page of the store. The structure of trees does not change meanwhile; structure changes
+    /// wait. Memory: a set of the pages, the entries of one index at a time, twice, and the keys of its
+    /// table.
     pub async fn check(&self) -> Result<CheckReport, Error> {
         let shard = &self.0;
         shard.check_open()?;
-        // Pages are looked at, so they shall have everything.
+        // The check reads pages, so they must have all records.
         shard.merge_all().await;
         let _turn = shard.jobs.structure_turn().await;
         let mut walk = Walk::new(shard);

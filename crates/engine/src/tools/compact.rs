@@ -1,13 +1,13 @@
 //! Making a store smaller on request.
 //!
-//! 1. *Merge*: neighbours under one parent become one node where they fit, first the leaves, then the levels above,
-//!    again until nothing is left to merge. Each merge is an ordinary structure change with a turn of its own, so
-//!    transactions go on in between, and a crash leaves a sound store.
-//! 2. *Give back*: pages that are marked as used and belong to nothing become free. Trees are walked for that, and their
-//!    structure does not change meanwhile.
-//! 3. *Trim*: the drive is told which pages are free. Recovery may still read the pages that structure changes behind the
-//!    redo point name, so that is done after a checkpoint behind the last such change, and left out if commits do not
-//!    allow one.
+//! 1. *Merge*: neighbours under one parent become one node if they fit, first the leaves, then the levels
+//!    above, until nothing is left to merge. Each merge is an ordinary structure change with a turn of its
+//!    own, so transactions go on in between, and a crash leaves a sound store.
+//! 2. *Free*: pages that are marked as used and that nothing refers to become free. The trees are walked for
+//!    that, and their structure does not change meanwhile.
+//! 3. *Trim*: the drive is told the free pages. Recovery may still read pages that structure changes behind
+//!    the redo point name. So a checkpoint behind the last such change comes first; if commits do not allow
+//!    one, nothing is trimmed.
 
 use crate::format::log_record::Delta;
 use crate::format::page;
@@ -22,18 +22,18 @@ use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Device, Operation};
 use std::rc::Rc;
 
-/// How full a merged node may be, in per cent: it shall not be divided again by the next record.
+/// The fill of a merged node, in per cent, at most: the next record must not split it again.
 const FILL: usize = 90;
-/// Rounds over a tree. Each merges what the round before has brought under one parent.
+/// Rounds over a tree. Each merges nodes that the round before has brought under one parent.
 const MOST_ROUNDS: u32 = 16;
-/// Pages that one record gives back.
+/// Pages that one record of the log frees.
 const GIVEN_BACK_TOGETHER: usize = 16;
 /// Pages of one trim.
 const TRIMMED_TOGETHER: u64 = 1024;
 /// Attempts to make a checkpoint behind the last structure change.
 const MOST_CHECKPOINTS: u32 = 8;
 
-/// What a compaction has done.
+/// The result of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Pages in use before.
@@ -42,19 +42,19 @@ pub struct CompactReport {
     pub pages_after: u64,
     /// Nodes that were merged into a neighbour.
     pub merged: u64,
-    /// Pages given back that belonged to nothing.
+    /// Pages freed that nothing referred to.
     pub given_back: u64,
-    /// Free pages that the drive was told of; 0 where it cannot trim, or commits left no moment for it.
+    /// Free pages that the drive was told; 0 if it cannot trim, or commits left no moment for it.
     pub trimmed: u64,
 }
 
-/// What has become of one node.
+/// The result for one node.
 enum Step {
-    /// A neighbour was merged into it, or it into one.
+    /// It was merged with a neighbour.
     Merged,
-    /// Nothing; the next one covers this key.
+    /// It stays; the next node covers this key.
     Next(Vec<u8>),
-    /// Nothing; it is the last one.
+    /// It stays, and is the last one.
     End,
 }
 
@@ -74,7 +74,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(leaf(guard.bytes())?.high().map_or(Step::End, |high| Step::Next(high.to_vec())))
     }
 
-    /// Merges what fits on one level. Returns how many nodes went.
+    /// Merges the nodes of one level that fit together. Returns how many were freed.
     async fn compact_level(&self, tree: Tree, level: usize) -> Result<u64, Error> {
         let mut merged = 0;
         let mut key = Vec::new();
@@ -108,7 +108,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(all)
     }
 
-    /// Frees pages that are marked as used and belong to nothing.
+    /// Frees pages that are marked as used and that nothing refers to.
     async fn give_back_unused(&self) -> Result<u64, Error> {
         let _turn = self.jobs.structure_turn().await;
         let seen = reachable(self).await?;
@@ -134,7 +134,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(freed)
     }
 
-    /// Tells the drive which pages are free.
+    /// Tells the drive the free pages.
     async fn trim_free(self: &Rc<Self>) -> Result<u64, Error> {
         for _ in 0..MOST_CHECKPOINTS {
             let last = self.transactions.commits().last();
@@ -163,7 +163,7 @@ impl<D: Device + 'static> Shard<D> {
                 let guard = self.read_page(map).await?;
                 for index in (1..pages).filter(|index| !map::is_used(guard.bytes(), *index)) {
                     let page = map.0 + u64::from(index);
-                    // A page that was picked will be used soon, and may be on the drive already.
+                    // A picked page will be used soon, and may be on the drive already.
                     if self.state.space().is_picked(PageId(page)) {
                         continue;
                     }
@@ -184,7 +184,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(trimmed)
     }
 
-    /// Trims a run of pages. A drive that cannot, or will not, has lost nothing.
+    /// Trims a range of pages. A drive that cannot, or will not, has lost nothing.
     async fn trim(&self, from: u64, len: u64) -> bool {
         if let Some(place) = self.durable.pages().place().out_of_place() {
             place.trim(&(from..from + len).map(PageId).collect::<Vec<PageId>>());
@@ -197,11 +197,11 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Makes the store smaller: merges nodes that have room for each other, gives back pages that belong to nothing, and
-    /// trims free pages on the drive. Transactions go on meanwhile; those that change the structure of trees wait
-    /// during the second and the third step. Interrupted at any place it leaves a sound store.
+    /// Makes the store smaller: merges nodes that fit together, frees pages that nothing refers to, and trims
+    /// free pages on the drive. Transactions go on meanwhile; those that change the structure of trees wait
+    /// during the second and the third step. Interrupted at any time it leaves a sound store.
     ///
-    /// Fails with [`Error::Corrupt`] where a tree cannot be read in full; nothing of it is lost by that.
+    /// Fails with [`Error::Corrupt`] if a tree cannot be read completely; that loses nothing.
     pub async fn compact(&self) -> Result<CompactReport, Error> {
         let shard = &self.0;
         shard.check_open()?;

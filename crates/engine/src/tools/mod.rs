@@ -1,4 +1,4 @@
-//! Work on a whole store: backup, check, repair, making it smaller, measuring its trees.
+//! Tools for a whole store: backup, check, compaction, repair, the shape of its trees.
 
 pub mod backup;
 pub mod check;

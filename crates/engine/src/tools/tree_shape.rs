@@ -1,4 +1,4 @@
-//! How deep trees are, and how full.
+//! The depth of trees, and how full they are.
 
 use crate::Error;
 use crate::format::page::node::Node;
@@ -17,13 +17,13 @@ pub struct TreeShape {
     pub name: String,
     /// The table that it is an index of.
     pub index_of: Option<Table>,
-    /// Levels; 1 where the root is a leaf.
+    /// Levels; 1 if the root is a leaf.
     pub levels: u32,
     /// Nodes above the leaves.
     pub inner_pages: u64,
     /// Leaves.
     pub leaves: u64,
-    /// Records in the leaves. Those that are not merged into their leaves yet are not among them.
+    /// Records in the leaves, without pending ones.
     pub entries: u64,
     /// Bytes of the leaves that records and their slots take.
     pub used_bytes: u64,
@@ -39,8 +39,8 @@ impl TreeShape {
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// The shapes of all tables and indexes, and of large values where there are any, each under its table. Reads all of their pages;
-    /// what changes meanwhile is counted before or after.
+    /// The shapes of all tables and indexes, and of large values if there are any, each under its table.
+    /// Reads all of their pages. A change meanwhile is counted as before or after it.
     pub async fn shapes(&self) -> Result<Vec<TreeShape>, Error> {
         let trees = self.0.state.catalogue().trees();
         let mut shapes = Vec::new();

@@ -70,7 +70,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The most room that operations can need which change so many leaves.
     ///
-    /// Each leaf is split once, and again for each quarter of a page that is put into it. Of the levels above, one node is
+    /// Each leaf is split once, and again for each quarter of a page that is put into it. One node of the levels above is
     /// split for every two. A record of the cache counts as much, so that a full store refuses it before there is no room to
     /// merge it; one that still cannot be merged stays in the cache.
     fn room_for(&self, operations: &Operations, leaves: u64, records: u64) -> Result<Room, Error> {

@@ -1,4 +1,5 @@
-//! Pending records that are asked for go along in the log, in place of their leaves' being written.
+//! Pending records that are in demand are appended to the log again, so that their leaves need not be
+//! written.
 
 use super::merge::Reason;
 use crate::format::log_record::{Entry, Op};
@@ -12,15 +13,15 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Chunks that are looked through in one slice, before others have a turn.
+/// Chunks that are looked through in one slice, before other tasks have a turn.
 const CHUNKS_TOGETHER: usize = 32;
-/// Attempts to merge what nobody changes.
+/// Attempts to merge the records of a tree that nobody changes.
 const MOST_ATTEMPTS: u32 = 4;
 /// Bytes of records that one record of the log carries, about.
 const CARRIED_TOGETHER: u64 = 64 << 10;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Sees to it that no record has been pending since before `goal`, as far as that can be done.
+    /// Merges or carries the records that have been pending since before `goal`, as far as possible.
     pub async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let tail = self.durable.log().tail();
         if goal > tail {
@@ -29,12 +30,13 @@ impl<D: Device + 'static> Shard<D> {
             let cold = self.cold_before(goal).await;
             self.merge_leaves(cold, Reason::Log).await;
         }
-        // What is left was asked for, or its leaf must be split and the log has no room for that. It has room for these once. While
-        // something else holds the redo point back, what is behind that would only use it up.
+        // The remaining records are in demand, or their leaf must be split and the log has no room for a
+        // split. The log has room to carry each of them once. Carrying beyond another limit of the redo point
+        // would use that room up in vain.
         let unapplied = self.transactions.commits().first_unapplied();
         let goal = [self.durable.unredone(), unapplied].into_iter().flatten().fold(goal.min(tail), Lsn::min);
-        // One part after the other, the oldest first: what is carried must be durable before it counts. Where a crash came in
-        // between, the log may not have room for all that is left, but each part lets the redo point move and makes more.
+        // In parts, the oldest first: a carried record counts once it is durable. After a crash the log may
+        // not have room for all that is left, but each part lets the redo point move and so makes room.
         let mut chunks = self.state.records().chunks_pending_before(goal);
         chunks.sort_by_cached_key(|chunk| Reverse(self.state.records().oldest_in(*chunk)));
         let mut keys = VecDeque::new();
@@ -54,8 +56,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Leaves of records that have been pending since before `goal` and were not asked for. The others count as not asked for from
-    /// now on.
+    /// The leaves of records that have been pending since before `goal` and are not in demand. The other
+    /// records count as not in demand from now on.
     async fn cold_before(&self, goal: Lsn) -> Vec<PageId> {
         let chunks = self.state.records().chunks_pending_before(goal);
         let mut leaves = Vec::new();
@@ -67,7 +69,7 @@ impl<D: Device + 'static> Shard<D> {
         leaves
     }
 
-    /// Looks for the oldest pending record of every chunk that has some.
+    /// Finds the oldest pending record of every chunk that has some.
     async fn find_sinces(&self) {
         let chunks = self.state.records().chunks_pending_before(Lsn(u64::MAX));
         self.each_chunk(&chunks, |records, chunk| {
@@ -77,7 +79,7 @@ impl<D: Device + 'static> Shard<D> {
         .await;
     }
 
-    /// Looks at chunks, some of them in one slice, as long as `look` says true.
+    /// Looks at chunks, some of them in one slice, until `look` returns false.
     pub async fn each_chunk(&self, chunks: &[u32], mut look: impl FnMut(&mut RecordCache, u32) -> bool) {
         for together in chunks.chunks(CHUNKS_TOGETHER) {
             if !together.iter().all(|chunk| look(&mut self.state.records_mut(), *chunk)) {
@@ -87,7 +89,8 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Has all records of a tree merged that nobody writes to. Fails with [`Error::Full`] where there are no pages for them.
+    /// Merges all records of a tree that nobody writes to. Fails with [`Error::Full`] if there are no pages
+    /// for them.
     pub async fn settle_tree(self: &Rc<Self>, tree: Tree) -> Result<(), Error> {
         for _ in 0..MOST_ATTEMPTS {
             self.merge_all().await;
@@ -102,9 +105,9 @@ impl<D: Device + 'static> Shard<D> {
         Err(Error::Full { free, pages, needed: free + 1 })
     }
 
-    /// The next operations to carry, of these keys. A key that is locked while a commit is in the log and not applied is left out: it
-    /// may be that commit's, which an older value behind it would undo. Where none is, whoever has the lock may wait for the very
-    /// room that carrying makes.
+    /// The next operations to carry, of these keys. While a commit is in the log and not applied, locked keys
+    /// are left out: the key may be of that commit, and an older value behind it in the log would undo it. If
+    /// no commit is unapplied, locked keys are carried too: the owner may be waiting for this room.
     fn take_along(&self, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) -> Vec<Op> {
         let (records, locks) = (self.state.records(), self.transactions.locks());
         let is_unapplied = self.transactions.commits().first_unapplied().is_some();
@@ -125,13 +128,13 @@ impl<D: Device + 'static> Shard<D> {
         ops
     }
 
-    /// Puts operations into the log once more, if it has room. Whether it had.
+    /// Appends operations to the log once more. False if it has no room for them.
     async fn carry(&self, ops: Vec<Op>) -> Result<bool, Error> {
         let entries = ops.iter().map(|op| Record { tree: op.tree, key: &op.key, value: op.value.as_deref() });
         if RecordCache::log_bytes(entries) > self.room_to_carry() {
             return Ok(false);
         }
-        // From here to the append nothing waits, so the values are the newest.
+        // Nothing waits between here and the append, so the values are the newest.
         let entry = Entry { deltas: Vec::new(), ops };
         let (since, lsn) = self.durable.log().append(&entry);
         if !planted!(self.options, CarriedTooEarly) {

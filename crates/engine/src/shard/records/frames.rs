@@ -1,4 +1,4 @@
-//! Frames of the pool for records, and how the memory is divided between records and pages.
+//! Frames of the pool for the record cache, and the division of memory between records and pages.
 
 use crate::memory::record_cache::RecordCache;
 use crate::shard::Shard;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// Frames that are asked for together.
 const ASKED_TOGETHER: usize = 16;
-/// Of the frames of a pool, one in so many is the margin.
+/// The margin is this part of the frames of the pool.
 const MARGIN_PART: u32 = 16;
 
 impl<D: Device + 'static> Shard<D> {
@@ -30,12 +30,13 @@ impl<D: Device + 'static> Shard<D> {
         while self.health.check().is_ok() && self.ask_for_frames(missing).await {}
     }
 
-    /// Waits for the frames that records of so many bytes may need beside what is promised, as far as the pool lends them.
+    /// Waits for the frames that so many bytes of records may need beside those promised, as far as the pool
+    /// lends them.
     pub async fn until_frames(&self, bytes: u64) {
         while self.ask_for_frames(|records| records.frames_for(records.promised() + bytes, 0)).await {}
     }
 
-    /// Waits for some of the frames that are missing. False where none is, or none is lent.
+    /// Waits for some of the missing frames. False if none is missing, or none is lent.
     async fn ask_for_frames(&self, missing: impl Fn(&RecordCache) -> usize) -> bool {
         let asked: Vec<_> = {
             let records = self.state.records();
@@ -51,8 +52,8 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// From now on the memory is divided between records and pages as that saves the most. Records begin with what they have, and with
-    /// [`FIRST_SHARE`] at least.
+    /// From now on memory is divided between records and pages so that the drive has the least to do. Records
+    /// begin with the first share, or with what they hold if that is more.
     pub fn begin_to_divide(&self) {
         let mut records = self.state.records_mut();
         if !records.is_used() {
@@ -63,7 +64,7 @@ impl<D: Device + 'static> Shard<D> {
         records.begin_to_divide(u64::from(margin));
     }
 
-    /// Looks whether records should have more of the memory, or pages.
+    /// Moves the border between records and pages if that is due.
     pub fn divide_memory(self: &Rc<Self>) {
         let departures = self.durable.pool().departures();
         if self.state.records_mut().is_division_due(departures.left) {

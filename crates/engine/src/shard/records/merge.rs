@@ -1,4 +1,4 @@
-//! Pending records go into their leaves.
+//! Merging pending records into their leaves.
 
 use crate::Error;
 use crate::format::log_record::OpRef;
@@ -12,12 +12,12 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Commands that read leaves at once, while those before are merged. With twice as many, one read in a hundred of others waits half as long
-/// again behind them; with half as many, merging falls behind.
+/// Commands that read leaves at once, while those before are merged. With twice as many, the p99 of other
+/// reads is half as long again; with half as many, merging falls behind.
 const READ_TOGETHER: u32 = 8;
 /// Neighbourhoods that are looked at in one slice.
 const NEIGHBOURHOODS_TOGETHER: usize = 64;
-/// Pages that merging leaves for others: a transaction that takes records away, and so makes room, needs some.
+/// Free pages that merging leaves alone: a transaction that deletes, and so makes room, needs some.
 const PAGES: u64 = 32;
 /// Attempts that merge nothing before giving up.
 const MOST_FAILURES: u32 = 64;
@@ -25,15 +25,16 @@ const MOST_FAILURES: u32 = 64;
 /// Why records are merged.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// Others need their memory.
+    /// Other records need their memory.
     Room,
-    /// Their place in the log is to be free, or nothing is to be pending.
+    /// Their place in the log is to become free, or no record is to be pending.
     Log,
 }
 
 impl Reason {
-    /// Records that nobody asks for, for which a leaf is merged along with its neighbour. Where room is needed, the neighbourhood is worth it
-    /// as a whole, and all its records are of the same age from then on. Otherwise leaves would be written far more often with one.
+    /// The number of cold records for which a leaf is merged along with its neighbour. To make room, the
+    /// whole neighbourhood was found worth a merge, and all its records are of the same age afterwards.
+    /// Otherwise one record would not be worth a write of its leaf.
     fn least_along(self) -> usize {
         match self {
             Reason::Room => 1,
@@ -50,7 +51,7 @@ pub struct TooLarge {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Has entries go in a task of its own, until there is room again, unless one does so already.
+    /// Evicts records in a task of its own until there is room again, unless one does so already.
     pub fn evict_records_later(self: &Rc<Self>) {
         if !self.state.records().is_tight() || !self.jobs.eviction().begin() {
             return;
@@ -74,18 +75,19 @@ impl<D: Device + 'static> Shard<D> {
             }
             left = left.saturating_sub(swept);
             if lacking.is_empty() {
-                // Where most records were asked for, very many chunks are looked at.
+                // If most records are in demand, very many chunks are looked at.
                 self.handle.pause().await;
             } else {
                 self.merge_leaves(lacking.clone(), Reason::Room).await;
                 let mut records = self.state.records_mut();
                 if lacking.iter().all(|leaf| records.lacks(*leaf)) {
-                    // On a full store those that lack the most may be those for which there are no pages.
+                    // On a full store the leaves that lack the most may be those for which there are no
+                    // pages.
                     records.forget_threshold();
                     failures += 1;
                 }
             }
-            // What could not be merged gets another chance.
+            // Leaves that could not be merged get another chance.
             for _ in 0..stay {
                 self.state.records_mut().sweep(0, None);
             }
@@ -98,13 +100,13 @@ impl<D: Device + 'static> Shard<D> {
         self.merge_leaves(leaves, Reason::Log).await;
     }
 
-    /// Merges the pending records of some leaves, and of those beside them that come along. What cannot be merged stays pending, and
-    /// is tried again some time.
+    /// Merges the pending records of some leaves and of their neighbours. A record that cannot be merged
+    /// stays pending and is tried again later.
     pub async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
         let leaves = self.with_neighbours(leaves, reason.least_along()).await;
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
-        // An error is met again where the page is needed.
+        // An error shows again when the page is needed.
         let _ = self.durable.pool().fetch(part).await;
         while !part.is_empty() {
             // The drive reads the next ones while these are merged.
@@ -115,7 +117,7 @@ impl<D: Device + 'static> Shard<D> {
                 if self.health.check().is_err() {
                     return;
                 }
-                // A leaf that cannot be read or divided now stands in nobody's way but its own.
+                // A leaf that cannot be read or split now must not keep others from being merged.
                 let _ = self.merge_leaf(*leaf, reason).await;
             }
             self.handle.pause().await;
@@ -123,7 +125,7 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Leaves in their order, with those in their neighbourhoods that lack `least` records that nobody asks for.
+    /// The leaves in order, with those in their neighbourhoods that lack `least` cold records.
     async fn with_neighbours(&self, mut leaves: Vec<PageId>, least: usize) -> Vec<PageId> {
         leaves.sort_unstable();
         leaves.dedup();
@@ -152,7 +154,7 @@ impl<D: Device + 'static> Shard<D> {
                 let has_pages = self.state.space().available() >= PAGES;
                 let Some(_room) = self.room_for_change().filter(|_| has_pages) else { return Ok(()) };
                 self.make_room(tree, &key, cost).await?;
-                // The leaf may be another one now.
+                // The record may belong to another leaf now.
                 match self.state.records().leaf_of(tree.id, &key) {
                     Some(leaf) => number = leaf,
                     None => return Ok(()),
@@ -165,8 +167,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Room in the log for a split, or for two nodes that become one. Nobody waits for it here: a checkpoint, which makes room,
-    /// merges as well.
+    /// Promises room in the log for a split or a merge of nodes. Nobody waits for it here, because a
+    /// checkpoint, which makes room, merges records as well.
     fn room_for_change(&self) -> Option<Room<'_, D>> {
         let bytes = self.change_bytes();
         self.has_room_in_log(bytes).then(|| {
@@ -175,7 +177,8 @@ impl<D: Device + 'static> Shard<D> {
         })
     }
 
-    /// Puts what a leaf lacks into its bytes, as far as there is room, in one step with everything that is to be noted.
+    /// Puts the missing records into the bytes of a leaf, as far as there is room, in one step with all notes
+    /// about them.
     pub fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
         let tree = self.tree(page::tree(bytes))?;
         let mut records = self.state.records_mut();
@@ -193,7 +196,7 @@ impl<D: Device + 'static> Shard<D> {
         };
         let Merged { since, records: merged, too_large, outcome } = records.merge(number, put);
         if merged > 0 {
-            // The records are in the log, and so is all that is behind them.
+            // The records are in the log, and so is everything before its tail.
             let lsn = page::lsn(bytes).max(self.durable.log().tail());
             page::set_lsn(bytes, lsn);
             self.mark_leaf(number, bytes, since);
@@ -215,7 +218,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// The first leaves of some in their order, at most `most`, that [`READ_TOGETHER`] commands read; and those behind them.
+/// Divides leaves in two: the first ones, at most `most`, that [`READ_TOGETHER`] commands read, and the rest.
 fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
     let mut commands = 1;
     let is_enough = |at: &usize| {
@@ -226,7 +229,7 @@ fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
     leaves.split_at((1..most).find(is_enough).unwrap_or(most))
 }
 
-/// Room in the log that is promised as long as this lives.
+/// Promised room in the log. Dropped, it takes the promise back.
 struct Room<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
     bytes: u64,
@@ -244,7 +247,7 @@ mod tests {
 
     #[test]
     fn leaves_are_read_at_once_by_so_many_commands() {
-        // Ten runs of three leaves; eight commands read the first eight of them.
+        // Ten groups of three adjacent leaves; eight commands read the first eight groups.
         let leaves: Vec<PageId> =
             (0..10).flat_map(|run| (0..3).map(move |leaf| PageId(10 * run + leaf))).collect();
         let parts = |most: usize| {

@@ -1,4 +1,5 @@
-//! The record cache at work: its records are merged into leaves, carried along in the log, and lent frames of the pool.
+//! Work on the record cache: merging its records into leaves, carrying them along in the log, lending it
+//! frames of the pool.
 
 mod frames;
 mod merge;

@@ -1,22 +1,24 @@
 //! Opening a store after a crash.
 //!
-//! 1. Damaged pages whose double-write copies are whole are restored.
-//! 2. *Structure*: the log is read from the redo point to its end. Each change of a structure is done again on the pages
-//!    that do not contain it yet, which their structure LSNs say. Afterwards the trees are as they were at the log's end,
-//!    with keys at some value that they had since the redo point. A page that the drive has lost is made from its image, unless
-//!    the log notes that the drive has it: then the image is not all of it (see `stored.rs`).
-//! 3. *Records*: the log's operations are done again, batch by batch. Operations are absolute, so it does not matter which
-//!    of them a leaf contains already. Of the operations on one key in one batch only the last is done, and keys are
-//!    done in order, so a batch visits each leaf about once. Where all operations fit into memory
-//!    at once, as many as there is room for become records by themselves, which are merged into their leaves when the store is
-//!    in use again; only the others visit theirs.
+//! 1. *Torn pages*: damaged pages whose double-write copies are whole are restored.
+//! 2. *Structure*: the log is read from the redo point to its end. Each structure change is redone on the
+//!    pages that do not contain it yet, as their structure LSNs say. Afterwards the trees have the structure
+//!    of the log's end, and each key a value that it had since the redo point. A page that the drive has lost
+//!    is made from its image in the log, unless the log notes that the drive has it: then the image is not
+//!    the whole page (see [`crate::shard::checkpoint_notes`]).
+//! 3. *Records*: the operations of the log are redone in batches. Operations are absolute, so a leaf may
+//!    contain any of them already. Only the last operation on each key of a batch is applied, and keys are
+//!    applied in order, so a batch visits each leaf about once. If all operations fit into memory, the record
+//!    cache takes as many as it has room for. They are merged into their leaves while the store is in use
+//!    again; the others are applied to their leaves.
 //!
-//! Most of the memory belongs to the batch meanwhile, since fewer batches visit fewer leaves; the pool keeps a third of
-//! its frames. A batch that is full first lets go of operations on keys that have later ones. The first batch is gathered while the structure is done again. Where all operations fit into it, the log is
-//! read once; otherwise it is read once more from the first operation on that found no room.
+//! Most of the memory belongs to the batch meanwhile, since fewer batches visit fewer leaves; the pool keeps
+//! a third of its frames. A full batch first drops operations on keys that have later ones. The first batch
+//! is gathered during step 2. If all operations fit into it, the log is read once. Otherwise it is read again
+//! from the first operation that found no room.
 //!
-//! A crash meanwhile leaves the redo point where it was, and everything is done again. Splits in step 3 are logged behind
-//! the log's end like any others.
+//! After a crash during recovery the redo point is where it was, and everything is redone. Splits in step 3
+//! are logged behind the log's end like any others.
 
 mod redo_batch;
 mod records;
@@ -34,16 +36,16 @@ use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// What step 2 has found.
+/// The result of step 2.
 #[derive(Clone, Debug)]
 pub struct Redone {
-    /// Where the log ends.
+    /// The end of the log.
     pub tail: Tail,
-    /// Places behind it with blocks that recovery leaves out.
+    /// Places behind the end with blocks that recovery leaves out.
     pub left_over: Vec<Lsn>,
     /// The next number of a large value.
     pub next_large: u64,
-    /// The first record whose operations found no room in the first batch.
+    /// The first record of the log whose operations found no room in the first batch.
     pub rest: Option<Lsn>,
 }
 
@@ -59,8 +61,8 @@ pub async fn redo_structure<D: Device + 'static>(
     let mut reader = LogReader::new(handle.clone(), start, None, options);
     let mut next_large = next_large;
     let mut rest = None;
-    // Pages that cannot be read. Where the log frees them later, or makes them anew, nobody needs what they had: a backup does not
-    // even copy them.
+    // Pages that cannot be read. Nobody needs the contents of one that the log frees or remakes later; a
+    // backup does not even copy them.
     let mut unread: BTreeMap<PageId, Error> = BTreeMap::new();
     // Pages made from their images, since the drive did not have them.
     let mut made: BTreeSet<PageId> = BTreeSet::new();
@@ -116,7 +118,7 @@ pub async fn redo_structure<D: Device + 'static>(
         return Err(error);
     }
     let (tail, left_over) = reader.tail().await?;
-    // The log goes before the pages. A page that is newer shows that the log has lost its end.
+    // The log is written before the pages. A page that is newer shows that the log has lost its end.
     let newest = pages.newest_read();
     if newest > tail.at {
         let what = format!("a page has changes up to {newest}, and the log ends before");
@@ -128,7 +130,7 @@ pub async fn redo_structure<D: Device + 'static>(
     Ok(Redone { tail, left_over, next_large, rest })
 }
 
-/// Does changes on a page that does not contain them yet. Whether it was made from an image.
+/// Redoes changes on a page that does not contain them yet. Returns whether the page was made from an image.
 async fn redo_page<D: Device + 'static>(
     pool: &BufferPool<D>,
     page: PageId,
@@ -139,7 +141,7 @@ async fn redo_page<D: Device + 'static>(
     let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
     let mut guard: WriteGuard<D> = match pool.write(page).await {
         Ok(guard) => guard,
-        // Whatever is there, the record replaces it.
+        // The record replaces the page, whatever its contents.
         Err(PoolError::Read { error: IoError::Corrupt, .. }) if replaces => {
             let mut guard = pool.create(page).await?;
             guard.bytes_mut().fill(0);
@@ -157,7 +159,7 @@ async fn redo_page<D: Device + 'static>(
         return Ok(false);
     }
     let bytes = guard.bytes_mut();
-    // Before the changes: an image has its own LSN field, which the page's past says nothing about.
+    // Before the changes: the LSN field of an image says nothing about the page's past.
     let newest = page::lsn(bytes).max(lsn);
     for delta in deltas {
         delta

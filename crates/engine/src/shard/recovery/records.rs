@@ -1,4 +1,4 @@
-//! Step 3: operations on records are done again.
+//! Step 3 of recovery: operations on records are redone.
 
 use super::{RedoBatch, Redone};
 use crate::format::log_record::{AHEAD, Entry, OpRef};
@@ -21,16 +21,16 @@ use std::rc::Rc;
 /// Maps that are read at once.
 const READ_TOGETHER: usize = 64;
 
-/// Parts whose leaves are read while one is done.
+/// Parts whose leaves are read while one is applied.
 const PARTS_AHEAD: usize = 4;
 
-/// Operations whose leaves lie below one parent.
+/// Operations whose leaves have the same parent.
 struct Part {
-    /// Where the operations of the next part begin.
+    /// The first operation of the next part.
     end: usize,
-    /// Operations that go to their leaves.
+    /// Operations for leaves.
     runs: Vec<Range<usize>>,
-    /// Their leaves, as far as they should be read ahead.
+    /// These leaves, as far as they should be read ahead.
     leaves: Vec<PageId>,
 }
 
@@ -50,7 +50,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Finds the free pages that still lie somewhere out of place.
+    /// Finds the free pages that still have a place out of place.
     pub async fn find_freed(&self) -> Result<(), Error> {
         let Some(place) = self.durable.pages().place().out_of_place() else { return Ok(()) };
         for (map, pages) in self.state.space().maps() {
@@ -87,7 +87,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Does the operations of the first batch again, and those of the log behind it.
+    /// Redoes the operations of the first batch, and those of the log behind it.
     pub async fn redo_records(
         self: &Rc<Self>,
         start: LogStart,
@@ -120,10 +120,10 @@ impl<D: Device + 'static> Shard<D> {
                 self.durable.set_unredone(None);
                 return Ok(());
             }
-            // The next record begins where this one ends; doing one again changes nothing.
+            // The next record begins where this one ends; redoing one again changes nothing.
             self.durable.set_unredone(last.or(self.durable.unredone()));
             if self.durable.log().used() > self.durable.log().capacity() * 3 / 4 {
-                // The log may have no room for what is still to come, so what was done is made durable.
+                // The log may have no room for the rest, so what was redone is made durable.
                 self.checkpoint(Lsn(u64::MAX)).await?;
             }
         }
@@ -138,7 +138,7 @@ impl<D: Device + 'static> Shard<D> {
         let at = Applied { since: batch.since(), lsn: end, keep_old: false };
         batch.keep_last_by_key();
         self.counters.count(|counts| counts.recovered_ops += batch.len() as u64);
-        // New tables come first, since the trees of other operations may be theirs.
+        // New tables come first, since other operations may be on their trees.
         if batch.trees().any(|tree| tree == CATALOGUE) {
             for index in 0..batch.len_of(CATALOGUE) {
                 self.apply(self.tree(CATALOGUE)?, &batch.get(CATALOGUE, index).to_op(), at).await?;
@@ -152,8 +152,9 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Does operations on one tree, in the order of their keys. Every other batch goes downward, part by part: the leaves
-    /// where one ends are in the pool still when the next begins. The leaves of the next parts are read while one is done.
+    /// Redoes operations on one tree, in the order of their keys. Every other batch goes downward, part by
+    /// part: the leaves at the end of one are still in the pool when the next begins. The leaves of the next
+    /// parts are read while one is applied.
     async fn redo_tree(
         self: &Rc<Self>,
         tree: Tree,
@@ -211,14 +212,14 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// The operations from the one at `from` on whose leaves have the same parent. Those for which there is room become records,
-    /// and need no leaf.
+    /// The operations from `from` on whose leaves have the same parent. The record cache takes those for
+    /// which it has room; their leaves are not needed.
     async fn part(&self, tree: Tree, batch: &RedoBatch, from: usize) -> Result<Part, Error> {
         let guard = self.find(tree, Seek::At(batch.get(tree.id, from).key), 1).await?;
         let parent = leaf(guard.bytes())?;
         let end = batch.end_below(tree.id, from, parent.high());
         let mut part = Part { end, runs: Vec::new(), leaves: Vec::new() };
-        // More than half of the pool would displace each other.
+        // Leaves of more than half of the pool would displace each other.
         let most = if parent.level() == 1 {
             self.durable.pool().limit() as usize / (2 + 2 * PARTS_AHEAD)
         } else {
@@ -235,7 +236,7 @@ impl<D: Device + 'static> Shard<D> {
                     (parent.child(index), to.max(at + 1))
                 }
             };
-            // Where the operations do not all fit into memory, they have that of the records.
+            // If the operations do not all fit into memory, the batch has the memory of the records.
             let may_keep = |(index, op): &(usize, OpRef<'_>)| {
                 batch.prefetch(tree.id, index + AHEAD);
                 self.keep_as_record(*op, page, batch.since_of(tree.id, *index))
@@ -245,7 +246,7 @@ impl<D: Device + 'static> Shard<D> {
             let rest = at + kept..to;
             if !rest.is_empty() {
                 part.runs.push(rest);
-                // A page that cannot be read is met again where it is needed.
+                // An error shows again when the page is needed.
                 if part.leaves.len() < most {
                     part.leaves.push(page);
                 }
@@ -255,11 +256,12 @@ impl<D: Device + 'static> Shard<D> {
         Ok(part)
     }
 
-    /// Keeps an operation as a record of its leaf, if there is room: the batch has no other on its key, and there were no records before
-    /// it. Large values stay out, and the trees of the store itself.
+    /// Puts an operation into the record cache, if there is room. The batch has no other on its key, and the
+    /// cache was empty. Large values stay out, and so do the trees of the store itself.
     ///
-    /// The leaf has lacked it since its own record in the log, which may be one that carried it along: a crash may have come before
-    /// all were carried, and the log has room for each of them once.
+    /// The record has been pending since its own place in the log. That place may be one that carried it
+    /// along: a crash may have come before all records were carried, and the log has room to carry each of
+    /// them once.
     fn keep_as_record(&self, op: OpRef<'_>, leaf: PageId, since: Lsn) -> bool {
         if op.large || op.tree < FIRST_USER_TREE {
             return false;
@@ -287,7 +289,7 @@ mod tests {
         Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
     }
 
-    /// A store of format 5 whose catalogue names a run. Its root is there, or was given back.
+    /// A store of format 5 whose catalogue names a run. The root of the run is there, or was freed.
     async fn with_a_run(handle: Handle<MemDevice>, is_there: bool) {
         let store = Store::create(handle.clone(), options()).await.unwrap();
         store.create_table("t").await.unwrap();

@@ -1,4 +1,4 @@
-//! Operations of a batch of the log.
+//! A batch of operations from the log.
 
 use crate::Lsn;
 use crate::format::log_record::OpRef;
@@ -7,22 +7,24 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Operations of a batch of the log: in the log's order until [`RedoBatch::keep_last_by_key`], in the order of keys behind it.
+/// A batch of operations: in the log's order until [`RedoBatch::keep_last_by_key`], afterwards in the order
+/// of keys.
 pub struct RedoBatch {
     /// Their keys and values, one behind the other in the log's order.
     bytes: Vec<u8>,
     trees: BTreeMap<u32, OfTree>,
     ops: usize,
-    /// Where the batch begins.
+    /// The place of the first record in the log.
     since: Lsn,
-    /// Where records begin, in the bytes and in the log: of those that begin close behind each other, the first.
+    /// The beginnings of records, in the bytes and in the log. If several are close together, only the
+    /// first is kept.
     starts: Vec<(u32, Lsn)>,
-    /// What is close, in bytes of the log.
+    /// The distance that counts as close, in bytes of the log.
     close: u64,
-    /// Where the bytes of the last record's operations begin.
+    /// The first byte of the last record's operations.
     last_record: usize,
     most: usize,
-    /// Memory that it gets when that is not enough.
+    /// Additional memory, taken when the first is not enough.
     more: usize,
     /// Bytes to reserve for `bytes`.
     reserved: usize,
@@ -32,43 +34,43 @@ pub struct RedoBatch {
 #[derive(Default)]
 struct OfTree {
     places: Vec<Place>,
-    /// As many of the first ones are in order, and have heads.
+    /// The number of operations at the beginning that are in order and have heads.
     sorted: usize,
-    /// What their keys begin with.
+    /// The common prefix of their keys.
     shared: Vec<u8>,
 }
 
 /// An operation of a batch.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The eight bytes of the key behind what all keys share, once they are sorted.
+    /// The eight bytes of the key behind the common prefix, once the operations are sorted.
     head: u64,
-    /// Where the key begins; the value is behind it.
+    /// The place of the key; the value is behind it.
     from: u32,
     key: u16,
     /// Bytes of the value, [`LARGE`] for a large one, or [`NONE`].
     value: u16,
 }
 
-/// Marks a value that says where a large one lies.
+/// Marks a value that is a reference to a large one.
 const LARGE: u16 = 1 << 15;
-/// The operation takes the record away.
+/// Marks a deletion.
 const NONE: u16 = u16::MAX;
 
-/// Memory for an operation beside its bytes: its place, as much again where the list of places grows, and a pointer to it while
-/// room is made.
+/// Memory for an operation beside its bytes: its place, as much again while the list of places grows, and a
+/// pointer to it while room is made.
 const PLACE_BYTES: usize = 2 * size_of::<Place>() + size_of::<&Place>();
 
 /// Bytes of a cache line.
 const CACHE_LINE: usize = 64;
-/// Bytes of an operation that are fetched ahead; a processor fetches the rest of long ones by itself.
+/// Bytes of an operation that are fetched ahead; the processor fetches the rest of long ones by itself.
 const PREFETCHED: usize = 4 * CACHE_LINE;
 
-/// Records whose places are known, about, so that few lines of the cache tell where an operation stands.
+/// The number of records whose places are kept, about: few enough that a lookup touches few cache lines.
 const STARTS: u64 = 1 << 12;
 
 impl RedoBatch {
-    /// One of a log of `log_bytes` that is full with `most` bytes of memory, or `more` beside that.
+    /// A batch from a log of `log_bytes`. It is full with `most` bytes of memory, or `more` beside that.
     pub fn new((most, more): (u64, u64), log_bytes: u64) -> RedoBatch {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 31);
         let (bytes, trees) = (Vec::new(), BTreeMap::new());
@@ -78,11 +80,11 @@ impl RedoBatch {
         RedoBatch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
     }
 
-    /// A record begins at `at`.
+    /// Begins a record of the log at `at`.
     pub fn begin_record(&mut self, at: Lsn) {
         if self.ops == 0 {
             self.since = at;
-            // Memory that is not touched is not used, and bytes that need not move are not copied.
+            // Untouched memory is not used, and bytes that need not move are not copied.
             self.bytes.reserve(self.reserved);
             advise_huge_pages(self.bytes.spare_capacity_mut());
         }
@@ -92,13 +94,13 @@ impl RedoBatch {
         self.last_record = self.bytes.len();
     }
 
-    /// Adds an operation of the last record; key and value are as long as a leaf takes.
+    /// Adds an operation of the last record. A leaf must have room for its key and value.
     pub fn add(&mut self, op: OpRef<'_>) {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(op.key);
         self.bytes.extend_from_slice(op.value.unwrap_or_default());
         if self.bytes.len() == from as usize {
-            // Places tell which operation is the later one, so each is its own.
+            // Places tell which operation is the later one, so each must be unique.
             self.bytes.push(0);
         }
         let value = match op.value {
@@ -110,8 +112,8 @@ impl RedoBatch {
         self.ops += 1;
     }
 
-    /// Whether there is room for another record. Where there is none, room is made: operations on keys that have later ones go, and
-    /// where that frees less than an eighth, the batch takes the memory that it gets when the first is not enough.
+    /// Whether there is room for another record. If there is none, operations on keys that have later ones
+    /// are dropped. If that frees less than an eighth, the batch takes its additional memory.
     pub fn make_room(&mut self) -> bool {
         let uses = |batch: &RedoBatch| batch.bytes.len() + batch.ops * PLACE_BYTES;
         if uses(self) <= self.most {
@@ -127,7 +129,7 @@ impl RedoBatch {
         !is_extended
     }
 
-    /// Lets go of operations on keys that have later ones. What stays lies in the log's order as before.
+    /// Drops operations on keys that have later ones. The others stay in the log's order.
     fn drop_replaced(&mut self) {
         self.keep_last_by_key();
         let mut places: Vec<&mut Place> =
@@ -148,24 +150,24 @@ impl RedoBatch {
         self.last_record = end;
     }
 
-    /// Whether it has taken the memory that it gets when the first is not enough.
+    /// Whether the batch has taken its additional memory.
     pub fn is_extended(&self) -> bool {
         self.more == 0
     }
 
-    /// Where the first record begins.
+    /// The place of the first record in the log.
     pub fn since(&self) -> Lsn {
         self.since
     }
 
-    /// A place of the log that the record of an operation on a tree does not begin before, close to where it does.
+    /// A place in the log that is not behind the record of an operation on a tree, and close to it.
     pub fn since_of(&self, tree: u32, index: usize) -> Lsn {
         let from = self.trees[&tree].places[index].from;
         let behind = self.starts.partition_point(|(start, _)| *start <= from);
         behind.checked_sub(1).map_or(self.since, |last| self.starts[last].1)
     }
 
-    /// Forgets all operations.
+    /// Drops all operations.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.starts.clear();
@@ -176,7 +178,7 @@ impl RedoBatch {
         self.ops = 0;
     }
 
-    /// Forgets the operations of the last record: a bug to plant.
+    /// Drops the operations of the last record: a bug to plant.
     pub fn forget_last_record(&mut self) {
         for tree in self.trees.values_mut() {
             tree.places.retain(|place| (place.from as usize) < self.last_record);
@@ -190,7 +192,7 @@ impl RedoBatch {
         self.ops
     }
 
-    /// Bytes of their keys and values, and of those that have later ones.
+    /// Bytes of their keys and values, with those of dropped operations.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -205,18 +207,18 @@ impl RedoBatch {
         self.trees.iter().filter(|(_, tree)| !tree.places.is_empty()).map(|(tree, _)| *tree)
     }
 
-    /// An operation on a tree. Panics where there are not so many.
+    /// An operation on a tree. Panics if there are not so many.
     #[inline]
     pub fn get(&self, tree: u32, index: usize) -> OpRef<'_> {
         self.op(tree, &self.trees[&tree].places[index])
     }
 
-    /// Some operations on a tree, one behind the other. Panics where there are not so many.
+    /// A range of operations on a tree. Panics if there are not so many.
     pub fn run(&self, tree: u32, places: Range<usize>) -> impl Iterator<Item = OpRef<'_>> {
         self.trees[&tree].places[places].iter().map(move |place| self.op(tree, place))
     }
 
-    /// Fetches the bytes of an operation on a tree from memory, if there are so many.
+    /// Begins to fetch the bytes of an operation on a tree, if there are so many.
     #[inline]
     pub fn prefetch(&self, tree: u32, index: usize) {
         if let Some(place) = self.trees[&tree].places.get(index) {
@@ -235,7 +237,7 @@ impl RedoBatch {
         OpRef { tree, key, value, large }
     }
 
-    /// Keeps the last operation on each key, and puts them in the order of their keys.
+    /// Keeps the last operation on each key, and sorts them by key.
     pub fn keep_last_by_key(&mut self) {
         let bytes = &self.bytes;
         for tree in self.trees.values_mut() {
@@ -244,20 +246,21 @@ impl RedoBatch {
         self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
     }
 
-    /// Where the operations on a tree end, from the one at `from` on, whose keys are below `high`, if there is such a bound.
+    /// The end of the operations on a tree, from `from` on, whose keys are below `high`, if there is such a
+    /// bound.
     pub fn end_below(&self, tree: u32, from: usize, high: Option<&[u8]>) -> usize {
         let Some(OfTree { places, shared, .. }) = self.trees.get(&tree) else { return from };
         let Some(high) = high else { return places.len() };
         let behind = high.strip_prefix(&shared[..]);
         let is_below = |place: &Place| match behind {
-            // Mostly the heads tell, which lie side by side.
+            // The heads, which are close together in memory, mostly decide.
             Some(behind) => match place.head.cmp(&head(behind)) {
                 Ordering::Equal => key(&self.bytes, place) < high,
                 order => order == Ordering::Less,
             },
             None => key(&self.bytes, place) < high,
         };
-        // The end is near mostly, so steps grow from there.
+        // The end is near mostly, so the steps grow from `from`.
         let (mut low, mut step) = (from, 1);
         while low + step <= places.len() && is_below(&places[low + step - 1]) {
             low += step;
@@ -269,7 +272,7 @@ impl RedoBatch {
 }
 
 impl Place {
-    /// Bytes of key and value, or one where there are none.
+    /// Bytes of key and value, at least one.
     fn bytes(&self) -> usize {
         let value = if self.value == NONE { 0 } else { self.value & !LARGE };
         (usize::from(self.key) + usize::from(value)).max(1)
@@ -280,7 +283,7 @@ impl OfTree {
     fn sort(&mut self, bytes: &[u8]) {
         let Some(first) = self.places.first() else { return };
         let first = key(bytes, first);
-        // The bytes of those in order lie all over memory, so they are left alone where they can be.
+        // The bytes of sorted operations are scattered in memory, so they are not touched if possible.
         let before = if self.sorted == 0 { first.len() } else { self.shared.len() };
         let unsorted = self.places[self.sorted..].iter();
         let shared = unsorted.map(|place| shared_bytes(first, key(bytes, place))).min().unwrap_or(before);
@@ -290,7 +293,8 @@ impl OfTree {
         for place in &mut self.places[with_heads..] {
             place.head = head(&key(bytes, place)[shared..]);
         }
-        // Keys lie all over memory, so few comparisons look at them: where the heads have all that two keys do not share, equal
+        // Keys are scattered in memory, so few comparisons read them. If the heads hold all bytes that two
+        // keys do not share, equal heads leave only zeros at the end of one key.
         // heads leave only zeros at the end of one of them.
         let is_whole = |place: &Place| usize::from(place.key) <= shared + size_of::<u64>();
         let order = |one: &Place, other: &Place| match one.head.cmp(&other.head) {
@@ -298,7 +302,7 @@ impl OfTree {
             Ordering::Equal => key(bytes, one).cmp(key(bytes, other)),
             order => order,
         };
-        // Of one key, the last operation comes first. A stable sort makes use of those that are in order.
+        // The last operation on a key comes first. A stable sort gains from operations that are in order.
         self.places.sort_by(|one, other| order(one, other).then(other.from.cmp(&one.from)));
         self.places.dedup_by(|later, kept| order(later, kept).is_eq());
         self.sorted = self.places.len();
@@ -313,7 +317,7 @@ fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
     std::iter::zip(one, other).take_while(|(one, other)| one == other).count()
 }
 
-/// The first eight bytes as a number; keys are in order wherever these numbers are.
+/// The first eight bytes as a number. If these numbers differ, keys have their order.
 fn head(key: &[u8]) -> u64 {
     let mut head = [0; 8];
     let len = key.len().min(8);
@@ -328,7 +332,7 @@ mod tests {
     use fulgurite_base::Prng;
 
     fn random_key(prng: &mut Prng, shared: &str) -> Box<[u8]> {
-        // Keys that are beginnings of each other, with zeros at their ends, and longer than what is compared first.
+        // Keys that are prefixes of each other, with zeros at their ends, and longer than a head.
         let len = prng.below(12);
         shared.bytes().chain((0..len).map(|_| prng.below(3) as u8)).collect()
     }
@@ -337,7 +341,7 @@ mod tests {
     fn the_last_operation_on_each_key_is_left_in_order() {
         let mut prng = Prng::new(1, "batch");
         for round in 0..300 {
-            // Often so little that room has to be made again and again.
+            // Little memory, so that room has to be made again and again.
             let close = 1 + prng.below(8);
             let mut batch = RedoBatch::new((prng.below(5_000), 3_000), close * STARTS);
             let mut expected = BTreeMap::new();
@@ -371,7 +375,7 @@ mod tests {
         }
     }
 
-    /// Ends as they are found with steps, beside counting one by one.
+    /// The rule: the search by steps finds the end that counting one by one finds.
     fn ends_are_right(batch: &RedoBatch, prng: &mut Prng, shared: &str) {
         for tree in batch.trees() {
             let len = batch.len_of(tree);

@@ -1,7 +1,8 @@
-//! Leaves that will be needed soon, read before they are: many at once, where one after the other would leave the drive idle.
+//! Reading ahead: leaves that will be needed soon are read many at once. One after the other they would leave
+//! the drive idle.
 //!
-//! What is asked for ahead is a guess: trees change meanwhile. Whoever needs a leaf finds it by a search of its own, and meets there
-//! what could not be read here.
+//! The choice is a guess, because trees change meanwhile. A task that needs a leaf finds it by a search of
+//! its own, and meets there any error of these reads.
 
 use super::Seek;
 use crate::Error;
@@ -14,25 +15,25 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::ops::Range;
 
-/// The next leaves of a range, as far as one parent has them.
+/// The next leaves of a range, as far as they have the same parent.
 pub struct Leaves {
     /// Their pages, in the order of the scan.
     pub pages: Vec<PageId>,
-    /// The fence behind them: the least key of what follows, or, backward, the key that what follows lies below. `None` at
-    /// the end of the tree.
+    /// The fence behind them: forward, the least key of the next leaf; backward, the key that the next leaf
+    /// lies below. `None` at the end of the tree.
     pub end: Option<Vec<u8>>,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Leaves that may be read ahead at once: few enough that they do not displace each other.
+    /// The most leaves to read ahead: few enough that they do not displace each other.
     pub fn most_ahead(&self, degree: u32) -> usize {
         degree.min(self.durable.pool().limit() / 4).max(1) as usize
     }
 
-    /// Begins to read the leaves of keys, given in their order: level by level, all nodes of a level at once.
+    /// Begins to read the leaves of keys, given in order: level by level, all nodes of a level at once.
     pub async fn fetch_leaves(&self, tree: Tree, keys: &[&[u8]]) -> Result<(), Error> {
         let mut nodes: Vec<(PageId, Range<usize>)> = vec![(tree.root, 0..keys.len())];
-        // A tree is not higher than this, whatever its pages say.
+        // No tree is higher than this, even if its pages are damaged.
         for _ in 0..u8::MAX {
             let mut below = Vec::new();
             let mut is_above_leaves = true;
@@ -55,8 +56,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// The next leaves that a scan reads, at most so many: from `seek` on, and no further than `bound`, the first key behind the range,
-    /// or, backward, its least key. `None` where the root is the only leaf.
+    /// The next leaves of a scan, at most `most`: from `seek` up to `bound`, which is the first key behind
+    /// the range or, backward, its least key. `None` if the root is the only leaf.
     pub async fn leaves(
         &self,
         tree: Tree,

@@ -1,7 +1,8 @@
-//! Bulk load: a tree is built from its leaves up, from records in ascending order.
+//! Bulk load: builds a tree from its leaves up, from records in ascending order.
 //!
-//! The pages are written and flushed before one record of the log makes them part of the tree: the root's image and the
-//! maps. So nothing of the load is in the log, and a crash before that record leaves the tree as it was, empty.
+//! The pages are written and flushed before one record of the log makes them part of the tree, with the
+//! root's image and the maps. So the log holds none of the records, and a crash before that record leaves the
+//! tree empty, as it was.
 
 use crate::Error;
 use crate::format::log_record::Delta;
@@ -15,9 +16,9 @@ use fulgurite_device::Device;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How full pages are made, in per cent: an update in place then mostly finds room.
+/// How full pages are made, in per cent, so that most updates find room in place.
 const FILL: usize = 90;
-/// Maps that one record may change; it holds all of them at once.
+/// Maps that one record of the log may change; it holds all of them at once.
 const MAPS: usize = 8;
 /// Pages that are written together at the end.
 const WRITTEN_TOGETHER: usize = 64;
@@ -39,9 +40,7 @@ struct Level {
     last: Vec<u8>,
 }
 
-/// A tree that is being built.
-///
-/// Dropped before its end, it gives its pages back.
+/// A tree that is being built. Dropped before its end, it gives its pages back.
 pub struct Load<D: Device + 'static> {
     shard: Rc<Shard<D>>,
     tree: Tree,
@@ -85,7 +84,7 @@ impl<D: Device + 'static> Load<D> {
         self.add(0, Record { key, value, large }).await
     }
 
-    /// Adds a record to a level. A node that is full goes to its page, and to the level above.
+    /// Adds a record to a level. A full node goes to a page, and its entry to the level above.
     async fn add(&mut self, level: usize, record: Record) -> Result<(), Error> {
         let mut carried = Some((level, record));
         while let Some((level, record)) = carried.take() {
@@ -118,33 +117,33 @@ impl<D: Device + 'static> Load<D> {
         self.levels[level].low.len().max(record.key.len())
     }
 
-    /// Puts the node that a level fills into a page. Returns what the level above has of it.
+    /// Writes the filled node of a level into a page. Returns its entry for the level above.
     async fn close(&mut self, level: usize, high: Option<Vec<u8>>) -> Result<Record, Error> {
         let page = self.shard.pick().await?;
         let state = &mut self.levels[level];
         let records = std::mem::take(&mut state.records);
         let low = std::mem::replace(&mut state.low, high.clone().unwrap_or_default());
         state.bytes = 0;
-        // From here on it is given back if the load comes to nothing.
+        // From here on the page is given back if the load fails.
         self.pages.push(page);
         let mut guard = self.shard.durable.pool().create(page).await?;
         let bytes = guard.bytes_mut();
         fill(bytes, (page, self.tree.id, level as u8), (&low, high.as_deref()), &records)?;
-        // The log may say what the page was before. Recovery must not do that again over what it is now.
+        // The log may have older changes of the page. Recovery must not redo them over the new contents.
         let now = self.shard.durable.log().tail();
         page::set_structure_lsn(bytes, now);
         page::set_lsn(bytes, now);
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
     }
 
-    /// Closes all levels and makes them the tree, whose root was there before.
+    /// Closes all levels and makes them the tree, under the root that exists.
     pub async fn finish(mut self) -> Result<(), Error> {
         let root = self.write().await?;
         self.shard.durable.pages().flush().await?;
         self.take_over(&root).await
     }
 
-    /// Closes all levels and writes their pages, but for the root, which is returned. Nothing is flushed.
+    /// Closes all levels and writes their pages, except the root, which is returned. Nothing is flushed.
     async fn write(&mut self) -> Result<Vec<u8>, Error> {
         let mut level = 0;
         while level + 1 < self.levels.len() {
@@ -161,7 +160,7 @@ impl<D: Device + 'static> Load<D> {
         Ok(root)
     }
 
-    /// The record of the log that makes the pages part of the tree.
+    /// Appends the record of the log that makes the pages part of the tree.
     async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
         let shard = Rc::clone(&self.shard);
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
@@ -203,7 +202,7 @@ impl<D: Device + 'static> Load<D> {
         shard.restructure(held, all, Vec::new()).map(drop)
     }
 
-    /// The pages of these maps, the last that are left, are the store's now: the log is about to say so.
+    /// Hands over the pages of the last maps: the log is about to say that the store uses them.
     fn hand_over(&mut self, maps: &[PageId]) {
         let Some(first) = maps.first() else { return };
         let space = &self.shard.state.space();

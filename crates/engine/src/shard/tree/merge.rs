@@ -1,5 +1,5 @@
-//! Merges: a node with few records gives them to a neighbour under the same parent and is given back. A root with one
-//! child takes that child's place.
+//! Merges: a node with few records gives them to a neighbour under the same parent and is freed. A root with
+//! one child takes over that child's contents.
 
 use crate::Error;
 use crate::format::log_record::Delta;
@@ -11,12 +11,12 @@ use crate::shard::Shard;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// Whether a node has so few records that it looks for a neighbour: a quarter of a page.
+/// Whether a node has so few records that it should be merged: a quarter of a page.
 pub fn is_sparse(node: Node<'_>) -> bool {
     node.used() < node.bytes().len() / 4
 }
 
-/// Both nodes as one, at the left one's page; `None` where its records would take more than `most` bytes.
+/// Both nodes as one, at the left one's page; `None` if its records would take more than `most` bytes.
 fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; left.bytes().len()];
     let (page, tree) = (page::number(left.bytes()), page::tree(left.bytes()));
@@ -30,13 +30,13 @@ fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Unites the leaf that covers `key` with a neighbour if it is sparse, and so on upwards.
+    /// Merges the leaf that covers `key` with a neighbour if it is sparse, and likewise the nodes above.
     pub async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
         let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         for at in (1..path.len()).rev() {
             let sparse = is_sparse(leaf(self.read_page(path[at]).await?.bytes())?);
-            // Three quarters full: the next records do not divide it again.
+            // Three quarters full, so that the next records do not split it again.
             let most = self.page_bytes() as usize * 3 / 4;
             if !sparse || !self.unite_children(path[at], path[at - 1], key, most).await? {
                 return Ok(());
@@ -46,7 +46,7 @@ impl<D: Device + 'static> Shard<D> {
         self.lower_root(tree).await
     }
 
-    /// Unites `child` with a neighbour under `parent`, if the records of the two take at most `most` bytes.
+    /// Merges `child` with a neighbour under `parent`, if the records of the two take at most `most` bytes.
     pub async fn unite_children(
         &self,
         child: PageId,
@@ -78,7 +78,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(true)
     }
 
-    /// Has a root with one child take that child's place, as often as that is so.
+    /// Replaces a root that has one child by that child, repeatedly.
     pub async fn lower_root(&self, tree: Tree) -> Result<(), Error> {
         loop {
             let child = {

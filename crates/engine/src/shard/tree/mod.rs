@@ -1,11 +1,11 @@
 //! B+trees over pages of the pool.
 //!
-//! A search goes from the root down, one page at a time. It never waits with a page in hand: after every wait the page
-//! that it has got is compared with what was wanted (tree, level, fences), and where a split or a merge has come in between,
-//! the search begins anew. So no task ever holds one latch while it waits for another.
+//! A search goes from the root down, one page at a time. It never waits with a page in hand. After every wait
+//! it compares the page with what it looks for (tree, level, fences). If a split or a merge has come in
+//! between, the search begins anew. So no task holds one latch while it waits for another.
 //!
-//! There are no links between neighbours: a scan goes on with the leaf that covers the last one's fence. The root of a
-//! tree stays where it is for ever.
+//! Neighbours are not linked: a scan goes on with the leaf that covers the last one's fence. The root of a
+//! tree never moves.
 
 mod ahead;
 mod bulk;
@@ -28,22 +28,22 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use fulgurite_pool::{ReadGuard, WriteGuard};
 
-/// A search that begins anew so often finds no tree at all.
+/// Restarts after which the search is given up: the pages form no tree.
 const MOST_RESTARTS: u32 = 1000;
 
-/// Which leaf is wanted.
+/// The leaf that a search looks for.
 #[derive(Clone, Copy, Debug)]
 pub enum Seek<'a> {
-    /// The one that covers this key.
+    /// The leaf that covers this key.
     At(&'a [u8]),
-    /// The one that covers the keys right below this one.
+    /// The leaf that covers the keys right below this one.
     Below(&'a [u8]),
-    /// The last one.
+    /// The last leaf.
     Last,
 }
 
 impl Seek<'_> {
-    /// Whether a node is on the way.
+    /// Whether the search passes through a node.
     #[inline]
     fn fits(&self, node: Node<'_>) -> bool {
         match self {
@@ -53,7 +53,7 @@ impl Seek<'_> {
         }
     }
 
-    /// The child of an inner node that is on the way.
+    /// The child of an inner node that the search passes through.
     #[inline]
     fn child(&self, node: Node<'_>) -> usize {
         match self {
@@ -66,18 +66,18 @@ impl Seek<'_> {
     }
 }
 
-/// What a search has asked the drive for.
+/// The reads that a search has asked the drive for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Every node was in the pool.
+    /// None: every node was in the pool.
     Nothing,
-    /// Nodes above the one that was wanted.
+    /// Nodes above the result.
     Above,
-    /// That one, and maybe others.
+    /// The result, and maybe nodes above.
     Node,
 }
 
-/// What a parent says of a child, kept while the child is fetched.
+/// The fences and the level that a parent gives a child, kept while the child is fetched.
 struct Fences {
     low: Vec<u8>,
     high: Option<Vec<u8>>,
@@ -98,14 +98,14 @@ impl Fences {
     }
 }
 
-/// The node in the bytes of a page, if it is a node of `tree` on this level.
+/// The node in the bytes of a page, if the search for a node of `tree` passes through it.
 #[inline]
 fn node_of<'a>(bytes: &'a [u8], tree: Tree, seek: Seek<'_>) -> Option<Node<'a>> {
     Node::new(bytes).filter(|node| page::tree(bytes) == tree.id && seek.fits(*node))
 }
 
-/// Begins to fetch the parts of a node that every search touches: header, hints with the first slots, fences. They lie
-/// far apart, and memory answers for all of them in the time of one.
+/// Begins to fetch the parts of a node that every search touches: header, hints with the first slots, fences.
+/// They lie in different cache lines, and memory answers for all of them in the time of one.
 #[inline]
 fn prefetch_node(bytes: &[u8]) {
     for at in [0, 64, 128, bytes.len().saturating_sub(1)] {
@@ -114,13 +114,13 @@ fn prefetch_node(bytes: &[u8]) {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// The node on `level` that is wanted.
+    /// Finds the node on `level`.
     #[inline]
     pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
         self.search(tree, seek, level).await.map(|(guard, _)| guard)
     }
 
-    /// The same, and what the drive was asked for.
+    /// Finds the node on `level`. Returns also what the drive was asked for.
     #[inline]
     pub async fn search(
         &self,
@@ -138,7 +138,7 @@ impl<D: Device + 'static> Shard<D> {
                 }
                 let index = seek.child(node);
                 let child = node.child(index);
-                // In memory, both are looked at side by side. To wait for the drive, nothing may be in hand.
+                // Two pages in the pool may be held together. Before a wait for the drive, none may be held.
                 let (next, fits) = match self.durable.pool().try_read(child) {
                     Some(next) => {
                         prefetch_node(next.bytes());
@@ -157,7 +157,7 @@ impl<D: Device + 'static> Shard<D> {
                         (next, fits)
                     }
                 };
-                // A split or a merge came in between, or the page is an old version of itself.
+                // A split or a merge came in between, or the page is an old version.
                 if !fits {
                     break;
                 }
@@ -167,7 +167,8 @@ impl<D: Device + 'static> Shard<D> {
         Err(self.no_way(tree))
     }
 
-    /// The page of the leaf that covers a key, which is not read. It stays that as long as the parent is in hand.
+    /// The page of the leaf that covers a key. The leaf is not read, and stays the right one while the parent
+    /// is held.
     pub async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard<D>, PageId), Error> {
         let parent = self.find(tree, Seek::At(key), 1).await?;
         let node = leaf(parent.bytes())?;
@@ -175,7 +176,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok((parent, page))
     }
 
-    /// The leaf that is wanted, to change.
+    /// Finds a leaf, to change it.
     pub async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard<D>, Error> {
         let seek = Seek::At(key);
         for _ in 0..MOST_RESTARTS {
@@ -203,7 +204,7 @@ impl<D: Device + 'static> Shard<D> {
         Err(self.no_way(tree))
     }
 
-    /// Shows `look` every leaf of a tree, in order.
+    /// Calls `look` for every leaf of a tree, in order.
     pub async fn each_leaf(
         &self,
         tree: Tree,
@@ -211,7 +212,7 @@ impl<D: Device + 'static> Shard<D> {
     ) -> Result<(), Error> {
         let mut low = Vec::new();
         let most = self.most_ahead(self.options.degree);
-        // Leaves asked for and not looked at, and where those begin that were not asked for.
+        // Leaves fetched and not looked at, and the key where the others begin.
         let (mut ahead, mut unasked) = (0, Some(Vec::new()));
         loop {
             if ahead <= most / 2

@@ -1,4 +1,4 @@
-//! One operation on one leaf.
+//! Applying one operation to one leaf.
 
 use super::merge;
 use crate::format::log_record::{Op, OpRef, look_ahead};
@@ -13,22 +13,23 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// Where an operation stands in the log.
+/// The place of an operation in the log.
 #[derive(Clone, Copy, Debug)]
 pub struct Applied {
-    /// Where its record begins.
+    /// The beginning of its record.
     pub since: Lsn,
-    /// Where its record ends.
+    /// The end of its record.
     pub lsn: Lsn,
-    /// Whether readers of older states need what was there before.
+    /// Whether readers of older states need the old value.
     pub keep_old: bool,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Does operations that are in the log, in ascending order of their keys, as far as they lie in the leaf of the first.
-    /// Returns how many were done, at least one. For recovery: nobody needs what was there before.
+    /// Applies operations that are in the log, in ascending order of their keys, as far as they belong to the
+    /// leaf of the first. Returns how many were applied, at least one. Used by recovery, where nobody needs
+    /// old values.
     ///
-    /// Fails with [`Error::Full`] where the leaf has to be divided and the log has no room for that.
+    /// Fails with [`Error::Full`] if the leaf has to be split and the log has no room for that.
     pub async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
         let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
@@ -42,7 +43,8 @@ impl<D: Device + 'static> Shard<D> {
                     break;
                 }
                 let mut fits = change(bytes, *op)?;
-                // All of them together fitted into the leaf once, so those that need less come first where there is no room.
+                // All of them together fitted into the leaf once. So if there is no room, those that shrink a
+                // record go first.
                 if !fits && make_smaller(bytes, &ops[done..])? {
                     is_smaller = true;
                     fits = change(bytes, *op)?;
@@ -59,14 +61,14 @@ impl<D: Device + 'static> Shard<D> {
             }
             is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
         }
-        // Pending records need some of the log to go along, even if it is not enough for all at once.
+        // Carrying pending records needs some of the log, even if it is not enough for all of them at once.
         let has_room = self.log_left() >= self.change_bytes() + self.durable.log().capacity() / 32;
         if done == 0 && !has_room {
             let (free, pages) = (self.state.space().available(), self.state.space().pages());
             return Err(Error::Full { free, pages, needed: 1 });
         }
         if done == 0 {
-            // The leaf may have to be divided.
+            // The leaf may have to be split.
             self.apply(tree, &first.to_op(), at).await?;
             return Ok(1);
         }
@@ -76,10 +78,10 @@ impl<D: Device + 'static> Shard<D> {
         Ok(done)
     }
 
-    /// Does an operation that is in the log in the record cache, or in its leaf if the cache has no room.
+    /// Applies an operation that is in the log to the record cache, or to its leaf if the cache has no room.
     pub async fn apply_to_cache(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let is_pending = self.state.records().is_pending(tree.id, &op.key);
-        // With the parent in hand nothing changes, so the leaf is the right one.
+        // While the parent is held the structure does not change, so the leaf is the right one.
         let (parent, leaf) = match is_pending {
             true => (None, tree.root),
             false => {
@@ -97,7 +99,7 @@ impl<D: Device + 'static> Shard<D> {
             }
             records.put(record, leaf, at.since)
         };
-        // Who divides the leaf has it and waits for the parent.
+        // A task that splits the leaf holds it and waits for the parent.
         drop(parent);
         match put {
             Put::NoRoom => self.apply(tree, op, at).await,
@@ -105,13 +107,13 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Does an operation that is in the log, in its leaf.
+    /// Applies an operation that is in the log to its leaf.
     pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
             let mut guard = self.find_for_change(tree, &op.key).await?;
             let node = leaf(guard.bytes())?;
             let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
-            // In the same step as the change, so that a reader finds the one or the other.
+            // In the same step as the change, so that a reader finds either value.
             let in_leaf = node.search(&op.key).ok().map(|index| node.value(index));
             self.state.versions_mut().settle(tree.id, &op.key, in_leaf);
             if at.keep_old {
@@ -124,7 +126,7 @@ impl<D: Device + 'static> Shard<D> {
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             if change(bytes, op.as_ref())? {
-                // A record by itself is older now. What it says may be durable where the operation is not yet.
+                // The cached record is older now. Its value may be durable before this operation is.
                 let since = self.state.records_mut().forget(tree.id, &op.key);
                 let since = since.map_or(at.since, |since| since.min(at.since));
                 let at = Applied { since, ..at };
@@ -137,7 +139,7 @@ impl<D: Device + 'static> Shard<D> {
         if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }
     }
 
-    /// Notes that a leaf contains what the log says from there on.
+    /// Notes that a leaf contains the changes that the log has from there on.
     pub fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
         let lsn = page::lsn(bytes).max(at.lsn);
         page::set_lsn(bytes, lsn);
@@ -145,7 +147,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// Does those of the operations on a leaf that need no room there. Whether there are any.
+/// Applies those of the operations that need no room in the leaf. Whether there are any.
 fn make_smaller(bytes: &mut [u8], ops: &[OpRef<'_>]) -> Result<bool, Error> {
     let mut any = false;
     for op in ops {
@@ -161,7 +163,7 @@ fn make_smaller(bytes: &mut [u8], ops: &[OpRef<'_>]) -> Result<bool, Error> {
     Ok(any)
 }
 
-/// Does an operation on the leaf that covers its key. False where there is no room.
+/// Applies an operation to the leaf that covers its key. False if there is no room.
 pub fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
     match op.cell() {
         Some(cell) => Ok(NodeMut::new(bytes).put(op.key, cell)),
@@ -185,7 +187,7 @@ mod tests {
     use std::rc::Rc;
 
     #[test]
-    fn a_key_keeps_a_value_while_a_newer_one_takes_the_place_of_its_pending_record() {
+    fn a_crash_leaves_a_value_while_a_newer_one_replaces_its_pending_record() {
         let drive = || MemDevice::new(4096, 4096, 64, Nanos::from_micros(10));
         let options = || Options {
             memory_bytes: 16 << 20,
@@ -204,16 +206,16 @@ mod tests {
                 transaction.put(table, &[key], value).await.unwrap();
                 transaction.commit_with(durability).await.unwrap();
             };
-            // A write to a leaf that is written anyway would be no record by itself.
+            // A write to a leaf that is written anyway would not go to the cache.
             store.checkpoint().await.unwrap();
             put(table, 0, b"old", Durability::Flush).await;
             assert_eq!(store.statistics().records_pending, 1);
             let behind = store.0.durable.log().tail();
             put(others, 0, b"later", Durability::Flush).await;
-            // A value that is too large for a record goes to the leaf, in place of the record.
+            // A value that is too large for the cache goes to the leaf and replaces the cached record.
             put(table, 0, &[2; 20_000], Durability::Relaxed).await;
             assert!(store.0.state.records().peek(table.0.id, &[0]).is_none());
-            // The log of the old value may go only with a leaf, or a log, that has the new one.
+            // The log of the old value may go only once a leaf, or the log, has the new value durably.
             store.0.checkpoint(behind).await.unwrap();
             // Nothing is written from here on, as after a power cut.
             store.0.health.stop("the power is gone".to_owned());
@@ -230,16 +232,16 @@ mod tests {
         assert!(found.unwrap().is_some(), "neither the old value nor the new one is there");
     }
 
-    /// Recovery on a store that was full: a record is pending, and a later operation on its key goes into the leaf.
+    /// The rule, as on a store that was full: an operation on a leaf replaces the pending record of its key.
     #[test]
-    fn a_later_operation_of_a_run_takes_the_place_of_a_pending_record() {
+    fn an_operation_on_a_leaf_replaces_the_pending_record() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
         let handle = executor.handle();
         let work = async move {
             let options = Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() };
             let store = Store::create(handle, options).await.unwrap();
             let table = store.create_table("t").await.unwrap();
-            // A write to a leaf that is written anyway would be no record by itself.
+            // A write to a leaf that is written anyway would not go to the cache.
             store.checkpoint().await.unwrap();
             let transaction = store.begin();
             transaction.put(table, b"key", b"old").await.unwrap();
@@ -266,9 +268,10 @@ mod tests {
         executor.block_on(work).unwrap();
     }
 
-    /// Who divides a leaf has it and waits for its parent. A write that found no room for a record waits for that leaf.
+    /// The rule: a write that the cache refuses waits for its leaf without holding the parent, for which a
+    /// split waits.
     #[test]
-    fn a_write_without_room_for_its_record_does_not_stand_before_a_split() {
+    fn a_write_that_the_cache_refuses_does_not_block_a_split() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
         let handle = executor.handle();
         let work = async move {
@@ -297,13 +300,13 @@ mod tests {
                 };
                 writer.apply_to_cache(tree, &op, at).await.unwrap();
             });
-            // The write comes to the leaf meanwhile.
+            // The write reaches the leaf meanwhile.
             for _ in 0..3 {
                 handle.pause().await;
             }
             let above = shard.write_page(parent_page).await.unwrap();
             drop((above, divided));
-            // Behind the write, which asked before.
+            // After the write, which has asked before.
             drop(shard.write_page(leaf).await.unwrap());
             let found = store.snapshot().get(table, &[50]).await.unwrap();
             assert_eq!(found.as_deref(), Some(&[7][..]));
@@ -311,10 +314,10 @@ mod tests {
         executor.block_on(work).unwrap();
     }
 
-    /// Recovery does operations in the order of their keys, and with the values that come later a leaf may need more room meanwhile than
-    /// it ever had. A full log has no room for a split then.
+    /// The rule: operations that fit in the end split no leaf. Recovery applies them in the order of keys, so
+    /// a leaf may need more room meanwhile than it ever had, and a full log has no room for a split.
     #[test]
-    fn a_run_that_fits_in_the_end_divides_no_leaf() {
+    fn operations_that_fit_in_the_end_split_no_leaf() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
         let handle = executor.handle();
         let work = async move {

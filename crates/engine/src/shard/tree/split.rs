@@ -1,5 +1,5 @@
-//! Splits: a node that is full gives its upper part to a new right neighbour. A full root keeps its place and gives
-//! everything to two new children.
+//! Splits: a full node gives its upper part to a new right neighbour. A full root stays and gives everything
+//! to two new children.
 
 use crate::Error;
 use crate::format::log_record::Delta;
@@ -11,7 +11,7 @@ use crate::shard::Shard;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// Where a node is divided, and its right half.
+/// The key that divides a node, and the right half.
 struct Division {
     separator: Vec<u8>,
     right: Vec<u8>,
@@ -19,7 +19,7 @@ struct Division {
 
 /// Divides a node; its upper part becomes a node at page `right`.
 fn divide(node: Node<'_>, right: PageId, key: &[u8]) -> Division {
-    // A key behind all others: keys come in ascending order, and what is full stays full.
+    // The new key is behind all others: keys come in ascending order, so the full node stays full.
     let ascending = node.high().is_none() && node.search(key) == Err(node.len());
     let at = middle(node, ascending && node.len() > 2);
     let next = node.key(at);
@@ -28,7 +28,7 @@ fn divide(node: Node<'_>, right: PageId, key: &[u8]) -> Division {
     Division { separator, right: half }
 }
 
-/// A node at `page` with the records of `node` that lie between the fences.
+/// A node at `page` with the records of `node` between the fences.
 pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u8]>)) -> Vec<u8> {
     let mut bytes = vec![0; node.bytes().len()];
     let mut new = NodeMut::init(&mut bytes, page, page::tree(node.bytes()), node.level(), (low, high));
@@ -51,8 +51,8 @@ impl<D: Device + 'static> Shard<D> {
                 return Ok(());
             }
         }
-        // From the leaf up: the first node that is the root, or whose parent has room for one child more, is split. Those
-        // below follow with the next calls.
+        // From the leaf up, the first node is split that is the root or whose parent has room for one child
+        // more. Later calls split the nodes below.
         let parent_cost = longest_key(self.page_bytes()) + 32;
         let mut at = path.len() - 1;
         while at > 0 {
@@ -74,7 +74,7 @@ impl<D: Device + 'static> Shard<D> {
         let (map, index) = self.state.space().place(new);
         let held = self.hold(&[parent, node, map], &[new]).await?;
         let full = leaf(held.bytes(node)?)?;
-        // Records may have been taken out meanwhile.
+        // Records may have been deleted meanwhile.
         if full.len() < 2 {
             self.state.space().put_back(new);
             return Ok(());

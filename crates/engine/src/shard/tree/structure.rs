@@ -1,5 +1,5 @@
-//! Changes of the structure, one at a time: the pages are taken for changing together, the record is appended, the pages
-//! are changed, and nothing else runs in between.
+//! Structure changes, one at a time: the pages are held, the record is appended, the pages are changed, and
+//! no other task runs in between.
 
 use super::Seek;
 use crate::format::log_record::{Delta, Entry, Op};
@@ -14,7 +14,7 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use fulgurite_pool::WriteGuard;
 
-/// Pages that a change of the structure holds.
+/// Pages that a structure change holds.
 pub struct Held<D: Device + 'static>(Vec<(PageId, WriteGuard<D>)>);
 
 impl<D: Device + 'static> Held<D> {
@@ -26,7 +26,8 @@ impl<D: Device + 'static> Held<D> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// The pages from the root down to the leaf that covers `key`. They stay as they are for who has the structure's turn.
+    /// The pages from the root down to the leaf that covers `key`. They stay the same while the caller has
+    /// the turn to change the structure.
     pub async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
         let mut path = vec![tree.root];
         let mut above: Option<u8> = None;
@@ -46,13 +47,15 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Takes `pages` for changing, and `fresh` ones, which are not read.
+    /// Holds `pages` for a change, and `fresh` ones, which are not read.
     ///
-    /// Who has the structure's turn waits here for one page with others in hand. Nobody else ever waits with a page in hand, so
-    /// there is no circle of waiting. To let go of the others meanwhile would never end where a cleaner writes them in turn:
-    /// a page that was taken counts as changed.
+    /// The task that has the turn to change the structure waits here for one page while it holds others. No
+    /// other task waits while it holds a page, so there is no deadlock. Releasing the others meanwhile would
+    /// never end if a write-back writes them in turn, since a page that was held for a change counts as
+    /// changed.
     pub async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
-        // In a damaged store a page may be its own neighbour, or in use and marked as free. To take it twice would never end.
+        // In a damaged store a page may be its own neighbour, or in use and marked as free. Holding it twice
+        // would never end.
         let mut all = [pages, fresh].concat();
         all.sort_unstable();
         if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -65,7 +68,7 @@ impl<D: Device + 'static> Shard<D> {
         for page in fresh {
             held.push((*page, self.durable.pool().create(*page).await?));
         }
-        // The drive is asked before the first page is taken that others may want.
+        // The drive is asked before the first page is held that others may want.
         for page in pages {
             drop(self.read_page(*page).await?);
         }
@@ -89,7 +92,7 @@ impl<D: Device + 'static> Shard<D> {
         });
     }
 
-    /// Tells the pending records of the pages which leaves they belong to now.
+    /// Gives the pending records of the held pages to their new leaves.
     fn share_out_records(&self, held: &Held<D>) -> Result<(), Error> {
         let mut records = self.state.records_mut();
         if records.pending() == 0 {

@@ -1,7 +1,7 @@
-//! What a damaged store was like: from a superblock, or from its pages where both superblocks are gone.
+//! The layout of a damaged store: from a superblock, or from its pages if both superblocks are lost.
 //!
-//! A page's checksum begins with the store's salt, and a CRC can be calculated backwards. So each whole page tells the
-//! salt that it was sealed with; pages of one store agree, and chance does not.
+//! A page's checksum begins with the store's salt, and a CRC can be calculated backwards. So each whole page
+//! tells the salt that it was sealed with. Pages of one store agree on it; random bytes do not.
 
 use super::log::blocks;
 use crate::format::layout::{FORMAT, HEAD, Superblock, double_write_pages};
@@ -15,7 +15,7 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use std::collections::BTreeMap;
 
-/// Sizes that pages of a store and blocks of its log have.
+/// Possible sizes of pages and of log blocks.
 const SIZES: [u32; 5] = [4096, 8192, 16384, 32768, 65536];
 /// Whole pages that must agree. Every store has more.
 const LEAST_VOTES: u32 = 2;
@@ -24,7 +24,7 @@ const LEAST_VOTES: u32 = 2;
 pub async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
     let found = superblock::read_both(source).await;
     let version = found.iter().flat_map(|found| found.as_ref().err()).find(|error| {
-        // Another version's store is not a damaged one.
+        // A store of another version is not damaged.
         matches!(error, Error::Version { .. })
     });
     if let Some(error) = version {
@@ -33,13 +33,13 @@ pub async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Erro
     let whole = found.iter().all(Result::is_ok);
     let newest = found.into_iter().flatten().max_by_key(|superblock| superblock.generation);
     match newest {
-        // As in opening: beside a damaged one, `clean` may be out of date.
+        // As in opening: beside a damaged superblock, `clean` may be out of date.
         Some(superblock) if whole => Ok((superblock, false)),
         Some(superblock) => {
             let mut superblock = Superblock { clean: false, ..superblock };
             let found = blocks(source, &superblock).await;
             let block = u64::from(superblock.block_bytes);
-            // The newer superblock's log may lie where this one's did.
+            // The log of the newer superblock may have the place of this one's.
             if !found.contains_key(&(superblock.redo.0 / block * block)) {
                 follow_back(&found, &mut superblock);
             }
@@ -49,7 +49,7 @@ pub async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Erro
     }
 }
 
-/// The salt with which bytes behind a page's checksum get this checksum.
+/// The salt with which the bytes behind a page's checksum get this checksum.
 fn salt_of(page: &[u8]) -> u32 {
     let table: [u32; 256] = std::array::from_fn(|index| {
         (0..8).fold(index as u32, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 })
@@ -66,7 +66,7 @@ fn salt_of(page: &[u8]) -> u32 {
     !state
 }
 
-/// A page that says that it lies where it does.
+/// A page whose number is its place.
 struct Vote {
     page: u64,
     kind: Option<Kind>,
@@ -88,7 +88,7 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
     }
     let most = votes.into_iter().max_by_key(|(_, pages)| pages.len());
     if let Some(kept) = kept_by_a_map(source).await {
-        // Pages in place are of another store, unless one of these lies at its own number by chance.
+        // Pages in place are of another store, unless one of these is at its own number by chance.
         let others = |((_, salt), pages): &((u32, u32), Vec<Vote>)| {
             pages.len() >= LEAST_VOTES as usize && *salt != kept.salt().0
         };
@@ -103,7 +103,7 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
     if pages.len() < LEAST_VOTES as usize {
         return Err(Error::NotAStore);
     }
-    // The first map and behind it the two first roots lie before all other pages of their kinds.
+    // The first map, and behind it the two first roots, come before all other pages of their kinds.
     let first = |wanted: &dyn Fn(&Vote) -> bool, offset: u64| {
         pages.iter().filter(|vote| wanted(vote)).filter_map(|vote| vote.page.checked_sub(offset)).min()
     };
@@ -117,7 +117,8 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
     from_pages(source, page_bytes, salt, data_start).await
 }
 
-/// The newest superblock that a head of a map of pages out of place has kept. Its place in the log is out of date.
+/// The newest superblock that a head of the map has kept, for pages out of place. Its place in the log is out
+/// of date.
 async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
     let mut newest: Option<Superblock> = None;
     let mut bytes = vec![0; 4096];
@@ -133,7 +134,8 @@ async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
     newest
 }
 
-/// The superblock of a store whose pages begin at `data_start`. The log is taken from its oldest block that leads to its end.
+/// The superblock of a store whose pages begin at `data_start`. The log begins with the oldest block that
+/// leads to its end.
 async fn from_pages(
     source: &impl Source,
     page_bytes: u32,
@@ -173,7 +175,8 @@ async fn from_pages(
     Ok(superblock)
 }
 
-/// Has the log end behind its last block, and begin as early as the chain of blocks leads back from there.
+/// Sets the end of the log behind its last block, and its beginning as early as the chain of blocks leads
+/// back from there.
 fn follow_back(found: &BTreeMap<u64, (Block, u32)>, superblock: &mut Superblock) {
     let block = u64::from(superblock.block_bytes);
     let Some(mut at) = found.last_key_value().map(|(at, _)| *at) else { return };

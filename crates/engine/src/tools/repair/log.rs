@@ -8,18 +8,18 @@ use crate::media::image::Source;
 use crate::media::log::RecordReader;
 use std::collections::BTreeMap;
 
-/// What could be read.
+/// The readable part of the log.
 #[derive(Default)]
 pub struct LogRead {
     /// The records with their ends.
     pub entries: Vec<(Lsn, Entry)>,
-    /// Where reading ended.
+    /// The place at which reading ended.
     pub end: Lsn,
-    /// What was lost there; `None` where the log ends there by itself.
+    /// The loss there; `None` if the log ends there by itself.
     pub damage: Option<String>,
 }
 
-/// Every whole block of the ring that lies where it says, by its place in the log, with its CRC.
+/// Every whole block of the ring that is at its own place, by its place in the log, with its CRC.
 pub async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u64, (Block, u32)> {
     let (block, ring, start) = ring(superblock);
     let mut found = BTreeMap::new();
@@ -37,7 +37,7 @@ pub async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u
     found
 }
 
-/// Bytes of a block, bytes of the ring, where it begins.
+/// Bytes of a block, bytes of the ring, the place of its beginning.
 fn ring(superblock: &Superblock) -> (u64, u64, u64) {
     let (page, block) = (u64::from(superblock.page_bytes), u64::from(superblock.block_bytes));
     (block, superblock.log_pages * page / block * block, superblock.log_start().0 * page)

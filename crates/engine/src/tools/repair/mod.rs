@@ -1,26 +1,27 @@
-//! Saving what can be saved of a damaged store into a new one. The damaged one is never written to.
+//! Repair: saves what can be saved of a damaged store into a new one. The damaged one is never written to.
 //!
-//! 1. *What the store was like* comes from the newer whole superblock. Where both are damaged, the pages tell: see [`find`].
-//! 2. *The log* is read from the redo point up to its end or to the first damage, and its structure changes are done in memory,
-//!    as recovery does.
-//! 3. *Trees* are followed from their roots. What a parent says of a child (tree, level, fences) must be so; a part of a
-//!    tree whose page is damaged is *lost*. Whole leaves that no tree leads to, that are marked as used and whose fences lie inside
-//!    a lost part take its place, the newest first, none overlapping another. So a lost inner node or root loses
-//!    no record.
-//! 4. *Records* are put into the new store, with the log's operations over them, large values from their pieces. Indexes are
-//!    left out: [`Store::create_index`] fills them again.
+//! 1. *The layout* comes from the newer whole superblock. If both are damaged, it is found from the pages:
+//!    see [`find`].
+//! 2. *The log* is read from the redo point up to its end or to the first damage. Its structure changes are
+//!    redone in memory, as recovery does.
+//! 3. *Trees* are followed from their roots. A child must have the tree, the level and the fences that its
+//!    parent says. A part of a tree whose page is damaged is *lost*. Whole leaves without a parent take its
+//!    place, if they are marked as used and their fences are within the lost part: the newest first, none
+//!    overlapping another. So a lost inner node or root loses no record.
+//! 4. *Records* are put into the new store, with the log's operations over them, and large values from their
+//!    pieces. Indexes are left out: [`Store::create_index`] fills them again.
 //!
-//! # What cannot be told
+//! # Limits
 //!
-//! - Behind the first damage of the log nothing is read. Commits from there on are lost, except where a page was written
-//!   later: its records are then as the page has them, so of a commit behind the damage some records may be there and
-//!   others not. A page that was merged into a neighbour behind the damage may come back with records that were deleted later,
-//!   where its neighbour is damaged too.
-//! - Blocks at the log's very end that are damaged look like a write that a power cut has torn. If no later block, superblock or page
-//!   says that they were durable, the log ends before them.
-//! - An old version of a page with a right checksum, put in the place of a newer one, passes unless its fences or
-//!   its level do not fit its parent.
-//! - Of records in a lost part, those that the log has are saved. Whether others were there is not known.
+//! - Nothing is read behind the first damage of the log. Commits from there on are lost, except for pages
+//!   that were written later. So of a commit behind the damage some records may be saved and others not. A
+//!   page that was merged into a neighbour behind the damage may come back with records that were deleted
+//!   later, if its neighbour is damaged too.
+//! - Damaged blocks at the log's very end look like a write that a power cut has torn. If no later block,
+//!   superblock or page says that they were durable, the log ends before them.
+//! - An old version of a page with a right checksum, in the place of a newer one, passes if its fences and
+//!   its level fit its parent.
+//! - The log's records of a lost part are saved. Whether there were others is not known.
 
 mod log;
 mod find;
@@ -40,43 +41,43 @@ use plan::{Segment, fill, walk};
 use save::{Large, Saving};
 use std::collections::BTreeSet;
 
-/// A part of the keys: from the first up to the second, or to the end.
+/// A range of keys: from the first up to the second, or to the end.
 pub type KeyRange = (Vec<u8>, Option<Vec<u8>>);
 
-/// A part of the keys in which records may have been lost.
+/// A range of keys in which records may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostPart {
-    /// The part.
+    /// The range.
     pub keys: KeyRange,
     /// Records of it that the log had, and that are saved.
     pub saved: u64,
 }
 
-/// What has become of a table.
+/// The result for a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableRepair {
     /// Its name in the new store.
     pub name: String,
     /// Records saved.
     pub records: u64,
-    /// Parts of the keys in which records may have been lost.
+    /// Ranges of keys in which records may have been lost.
     pub lost: Vec<LostPart>,
-    /// Keys whose large values are not whole any more. They are not in the new store.
+    /// Keys whose large values are incomplete. They are not in the new store.
     pub lost_large: Vec<Vec<u8>>,
 }
 
-/// What a repair has saved and what is lost.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
     /// Both superblocks were damaged: sizes and places were found from the pages.
     pub guessed: bool,
-    /// What of the log is lost, if anything is.
+    /// The loss of the log, if there is one.
     pub log: Option<String>,
     /// The tables, by name. A table whose name was lost is saved as `(tree N)`; it may have been an index.
     pub tables: Vec<TableRepair>,
-    /// Indexes, which are filled again when they are made.
+    /// Indexes. They are filled again when they are created.
     pub indexes: Vec<String>,
-    /// Names between which tables may have been lost altogether.
+    /// Ranges of names in which tables may have been lost.
     pub lost_names: Vec<KeyRange>,
 }
 
@@ -88,20 +89,20 @@ impl RepairReport {
     }
 }
 
-/// The parts of a tree that are lost.
+/// The lost parts of a tree.
 fn lost(segments: &[Segment]) -> Vec<KeyRange> {
     let lost = segments.iter().filter(|segment| segment.leaf.is_none());
     lost.map(|segment| (segment.low.clone(), segment.high.clone())).collect()
 }
 
-/// A tree that is to be saved.
+/// A tree to be saved.
 struct Found {
     name: String,
     tree: u32,
     segments: Vec<Segment>,
 }
 
-/// What the trees of a damaged store are.
+/// The trees of a damaged store.
 struct Trees {
     tables: Vec<Found>,
     large: Vec<Segment>,
@@ -118,7 +119,7 @@ impl Trees {
         let root = Tree { id: LARGE, root: superblock.large_root() };
         let mut large = walk(pages, root, &mut reached).await;
         let lost_names = !lost(&names).is_empty();
-        // Names first: leaves of the catalogue without a parent tell of more trees.
+        // The catalogue first: its leaves without a parent name more trees.
         let strays = if lost_names { pages.strays(&reached).await } else { Vec::new() };
         reached.extend(fill(&mut names, CATALOGUE, &strays));
         let (named, damaged) = read_names(pages, &names).await?;
@@ -134,7 +135,7 @@ impl Trees {
                 }
                 Named::Index(index) => {
                     known.insert(index.tree.id);
-                    // Its pages are not looked for among those without a parent.
+                    // Its pages are not searched for among those without a parent.
                     walk(pages, index.tree, &mut reached).await;
                     indexes.push(name.clone());
                 }
@@ -167,7 +168,8 @@ impl Trees {
     }
 }
 
-/// The names of the catalogue, in order, and whether one of them could not be read. Fails where it names a sorted run.
+/// The names of the catalogue, in order, and whether one of them could not be read. Fails if it names a
+/// sorted run.
 async fn read_names<S: Source>(
     pages: &Pages<'_, S>,
     segments: &[Segment],
@@ -193,14 +195,13 @@ async fn read_names<S: Source>(
     Ok((names, damaged))
 }
 
-/// Saves what can be saved of the store in `from` into a new store on `to`, whose contents are lost. Pages and log of the
-/// new store are as large as those of the old one, whatever `options` say. The new store is closed when this returns; open
-/// it to use it.
+/// Saves what can be saved of the store in `from` into a new store on `to`, whose former contents are lost.
+/// The new store has the sizes of pages and log of the old one, and not those in `options`. It is closed when
+/// this returns; open it to use it.
 ///
-/// Memory: the part of the log that recovery would read, the pages that it changes, and some bytes for each leaf.
-/// Fails with [`Error::NotAStore`] where no store can be recognised, with [`Error::Version`] on another version's,
-/// with [`Error::SortedRuns`] on one that has them, and with what goes wrong
-/// with the new store.
+/// Memory: the part of the log that recovery would read, the pages that it changes, and some bytes for each
+/// leaf. Fails with [`Error::NotAStore`] if no store can be recognised, with [`Error::Version`] on another
+/// version's, with [`Error::SortedRuns`] on one that has them, and with errors of the new store.
 pub async fn repair<D: Device + 'static>(
     from: &impl Source,
     to: Handle<D>,

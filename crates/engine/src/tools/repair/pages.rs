@@ -1,4 +1,4 @@
-//! The pages of a damaged store, as recovery would have made them.
+//! The pages of a damaged store, as recovery would make them.
 
 use super::log::LogRead;
 use crate::Lsn;
@@ -13,7 +13,7 @@ use crate::memory::space::Space;
 use fulgurite_base::PageId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A whole leaf that no tree leads to.
+/// A whole leaf without a parent.
 pub struct Stray {
     pub page: PageId,
     pub tree: u32,
@@ -25,24 +25,24 @@ pub struct Stray {
 /// Pages and the newest operations of a damaged store.
 pub struct Pages<'a, S> {
     source: &'a S,
-    /// Out of place: where everything lies, and the map as far as it could be read.
+    /// Out of place: the layout, and the map as far as it could be read.
     map: Option<(Layout, Vec<u32>)>,
     pub superblock: Superblock,
     pub space: Space,
-    /// Pages after the structure changes of the log; `None` where one of them did not fit.
+    /// Pages after the structure changes of the log; `None` if one of them did not fit.
     changed: BTreeMap<PageId, Option<Vec<u8>>>,
     /// Pages made from their images, since the drive did not have them.
     made: BTreeSet<PageId>,
-    /// Whole copies in the double-write area of pages that are damaged in their places.
+    /// Whole copies in the double-write area of pages that are damaged in place.
     copies: BTreeMap<PageId, Vec<u8>>,
     /// The last operation of the log on each key.
     pub ops: BTreeMap<(u32, Vec<u8>), Op>,
-    /// Where the log could be read up to, if something behind that was lost.
+    /// The end of the readable log, if something behind it was lost.
     pub cut: Option<Lsn>,
 }
 
 impl<'a, S: Source> Pages<'a, S> {
-    /// Does what the log says.
+    /// Redoes the log.
     pub async fn new(source: &'a S, superblock: Superblock, log: LogRead) -> Pages<'a, S> {
         let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
         let cut = log.damage.is_some().then_some(log.end);
@@ -64,7 +64,7 @@ impl<'a, S: Source> Pages<'a, S> {
         for (lsn, entry) in log.entries {
             let (changes, stored) = Delta::by_page(&entry.deltas);
             for page in stored.into_iter().filter(|page| pages.made.contains(page)) {
-                // As in recovery: the image and what follows are not the whole page.
+                // As in recovery: the image and the log behind it are not the whole page.
                 pages.changed.insert(page, None);
             }
             for (page, deltas) in changes {
@@ -82,7 +82,7 @@ impl<'a, S: Source> Pages<'a, S> {
         (self.superblock.data_start().0..self.superblock.pages).map(PageId)
     }
 
-    /// A page that is whole, and that reading can rely on.
+    /// A page that is whole and reliable.
     pub async fn get(&self, page: PageId) -> Option<Vec<u8>> {
         match self.changed.get(&page) {
             Some(bytes) => bytes.clone(),
@@ -125,7 +125,7 @@ impl<'a, S: Source> Pages<'a, S> {
         }
     }
 
-    /// Does the structure changes of one record on one page.
+    /// Redoes the structure changes of one record on one page.
     async fn change(&mut self, number: PageId, lsn: Lsn, deltas: &[&Delta]) {
         let data = self.superblock.data_start().0..self.superblock.pages;
         if !data.contains(&number.0) {
@@ -142,7 +142,7 @@ impl<'a, S: Source> Pages<'a, S> {
             if !is_behind {
                 return Some(bytes);
             }
-            // As in recovery: the LSN field of an image counts for nothing.
+            // As in recovery: the LSN field of an image does not count.
             let newest = page::lsn(&bytes).max(lsn);
             for delta in deltas {
                 delta.apply(&mut bytes).ok().filter(|()| page::fault(&bytes).is_none())?;
@@ -154,7 +154,7 @@ impl<'a, S: Source> Pages<'a, S> {
         self.changed.insert(number, after);
     }
 
-    /// Of pages that no tree leads to: those that are leaves and not known to be free.
+    /// The leaves among pages without a parent that are not known to be free.
     pub async fn strays(&self, reached: &BTreeSet<PageId>) -> Vec<Stray> {
         let mut strays = Vec::new();
         let mut current: Option<(PageId, Option<Vec<u8>>)> = None;
@@ -165,7 +165,7 @@ impl<'a, S: Source> Pages<'a, S> {
                 current = Some((map, bytes));
             }
             let bits = current.as_ref().and_then(|(_, bits)| bits.as_ref());
-            // Where the map is lost, every page may be in use.
+            // If the map is lost, every page may be in use.
             if reached.contains(&page) || bits.is_some_and(|bits| !map::is_used(bits, index)) {
                 continue;
             }

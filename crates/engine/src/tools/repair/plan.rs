@@ -1,4 +1,4 @@
-//! Which leaves make up a tree: those that its root leads to, and whole ones that fall into what is lost.
+//! The leaves of a tree: those that its root leads to, and whole ones that fill its lost parts.
 
 use super::pages::{Pages, Stray};
 use crate::format::page;
@@ -17,7 +17,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Whether all of a leaf's keys lie in it.
+    /// Whether the part contains all keys of a leaf.
     fn has(&self, stray: &Stray) -> bool {
         let below = match (&stray.high, &self.high) {
             (_, None) => true,
@@ -27,14 +27,14 @@ impl Segment {
         self.low <= stray.low && below
     }
 
-    /// Whether no key lies in both.
+    /// Whether two parts have no key in common.
     fn is_apart(&self, stray: &Stray) -> bool {
         self.high.as_ref().is_some_and(|high| *high <= stray.low)
             || stray.high.as_ref().is_some_and(|high| *high <= self.low)
     }
 }
 
-/// What an inner node says of a child.
+/// The tree, level and fences that an inner node gives a child.
 struct Visit {
     page: PageId,
     low: Vec<u8>,
@@ -48,7 +48,8 @@ impl Visit {
     }
 }
 
-/// Follows a tree from its root. The parts lie in order, with no gaps. Pages of the tree go into `reached`.
+/// Follows a tree from its root. The parts are in order, without gaps. Pages of the tree are added to
+/// `reached`.
 pub async fn walk<S: Source>(
     pages: &Pages<'_, S>,
     tree: Tree,
@@ -91,7 +92,7 @@ pub async fn walk<S: Source>(
     segments
 }
 
-/// Puts leaves that were found without a parent into the lost parts of their tree: the newest first, and none that overlaps
+/// Fills the lost parts of a tree with leaves without a parent: the newest first, and none that overlaps
 /// another. Returns the pages that were used.
 pub fn fill(segments: &mut Vec<Segment>, tree: u32, strays: &[Stray]) -> Vec<PageId> {
     let mut own: Vec<&Stray> = strays.iter().filter(|stray| stray.tree == tree).collect();
@@ -118,7 +119,7 @@ pub fn fill(segments: &mut Vec<Segment>, tree: u32, strays: &[Stray]) -> Vec<Pag
     used
 }
 
-/// Adds leaves in order, and what is still lost between them.
+/// Adds leaves in order, and the lost parts between them.
 fn with_gaps(lost: Segment, leaves: Vec<Segment>, filled: &mut Vec<Segment>) {
     let mut from = Some(lost.low);
     for leaf in leaves {
@@ -128,7 +129,7 @@ fn with_gaps(lost: Segment, leaves: Vec<Segment>, filled: &mut Vec<Segment>) {
         from.clone_from(&leaf.high);
         filled.push(leaf);
     }
-    // Without a beginning, the last leaf ends its level.
+    // Without a leaf behind it, the last part ends its level.
     if let Some(low) = from.filter(|low| lost.high.as_ref().is_none_or(|high| low < high)) {
         filled.push(Segment { low, high: lost.high, leaf: None });
     }

@@ -1,4 +1,4 @@
-//! The records of a damaged store, and putting them into a new one.
+//! The records of a damaged store, and their insertion into a new one.
 
 use super::pages::Pages;
 use super::plan::Segment;
@@ -15,10 +15,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Bytes and records that go into one transaction.
+/// Bytes and records of one transaction.
 const BATCH: (usize, usize) = (64 << 10, 256);
 
-/// A value as a leaf or the log has it.
+/// A value in a leaf or in the log.
 pub struct Value {
     pub bytes: Vec<u8>,
     pub large: bool,
@@ -45,7 +45,7 @@ pub async fn records<S: Source>(
         for (key, value) in node.records() {
             records.insert(key, Value { bytes: value.bytes.to_vec(), large: value.large });
         }
-        // What can be read of the log is then older than the leaf, and would bring back what it was before.
+        // The readable log is older than the leaf, and would bring old values back.
         is_newer_than_log = pages.cut.is_some_and(|cut| page::lsn(&bytes) > cut);
     }
     if is_newer_than_log {
@@ -64,14 +64,14 @@ pub async fn records<S: Source>(
     records
 }
 
-/// A leaf of pieces and its place among the segments.
+/// A leaf of pieces and its index among the segments.
 type Cached = Option<(usize, BTreeMap<Vec<u8>, Value>)>;
 
 /// The tree of large values.
 pub struct Large<'a, 'b, S> {
     pages: &'a Pages<'b, S>,
     segments: Vec<Segment>,
-    /// The leaf that was read last: the next piece is mostly there.
+    /// The leaf that was read last: it mostly has the next piece.
     last: RefCell<Cached>,
 }
 
@@ -81,7 +81,7 @@ impl<'a, 'b, S: Source> Large<'a, 'b, S> {
         Large { pages, segments, last: RefCell::default() }
     }
 
-    /// A value; `None` where it is a large one that is not whole.
+    /// A value; `None` if it is a large one that is incomplete.
     pub async fn value(&self, value: Value) -> Option<Vec<u8>> {
         if !value.large {
             return Some(value.bytes);
@@ -119,7 +119,7 @@ pub struct Saving<'a, D: Device + 'static> {
 }
 
 impl<'a, D: Device + 'static> Saving<'a, D> {
-    /// Into this table.
+    /// A batch for this table.
     pub fn new(store: &'a Store<D>, table: Table) -> Saving<'a, D> {
         Saving { store, table, batch: Vec::new(), bytes: 0, saved: 0 }
     }
@@ -158,11 +158,11 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
         for (key, value) in records {
             transaction.put(self.table, key, value).await?;
         }
-        // Durable when the store is closed.
+        // Closing the store makes them durable.
         transaction.commit_with(Durability::Relaxed).await
     }
 
-    /// Puts what is left. Returns how many records there were.
+    /// Puts the rest. Returns how many records were put.
     pub async fn finish(mut self) -> Result<u64, Error> {
         self.commit().await?;
         Ok(self.saved)
