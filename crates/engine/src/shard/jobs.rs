@@ -49,8 +49,8 @@ impl Jobs {
         &self.checkpoint
     }
 
-    /// Whether a checkpoint with this goal would be in vain: an earlier one could not move the redo point, and nothing has
-    /// happened since.
+    /// Whether a checkpoint with this goal would be in vain: an earlier one could not move the redo point,
+    /// and nothing has happened since.
     pub fn is_vain(&self, goal: Lsn, progress: u64) -> bool {
         self.vain_checkpoint.get().is_some_and(|(vain, then)| goal <= vain && then == progress)
     }

@@ -25,8 +25,8 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Picks a free page. It is used once a record of the log says so; [`Space::put_back`](crate::memory::space::Space::put_back)
-    /// gives it up.
+    /// Picks a free page. It is used once a record of the log says so;
+    /// [`Space::put_back`](crate::memory::space::Space::put_back) gives it up.
     pub async fn pick(&self) -> Result<PageId, Error> {
         for _ in 0..self.state.space().most_moves() {
             let cursor = self.state.space().cursor();

@@ -15,8 +15,8 @@ impl<D: Device + 'static> Shard<D> {
             // Deletions, which make room on a full store, are the newest records.
             used / 2
         } else if used > most / 16 * 13 {
-            // An eighth at a time: the more is kept, the less often hot pages are written and hot records merged. A larger
-            // checkpoint would make others wait.
+            // An eighth at a time: the more is kept, the less often hot pages are written and hot records
+            // merged. A larger checkpoint would make others wait.
             most / 16 * 11
         } else {
             return None;
@@ -24,13 +24,14 @@ impl<D: Device + 'static> Shard<D> {
         Some(Lsn(self.durable.log().tail().0.saturating_sub(kept)))
     }
 
-    /// Whether the log has room for so many bytes, beside what is promised and what carrying all pending records would take.
+    /// Whether the log has room for so many bytes, beside what is promised and what carrying all pending
+    /// records would take.
     pub fn has_room_in_log(&self, bytes: u64) -> bool {
         bytes + self.log_kept() <= self.log_left()
     }
 
-    /// Bytes of the log that are not for commits: enough to carry all pending records, and a sixteenth for structure changes
-    /// by recovery, bulk loads and new tables.
+    /// Bytes of the log that are not for commits: enough to carry all pending records, and a sixteenth for
+    /// structure changes by recovery, bulk loads and new tables.
     fn log_kept(&self) -> u64 {
         self.durable.log().capacity() / 16 + self.state.records().needed_log()
     }

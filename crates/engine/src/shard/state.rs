@@ -1,4 +1,5 @@
-//! The state of a store in memory: free pages, names, cached records, old versions, and notes for checkpoints and backups.
+//! The state of a store in memory: free pages, names, cached records, old versions, and notes for checkpoints
+//! and backups.
 
 use crate::format::layout::Superblock;
 use crate::format::tree::Tree;

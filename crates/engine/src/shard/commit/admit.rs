@@ -1,4 +1,5 @@
-//! The second stage of a commit: room is promised for the worst case, so that nothing fails once the record is in the log.
+//! The second stage of a commit: room is promised for the worst case, so that nothing fails once the record
+//! is in the log.
 
 use super::stage::{Admitted, Operations, Prepared, Room, Target, record};
 use crate::format::log_record::Op;
@@ -14,7 +15,8 @@ fn pages_for(splits: u64) -> u64 {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Waits until there is room for a commit, and promises it. Records for which the cache has no room go to their leaves.
+    /// Waits until there is room for a commit, and promises it. Records for which the cache has no room go to
+    /// their leaves.
     pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
         let Prepared { mut operations, leaves, replaced, user_bytes } = prepared;
         let bytes: u64 = operations.records().map(RecordCache::promise_bytes).sum();
@@ -70,9 +72,9 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The most room that operations can need which change so many leaves.
     ///
-    /// Each leaf is split once, and again for each quarter of a page that is put into it. One node of the levels above is
-    /// split for every two. A record of the cache counts as much, so that a full store refuses it before there is no room to
-    /// merge it; one that still cannot be merged stays in the cache.
+    /// Each leaf is split once, and again for each quarter of a page that is put into it. One node of the
+    /// levels above is split for every two. A record of the cache counts as much, so that a full store
+    /// refuses it before there is no room to merge it; one that still cannot be merged stays in the cache.
     fn room_for(&self, operations: &Operations, leaves: u64, records: u64) -> Result<Room, Error> {
         let page = u64::from(self.page_bytes());
         let bytes: u64 = operations.ops.iter().map(|op| op.bytes() as u64).sum();

@@ -1,14 +1,14 @@
 //! Commits. A commit is one value that moves from stage to stage (see [`stage`]):
 //!
-//! 1. *Prepare* ([`prepare`]): each write gets its target, the record cache or its leaf. The leaves are brought into the
-//!    pool, many at once. Large values that are replaced are read, because readers of older states may need them and their
-//!    pieces are deleted.
+//! 1. *Prepare* ([`prepare`]): each write gets its target, the record cache or its leaf. The leaves are
+//!    brought into the pool, many at once. Large values that are replaced are read, because readers of older
+//!    states may need them and their pieces are deleted.
 //! 2. *Admit* ([`admit`]): room is promised in the record cache, in the space and in the log, for the worst case of the
 //!    operations. A record in the log must be applied, so a commit cannot fail for want of room after this.
 //! 3. *Append*: the record goes to the log. From here on the commit has its place in the order.
 //! 4. *Apply*: a task of its own does the operations. Nobody else sees or changes the keys, because they are locked.
-//! 5. *Release*: the locks go once everything is applied. A transaction that reads changes that are not durable yet comes
-//!    later in the log, so it becomes durable and visible later.
+//! 5. *Release*: the locks go once everything is applied. A transaction that reads changes that are not
+//!    durable yet comes later in the log, so it becomes durable and visible later.
 
 mod stage;
 mod admit;
@@ -29,8 +29,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Commits the writes of a transaction, whose keys are locked. Returns its LSN once it is visible, and durable as far as
-    /// `durability` asks. `in_log` is set when the record is appended; from then on the locks are released here.
+    /// Commits the writes of a transaction, whose keys are locked. Returns its LSN once it is visible, and
+    /// durable as far as `durability` asks. `in_log` is set when the record is appended; from then on the
+    /// locks are released here.
     pub async fn commit(
         self: &Rc<Self>,
         txn: TxnId,
@@ -124,8 +125,8 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// A commit in the log that its caller waits for. Dropped before the end of the wait, it makes the commit durable all the
-/// same, because others wait until it is visible.
+/// A commit in the log that its caller waits for. Dropped before the end of the wait, it makes the commit
+/// durable all the same, because others wait until it is visible.
 struct GivenUp<'a, D: Device + 'static> {
     shard: &'a Rc<Shard<D>>,
     lsn: Lsn,

@@ -82,9 +82,10 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Finds the target of a write.
     ///
-    /// The cache takes it if that spares a write of the leaf. It does not if the leaf is changed in the pool anyway, or lacks
-    /// so many records that it will be split; but on a store that is almost full a deletion goes to the cache, because it
-    /// needs no page there. A record may not replace a large value, whose pieces must be deleted.
+    /// The cache takes it if that spares a write of the leaf. It does not if the leaf is changed in the pool
+    /// anyway, or lacks so many records that it will be split; but on a store that is almost full a deletion
+    /// goes to the cache, because it needs no page there. A record may not replace a large value, whose
+    /// pieces must be deleted.
     async fn look(&self, write: &Write) -> Result<Found, Error> {
         let Write { tree, key, value } = write;
         let is_written_anyway =

@@ -316,7 +316,8 @@ mod tests {
         superblock::write(&handle, &closed).await.unwrap();
     }
 
-    /// The rule: a store with sorted runs is refused and stays what it was, so that the version that made it can open it.
+    /// The rule: a store with sorted runs is refused and stays what it was, so that the version that made it
+    /// can open it.
     #[test]
     fn a_store_with_sorted_runs_is_refused_and_keeps_its_format() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
