@@ -96,19 +96,11 @@ impl<D: Device + 'static> Shard<D> {
         was_clean: bool,
     ) -> Result<Rc<Shard<D>>, Error> {
         let shared = || (health.clone(), Rc::clone(&barrier));
-        let mut restored = 0;
-        let place = match superblock.layout() {
-            None => {
-                if !was_clean {
-                    restored = restore_torn(&handle, &barrier, &superblock, &options).await?;
-                }
-                Place::In(Box::new(in_place(&handle, shared(), &superblock, &options)?))
-            }
-            Some(layout) => {
-                let kept = out_of_place::read(&handle, layout, &superblock).await?;
-                Place::Out(OutOfPlace::new(&handle, shared(), &superblock, layout, kept, &options)?)
-            }
+        let restored = match superblock.layout() {
+            None if !was_clean => restore_torn(&handle, &barrier, &superblock, &options).await?,
+            _ => 0,
         };
+        let place = open_place(&handle, shared(), &superblock, &options).await?;
         let room = Signal::default();
         let pages = Pages::new(place, (shared(), room.clone()), &superblock, &options);
         let pool = new_pool(&handle, &options, &superblock, &pages)?;
@@ -208,6 +200,22 @@ async fn write_first_pages<D: Device + 'static>(
         place.write(&Sealed { numbers, bytes }).await?;
     }
     Ok(())
+}
+
+/// The place of pages in a store that exists.
+async fn open_place<D: Device + 'static>(
+    handle: &Handle<D>,
+    shared: (Health, Rc<Barrier<D>>),
+    superblock: &Superblock,
+    options: &Options,
+) -> Result<Place<D>, Error> {
+    match superblock.layout() {
+        None => Ok(Place::In(Box::new(in_place(handle, shared, superblock, options)?))),
+        Some(layout) => {
+            let kept = out_of_place::read(handle, layout, superblock).await?;
+            Ok(Place::Out(OutOfPlace::new(handle, shared, superblock, layout, kept, options)?))
+        }
+    }
 }
 
 /// Pages at their own numbers, protected as the options ask.

@@ -29,7 +29,8 @@ use crate::format::log_record::{Delta, Entry};
 use crate::format::page;
 use crate::format::tree::LARGE;
 use crate::media::log::{LogReader, LogStart, Tail};
-use crate::{Error, Lsn};
+use crate::media::write::Pages;
+use crate::{Error, Lsn, Options};
 use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle, IoError};
 use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
@@ -53,19 +54,15 @@ pub struct Redone {
 pub async fn redo_structure<D: Device + 'static>(
     handle: &Handle<D>,
     pool: &BufferPool<D>,
-    pages: &crate::media::write::Pages<D>,
+    pages: &Pages<D>,
     (start, next_large, data): (LogStart, u64, Range<u64>),
     batch: &mut RedoBatch,
-    options: &crate::Options,
+    options: &Options,
 ) -> Result<Redone, Error> {
     let mut reader = LogReader::new(handle.clone(), start, None, options);
     let mut next_large = next_large;
     let mut rest = None;
-    // Pages that cannot be read. Nobody needs the contents of one that the log frees or remakes later; a
-    // backup does not even copy them.
-    let mut unread: BTreeMap<PageId, Error> = BTreeMap::new();
-    // Pages made from their images, since the drive did not have them.
-    let mut made: BTreeSet<PageId> = BTreeSet::new();
+    let mut redo = PageRedo::default();
     loop {
         let mut fits = true;
         let read = |at: Lsn, payload: &[u8]| {
@@ -91,30 +88,9 @@ pub async fn redo_structure<D: Device + 'static>(
             let what = "a record says what no store does".to_owned();
             return Err(Error::LogCorrupt { at: since, what });
         }
-        let (changes, stored) = Delta::by_page(&deltas);
-        for page in stored.into_iter().filter(|page| made.contains(page)) {
-            let what = "it is not what was written there last, and the log has only a part of it";
-            unread.insert(page, Error::corrupt(page, what));
-        }
-        for (page, deltas) in changes {
-            if deltas.first().is_some_and(|delta| delta.replaces_page()) {
-                unread.remove(&page);
-            } else if unread.contains_key(&page) {
-                continue;
-            }
-            match redo_page(pool, page, lsn, &deltas, options).await {
-                Ok(is_made) => {
-                    pages.mark(page, since);
-                    if is_made {
-                        made.insert(page);
-                    }
-                }
-                Err(error @ Error::Corrupt { .. }) => drop(unread.insert(page, error)),
-                Err(error) => return Err(error),
-            }
-        }
+        redo.record(pool, pages, (since, lsn), &deltas, options).await?;
     }
-    if let Some((_, error)) = unread.pop_first() {
+    if let Some((_, error)) = redo.unread.pop_first() {
         return Err(error);
     }
     let (tail, left_over) = reader.tail().await?;
@@ -130,13 +106,59 @@ pub async fn redo_structure<D: Device + 'static>(
     Ok(Redone { tail, left_over, next_large, rest })
 }
 
+/// Pages while their structure is redone.
+#[derive(Default)]
+struct PageRedo {
+    /// Pages that cannot be read. Nobody needs the contents of one that the log frees or remakes later; a backup does not
+    /// even copy them.
+    unread: BTreeMap<PageId, Error>,
+    /// Pages made from their images, since the drive did not have them.
+    made: BTreeSet<PageId>,
+}
+
+impl PageRedo {
+    /// Redoes the changes of the record of the log from `since` to `lsn`.
+    async fn record<D: Device + 'static>(
+        &mut self,
+        pool: &BufferPool<D>,
+        pages: &Pages<D>,
+        (since, lsn): (Lsn, Lsn),
+        deltas: &[Delta],
+        options: &Options,
+    ) -> Result<(), Error> {
+        let (changes, stored) = Delta::by_page(deltas);
+        for page in stored.into_iter().filter(|page| self.made.contains(page)) {
+            let what = "it is not what was written there last, and the log has only a part of it";
+            self.unread.insert(page, Error::corrupt(page, what));
+        }
+        for (page, deltas) in changes {
+            if deltas.first().is_some_and(|delta| delta.replaces_page()) {
+                self.unread.remove(&page);
+            } else if self.unread.contains_key(&page) {
+                continue;
+            }
+            match redo_page(pool, page, lsn, &deltas, options).await {
+                Ok(is_made) => {
+                    pages.mark(page, since);
+                    if is_made {
+                        self.made.insert(page);
+                    }
+                }
+                Err(error @ Error::Corrupt { .. }) => drop(self.unread.insert(page, error)),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Redoes changes on a page that does not contain them yet. Returns whether the page was made from an image.
 async fn redo_page<D: Device + 'static>(
     pool: &BufferPool<D>,
     page: PageId,
     lsn: Lsn,
     deltas: &[&Delta],
-    options: &crate::Options,
+    options: &Options,
 ) -> Result<bool, Error> {
     let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
     let mut guard: WriteGuard<D> = match pool.write(page).await {
