@@ -1,8 +1,9 @@
-//! The book: its pages, its links, its picture, and the reference that the program prints.
+//! The book: its pages, its links, and two parts of it that the program makes: the picture and the reference.
+//! The repository holds both, so that they can be read in a clone. The check compares them with the program.
 //!
-//! The pages in `docs` and the reference are laid out in `target/book`, with links out of the book turned to the
-//! repository. mdbook makes HTML of them where it is installed. Its commands are run by a test of the `fulgurite`
-//! crate, `book`.
+//! The pages in `docs` are copied to `target/book`, and their links out of the book are turned to the
+//! repository. mdbook makes HTML of them if it is installed. A test of the `fulgurite` crate, `book`, runs the
+//! commands of the pages.
 
 mod links;
 
@@ -42,11 +43,12 @@ pub fn check() -> Result<()> {
         "docs/{} is not what a run gives; `cargo xtask picture` draws it",
         picture::PLACE
     );
-    let mut pages = written()?;
-    for name in REFERENCE {
-        let text = Command::new(&fulgurite).args(["reference", name]).output().context("no reference")?;
-        ensure!(text.status.success(), "fulgurite reference {name} failed");
-        pages.insert(format!("docs/reference/{name}.md"), String::from_utf8(text.stdout)?);
+    let pages = written()?;
+    for (place, printed) in reference(&fulgurite)? {
+        ensure!(
+            pages.get(&place) == Some(&printed),
+            "{place} is not what the command prints; `cargo xtask reference` writes it"
+        );
     }
     let mut wrong = unlisted(&pages);
     wrong.extend(links::broken(&pages, root()));
@@ -60,13 +62,33 @@ pub fn check() -> Result<()> {
 
 /// Draws the picture anew.
 pub fn draw() -> Result<()> {
-    let place = root().join("docs").join(picture::PLACE);
-    fs::write(&place, picture::draw(&build::command()?)?)?;
-    println!("{}", place.display());
+    write(&format!("docs/{}", picture::PLACE), &picture::draw(&build::command()?)?)
+}
+
+/// Writes the pages of the reference anew.
+pub fn write_reference() -> Result<()> {
+    reference(&build::command()?)?.iter().try_for_each(|(place, text)| write(place, text))
+}
+
+fn write(place: &str, text: &str) -> Result<()> {
+    let path = root().join(place);
+    fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+    fs::write(path, text)?;
+    println!("{place}");
     Ok(())
 }
 
-/// Every page that somebody has written.
+/// The pages of the reference as `fulgurite` prints them.
+fn reference(fulgurite: &Path) -> Result<Pages> {
+    let print = |name: &&str| {
+        let text = Command::new(fulgurite).args(["reference", name]).output().context("no reference")?;
+        ensure!(text.status.success(), "fulgurite reference {name} failed");
+        Ok((format!("docs/reference/{name}.md"), String::from_utf8(text.stdout)?))
+    };
+    REFERENCE.iter().map(print).collect()
+}
+
+/// Every page in the repository.
 fn written() -> Result<Pages> {
     let mut pages = Pages::new();
     for name in files(&root().join("docs"))? {

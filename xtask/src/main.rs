@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         ["ci"] => STEPS.iter().collect(),
         ["layers", folder] => return exit(report("layers", floors::check_crate(folder), Instant::now())),
         ["picture"] => return exit(report("picture", book::draw(), Instant::now())),
+        ["reference"] => return exit(report("reference", book::write_reference(), Instant::now())),
         [asked] => STEPS.iter().filter(|step| step.name == *asked).collect(),
         _ => Vec::new(),
     };
@@ -71,7 +72,8 @@ fn main() -> ExitCode {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         let asked = arguments.join(" ");
         eprintln!(
-            "xtask: unknown task `{asked}`; accepted: ci, picture, layers CRATE_FOLDER, or one of the steps: {}; and --install behind it",
+            "xtask: unknown task `{asked}`; accepted: ci, picture, reference, layers CRATE_FOLDER, or one of the steps: {}; \
+             and --install behind it",
             names.join(", ")
         );
         return ExitCode::from(2);
