@@ -1,11 +1,11 @@
-//! Makes the enum of one kind of thing that is chosen by name, such as replacement policies, from a table with a line for
-//! each name.
+//! Defines an enum of everything of one kind that is chosen by name, such as replacement policies. The
+//! definition is a table with one row for each name.
 
 use crate::{Entry, Registry, Spec, SpecError};
 
 impl<T> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
-    /// What `spec` names, with its options. Fails on an unknown name, an unknown option and a value that the option
-    /// does not accept.
+    /// Reads the configuration that `spec` names, with its options. Fails on an unknown name, an unknown
+    /// option, and a value that the option does not accept.
     pub fn read(&self, mut spec: Spec) -> Result<T, SpecError> {
         let config = (self.get(spec.name())?.make)(&mut spec)?;
         spec.finish()?;
@@ -14,8 +14,8 @@ impl<T> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
 }
 
 impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
-    /// A check for tests, over every name and each of its options. A default that is written out must not change
-    /// the canonical text, another value must, and the text must read back as the same.
+    /// Checks every name and each of its options, for tests. Writing out a default must not change the
+    /// canonical text, another value must change it, and the text must read back as the same configuration.
     pub fn check_texts(&self) -> Result<(), String> {
         const VALUES: [&str; 12] = ["1", "2", "3", "4", "7", "16", "1%", "37%", "99%", "4KiB", "0.5", "9999"];
         let text = |name: &str| -> Result<String, String> {
@@ -35,11 +35,11 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
                 if with(&option.default)? != *name {
                     return Err(format!("{name}: the default of {} changes the text", option.key));
                 }
-                // An option that accepts one value has nothing to tell.
+                // An option that accepts a single value cannot change the text.
                 if option.bounds.as_ref().is_some_and(|(least, most)| least == most) {
                     continue;
                 }
-                // Values that the option may not accept: one that it does is enough.
+                // The option may refuse some of these values; one that it accepts is enough.
                 let values = VALUES.into_iter().chain(option.written.split('|'));
                 if !values.filter_map(|value| with(value).ok()).any(|text| text != *name) {
                     return Err(format!("{name}: no value of {} changes the text", option.key));
@@ -50,7 +50,7 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
     }
 }
 
-/// Makes the enum of one kind of thing that is chosen by name, from a table of names.
+/// Defines the enum of one kind of thing that is chosen by name.
 ///
 /// ```ignore
 /// config_enum! {
@@ -61,12 +61,14 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
 /// }
 /// ```
 ///
-/// A row has the name, the variant, its options (a [`Declared`](crate::Declared) type) and one line about it. The
-/// defaults of the options are those of `Default`, or the value after `=`:
-/// `Skewed(SkewConfig = SkewConfig::new(90))`. The enum gets `registry()`, `from_spec()`, `FromStr`, `name()`, a
-/// `Display` that writes the canonical text, and a variant `Custom` for a user's own, which holds an
-/// `Arc<dyn CustomReplacement>`. That trait must have `name(&self) -> &str` and `text(&self) -> String`, the
-/// canonical text. Without `, custom CustomReplacement` the enum has the variants of the table alone.
+/// A row has the name, the variant, the type of its options (a [`Declared`](crate::Declared) type) and one
+/// line of help. The defaults of the options are those of `Default`, or the value after `=`:
+/// `Skewed(SkewConfig = SkewConfig::new(90))`.
+///
+/// The enum gets `registry()`, `from_spec()`, `FromStr`, `name()`, and a `Display` that writes the canonical
+/// text. Its variant `Custom` holds a user's own policy as an `Arc<dyn CustomReplacement>`. That trait must
+/// have the methods `name(&self) -> &str` and `text(&self) -> String`, which returns the canonical text.
+/// Without `, custom CustomReplacement`, the enum has no such variant.
 #[macro_export]
 macro_rules! config_enum {
     (
@@ -85,15 +87,19 @@ macro_rules! config_enum {
         }
 
         impl $config {
-            /// Everything of this kind that has a name.
-            pub fn registry() -> &'static $crate::Registry<fn(&mut $crate::Spec) -> Result<$config, $crate::SpecError>> {
+            /// All names of this kind.
+            pub fn registry()
+            -> &'static $crate::Registry<fn(&mut $crate::Spec) -> Result<$config, $crate::SpecError>> {
                 type Make = fn(&mut $crate::Spec) -> Result<$config, $crate::SpecError>;
                 static REGISTRY: $crate::Registry<Make> = $crate::Registry {
                     kind: $kind,
                     entries: &[$($crate::Entry {
                         name: $name,
                         about: $about,
-                        options: || $crate::Declared::describe_options(&$crate::config_enum!(@usual $options $(, $usual)?)),
+                        options: || {
+                            let usual = $crate::config_enum!(@usual $options $(, $usual)?);
+                            $crate::Declared::describe_options(&usual)
+                        },
                         make: |spec| {
                             let usual = $crate::config_enum!(@usual $options $(, $usual)?);
                             Ok($config::$variant($crate::Declared::with_options(usual, spec)?))
@@ -103,7 +109,7 @@ macro_rules! config_enum {
                 &REGISTRY
             }
 
-            /// What `spec` names, with its options.
+            /// Reads the configuration that `spec` names, with its options.
             pub fn from_spec(spec: $crate::Spec) -> Result<$config, $crate::SpecError> {
                 Self::registry().read(spec)
             }

@@ -11,7 +11,7 @@ pub struct Histogram {
     max: u64,
 }
 
-/// What a distribution of durations looks like, in nanoseconds.
+/// Summary of a distribution of durations, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The exact mean.
@@ -51,16 +51,16 @@ impl Histogram {
         self.max = self.max.max(duration.0);
     }
 
-    /// Forgets every duration and keeps the memory.
+    /// Removes all durations and keeps the memory.
     pub fn clear(&mut self) {
-        // Clearing touches every bucket, which an empty histogram need not pay for.
+        // Resetting touches every bucket, so it is skipped for an empty histogram.
         if self.count() > 0 {
             self.buckets.reset();
         }
         (self.sum, self.sum_of_squares, self.max) = (0, 0, 0);
     }
 
-    /// What the durations look like; `None` when empty.
+    /// The summary of the durations; `None` when empty.
     pub fn summary(&self) -> Option<Summary> {
         Some(Summary {
             mean_ns: self.mean_ns()?,
@@ -73,12 +73,12 @@ impl Histogram {
         })
     }
 
-    /// How many durations were recorded.
+    /// The number of durations recorded.
     pub fn count(&self) -> u64 {
         self.buckets.len()
     }
 
-    /// Their exact sum, in nanoseconds.
+    /// The exact sum of the durations, in nanoseconds.
     pub fn sum_ns(&self) -> u128 {
         self.sum
     }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cleared_histogram_knows_nothing_of_before() {
+    fn a_cleared_histogram_is_as_new() {
         let mut histogram = Histogram::default();
         assert_eq!(histogram.summary(), None);
         histogram.record(Nanos(9_000_000));

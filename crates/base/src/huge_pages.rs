@@ -1,17 +1,18 @@
-//! Asks the system for large memory pages where a table is large. It is only a hint: nothing depends on it.
+//! Asks the operating system to back large tables with huge pages. This is a hint: correctness does not
+//! depend on it.
 
 use std::mem::MaybeUninit;
 
-/// Asks the system to back memory that is not used yet with huge pages, where it has them: then a look all over it rarely misses the TLB,
-/// and a fault brings in 2 MiB at once. The memory that a process holds grows in such steps.
+/// Asks the system to back memory that is not used yet with huge pages. Random accesses then miss the TLB
+/// less often, and one page fault maps 2 MiB. Resident memory grows in steps of that size.
 ///
-/// It is advice. It changes no contents, it may be refused, and nothing depends on it.
+/// The system may refuse. The contents do not change.
 pub fn advise_huge_pages<T>(unused: &mut [MaybeUninit<T>]) {
     #[cfg(target_os = "linux")]
     {
         use rustix::mm::{Advice, madvise};
         const PAGE: usize = 4096;
-        // What a processor with pages of 4 KiB has mostly; a call for less than that would be for nothing.
+        // The usual huge page size of processors with 4 KiB pages. Smaller ranges contain no huge page.
         const HUGE: usize = 2 << 20;
         let start = unused.as_mut_ptr() as usize;
         let (first, end) = (start.next_multiple_of(PAGE), (start + size_of_val(unused)) / PAGE * PAGE);

@@ -1,10 +1,11 @@
-//! Types for numbers that must not be mixed up, such as logical and physical pages.
+//! Types for numbers that must not be mixed up, such as logical and physical page numbers.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A stream of writes: pages of one stream are expected to die together, so they are written to segments of their
-/// own. A host names one as a hint with each write; a placement policy chooses one for each page.
+/// A stream of writes. Pages of one stream are expected to be invalidated at about the same time, so they are
+/// written to segments of their own. The host may name a stream as a hint with each write; a placement policy
+/// chooses the stream of each page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u16);
 
@@ -28,7 +29,7 @@ impl Nanos {
         self.0 as f64 / 1e9
     }
 
-    /// `self − earlier`, or zero where `earlier` is later.
+    /// `self − earlier`, or zero if `earlier` is later.
     pub fn saturating_sub(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
@@ -73,13 +74,13 @@ pub struct Lpn(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ppn(pub u32);
 
-/// A page as the buffer pool and workloads name it, in units of the pool's page.
+/// A page number of the buffer pool and of workloads, in units of the pool's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageId(pub u64);
 
 impl PageId {
-    /// 64 well-mixed bits, the upper ones best. One multiplication would do for random pages, but the strides
-    /// that are common in databases fall into clusters under it, so there are two.
+    /// 64 well-mixed bits; the upper bits are mixed best. One multiplication suffices for random pages. The
+    /// strides that are common in databases would form clusters, so there are two.
     #[inline]
     pub fn mixed(self) -> u64 {
         let hash = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

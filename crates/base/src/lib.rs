@@ -1,32 +1,35 @@
-//! The vocabulary that every other crate shares, and nothing that does I/O.
+//! The vocabulary that every other crate shares. It does no I/O.
 //!
-//! Invariant: no clock, no environment, no file is read here. Time arrives as
-//! [`Nanos`] from a device, randomness from a [`Prng`] that is handed in.
+//! Invariant: this crate reads no clock, no environment variable and no file. Time comes from a device as
+//! [`Nanos`], randomness from a [`Prng`] that the caller passes in.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod config_enum;
+mod error;
 mod histogram;
 mod huge_pages;
 mod ids;
 pub mod option;
 mod prefetch;
 mod prng;
-pub mod spec;
+mod spec;
 pub mod units;
 
+pub use error::SpecError;
 pub use histogram::{Histogram, Summary};
 pub use huge_pages::advise_huge_pages;
 pub use ids::{FrameId, Lpn, Nanos, PageId, Ppn, StreamId};
 pub use option::{Choice, Declared, Entry, Form, NoOptions, Opt, OptionHelp, Registry};
 pub use prefetch::prefetch;
 pub use prng::Prng;
-pub use spec::{Spec, SpecError};
+pub use spec::{FromOption, Spec};
 pub use units::{Portion, Share};
 
-/// The FNV-1a hash of `bytes`: the same on every machine and for ever, for names and identifiers.
+/// The FNV-1a hash of `bytes`, for names and identifiers. It is the same on every machine and in every
+/// version.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
-    // The numbers are the offset basis and the prime of the 64-bit hash.
+    // The numbers are the offset basis and the prime of the 64-bit FNV-1a hash.
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })

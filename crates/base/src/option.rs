@@ -1,15 +1,15 @@
-//! Declares the options of a name, as in `name:key=value,key=value`, each of them once.
+//! Declares the options of a name, as in `name:key=value,key=value`. Each option is declared once.
 //!
-//! Whatever has options is a struct that implements [`Declared`]. Its table has one row for each option: the key,
-//! how a value is written, the bounds and what the option means. Parsing, error sentences, lists, help and the
-//! canonical text come from that table, so none of them can forget an option.
+//! A type with options implements [`Declared`]. Its table has one row for each option: the key, the notation
+//! of its value, the bounds and the meaning. Parsing, error sentences, lists, help and the canonical text all
+//! use that table, so none of them can miss an option.
 
 use crate::units::{self, Portion, Share};
 use crate::{Nanos, Spec, SpecError};
 
 /// How values of a type are written and read.
 pub struct Form<V: 'static> {
-    /// How to write a value, for help: `N`, `4KiB`, `yes|no`.
+    /// The notation of a value, for help: `N`, `4KiB`, `yes|no`.
     pub written: &'static str,
     /// Reads a value.
     pub parse: fn(&str) -> Result<V, SpecError>,
@@ -55,7 +55,7 @@ pub trait Choice: Copy + PartialEq + 'static {
 }
 
 impl<V: Choice> Form<V> {
-    /// The form of a type with a few named values; `written` lists them: `u|1+u`.
+    /// The form of a type with a few named values; `written` lists the names: `u|1+u`.
     pub const fn choice(written: &'static str) -> Form<V> {
         Form { written, parse: parse_choice, show: |value| name_of(*value).to_owned() }
     }
@@ -87,24 +87,24 @@ impl<V: PartialOrd> Form<V> {
     }
 }
 
-/// One option of a `T`. Made by [`opt!`](crate::opt).
+/// One option of a `T`; made by [`opt!`](crate::opt).
 pub struct Opt<T: 'static> {
     /// The key in `key=value`.
     pub key: &'static str,
-    /// What the option means, in a few words.
+    /// A short description of the option.
     pub about: &'static str,
-    /// How a value is written.
+    /// The notation of a value.
     pub written: &'static str,
-    /// The least and the greatest value, as they would be written; `None` where every value of the form is accepted.
+    /// The least and the greatest accepted value as text; `None` if every value of the form is accepted.
     pub bounds: fn() -> Option<(String, String)>,
     /// Reads a value into a `T`.
     pub set: fn(&mut T, &str) -> Result<(), SpecError>,
-    /// The value in a `T`, as it would be written.
+    /// The value in a `T`, as text.
     pub show: fn(&T) -> String,
 }
 
-/// Declares one option: `opt!("d", choices, COUNT, 1 => 1000, "how many are drawn")`. The field may lie deeper
-/// (`collect.reserve`); the bounds may be left out.
+/// Declares one option: `opt!("d", choices, COUNT, 1 => 1000, "how many are drawn")`. The field may be nested
+/// (`collect.reserve`). The bounds are optional.
 #[macro_export]
 macro_rules! opt {
     ($key:literal, $($field:ident).+, $form:expr, $least:expr => $most:expr, $about:literal) => {
@@ -135,13 +135,13 @@ macro_rules! opt {
     };
 }
 
-/// A thing whose options are declared in one table.
+/// A type whose options are declared in one table.
 pub trait Declared: Sized + 'static {
     /// Every option.
     const OPTIONS: &'static [Opt<Self>];
 
-    /// This thing, with the options of `spec` that it declares taken out of `spec` and applied. What the bounds of
-    /// single options cannot refuse is the caller's to check.
+    /// Takes the declared options out of `spec` and returns this value with them applied. Each option is
+    /// checked against its bounds; the caller checks combinations of options.
     fn with_options(mut self, spec: &mut Spec) -> Result<Self, SpecError> {
         for option in Self::OPTIONS {
             if let Some(text) = spec.take_text(option.key) {
@@ -152,7 +152,7 @@ pub trait Declared: Sized + 'static {
         Ok(self)
     }
 
-    /// The options that differ from those of `usual`, as they would be written: `d=4,window=2%`.
+    /// The options that differ from those of `usual`, as text: `d=4,window=2%`.
     fn options_beside(&self, usual: &Self) -> String {
         let shown =
             Self::OPTIONS.iter().map(|option| (option.key, (option.show)(self), (option.show)(usual)));
@@ -160,21 +160,21 @@ pub trait Declared: Sized + 'static {
         differing.map(|(key, own, _)| format!("{key}={own}")).collect::<Vec<_>>().join(",")
     }
 
-    /// Refuses values outside their bounds, for a thing that was not made from text.
+    /// Refuses values outside their bounds, for a value that was not made from text.
     fn check_bounds(&self) -> Result<(), SpecError>
     where
         Self: Clone,
     {
         let bounded = Self::OPTIONS.iter().filter(|option| (option.bounds)().is_some());
-        // A value outside its bounds cannot be read back from its text.
+        // Reading a value back from its text fails if the value is outside its bounds.
         bounded.map(|option| (option, (option.show)(self))).try_for_each(|(option, text)| {
             let refused = |error| SpecError::new(format!("{}: {error}", option.key));
-            // The clone takes the value, and only a refusal counts.
+            // Only the result matters, so the value is set on a clone.
             (option.set)(&mut self.clone(), &text).map_err(refused)
         })
     }
 
-    /// What lists and help say about the options, with the values of `self` as defaults.
+    /// The options as lists and help show them, with the values of `self` as defaults.
     fn describe_options(&self) -> Vec<OptionHelp> {
         let help = |option: &Opt<Self>| OptionHelp {
             key: option.key,
@@ -187,8 +187,8 @@ pub trait Declared: Sized + 'static {
     }
 }
 
-/// The sentence for the value `text` of option `key` of `name`. An error that begins with the value is joined to
-/// the key.
+/// The error for value `text` of option `key` of `name`. If the error begins with the value, the key is
+/// joined to it.
 fn refusal(key: &str, name: &str, text: &str, error: &SpecError) -> SpecError {
     let error = error.to_string();
     SpecError::new(match error.strip_prefix(text).and_then(|rest| rest.strip_prefix(" is ")) {
@@ -197,7 +197,7 @@ fn refusal(key: &str, name: &str, text: &str, error: &SpecError) -> SpecError {
     })
 }
 
-/// A thing without options.
+/// The options of a name that has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NoOptions;
 
@@ -210,22 +210,22 @@ impl Declared for NoOptions {
 pub struct OptionHelp {
     /// The key in `key=value`.
     pub key: &'static str,
-    /// What the option means.
+    /// A short description of the option.
     pub about: &'static str,
-    /// How a value is written.
+    /// The notation of a value.
     pub written: &'static str,
-    /// The value that is used where none is given.
+    /// The value that is used if the option is not given.
     pub default: String,
-    /// The least and the greatest value, where there are bounds.
+    /// The least and the greatest accepted value, if the option has bounds.
     pub bounds: Option<(String, String)>,
 }
 
-/// `name:options`, or the name alone where there are no options to write.
+/// `name:options`, or the name alone if `options` is empty.
 pub fn with_name(name: &str, options: &str) -> String {
     if options.is_empty() { name.to_owned() } else { format!("{name}:{options}") }
 }
 
-/// One thing that can be chosen by name, and how to make it.
+/// One thing that can be chosen by name, and its constructor.
 pub struct Entry<M: 'static> {
     /// Its name.
     pub name: &'static str,
@@ -233,20 +233,20 @@ pub struct Entry<M: 'static> {
     pub about: &'static str,
     /// Its options, with their defaults.
     pub options: fn() -> Vec<OptionHelp>,
-    /// Makes it.
+    /// Its constructor.
     pub make: M,
 }
 
-/// Everything of one kind that can be chosen by name. Every kind has one, and `registry()` returns it.
+/// All things of one kind that can be chosen by name. The `registry()` of each kind returns it.
 pub struct Registry<M: 'static> {
-    /// What the things are, for error sentences: `victim`.
+    /// The kind, for error sentences: `victim`.
     pub kind: &'static str,
     /// The things, in the order in which lists show them.
     pub entries: &'static [Entry<M>],
 }
 
 impl<M> Registry<M> {
-    /// The entry called `name`; the error offers the nearest name.
+    /// The entry called `name`. The error offers the nearest name.
     pub fn get(&self, name: &str) -> Result<&'static Entry<M>, SpecError> {
         self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.names().collect();
@@ -300,7 +300,7 @@ mod tests {
         let draw = read("draw:cost=1+u,d=1K").unwrap();
         assert_eq!(draw, Draw { choices: 1_000, cost: Cost::Both });
         assert_eq!(with_name("draw", &draw.options_beside(&USUAL)), "draw:d=1000,cost=1+u");
-        // Written out, a default is still the default.
+        // A default that is written out is still the default.
         assert_eq!(with_name("draw", &read("draw:d=10").unwrap().options_beside(&USUAL)), "draw");
     }
 

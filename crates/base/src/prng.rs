@@ -1,13 +1,13 @@
 //! Deterministic randomness: xoshiro256++ in named substreams.
 //!
-//! A run owns one seed. Each consumer of randomness takes a substream by name, so adding a consumer
-//! never shifts the numbers that another one sees. Draws are integers: the same on every machine.
+//! A run has one seed. Each consumer of random numbers takes a substream by name, so adding a consumer does
+//! not change the numbers that the others draw. Draws are integers, so they are the same on every machine.
 
 use crate::units::Share;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A pseudo-random number generator whose whole future is its seed and its name.
+/// A pseudo-random number generator. Its seed and its name determine all numbers that it draws.
 #[derive(Clone, Debug)]
 pub struct Prng(Xoshiro256PlusPlus);
 
@@ -32,7 +32,7 @@ impl Prng {
         debug_assert!(n > 0);
         let mut wide = u128::from(self.next_u64()) * u128::from(n);
         if (wide as u64) < n {
-            // The threshold is 2^64 modulo `n`. Few draws get here, so most pay for no division.
+            // The threshold is 2^64 modulo `n`. Few draws reach this line, so most need no division.
             let threshold = n.wrapping_neg() % n;
             while (wide as u64) < threshold {
                 wide = u128::from(self.next_u64()) * u128::from(n);
@@ -47,7 +47,7 @@ impl Prng {
         self.below(u64::from(Share::ONE.ppm())) < u64::from(share.ppm())
     }
 
-    /// A uniform number in `[0, 1)` with 53 bits. IEEE 754 makes it the same everywhere.
+    /// A uniform number in `[0, 1)` with 53 bits. By IEEE 754 it is the same on every machine.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn substreams_are_pinned() {
-        // Golden: these numbers may never change, or every recorded result would.
+        // Golden numbers: if they changed, every recorded result would change.
         let mut a = Prng::new(42, "workload");
         let first = [a.next_u64(), a.next_u64()];
         assert_eq!(first, [3264558026967516685, 14410103883846867758]);

@@ -1,78 +1,22 @@
-//! A name with options, as people type it: `name` or `name:key=value,key=value`.
+//! A name with options, as a user types it: `name` or `name:key=value,key=value`.
 //!
-//! Devices, policies and workloads are all chosen this way. A constructor takes the options it
-//! knows with [`Spec::take`] and ends with [`Spec::finish`], which names anything left over.
+//! Devices, policies and workloads are all chosen this way. A constructor takes each option that it knows
+//! with [`Spec::take`] and calls [`Spec::finish`], which refuses any option that is left.
 
-use crate::Nanos;
 use crate::units::{self, Share};
-use thiserror::Error;
-
-/// A request that cannot be met, in one sentence that names the argument and what would do.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0}")]
-pub struct SpecError(String);
-
-impl SpecError {
-    /// An error with this sentence.
-    pub fn new(sentence: impl Into<String>) -> SpecError {
-        SpecError(sentence.into())
-    }
-
-    /// The sentence for a name that is not in `known`, with the nearest one offered.
-    pub fn unknown(kind: &str, name: &str, known: &[&str]) -> SpecError {
-        let offer = offer(name, known);
-        let listing = if known.is_empty() {
-            "there are none".to_owned()
-        } else {
-            format!("known: {}", known.join(" "))
-        };
-        SpecError(format!("unknown {kind} `{name}`{offer} ({listing})"))
-    }
-
-    /// The same where there are too many names for a sentence: `list` is the command that shows them.
-    pub fn unknown_of_many(kind: &str, name: &str, known: &[&str], list: &str) -> SpecError {
-        let count = known.len();
-        let offer = match offer(name, known) {
-            none if none.is_empty() => offer_longer(name, known),
-            offer => offer,
-        };
-        SpecError(format!("unknown {kind} `{name}`{offer} (`{list}` shows all {count})"))
-    }
-}
-
-fn offer(name: &str, known: &[&str]) -> String {
-    nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
-}
-
-/// The same of names that begin with `name`: three at most.
-fn offer_longer(name: &str, known: &[&str]) -> String {
-    let longer: Vec<&str> =
-        known.iter().copied().filter(|known| known.starts_with(name) && !name.is_empty()).take(3).collect();
-    if longer.is_empty() { String::new() } else { format!("; did you mean `{}`?", longer.join("` or `")) }
-}
-
-/// The member of `known` that is closest to `name`, if any is close enough to be a typing error.
-fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&name.to_lowercase(), candidate), *candidate))
-        // One wrong letter in three is taken for a typing error.
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
+use crate::{Nanos, SpecError};
 
 /// A parsed `name:key=value,…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     name: String,
     options: Vec<(String, String)>,
-    /// Every key that [`Spec::take`] was asked for: what would have been accepted.
+    /// Every key that was passed to [`Spec::take`]: the accepted keys, for error sentences.
     asked: Vec<&'static str>,
 }
 
-/// Whether a list of numbers is meant as one number with its digits in groups: `1,000`. No value has a zero before its
-/// other digits.
+/// Whether a list of numbers is probably one number with grouped digits, such as `1,000`. A group after the
+/// first may begin with a zero; a value of a list does not.
 fn is_grouped(text: &str) -> bool {
     let is_digits = |item: &str| !item.is_empty() && item.bytes().all(|byte| byte.is_ascii_digit());
     let mut items = text.split(',');
@@ -81,7 +25,8 @@ fn is_grouped(text: &str) -> bool {
 }
 
 impl Spec {
-    /// The one option of a name that holds specs of its own, `switch:A,B@N`: all that follows it.
+    /// The one name whose options are specs themselves: `switch:A,B@N`. All text after the colon belongs to
+    /// it.
     pub const NESTED: &'static str = "switch";
 
     /// Parses one spec.
@@ -123,8 +68,8 @@ impl Spec {
         Ok(Spec { name: name.to_owned(), options, asked: Vec::new() })
     }
 
-    /// Splits a comma-separated list into the texts of its specs: an item with `=` and no `:` before it
-    /// belongs to the name before that, and everything before the `@` of a `switch:` belongs to the `switch:`.
+    /// Splits a comma-separated list into its specs. An item with `=` and no `:` before it belongs to the
+    /// name before it. After `switch:`, all items up to the `@` belong to the `switch:`.
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
         if is_grouped(text) {
             return Err(SpecError::new(format!(
@@ -138,7 +83,7 @@ impl Spec {
                 let name = last.split_once(':').map(|(name, _)| name);
                 name == Some(Self::NESTED) && !last.contains('@')
             };
-            // An option's value may be a spec with options of its own.
+            // The value of an option may be a spec with options of its own.
             let continues = item.split(':').next().is_some_and(|before| before.contains('='));
             match items.last_mut() {
                 _ if text.is_empty() => {
@@ -178,8 +123,8 @@ impl Spec {
         &self.options
     }
 
-    /// Takes option `key` and parses it with `parse`; `None` where it was not given.
-    pub fn take_with<T>(
+    /// Takes option `key` and parses it with `parse`; `None` if it was not given.
+    fn take_with<T>(
         &mut self,
         key: &'static str,
         parse: impl Fn(&str) -> Result<T, SpecError>,
@@ -188,19 +133,19 @@ impl Spec {
         parse(&value).map(Some).map_err(|error| SpecError::new(format!("{key} of {}: {error}", self.name)))
     }
 
-    /// Takes the text of option `key`; `None` where it was not given.
+    /// Takes the text of option `key`; `None` if it was not given.
     pub fn take_text(&mut self, key: &'static str) -> Option<String> {
         self.asked.push(key);
         let at = self.options.iter().position(|(known, _)| known == key)?;
         Some(self.options.remove(at).1)
     }
 
-    /// Takes option `key` in the type's own notation; `None` where it was not given.
+    /// Takes option `key` and parses it by its type; `None` if it was not given.
     pub fn take<T: FromOption>(&mut self, key: &'static str) -> Result<Option<T>, SpecError> {
         self.take_with(key, T::from_option)
     }
 
-    /// Fails if an option is left that nobody took.
+    /// Fails if an option is left that no constructor took.
     pub fn finish(self) -> Result<(), SpecError> {
         match self.options.first() {
             None => Ok(()),
@@ -209,7 +154,7 @@ impl Spec {
     }
 }
 
-/// A value that can stand behind `key=` in a spec.
+/// A type whose values can follow `key=` in a spec.
 pub trait FromOption: Sized {
     /// Parses the text behind the `=`.
     fn from_option(text: &str) -> Result<Self, SpecError>;
@@ -284,22 +229,5 @@ mod tests {
         for text in ["", ":a=1", "lru:", "lru:x", "lru:x=", "lru:=1", "lru:x=1,x=2"] {
             assert!(Spec::parse(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn typing_errors_are_offered_the_nearest() {
-        let sentence = SpecError::unknown("replacement", "lur", &["fifo", "lru"]).to_string();
-        assert_eq!(sentence, "unknown replacement `lur`; did you mean `lru`? (known: fifo lru)");
-        assert!(!SpecError::unknown("replacement", "banana", &["lru"]).to_string().contains("did you mean"));
-        let sentence =
-            SpecError::unknown_of_many("column", "wfa", &["ops", "waf"], "list columns").to_string();
-        assert_eq!(sentence, "unknown column `wfa`; did you mean `waf`? (`list columns` shows all 2)");
-        // A word that several names begin with.
-        let columns = ["ops", "latency_mean_ns", "latency_p50_ns", "latency_p95_ns", "latency_p99_ns"];
-        let sentence = SpecError::unknown_of_many("column", "latency", &columns, "list columns").to_string();
-        assert!(
-            sentence.contains("did you mean `latency_mean_ns` or `latency_p50_ns` or `latency_p95_ns`? ("),
-            "{sentence}"
-        );
     }
 }

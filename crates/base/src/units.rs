@@ -1,15 +1,16 @@
-//! Units as people type them: `4KiB`, `8GB`, `2M`, `6%`, `5.95` µs. Parsing is exact, in integers.
+//! Numbers with units, as a user types them: `4KiB`, `8GB`, `2M`, `6%`, `5.95` µs. Parsing is exact, in
+//! integers.
 
 use crate::{Nanos, SpecError};
 
-/// A share of a whole in parts per million, so that probabilities need no floating point.
+/// A share of a whole, in parts per million, so that probabilities need no floating point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Share(u32);
 
 impl Share {
-    /// Nothing.
+    /// 0 %.
     pub const ZERO: Share = Share(0);
-    /// The whole.
+    /// 100 %.
     pub const ONE: Share = Share(1_000_000);
 
     /// A share in whole percent; may exceed 100.
@@ -32,10 +33,9 @@ impl Share {
         f64::from(self.0) / 1e6
     }
 
-    /// What `total` leaves where this share of it comes on top: total / (1 + share), as over-provisioning is
-    /// counted.
+    /// The logical part of `total` if this share of it is over-provisioned: total / (1 + share).
     pub fn on_top_within(self, total: u64) -> u64 {
-        // The product may exceed 64 bits, so it is formed in 128.
+        // The product may exceed 64 bits, so it is computed in 128.
         let one = u64::from(Share::ONE.0);
         (u128::from(total) * u128::from(one) / u128::from(one + u64::from(self.0))) as u64
     }
@@ -64,14 +64,14 @@ pub enum Portion {
     Count(u64),
     /// A share of the whole.
     Share(Share),
-    /// The whole divided by this: exact where a share in parts per million is not.
+    /// The whole divided by this number. It is exact where a share in parts per million would be rounded.
     Fraction(u32),
 }
 
 impl Portion {
-    /// Nothing, as a share.
+    /// 0 %.
     pub const ZERO: Portion = Portion::Share(Share::ZERO);
-    /// The whole, as a share.
+    /// 100 %.
     pub const ALL: Portion = Portion::Share(Share::ONE);
 
     /// A share in whole percent; may exceed 100.
@@ -79,7 +79,7 @@ impl Portion {
         Portion::Share(Share::percent(percent))
     }
 
-    /// How many that is of `total`, rounded down.
+    /// The number that this portion is of `total`, rounded down.
     pub fn of(self, total: u64) -> u64 {
         match self {
             Portion::Count(count) => count,
@@ -89,8 +89,8 @@ impl Portion {
     }
 }
 
-/// A count and a share cannot be compared, because the result depends on the whole. So bounds that are shares do
-/// not refuse counts.
+/// A count and a share have no order, because a share depends on the whole. So bounds that are shares do not
+/// refuse counts.
 impl PartialOrd for Portion {
     fn partial_cmp(&self, other: &Portion) -> Option<std::cmp::Ordering> {
         match (self, other) {
@@ -125,7 +125,7 @@ const SIZES: [(&str, u64); 13] = [
     ("TB", 1_000_000_000_000),
     ("PB", 1_000_000_000_000_000),
     ("EB", 1_000_000_000_000_000_000),
-    // The last entry, because all other units end with `B` too.
+    // This is the last entry, because all other units end with `B` too.
     ("B", 1),
 ];
 
@@ -153,13 +153,14 @@ pub fn parse_size(text: &str) -> Result<u64, SpecError> {
     parse_scaled(number, scale).ok_or_else(|| too_large(text, number).unwrap_or_else(fault))
 }
 
-/// The size that was likely meant by one without a unit, or with another program's: `4K`, `4kb`, `512`.
+/// The size that was probably meant by a text without a unit, or with the notation of another program: `4K`,
+/// `4kb`, `512`.
 fn meant_size(text: &str) -> Option<String> {
     let (number, unit) = text.split_at(text.find(char::is_alphabetic).unwrap_or(text.len()));
     let (number, unit) = (number.trim(), unit.to_lowercase());
     let is_meant = |known: &str| match unit.len() {
         0 => known == "B",
-        // Other programs' `K` is 1024.
+        // The `K` of other programs is 1024.
         1 => known.len() == 3 && known.to_lowercase().starts_with(&unit),
         _ => known.to_lowercase() == unit,
     };
@@ -210,7 +211,8 @@ pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
 
 /// `bytes` with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
-    // The first four are binary units. Larger ones are read, and shown in TiB.
+    // The first four are the binary units for output. Larger units are only read; larger sizes are shown in
+    // TiB.
     SIZES[..4]
         .iter()
         .rev()
@@ -218,7 +220,7 @@ pub fn format_size(bytes: u64) -> String {
         .map_or_else(|| format!("{bytes}B"), |(unit, scale)| format!("{}{unit}", bytes / scale))
 }
 
-/// Units of sizes as people read them, the largest first.
+/// Units of sizes for people, the largest first.
 pub const HUMANE_SIZES: [(f64, &str); 5] = [
     (1_099_511_627_776.0, " TiB"),
     (1_073_741_824.0, " GiB"),
@@ -227,25 +229,27 @@ pub const HUMANE_SIZES: [(f64, &str); 5] = [
     (1.0, " B"),
 ];
 
-/// `bytes` as people read them: `9.53 GiB`. What they may type is [`format_size`].
+/// `bytes` for people: `9.53 GiB`. The exact text that users can type is [`format_size`].
 pub fn humane_size(bytes: u64) -> String {
     humane(bytes as f64, &HUMANE_SIZES)
 }
 
-/// `bytes` rounded up to a whole number of the unit that they reach: the least size that is accepted, which three digits
-/// would round down to one that is refused.
+/// `bytes` rounded up to a whole number of the largest unit that is not larger than `bytes`. Three digits
+/// would round the least accepted size down to a size that is refused.
 pub fn whole_size(bytes: u64) -> u64 {
     let unit = HUMANE_SIZES.iter().map(|(scale, _)| *scale as u64).find(|scale| bytes >= *scale);
     bytes.checked_next_multiple_of(unit.unwrap_or(1)).unwrap_or(bytes)
 }
 
-/// A value to three significant digits in the first of `units` that it reaches; the units come largest first.
+/// A value with three significant digits, in the largest unit that is not larger than the value. `units`
+/// begins with the largest.
 pub fn humane(value: f64, units: &[(f64, &str)]) -> String {
-    // What would be written as 1000 of a unit is 1.00 of the next.
+    // A value that would round to 1000 of one unit is written as 1.00 of the next.
     let fits = units.iter().find(|(scale, _)| value.abs() >= 0.9995 * scale);
     let (scale, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
     let scaled = value / scale;
-    // What is counted has no part of one, and sizes are often whole. Of what is measured the zeros tell how exact it is.
+    // Counts and sizes that are whole are written without decimals. For measured values, trailing zeros show
+    // the precision.
     let is_whole = scaled.fract() == 0.0 && (scale == 1.0 || name.ends_with('B'));
     if is_whole { format!("{scaled:.0}{name}") } else { format!("{}{name}", significant(scaled)) }
 }
@@ -255,7 +259,7 @@ pub fn significant(number: f64) -> String {
     significant_to(number, 3)
 }
 
-/// `digits` significant digits, and every digit before the point.
+/// `digits` significant digits; all digits before the decimal point are kept.
 pub fn significant_to(number: f64, digits: u8) -> String {
     if number == 0.0 {
         return "0".to_owned();
@@ -263,7 +267,7 @@ pub fn significant_to(number: f64, digits: u8) -> String {
     let decimals =
         |number: f64| (i32::from(digits) - 1 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{number:.*}", decimals(number));
-    // Rounding may make a digit more before the point: 9.996 is 10.0 and not 10.00.
+    // Rounding may add a digit before the decimal point: 9.996 is 10.0 and not 10.00.
     match text.parse().map_or(0, decimals) {
         fewer if fewer < decimals(number) => format!("{number:.fewer$}"),
         _ => text,
@@ -284,7 +288,7 @@ fn split_suffix<'a>(text: &'a str, table: &[(&str, u64)]) -> Option<(&'a str, u6
     table.iter().find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|number| (number, *scale)))
 }
 
-/// What to say of a whole number that was not read: it is written well, so it does not fit into 64 bits.
+/// The error for a well-formed whole number that does not fit into 64 bits.
 fn too_large(text: &str, number: &str) -> Option<SpecError> {
     let is_whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     is_whole.then(|| SpecError::new(format!("`{text}` is too large; accepted: at most {}", u64::MAX)))
@@ -315,7 +319,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sizes_are_read_in_the_unit_that_they_reach() {
+    fn a_size_is_shown_in_its_largest_unit() {
         let sizes =
             [(0, "0 B"), (1023, "1023 B"), (4096, "4 KiB"), (10_230_000_000, "9.53 GiB"), (9 << 40, "9 TiB")];
         for (bytes, said) in sizes {
@@ -323,9 +327,10 @@ mod tests {
         }
     }
 
-    /// The rule: a number has three digits after rounding too, and no unit has a thousand of it.
+    /// The rule: rounding leaves three significant digits, and a value that rounds to 1000 of a unit uses the
+    /// next unit.
     #[test]
-    fn rounding_up_makes_no_digit_more() {
+    fn rounding_keeps_three_digits() {
         let texts = [0.9994, 0.9996, 9.994, 9.996, 99.96, 999.6, 0.0, -9.996].map(significant);
         assert_eq!(texts, ["0.999", "1.00", "9.99", "10.0", "100", "1000", "0", "-10.0"]);
         let counts = [(1e6, " M"), (1e3, " K"), (1.0, "")];
@@ -333,9 +338,10 @@ mod tests {
         assert_eq!(texts, ["999", "1.00 K", "999 K", "1.00 M"]);
     }
 
-    /// The rule: what is said to be the least is never less than what is needed, and is a size that three digits hold.
+    /// The rule: the size that is given as the least is at least the required size, and three digits show it
+    /// exactly.
     #[test]
-    fn the_least_size_is_rounded_up_to_a_whole_one() {
+    fn the_least_size_is_rounded_up() {
         let sizes = [(0, "0 B"), (700, "700 B"), (1_024_100, "1001 KiB"), (66_432 << 10, "65 MiB")];
         for (bytes, said) in sizes.into_iter().chain([(13_313 << 20, "14 GiB"), (13 << 30, "13 GiB")]) {
             assert_eq!(humane_size(whole_size(bytes)), said);
@@ -344,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn people_write_units() {
+    fn numbers_are_read_with_their_units() {
         assert_eq!(parse_size("4KiB"), Ok(4096));
         assert_eq!(parse_size("8GB"), Ok(8_000_000_000));
         assert_eq!(parse_size("1.5KiB"), Ok(1536));
@@ -357,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_too_large_is_called_so() {
+    fn a_number_over_64_bits_is_called_too_large() {
         for text in ["99999999999TiB", "18446744073709551616B"] {
             assert!(parse_size(text).unwrap_err().to_string().contains("is too large"), "{text}");
         }
@@ -368,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_named() {
+    fn malformed_numbers_are_refused_with_an_offer() {
         for text in ["", "4", "KiB", "-4KiB", "4kib", "1.3B", "4 KiB", "1e3B"] {
             assert!(parse_size(text).unwrap_err().to_string().contains("is not a size"), "{text}");
         }
@@ -404,7 +410,7 @@ mod tests {
         for text in ["", "x", "1/0", "1/", "2/3", "-1%", "1/-2"] {
             assert!(parse_portion(text).unwrap_err().to_string().contains("neither a count nor"), "{text}");
         }
-        // Bounds that are shares refuse shares alone.
+        // Bounds that are shares refuse only shares.
         assert!(Portion::percent(200) > Portion::ALL && Portion::Fraction(3) < Portion::Fraction(2));
         assert_eq!(Portion::Count(9).partial_cmp(&Portion::ALL), None);
     }
