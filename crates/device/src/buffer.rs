@@ -1,10 +1,10 @@
 //! Pinned memory for I/O.
 //!
-//! A [`Buffer`] names a run of bytes in an [`Arena`] and keeps the arena alive. So a buffer given to a
-//! device is never freed under it, even if the future that asked for the I/O is dropped. The compiler does not
-//! check who may touch the bytes; a protocol says it. From submission to completion of a read only the device
-//! may touch them. During a write everybody may read them and nobody may change them. Access is therefore
-//! `unsafe`. Only devices and the buffer pool have it, and the pool's latches keep the protocol.
+//! A [`Buffer`] is a range of bytes in an [`Arena`] and keeps the arena alive. So a device never loses a
+//! buffer under an operation, even if the future that asked for the I/O is dropped. The compiler does not
+//! check concurrent access to the bytes; a protocol does. While a read is in flight, only the device may
+//! touch them. While a write is in flight, nothing may change them. Access is therefore `unsafe`, and only
+//! devices and the buffer pool use it. The pool's latches enforce the protocol.
 
 use fulgurite_base::advise_huge_pages;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -13,16 +13,16 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Direct I/O wants page-aligned memory.
+/// Direct I/O requires page-aligned memory.
 const ALIGNMENT: usize = 4096;
-/// What every allocator gives in any case.
+/// The alignment that every allocator provides.
 const USUAL_ALIGNMENT: usize = 16;
 
 /// Zeroed, page-aligned memory that never moves.
 pub struct Arena {
     start: NonNull<u8>,
     len: usize,
-    /// What was allocated, and how: a little more, so that an aligned start lies in it.
+    /// The allocation. It is longer than the arena, so that it contains an aligned start.
     allocated: NonNull<u8>,
     layout: Layout,
 }
@@ -31,8 +31,9 @@ impl Arena {
     /// An arena of `len` bytes, at least one.
     pub fn new(len: usize) -> Arc<Arena> {
         let len = len.max(1);
-        // Memory of a usual alignment comes zeroed from the system, page by page as it is used. With a larger one the
-        // allocator would write zeros over all of it, a third of a second for each GiB.
+        // The system provides memory of the usual alignment as zeroed pages, on first use. For a larger
+        // alignment, the allocator would write zeros over the whole range, which takes a third of a second
+        // per GiB.
         let layout = len
             .checked_add(ALIGNMENT - 1)
             .and_then(|bytes| Layout::from_size_align(bytes, USUAL_ALIGNMENT).ok())
@@ -40,9 +41,9 @@ impl Arena {
         // SAFETY: the layout's size is not zero.
         let allocated = unsafe { alloc_zeroed(layout) };
         let Some(allocated) = NonNull::new(allocated) else { handle_alloc_error(layout) };
-        // SAFETY: less than the alignment is skipped, and so many bytes more were allocated.
+        // SAFETY: the start skips less than the alignment, and the allocation is longer by as many bytes.
         let start = unsafe { allocated.add(allocated.align_offset(ALIGNMENT)) };
-        // SAFETY: the bytes from the start on were allocated, and nobody else knows them yet.
+        // SAFETY: the bytes from the start on were allocated, and no other code has their address yet.
         let unused = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast::<MaybeUninit<u8>>(), len) };
         advise_huge_pages(unused);
         Arc::new(Arena { start, len, allocated, layout })
@@ -54,7 +55,7 @@ impl Arena {
         self.len
     }
 
-    /// The first of the bytes `offset..offset + len`. Panics where they do not lie inside the arena.
+    /// The first of the bytes `offset..offset + len`. Panics if they are not inside the arena.
     #[inline]
     pub fn address(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "bytes outside their arena");
@@ -62,15 +63,15 @@ impl Arena {
         unsafe { self.start.add(offset) }
     }
 
-    /// The bytes `offset..offset + len`. Panics where they do not lie inside the arena.
+    /// The bytes `offset..offset + len`. Panics if they are not inside the arena.
     pub fn buffer(self: &Arc<Arena>, offset: usize, len: usize) -> Buffer {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "buffer outside its arena");
         Buffer { arena: Arc::clone(self), offset, len }
     }
 }
 
-// SAFETY: an arena gives out addresses and nothing else. Whoever reads or writes the bytes promises, by the `unsafe` functions
-// of `Buffer`, that nobody else does so at the same time; that holds for other threads as well.
+// SAFETY: an arena only returns addresses. All access to the bytes goes through the `unsafe` functions of
+// `Buffer`, whose callers promise that no conflicting access happens at the same time, on any thread.
 unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
@@ -82,7 +83,7 @@ impl Drop for Arena {
     }
 }
 
-/// A run of bytes in an [`Arena`].
+/// A range of bytes in an [`Arena`].
 #[derive(Clone)]
 pub struct Buffer {
     arena: Arc<Arena>,
@@ -92,12 +93,12 @@ pub struct Buffer {
 
 impl Buffer {
     /// Length in bytes.
-    #[allow(clippy::len_without_is_empty)] // a buffer of no bytes serves nobody
+    #[allow(clippy::len_without_is_empty)] // no caller has a use for an empty buffer
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The bytes `offset..offset + len` of it. Panics where they do not lie inside.
+    /// The bytes `offset..offset + len` of this buffer. Panics if they are not inside.
     pub fn part(&self, offset: usize, len: usize) -> Buffer {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "part outside its buffer");
         Buffer { arena: Arc::clone(&self.arena), offset: self.offset + offset, len }
@@ -109,20 +110,21 @@ impl Buffer {
         unsafe { self.arena.start.as_ptr().add(self.offset) }
     }
 
-    /// The bytes, to read.
+    /// The bytes, for reading.
     ///
     /// # Safety
-    /// Nobody, the device included, may change them while the reference lives.
+    /// Neither the device nor other code may change them while the reference exists.
     pub unsafe fn bytes(&self) -> &[u8] {
-        // SAFETY: in bounds and initialised by `Arena::new`; exclusivity is the caller's promise.
+        // SAFETY: the range is in bounds and initialised by `Arena::new`; the caller promises that nothing
+        // changes it.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
-    /// The bytes, to change.
+    /// The bytes, for writing.
     ///
     /// # Safety
-    /// Nobody, the device included, may touch them while the reference lives.
-    #[allow(clippy::mut_from_ref)] // exclusivity is the protocol's, see the module
+    /// Neither the device nor other code may read or write them while the reference exists.
+    #[allow(clippy::mut_from_ref)] // the protocol in the module's head makes the access exclusive
     pub unsafe fn bytes_mut(&self) -> &mut [u8] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
@@ -140,11 +142,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_buffer_lies_where_it_says() {
+    fn a_part_of_a_buffer_has_its_bytes() {
         let arena = Arena::new(100);
         assert_eq!(arena.len(), 100);
         let whole = arena.buffer(0, 100);
-        // SAFETY: no device has these bytes, and no other reference lives meanwhile.
+        // SAFETY: no device has these bytes, and no other reference to them exists.
         let all = unsafe { whole.bytes_mut() };
         (0..100).for_each(|at| all[at as usize] = at);
         let part = arena.buffer(20, 50).part(7, 3);

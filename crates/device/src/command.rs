@@ -1,58 +1,61 @@
-//! The commands that a device takes, and the completions that it gives.
+//! The commands that a device takes, and the completions that it returns.
 
-use crate::{Arena, Buffer, Failure};
+use crate::failure::{Doing, Failure};
+use crate::{Arena, Buffer};
 use fulgurite_base::{Lpn, Nanos, StreamId};
+use std::io;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Names a command in flight. Chosen by the submitter, handed back by the completion.
+/// Identifies a command in flight. The submitter chooses it, and the completion returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
-/// What to do. Addresses and lengths are in pages of [`Caps::page_bytes`].
+/// An I/O operation. Addresses and lengths are in pages of [`Caps::page_bytes`].
 ///
-/// A buffer, where one is given, holds exactly `pages` pages and belongs to the device until the
-/// command completes. Without one, time passes and no bytes move: simulated drives accept that.
+/// A buffer holds exactly `pages` pages and belongs to the device until the command completes. Without a
+/// buffer, the command takes time and moves no bytes; only simulated drives accept that.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // each variant describes its fields
 pub enum Operation {
     /// Read `pages` pages from `lpn`. A page never written, or trimmed, reads as zeros.
     Read { lpn: Lpn, pages: u32, into: Option<Buffer> },
-    /// Write `pages` pages at `lpn`. With `durable` they are on the medium once it has completed, whatever becomes of other writes; only
-    /// devices with [`Caps::durable_writes`] do this.
+    /// Write `pages` pages at `lpn`. With `durable`, they are durable when the command completes, whether or
+    /// not other writes are; only devices with [`Caps::durable_writes`] can do this.
     Write { lpn: Lpn, pages: u32, from: Option<Buffer>, stream: StreamId, durable: bool },
-    /// Forget `pages` pages from `lpn`.
+    /// Discard `pages` pages from `lpn`.
     Trim { lpn: Lpn, pages: u32 },
-    /// Make the pages at the destinations of `runs` the same as those at their sources, without copying: all of them or
-    /// none, and durable, with what was written to the sources before, once it has completed.
+    /// Make the destination pages of `runs` share the contents of the source pages, without a copy. The
+    /// command is atomic. When it completes, it is durable, together with all earlier writes to the sources.
     ///
-    /// A destination is named once in a command, and is not a source of it as well; a source may be named any number of
-    /// times. So the runs have no order. A command that breaks this is [`IoError::Invalid`], as is one that has no run, a
-    /// run without pages, or more pages than [`Caps::share_pages`].
+    /// A page may be a destination once in a command, and it must not be a source too. A page may be a source
+    /// any number of times. So the order of the runs does not matter. A command fails with
+    /// [`IoError::Invalid`] if it breaks these rules, if it has no runs or a run without pages, or if it has
+    /// more pages than [`Caps::share_pages`].
     Share { runs: Box<[ShareRun]> },
-    /// Complete once every write completed before is on the medium.
+    /// Complete when all writes that completed before are durable.
     Flush,
 }
 
-/// Pages that [`Operation::Share`] makes the same as others, one after the other.
+/// Consecutive destination and source pages of an [`Operation::Share`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareRun {
     /// The first page that changes.
     pub destination: Lpn,
-    /// The first page that it becomes the same as.
+    /// The first page whose contents it gets.
     pub source: Lpn,
-    /// How many pages.
+    /// The number of pages.
     pub pages: u32,
 }
 
 impl ShareRun {
-    /// Pages of all runs.
+    /// The pages of all runs together.
     pub fn total(runs: &[ShareRun]) -> u64 {
         runs.iter().map(|run| u64::from(run.pages)).sum()
     }
 
-    /// What makes a share of `runs` wrong for a device with these capabilities. Apart from [`Operation::fault`], so that
-    /// reads and writes do not pay for it.
+    /// The error of a share of `runs` on a device with these capabilities, if any. It is separate from
+    /// [`Operation::fault`], so that reads and writes do not pay for it.
     #[inline(never)]
     fn fault(runs: &[ShareRun], caps: &Caps) -> Option<IoError> {
         if caps.share_pages == 0 {
@@ -68,7 +71,8 @@ impl ShareRun {
         (!is_sound).then_some(IoError::Invalid)
     }
 
-    /// Whether a page is a destination twice, or a destination and a source. All runs lie on a device.
+    /// Whether a page is a destination twice, or both a destination and a source. All runs are within the
+    /// device.
     fn overlap(runs: &[ShareRun]) -> bool {
         let range = |first: Lpn, pages: u32| (first.0, first.0 + u64::from(pages));
         let mut destinations: Vec<(u64, u64)> =
@@ -99,7 +103,7 @@ impl Operation {
         Operation::Share { runs: Box::new([ShareRun { destination, source, pages }]) }
     }
 
-    /// What makes this operation wrong for a device with these capabilities, if anything does.
+    /// The error of this operation on a device with these capabilities, if any.
     pub fn fault(&self, caps: &Caps) -> Option<IoError> {
         let (lpn, pages, buffer) = match self {
             Operation::Read { lpn, pages, into } => (*lpn, *pages, into.as_ref()),
@@ -107,7 +111,7 @@ impl Operation {
                 return Some(IoError::Unsupported);
             }
             Operation::Write { lpn, pages, from, .. } => (*lpn, *pages, from.as_ref()),
-            // A trim moves no bytes, so it has no limit of length.
+            // A trim moves no bytes, so its length is not limited.
             Operation::Trim { lpn, pages } => {
                 return (!caps.has(*lpn, *pages)).then_some(IoError::OutOfRange);
             }
@@ -127,94 +131,113 @@ impl Operation {
     }
 }
 
+impl Failure {
+    /// The failure of `operation`, from the error of a system call.
+    pub fn of(operation: &Operation, error: &io::Error) -> Failure {
+        let (doing, lpn, pages) = match operation {
+            Operation::Read { lpn, pages, .. } => (Doing::Read, *lpn, *pages),
+            Operation::Write { lpn, pages, .. } => (Doing::Write, *lpn, *pages),
+            Operation::Trim { lpn, pages } => (Doing::Trim, *lpn, *pages),
+            // The failure names the first run; the others are at other addresses.
+            Operation::Share { runs } => runs
+                .first()
+                .map_or((Doing::Share, Lpn(0), 0), |run| (Doing::Share, run.destination, run.pages)),
+            Operation::Flush => (Doing::Flush, Lpn(0), 0),
+        };
+        Failure { doing, lpn, pages, code: error.raw_os_error() }
+    }
+}
+
 /// An operation and its tag.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// Handed back by the completion.
+    /// Returned by the completion.
     pub tag: Tag,
-    /// What to do.
+    /// The operation.
     pub operation: Operation,
 }
 
 /// The end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Of the command that ended.
+    /// The tag of the command.
     pub tag: Tag,
-    /// When it ended, on the device's clock.
+    /// The time on the device's clock.
     pub at: Nanos,
-    /// How it ended.
+    /// The outcome.
     pub status: Result<(), IoError>,
 }
 
 /// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum IoError {
-    /// The address range does not lie on the device.
+    /// The address range exceeds the device.
     #[error("the address is beyond the end of the device")]
     OutOfRange,
-    /// The device cannot do this; its [`Caps`] said so.
+    /// The device cannot do this; see its [`Caps`].
     #[error("the device does not support this command")]
     Unsupported,
-    /// The command makes no sense: no pages, too many, a buffer of another length, or a share whose pages overlap.
+    /// The command is malformed: it has no pages or too many, a buffer of another length, or a share whose
+    /// pages overlap.
     #[error(
         "the command is malformed (length zero, over the device's limit, unlike its buffer, or overlapping)"
     )]
     Invalid,
-    /// Too much of the medium is worn out; what was written can still be read.
+    /// Too much of the medium is worn out for further writes. Existing data can still be read.
     #[error("the device is worn out and accepts no more writes")]
     WornOut,
     /// The medium failed.
     #[error("the medium reported an error")]
     Media,
-    /// What was read is not what was written there.
+    /// The data read differs from the data written.
     #[error("what was read is not what was written there")]
     Corrupt,
-    /// The system refused a command to a real drive.
+    /// The operating system reported an error for a command to a real drive.
     #[error("{0}")]
     System(Failure),
 }
 
-/// The queue has no room; the command is handed back untouched.
+/// The queue is full; the command is returned unchanged.
 #[derive(Debug)]
 pub struct QueueFull(pub Command);
 
-/// What a device is and can do. Callers choose by this and never guess.
+/// The properties and capabilities of a device. Callers decide by these values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
     /// Bytes in a page, the unit of addresses.
     pub page_bytes: u32,
-    /// Pages on the device.
+    /// Pages of the device.
     pub pages: u64,
-    /// Commands that may be in flight at once.
+    /// The most commands in flight at once.
     pub queue_depth: u32,
     /// The longest read or write, in pages.
     pub pages_per_command: u32,
-    /// The largest write that a power cut never tears, in bytes, where it is aligned to its own length; 0 where the
-    /// device promises none. A power of two otherwise.
+    /// The largest write in bytes that a power cut never tears, if it is aligned to its own length. A power
+    /// of two; 0 if the device guarantees none.
     pub atomic_bytes: u32,
-    /// Whether a write may ask to be durable by itself, see [`Operation::Write`].
+    /// Whether the device supports durable writes; see [`Operation::Write`].
     pub durable_writes: bool,
-    /// The most pages of one [`Operation::Share`], over all of its runs; 0 where the device cannot share.
+    /// The most pages of one [`Operation::Share`], over all of its runs; 0 if the device cannot share.
     pub share_pages: u32,
-    /// Placement streams that the device keeps apart; 1 means that hints change nothing.
+    /// Placement streams that the device keeps apart; 1 means that hints have no effect.
     pub streams: u16,
-    /// Whether bytes written can be read back; false where only their timing is simulated.
+    /// Whether written bytes can be read back; false if only their timing is simulated.
     pub contents: bool,
-    /// Whether [`Device::erases`] tells anything.
+    /// Whether [`Device::erases`] returns counts.
     pub erase_counts: bool,
-    /// Pages that the device erases at once, where they were written one after the other; 0 where it does not say.
+    /// Pages that the device erases together if they were written in sequence; 0 if unknown.
     pub erase_pages: u32,
 }
 
 impl Caps {
-    /// Whether all of these pages lie on the device. An address near 2^64 does not wrap round to a valid one.
+    /// Whether all of these pages are on the device. An address near 2^64 does not wrap around to a valid
+    /// one.
     #[inline]
     fn has(&self, lpn: Lpn, pages: u32) -> bool {
         lpn.0.checked_add(u64::from(pages)).is_some_and(|end| end <= self.pages)
     }
 
-    /// What any drive can do that keeps what is written, one page to a command.
+    /// The capabilities of the simplest drive that keeps data: one page in each command.
     pub fn plain(page_bytes: u32, pages: u64, queue_depth: u32) -> Caps {
         Caps {
             page_bytes,
@@ -232,43 +255,44 @@ impl Caps {
     }
 }
 
-/// A drive, simulated or real. Single-threaded; never blocks except in [`Device::wait`].
+/// A drive, simulated or real. It is single-threaded; only [`Device::wait`] blocks.
 pub trait Device {
-    /// What the device is and can do; constant.
+    /// The properties and capabilities of the device; constant.
     fn caps(&self) -> &Caps;
 
     /// The device's clock.
     fn now(&self) -> Nanos;
 
-    /// Queues a command. A malformed one completes with an error; only a full queue refuses.
+    /// Queues a command. Only a full queue refuses; a malformed command completes with an error.
     fn submit(&mut self, command: Command) -> Result<(), QueueFull>;
 
-    /// How often the erase block that holds `lpn` was erased; `None` where the page was never written, or
+    /// The number of erases of the erase block that holds `lpn`; `None` if the page was never written or
     /// [`Caps::erase_counts`] is false.
     fn erases(&self, _lpn: Lpn) -> Option<u64> {
         None
     }
 
-    /// Announces memory that most commands will use, so that a drive may map it once and for all.
+    /// Announces memory that most commands will use, so that a drive can map it once.
     fn register(&mut self, _arena: &Arc<Arena>) {}
 
-    /// Waits until a command completes or the clock reaches `deadline`, whichever is first, and
-    /// appends what completed, in order. With neither in prospect it returns at once.
+    /// Waits until a command completes or the clock reaches `deadline`, whichever is first, and appends the
+    /// completions in order. Without a command in flight and without a deadline it returns at once.
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>);
 
-    /// A way to wait beside the device, while other threads use it; `None` where only [`Device::wait`] can wait.
+    /// A way to wait for the device while other threads use it; `None` if only [`Device::wait`] can wait.
     fn parker(&self) -> Option<Arc<dyn Park>> {
         None
     }
 
-    /// Hands out a command that was submitted and not begun, where the caller may as well carry it out itself, without the
-    /// device: one with this tag, beside which others are begun; or without a tag, the only one. It stays in flight until
-    /// [`Device::end_errand`].
+    /// Hands out a command that was submitted but not started, so that the caller can carry it out itself.
+    /// With a tag, it hands out that command, and others may have been started; without a tag, it does so
+    /// only if there is a single command. The command stays in flight until [`Device::end_errand`].
     fn take_errand(&mut self, _tag: Option<Tag>) -> Option<Errand> {
         None
     }
 
-    /// A command of [`Device::take_errand`] was carried out. [`Device::wait`] does not report it.
+    /// Ends a command from [`Device::take_errand`] that the caller has carried out. [`Device::wait`] does not
+    /// report it.
     fn end_errand(&mut self) {}
 
     /// Whether the device works only on the thread that opened it.
@@ -277,39 +301,39 @@ pub trait Device {
     }
 }
 
-/// A command that the thread that asked for it carries out itself. Where nothing else is to be done meanwhile this is
-/// the quickest way: no other thread has to notice that it has ended.
+/// A command that the requesting thread carries out itself. This is the fastest way if the thread would only
+/// wait: no other thread has to notice the completion.
 pub struct Errand {
     /// The command's tag.
     pub tag: Tag,
-    /// What is to be done. It waits for the drive.
+    /// The work; it blocks until the drive is done.
     pub work: Box<dyn FnOnce() -> Result<(), IoError> + Send>,
 }
 
 impl Errand {
-    /// Carries it out.
+    /// Carries out the command.
     pub fn run(self) -> Done {
         Done { tag: self.tag, status: (self.work)() }
     }
 }
 
-/// What has become of an [`Errand`].
+/// The outcome of an [`Errand`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The command's tag.
     pub tag: Tag,
-    /// Whether it worked.
+    /// The status of the command.
     pub status: Result<(), IoError>,
 }
 
-/// Waits for a device without borrowing it. A device that is shared by threads under a lock is waited for without that
+/// Waits for a device without borrowing it. Threads that share a device under a lock can so wait without the
 /// lock.
 pub trait Park: Send + Sync {
-    /// Returns when the device has completions to reap by [`Device::wait`], when [`Park::unpark`] was called since the last
-    /// return, or when `timeout` has passed. It may also return for no reason.
+    /// Returns when the device has completions for [`Device::wait`], when [`Park::unpark`] was called since
+    /// the last return, or when `timeout` has passed. It may also return early.
     fn park(&self, timeout: Option<Nanos>);
 
-    /// Ends a [`Park::park`] under way, or the next one at once.
+    /// Ends the current [`Park::park`], or the next one at once.
     fn unpark(&self);
 }
 
@@ -317,10 +341,10 @@ pub trait Park: Send + Sync {
 mod tests {
     use super::*;
 
-    /// The rule: an address range lies on the device, a read or a write is neither empty nor too long and has a buffer of its
-    /// own length, and only a device that shares is asked to.
+    /// The rule: an address range is within the device, a read or a write has a valid length and a buffer of
+    /// that length, and only a device that supports durable writes gets one.
     #[test]
-    fn what_is_wrong_with_a_command_is_told() {
+    fn a_faulty_command_is_refused_with_its_error() {
         let fault = |operation: Operation| operation.fault(&caps(10));
         let (range, invalid) = (Some(IoError::OutOfRange), Some(IoError::Invalid));
         assert_eq!([fault(Operation::read(Lpn(92), 8)), fault(Operation::read(Lpn(93), 8))], [None, range]);
@@ -335,10 +359,10 @@ mod tests {
         let into = |bytes| Some(Arena::new(4096).buffer(0, bytes));
         let read = |bytes| fault(Operation::Read { lpn: Lpn(0), pages: 2, into: into(bytes) });
         assert_eq!([read(1024), read(512), read(1536)], [None, invalid, invalid]);
-        // A trim has no limit of length.
+        // The length of a trim is not limited.
         assert_eq!([0, 1].map(|first| fault(Operation::Trim { lpn: Lpn(first), pages: 100 })), [None, range]);
         assert_eq!(fault(Operation::Flush), None);
-        // A write that is to be durable is one only where the drive can.
+        // A durable write is valid only on a device that supports it.
         let durable = |durable_writes| {
             let operation = Operation::Write {
                 lpn: Lpn(0),
@@ -356,10 +380,11 @@ mod tests {
         Caps { pages_per_command: 8, share_pages, ..Caps::plain(512, 100, 1) }
     }
 
-    /// The rule: all of a share lies on the device, it has at least one page in each run and no more than the device takes,
-    /// and no page is a destination twice, or a destination and a source. In whatever order the runs come.
+    /// The rule: all pages of a share are on the device, each run has a page, and the total is at most what
+    /// the device accepts. No page is a destination twice, or both a destination and a source, in any order
+    /// of the runs.
     #[test]
-    fn what_is_wrong_with_a_share_is_told() {
+    fn a_faulty_share_is_refused_with_its_error() {
         type Runs<'a> = &'a [(u64, u64, u32)];
         let share = |runs: Runs<'_>| {
             let run = |&(destination, source, pages): &(u64, u64, u32)| ShareRun {
@@ -377,14 +402,14 @@ mod tests {
             (&[(0, 91, 10)], range),
             (&[(0, 1, 1), (u64::MAX, 0, 1)], range),
             (&[(0, 1, 1), (2, u64::MAX, 1)], range),
-            // Lengths: of each run, and of all of them.
+            // Lengths of single runs and of all runs.
             (&[], invalid),
             (&[(0, 50, 0)], invalid),
             (&[(0, 50, 1), (1, 51, 0)], invalid),
             (&[(0, 50, 11)], invalid),
             (&[(0, 50, 5), (5, 55, 5)], None),
             (&[(0, 50, 5), (5, 55, 6)], invalid),
-            // A source may be named again; a destination may not, and may not be a source.
+            // A page may be a source twice. It may not be a destination twice, or a destination and a source.
             (&[(0, 50, 2), (2, 50, 2), (4, 51, 2)], None),
             (&[(0, 50, 2), (1, 60, 2)], invalid),
             (&[(1, 60, 2), (0, 50, 2)], invalid),
@@ -408,9 +433,9 @@ mod tests {
         assert_eq!(share(&[(0, 90, 10)]).fault(&caps(0)), Some(IoError::Unsupported));
     }
 
-    /// The rule: what reads and writes carry through every queue is no larger for the sake of shares.
+    /// The rule: shares do not make the operations larger that reads and writes carry through every queue.
     #[test]
-    fn a_share_makes_no_operation_larger() {
+    fn shares_do_not_enlarge_operations() {
         assert!(
             size_of::<Operation>() <= size_of::<(Lpn, u32, StreamId, Option<Buffer>)>() + size_of::<u64>()
         );

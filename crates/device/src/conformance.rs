@@ -1,7 +1,7 @@
 //! Tests that every device must pass.
 //!
-//! A device's test suite calls [`check`] with a constructor. Devices need at least 64 pages and a
-//! queue of at least 4; where [`Caps::contents`] is false, only timing and errors are checked.
+//! The test suite of a device calls [`check`] with a constructor. The device needs at least 64 pages and a
+//! queue of at least 4. If [`Caps::contents`] is false, only timing and errors are checked.
 
 use crate::{
     Arena, Buffer, Caps, Command, Completion, Device, Executor, IoError, Operation, QueueFull, ShareRun, Tag,
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
-/// Runs every check on fresh devices from `make`. Panics, saying what is wrong, on the first failure.
+/// Runs every check on a new device from `make`. Panics with the reason on the first failure.
 pub fn check<D: Device + 'static>(make: impl Fn() -> D) {
     every_command_completes_once_and_in_order(make());
     a_full_queue_hands_the_command_back(make());
@@ -136,7 +136,7 @@ fn a_dropped_future_leaves_its_command_to_complete<D: Device + 'static>(device: 
                 Box::pin(handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(buffer) }));
             let poll = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert_eq!(poll, Poll::Pending);
-            // The arena's last owner outside the device goes with the future.
+            // With the future goes the last reference to the arena outside the device.
             drop(read);
             handle.submit(Operation::read(Lpn(1), 1)).await
         }
@@ -149,19 +149,19 @@ fn a_dropped_future_leaves_its_command_to_complete<D: Device + 'static>(device: 
 fn page_of(caps: &Caps, byte: u8) -> Buffer {
     let bytes = caps.page_bytes as usize;
     let buffer = Arena::new(bytes).buffer(0, bytes);
-    // SAFETY: the buffer is fresh; nobody else knows it.
+    // SAFETY: the buffer is new, so no other code has its address.
     unsafe { buffer.bytes_mut() }.fill(byte);
     buffer
 }
 
-/// Writes a page of `byte` and waits for it.
+/// Writes a page of `byte` and waits for the completion.
 fn write_page<D: Device>(device: &mut D, lpn: Lpn, byte: u8) {
     let from = Some(page_of(device.caps(), byte));
     submit(device, 0, Operation::Write { lpn, pages: 1, from, stream: StreamId::default(), durable: false });
     assert_eq!(drain(device, 1)[0].status, Ok(()));
 }
 
-/// Reads a page and returns its byte, which must fill it.
+/// Reads a page and returns its byte; all bytes must be equal.
 fn read_page<D: Device>(device: &mut D, lpn: Lpn) -> u8 {
     let buffer = page_of(device.caps(), 0xee);
     submit(device, 0, Operation::Read { lpn, pages: 1, into: Some(buffer.clone()) });
@@ -173,7 +173,7 @@ fn read_page<D: Device>(device: &mut D, lpn: Lpn) -> u8 {
 }
 
 fn what_was_written_is_read_back<D: Device>(mut device: D) {
-    // Three rounds over all pages: on a simulated SSD garbage collection moves some meanwhile.
+    // Three rounds over all pages, so that garbage collection on a simulated SSD moves some of them.
     for round in 1..=3u8 {
         for lpn in 0..64 {
             write_page(&mut device, Lpn(lpn), lpn as u8 ^ round);
@@ -184,7 +184,7 @@ fn what_was_written_is_read_back<D: Device>(mut device: D) {
     }
 }
 
-/// Only a device that says so takes a write that is to be durable by itself.
+/// Only a device with this capability accepts a durable write.
 fn durable_writes_are_done_or_refused<D: Device>(mut device: D) {
     write_page(&mut device, Lpn(9), 1);
     let (from, stream) = (Some(page_of(device.caps(), 2)), StreamId::default());
@@ -216,12 +216,12 @@ fn shared_pages_are_those_of_the_source<D: Device>(mut device: D) {
         write_page(&mut device, Lpn(lpn), lpn as u8);
     }
     write_page(&mut device, Lpn(23), 9);
-    // The last one has nothing, and its share loses what it had.
+    // Page 7 is empty, and its destination loses its contents.
     submit(&mut device, 0, Operation::Trim { lpn: Lpn(7), pages: 1 });
     submit(&mut device, 1, Operation::share(Lpn(20), Lpn(4), 4));
     assert!(drain(&mut device, 2).iter().all(|completion| completion.status.is_ok()));
     assert_eq!([20, 21, 22, 23].map(|lpn| read_page(&mut device, Lpn(lpn))), [4, 5, 6, 0]);
-    // From here on they go their own ways.
+    // Later writes to one of the pages do not change the other.
     write_page(&mut device, Lpn(4), 40);
     write_page(&mut device, Lpn(21), 50);
     assert_eq!([4, 5, 20, 21].map(|lpn| read_page(&mut device, Lpn(lpn))), [40, 5, 4, 50]);
@@ -230,7 +230,7 @@ fn shared_pages_are_those_of_the_source<D: Device>(mut device: D) {
 /// Runs of a share: destination, source and pages.
 type Runs<'a> = &'a [(u64, u64, u32)];
 
-/// Shares `runs` with one command; its status.
+/// Shares `runs` with one command and returns its status.
 fn share<D: Device>(device: &mut D, runs: Runs<'_>) -> Result<(), IoError> {
     let run = |&(destination, source, pages): &(u64, u64, u32)| ShareRun {
         destination: Lpn(destination),
@@ -245,14 +245,14 @@ fn one_share_has_several_runs<D: Device>(mut device: D) {
     for lpn in 0..64 {
         write_page(&mut device, Lpn(lpn), lpn as u8);
     }
-    // The runs lie in no order, one source is named twice, and another run ends where the next begins.
+    // The runs are in no order, one source occurs twice, and one run ends where the next begins.
     assert_eq!(share(&mut device, &[(40, 5, 2), (20, 5, 1), (42, 10, 3), (1, 60, 1)]), Ok(()));
     let changed = [(40, 5), (41, 6), (20, 5), (42, 10), (43, 11), (44, 12), (1, 60)];
     for lpn in 0..64 {
         let expected = changed.iter().find(|(at, _)| *at == lpn).map_or(lpn as u8, |(_, source)| *source);
         assert_eq!(read_page(&mut device, Lpn(lpn)), expected, "page {lpn}");
     }
-    // Each goes its own way.
+    // Later writes to one of the pages do not change the other.
     write_page(&mut device, Lpn(5), 100);
     write_page(&mut device, Lpn(20), 101);
     assert_eq!([5, 20, 40].map(|lpn| read_page(&mut device, Lpn(lpn))), [100, 101, 5]);
@@ -268,7 +268,7 @@ fn a_share_that_is_refused_changes_nothing<D: Device>(mut device: D) {
         (&[(0, 8, 2), (4, pages - 1, 2)], IoError::OutOfRange),
         (&[], IoError::Invalid),
         (&[(0, 8, 2), (4, 10, 0)], IoError::Invalid),
-        // A destination that is named twice, one that is a source as well, and a run that overlaps with itself.
+        // A page that is a destination twice, one that is also a source, and a run that overlaps itself.
         (&[(0, 8, 2), (1, 12, 1)], IoError::Invalid),
         (&[(0, 8, 2), (4, 1, 1)], IoError::Invalid),
         (&[(0, 8, 2), (4, 5, 2)], IoError::Invalid),
@@ -284,7 +284,7 @@ fn a_share_that_is_refused_changes_nothing<D: Device>(mut device: D) {
 fn a_share_has_as_many_pages_as_the_device_says<D: Device>(mut device: D) {
     let Caps { pages, share_pages, .. } = *device.caps();
     let most = u64::from(share_pages);
-    // One source for all. A device that is too small for more never refuses for this reason.
+    // All runs have one source. On a device with fewer pages than the limit, no share is too long.
     let runs = |count: u64| -> Vec<(u64, u64, u32)> { (1..=count).map(|page| (page, 0, 1)).collect() };
     write_page(&mut device, Lpn(0), 77);
     if most + 1 < pages {

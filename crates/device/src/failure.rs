@@ -1,57 +1,41 @@
-//! The error that the operating system gave for a command to a real drive.
+//! The operating system's error for a command to a real drive.
 
-use crate::Operation;
 use fulgurite_base::Lpn;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-/// What was to be done.
+/// The operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
     /// Reading pages.
     Read,
     /// Writing pages.
     Write,
-    /// Writing pages to a temporary file, since the drive itself is only read.
+    /// Writing pages to a temporary file, because the drive itself is opened for reading.
     WriteBeside,
     /// Freeing pages.
     Trim,
-    /// Making the drive a copy of itself: no real drive can.
+    /// Sharing pages, which no real drive supports.
     Share,
-    /// Making what was written durable.
+    /// Making writes durable.
     Flush,
 }
 
-/// A command to a real drive that failed, and what the system said.
+/// A failed command to a real drive, with the system's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What was to be done.
+    /// The operation that failed.
     pub doing: Doing,
     /// The first page, in pages of the drive.
     pub lpn: Lpn,
-    /// How many pages; none for a flush.
+    /// The number of pages; 0 for a flush.
     pub pages: u32,
-    /// The system's number for what went wrong; `None` where the file ended before the pages did.
+    /// The system's error number; `None` if the file ended before the pages did.
     pub code: Option<i32>,
 }
 
 impl Failure {
-    /// Of `operation`, by what a system call returned.
-    pub fn of(operation: &Operation, error: &io::Error) -> Failure {
-        let (doing, lpn, pages) = match operation {
-            Operation::Read { lpn, pages, .. } => (Doing::Read, *lpn, *pages),
-            Operation::Write { lpn, pages, .. } => (Doing::Write, *lpn, *pages),
-            Operation::Trim { lpn, pages } => (Doing::Trim, *lpn, *pages),
-            // The first of its runs: the others lie elsewhere.
-            Operation::Share { runs } => runs
-                .first()
-                .map_or((Doing::Share, Lpn(0), 0), |run| (Doing::Share, run.destination, run.pages)),
-            Operation::Flush => (Doing::Flush, Lpn(0), 0),
-        };
-        Failure { doing, lpn, pages, code: error.raw_os_error() }
-    }
-
-    /// What a user may do about it.
+    /// The advice for the user.
     fn advice(&self) -> &'static str {
         let kind = self.code.map(|code| io::Error::from_raw_os_error(code).kind());
         match kind {
@@ -98,14 +82,16 @@ impl fmt::Display for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Operation;
 
     #[test]
-    fn a_failure_says_what_where_why_and_what_to_do() {
+    fn a_failure_names_operation_pages_cause_and_advice() {
         let full = io::Error::from(ErrorKind::UnexpectedEof);
         let ends = Failure::of(&Operation::read(Lpn(7), 1), &full).to_string();
         assert_eq!(
             ends,
-            "reading page 7: the file ends before it; the file is shorter than when it was opened; restore it from a copy"
+            "reading page 7: the file ends before it; the file is shorter than when it was opened; \
+             restore it from a copy"
         );
         // 28 is "no space left" on every system that Fulgurite knows.
         let full = Failure::of(&Operation::write(Lpn(10), 8), &io::Error::from_raw_os_error(28)).to_string();

@@ -1,16 +1,16 @@
-//! A device that misbehaves on request. Tests use it to show that the code above a device notices faults.
+//! A device with planted faults. Tests use it to show that the code above a device notices faults.
 
 use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag};
 use fulgurite_base::{Lpn, Nanos};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// One way to misbehave. Counts start at zero.
+/// One fault. Counts start at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The n-th write reports a medium error and leaves the medium as it was.
+    /// The n-th write fails with a medium error and changes nothing.
     FailWrite(u64),
-    /// The n-th read reports a medium error.
+    /// The n-th read fails with a medium error.
     FailRead(u64),
     /// The n-th completion is never delivered.
     LoseCompletion(u64),
@@ -18,7 +18,7 @@ pub enum Fault {
     RepeatCompletion(u64),
 }
 
-/// Wraps a device and plants [`Fault`]s.
+/// Wraps a device and injects [`Fault`]s.
 pub struct FaultDevice<D> {
     inner: D,
     faults: Vec<Fault>,
@@ -29,7 +29,7 @@ pub struct FaultDevice<D> {
 }
 
 impl<D: Device> FaultDevice<D> {
-    /// `inner`, misbehaving as `faults` say.
+    /// Wraps `inner` with these `faults`.
     pub fn new(inner: D, faults: Vec<Fault>) -> FaultDevice<D> {
         FaultDevice { inner, faults, reads: 0, writes: 0, completions: 0, failed: FxHashSet::default() }
     }
@@ -65,11 +65,11 @@ impl<D: Device> Device for FaultDevice<D> {
         };
         let fails = self.faults.contains(&fault);
         let tag = command.tag;
-        // A failed command takes its time like any other but touches nothing: a flush stands in.
+        // A failed command takes time like any other but changes nothing, so a flush takes its place.
         let operation = if fails { Operation::Flush } else { command.operation.clone() };
-        // The flush may be what was refused, so the caller gets its own command back.
+        // The refused command may be that flush, so the caller's own command is returned.
         self.inner.submit(Command { tag, operation }).map_err(|_| QueueFull(command))?;
-        // A refused command comes again, so it is counted only once it was accepted.
+        // A refused command is submitted again, so only accepted commands are counted.
         match fault {
             Fault::FailRead(_) => self.reads += 1,
             _ => self.writes += 1,

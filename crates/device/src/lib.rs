@@ -1,8 +1,8 @@
 //! The seam between software and drives.
 //!
-//! A [`Device`] takes [`Command`]s and gives [`Completion`]s, like an NVMe queue pair. Time belongs
-//! to the device: a simulated drive's [`Device::wait`] jumps its virtual clock to the next event, a
-//! real drive's enters the kernel. So one [`Executor`] serves both, and nothing above reads a clock.
+//! A [`Device`] takes [`Command`]s and returns [`Completion`]s, like an NVMe queue pair. Time belongs to the
+//! device: [`Device::wait`] of a simulated drive advances its virtual clock to the next event, that of a real
+//! drive enters the kernel. So one [`Executor`] serves both, and no code above reads a clock.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -1,7 +1,7 @@
-//! An ideal drive: contents in memory, a fixed latency per command, no interference.
+//! An ideal drive: contents in memory, a fixed latency for each command, no interference.
 //!
-//! It is the reference that other devices are compared with, and the drive to use where only hits
-//! and misses count. Completions come in order of time, equal times in order of submission.
+//! It is the reference for comparing other devices, and the drive for runs that only count hits and misses.
+//! Completions are ordered by time, then by submission.
 
 use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag};
 use fulgurite_base::Nanos;
@@ -15,14 +15,14 @@ pub struct MemDevice {
     latency: Nanos,
     now: Nanos,
     submitted: u64,
-    /// (end, order of submission): the heap gives the next to complete.
+    /// (end, order of submission): the heap gives the next command to complete.
     pending: BinaryHeap<Reverse<(Nanos, u64)>>,
     in_flight: FxHashMap<u64, (Tag, Result<(), IoError>)>,
     contents: FxHashMap<u64, Box<[u8]>>,
 }
 
 impl MemDevice {
-    /// A drive of `pages` pages of `page_bytes`, on which every command takes `latency`.
+    /// A drive of `pages` pages of `page_bytes`. Every command takes `latency`.
     pub fn new(pages: u64, page_bytes: u32, queue_depth: u32, latency: Nanos) -> MemDevice {
         let caps = Caps {
             pages_per_command: 1024,
@@ -41,12 +41,12 @@ impl MemDevice {
         }
     }
 
-    /// Performs the operation at once; only its completion takes time.
+    /// Performs the operation at once; only its completion is delayed.
     fn perform(&mut self, operation: &Operation) {
         let page_bytes = self.caps.page_bytes as usize;
         match operation {
             Operation::Read { lpn, into: Some(buffer), .. } => {
-                // SAFETY: the submitter gave the buffer away until completion.
+                // SAFETY: the buffer belongs to the device until completion.
                 let bytes = unsafe { buffer.bytes_mut() };
                 for (at, page) in (lpn.0..).zip(bytes.chunks_exact_mut(page_bytes)) {
                     match self.contents.get(&at) {
@@ -108,7 +108,7 @@ impl Device for MemDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        // Time does not go back for a deadline that has passed.
+        // The clock does not go back if the deadline has passed.
         let deadline = deadline.map(|deadline| deadline.max(self.now));
         let next = self.pending.peek().map(|Reverse((at, _))| *at);
         let Some(until) = next.into_iter().chain(deadline).min() else { return };

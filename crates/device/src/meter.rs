@@ -1,28 +1,28 @@
-//! Checks conservation and Little's law while requests come and go. Conservation means that every request that was
-//! submitted completes once.
+//! Checks conservation and Little's law while requests are in progress. Conservation means that every
+//! submitted request completes once.
 //!
-//! Two sums are counted independently: the number in flight over time, added up on the clock, and the
-//! latencies, added up per request. Once nothing is in flight they must be equal. Divided by the elapsed
-//! time the first is QD and the second X·R, so this is Little's law.
+//! Two sums are kept independently: the number of requests in flight integrated over time, and the latencies
+//! of all requests. Once no request is in flight, they must be equal. Divided by the elapsed time, the first
+//! is QD and the second X·R, so this is Little's law.
 
 use fulgurite_base::Nanos;
 use thiserror::Error;
 
-/// A law of queues that a run has broken.
+/// A violation of a law of queues.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum MeterError {
     /// Requests were lost or invented.
     #[error("conservation is broken: {submitted} requests were submitted, {completed} completed")]
     Conservation {
-        /// Requests that came.
+        /// Requests submitted.
         submitted: u64,
-        /// Requests that went.
+        /// Requests completed.
         completed: u64,
     },
-    /// Σ latency is not the area under the number in flight, to 1 %.
+    /// Σ latency differs from the integral of the number in flight by more than 1 %.
     #[error("Little's law is broken: ∫N dt = {area_ns} ns but Σ latency = {latency_ns} ns")]
     LittlesLaw {
-        /// Area under the number in flight.
+        /// The integral of the number in flight over time.
         area_ns: u128,
         /// Sum of latencies.
         latency_ns: u128,
@@ -40,18 +40,18 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// A request comes at `now`.
+    /// Notes a request that is submitted at `now`.
     #[inline]
     pub fn submit(&mut self, now: Nanos) {
         self.advance(now);
         self.submitted += 1;
     }
 
-    /// A request goes at `now` after `latency`.
+    /// Notes a request that completes at `now` after `latency`.
     #[inline]
     pub fn complete(&mut self, now: Nanos, latency: Nanos) {
         self.advance(now);
-        // One that is told late was counted as in flight from its end until now.
+        // A completion that is reported late was counted as in flight from its end until now.
         self.area_ns = self.area_ns.saturating_sub(u128::from(self.last.saturating_sub(now).0));
         self.completed += 1;
         self.latency_ns += u128::from(latency.0);
@@ -59,24 +59,24 @@ impl Meter {
 
     #[inline]
     fn advance(&mut self, now: Nanos) {
-        // Completions may exceed submissions after a fault; `check` reports that.
+        // After a fault, completions may exceed submissions; `check` reports that.
         let in_flight = self.submitted - self.completed.min(self.submitted);
         self.area_ns += u128::from(in_flight) * u128::from(now.saturating_sub(self.last).0);
-        // A completion may be reported after a later event, and time does not go back for that.
+        // A completion may be reported after a later event, but the clock does not go back.
         self.last = self.last.max(now);
     }
 
-    /// Requests that came.
+    /// Requests submitted.
     pub fn submitted(&self) -> u64 {
         self.submitted
     }
 
-    /// Requests that went.
+    /// Requests completed.
     pub fn completed(&self) -> u64 {
         self.completed
     }
 
-    /// Checks both laws; call when nothing should be in flight.
+    /// Checks both laws. Call it when no request should be in flight.
     pub fn check(&self) -> Result<(), MeterError> {
         let Meter { submitted, completed, area_ns, latency_ns, .. } = *self;
         if submitted != completed {
@@ -103,17 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_queue_passes() {
+    fn a_correct_queue_passes() {
         let meter = two_requests(40);
         assert_eq!((meter.check(), meter.submitted(), meter.completed()), (Ok(()), 2, 2));
         assert_eq!(Meter::default().check(), Ok(()), "nothing has happened");
     }
 
     #[test]
-    fn a_completion_that_is_told_late_counts_once() {
+    fn a_late_completion_counts_once() {
         let mut meter = Meter::default();
         (0..10).for_each(|_| meter.submit(Nanos(0)));
-        // All ten end at 1000; each makes room for another, a little later.
+        // All ten end at 1000. Each is followed by another request a little later.
         for step in 1..=10 {
             meter.complete(Nanos(1_000), Nanos(1_000));
             meter.submit(Nanos(1_000 + step));
@@ -123,10 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn a_completion_that_is_told_very_late_counts_once() {
+    fn a_completion_after_a_new_request_counts_once() {
         let mut meter = Meter::default();
         (0..4).for_each(|_| meter.submit(Nanos(0)));
-        // The host sleeps, and comes back with a request of its own first.
+        // The host sleeps, and then submits a request first.
         meter.submit(Nanos(5_000));
         (0..4).for_each(|_| meter.complete(Nanos(100), Nanos(100)));
         meter.complete(Nanos(5_100), Nanos(100));

@@ -1,4 +1,4 @@
-//! The ideal drive passes the common body, and the executor notices a drive that misbehaves.
+//! The ideal drive passes the conformance tests, and the executor detects a faulty drive.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
@@ -35,7 +35,7 @@ fn a_transparent_fault_device_conforms() {
 }
 
 #[test]
-fn a_planted_error_reaches_the_one_who_asked() {
+fn a_planted_error_reaches_its_request() {
     let outcomes = run_reads(FaultDevice::new(mem(), vec![Fault::FailRead(2)])).unwrap();
     assert_eq!(outcomes, [Ok(()), Ok(()), Err(IoError::Media), Ok(())]);
 }
@@ -65,7 +65,7 @@ fn a_batch_ends_with_its_last_command() {
 }
 
 #[test]
-fn what_is_run_until_its_end_leaves_other_tasks_where_they_are() {
+fn run_until_leaves_other_tasks_unfinished() {
     let executor = Executor::new(mem());
     let ended = Rc::new(Cell::new(false));
     let (handle, slot) = (executor.handle(), Rc::clone(&ended));
@@ -99,7 +99,7 @@ fn cpu_work_is_served_by_one_core() {
 }
 
 #[test]
-fn each_core_has_cpu_time_of_its_own_and_tasks_stay_on_theirs() {
+fn each_core_has_its_own_cpu_time_and_tasks() {
     let executor = Executor::with_cores(mem(), 2);
     let log = Rc::new(RefCell::new(Vec::new()));
     for task in 0..3 {
@@ -115,15 +115,15 @@ fn each_core_has_cpu_time_of_its_own_and_tasks_stay_on_theirs() {
         });
     }
     executor.run().unwrap();
-    // Tasks 0 and 2 are on core 0, and so is what they add, behind both of them.
+    // Tasks 0 and 2 are on core 0. The tasks that they spawn are on core 0 too, behind both of them.
     assert_eq!(*log.borrow(), [(0, 100), (1, 100), (2, 200), (11, 200), (10, 300), (12, 400)]);
 }
 
 #[test]
-fn cores_take_turns_at_a_full_device_and_each_keeps_its_order() {
+fn cores_submit_in_turn_to_a_full_device_in_order() {
     let executor = Executor::with_cores(MemDevice::new(128, 512, 2, Nanos::from_micros(10)), 3);
     let log = Rc::new(RefCell::new(Vec::new()));
-    // Core 0 asks for five pages first, the others for one and two.
+    // Core 0 first asks for five pages, the others for one and two.
     for (core, pages) in [(0, 5), (1, 1), (2, 2)] {
         let (handle, log) = (executor.handle(), Rc::clone(&log));
         executor.spawn_on(core, async move {
@@ -138,13 +138,13 @@ fn cores_take_turns_at_a_full_device_and_each_keeps_its_order() {
         });
     }
     executor.run().unwrap();
-    // Two find room at once, then each round takes two, of one core after another.
+    // Two commands find room at once. Then each round takes two, from one core after another.
     let expected = [(1, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 0), (3, 2, 0), (3, 0, 3), (4, 2, 1), (4, 0, 4)];
     assert_eq!(*log.borrow(), expected);
 }
 
 #[test]
-fn a_command_does_not_overtake_those_that_wait_for_room() {
+fn a_command_does_not_overtake_waiting_ones() {
     for cores in [1, 2] {
         let executor = Executor::with_cores(MemDevice::new(128, 512, 1, Nanos::from_micros(10)), cores);
         let log = Rc::new(RefCell::new(Vec::new()));
@@ -158,13 +158,13 @@ fn a_command_does_not_overtake_those_that_wait_for_room() {
             });
         }
         executor.run().unwrap();
-        // Task 0 asks again when its first read has ended, and task 1 has waited since the beginning.
+        // Task 0 asks again after its first read, while task 1 has waited from the beginning.
         assert_eq!(*log.borrow(), [0, 1, 0, 1], "{cores} cores");
     }
 }
 
 #[test]
-fn a_task_that_waits_for_nothing_is_reported() {
+fn a_task_that_nothing_can_wake_is_reported() {
     let executor = Executor::new(mem());
     executor.spawn(std::future::pending());
     assert_eq!(executor.run(), Err(RunError::Stalled { tasks: 1, in_flight: 0, submitted: 0, completed: 0 }));

@@ -1,4 +1,4 @@
-//! The executor as those use it who drive it step by step, and wakers that are not its own.
+//! Driving the executor step by step, and wakers of other executors.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
@@ -19,13 +19,13 @@ fn mem(latency: Nanos) -> MemDevice {
     MemDevice::new(128, 512, 32, latency)
 }
 
-/// A drive with everything that a device may have beside its commands. The last command is an errand for whoever asks.
+/// A drive with all optional functions of a device. It hands out the last command as an errand.
 struct Probe {
     inner: MemDevice,
     last: Option<Command>,
     registered: usize,
     errands_ended: usize,
-    /// Whether a wait returns at once, with nothing.
+    /// Whether a wait returns at once without a completion.
     is_hasty: bool,
 }
 
@@ -97,10 +97,10 @@ impl Device for Probe {
     }
 }
 
-/// Where the outcome of a read will be.
+/// The place for the outcome of a read.
 type Outcome = Rc<Cell<Option<Result<(), IoError>>>>;
 
-/// Begins a read of a page as a task.
+/// Starts a read of a page in a task.
 fn begin_read<D: Device + 'static>(executor: &Executor<D>, page: u64) -> (TaskId, Outcome) {
     let (handle, outcome) = (executor.handle(), Outcome::default());
     let (begun, slot) = (Cell::new(None), Rc::clone(&outcome));
@@ -114,16 +114,16 @@ fn begin_read<D: Device + 'static>(executor: &Executor<D>, page: u64) -> (TaskId
 }
 
 #[test]
-fn what_ends_at_once_is_no_task() {
+fn a_future_that_ends_at_once_becomes_no_task() {
     let executor = Executor::new(mem(LATENCY));
     assert_eq!(executor.try_now(async { 5 }, |_| |_: i32| panic!("it has ended")), Some(5));
     assert_eq!(executor.outlook(), Outlook::Idle);
     assert_eq!(executor.run(), Ok(()), "nothing is left that a run would wait for");
 }
 
-/// The rule: nobody is woken by a command whose future was dropped.
+/// The rule: a command whose future was dropped wakes no task.
 #[test]
-fn a_command_whose_future_is_gone_wakes_nobody() {
+fn a_command_without_a_future_wakes_no_task() {
     let executor = Executor::new(mem(LATENCY));
     let (handle, polls) = (executor.handle(), Rc::new(Cell::new(0)));
     let count = Rc::clone(&polls);
@@ -132,7 +132,7 @@ fn a_command_whose_future_is_gone_wakes_nobody() {
         let mut sleep = pin!(handle.sleep_until(Nanos(3 * LATENCY.0)));
         poll_fn(|context| {
             count.set(count.get() + 1);
-            // The read waits for this task, and goes before it has ended.
+            // This task waits for the read and drops it before it has ended.
             if let Some(mut read) = read.take() {
                 assert!(pin!(&mut read).poll(context).is_pending());
             }
@@ -145,7 +145,7 @@ fn a_command_whose_future_is_gone_wakes_nobody() {
 }
 
 #[test]
-fn the_outlook_says_what_can_be_done_next() {
+fn the_outlook_tells_whether_to_run_or_wait() {
     let executor = Executor::new(mem(LATENCY));
     assert_eq!(executor.outlook(), Outlook::Idle);
     let (_, outcome) = begin_read(&executor, 0);
@@ -166,14 +166,14 @@ fn the_outlook_says_what_can_be_done_next() {
 }
 
 #[test]
-fn turns_do_all_that_needs_no_waiting() {
+fn turns_run_everything_without_waiting() {
     let executor = Executor::new(mem(Nanos::ZERO));
     let (_, outcome) = begin_read(&executor, 0);
     executor.turn().unwrap();
     assert_eq!(outcome.get(), None, "the turn has woken the task, and the next one runs it");
     executor.turn().unwrap();
     assert_eq!(outcome.get(), Some(Ok(())));
-    // A timer is looked at too, where no command is under way.
+    // Timers are checked even if no command is in flight.
     let (handle, ended) = (executor.handle(), Rc::new(Cell::new(false)));
     let slot = Rc::clone(&ended);
     executor.spawn(async move {
@@ -186,7 +186,7 @@ fn turns_do_all_that_needs_no_waiting() {
 }
 
 #[test]
-fn a_pause_lets_the_others_run() {
+fn a_pause_lets_other_tasks_run() {
     let executor = Executor::new(mem(LATENCY));
     let log = Rc::new(RefCell::new(Vec::new()));
     for task in 0..2 {
@@ -204,7 +204,7 @@ fn a_pause_lets_the_others_run() {
 }
 
 #[test]
-fn patience_ends_when_the_future_has_not() {
+fn a_future_is_dropped_after_its_patience() {
     let executor = Executor::new(mem(LATENCY));
     let handle = executor.handle();
     let outcome = executor.block_on(async move {
@@ -217,7 +217,7 @@ fn patience_ends_when_the_future_has_not() {
         };
         let patient = handle.within(Nanos(100), after(60)).await;
         let impatient = handle.within(Nanos(100), after(1_000)).await;
-        // One that ends in the last moment has ended.
+        // A future that ends exactly at the end of `patience` has ended in time.
         let exact = handle.within(Nanos(100), after(260)).await;
         (patient, impatient, exact, handle.now())
     });
@@ -225,7 +225,7 @@ fn patience_ends_when_the_future_has_not() {
 }
 
 #[test]
-fn a_waker_may_be_kept_and_used_by_somebody_else() {
+fn a_waker_works_outside_the_executor() {
     let executor = Executor::new(mem(LATENCY));
     let (kept, is_due, polls) =
         (Rc::new(RefCell::new(None::<Waker>)), Rc::new(Cell::new(false)), Rc::default());
@@ -238,7 +238,7 @@ fn a_waker_may_be_kept_and_used_by_somebody_else() {
     }));
     executor.turn().unwrap();
     assert_eq!((executor.outlook(), polls.get()), (Outlook::Idle, 1));
-    // Two wakes before it runs are one.
+    // Two wakes before the task runs count as one.
     for _ in 0..2 {
         kept.borrow().as_ref().unwrap().wake_by_ref();
     }
@@ -261,7 +261,7 @@ impl Wake for Count {
 }
 
 #[test]
-fn a_future_that_is_polled_with_another_waker_wakes_that_one() {
+fn a_future_wakes_the_waker_that_polled_it() {
     let executor = Executor::new(mem(LATENCY));
     let handle = executor.handle();
     let wakes = executor.block_on(async move {
@@ -278,7 +278,7 @@ fn a_future_that_is_polled_with_another_waker_wakes_that_one() {
 }
 
 #[test]
-fn what_is_dropped_while_some_of_its_commands_are_under_way_is_reaped() {
+fn a_request_dropped_in_flight_is_reaped() {
     let executor = Executor::new(MemDevice::new(128, 512, 1, LATENCY));
     let handle = executor.handle();
     // One command at a time, so that they end one after the other.
@@ -291,7 +291,7 @@ fn what_is_dropped_while_some_of_its_commands_are_under_way_is_reaped() {
 }
 
 #[test]
-fn an_executor_that_goes_takes_its_tasks_along() {
+fn dropping_an_executor_drops_its_tasks() {
     let executor = Executor::new(mem(LATENCY));
     let (handle, alive) = (executor.handle(), Rc::new(()));
     let held = Rc::clone(&alive);
@@ -307,7 +307,7 @@ fn an_executor_that_goes_takes_its_tasks_along() {
 }
 
 #[test]
-fn a_device_that_returns_early_with_nothing_ends_the_run() {
+fn a_wait_that_returns_nothing_early_ends_the_run() {
     let executor = Executor::new(Probe { is_hasty: true, ..Probe::new(32) });
     let handle = executor.handle();
     let outcome = executor.block_on(async move { handle.sleep_until(Nanos(100)).await });
@@ -315,14 +315,14 @@ fn a_device_that_returns_early_with_nothing_ends_the_run() {
 }
 
 #[test]
-fn an_errand_is_for_the_task_that_asked_and_nobody_else() {
+fn an_errand_is_only_for_the_task_that_asked() {
     let executor = Executor::new(Probe::new(32));
     let (other, _) = begin_read(&executor, 0);
     let (task, outcome) = begin_read(&executor, 1);
     assert!(executor.errand(other, false).is_none(), "another task has submitted the last command");
     let errand = executor.errand(task, false).expect("it is the last command");
     executor.with_device(|device| assert!(device.last.is_none()));
-    // The other read is under way, and is waited for once the device has been looked at.
+    // The other read was started; it is waited for once the device has been polled.
     assert_eq!(executor.outlook(), Outlook::Ready);
     executor.turn().unwrap();
     assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
@@ -336,7 +336,7 @@ fn an_errand_is_for_the_task_that_asked_and_nobody_else() {
 }
 
 #[test]
-fn what_many_wait_for_is_anybodys_errand() {
+fn any_thread_may_take_the_errand_of_a_for_all_task() {
     let executor = Executor::new(Probe::new(32));
     let handle = executor.handle();
     let (waiting, _) = begin_read(&executor, 0);
@@ -355,21 +355,21 @@ fn what_many_wait_for_is_anybodys_errand() {
     assert!(!executor.has_errand_for_all(), "it is given out once");
     executor.end_errand(errand.run()).unwrap();
     executor.turn().unwrap();
-    // Beside a command that is somebody's own, there is more to be done; the device is asked for the one that is meant, which this one
-    // has begun.
+    // Beside an ordinary command there is more to do. The device is asked for the other command, which this
+    // device has already started.
     handle.spawn_for_all(read(2));
     executor.run_ready();
     begin_read(&executor, 3);
     assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
-    // One that is somebody's own is nobody else's, also where it is alone.
+    // An ordinary command is for its own task alone, even if it is the only one.
     executor.turn().unwrap();
     begin_read(&executor, 4);
     assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
 }
 
-/// The rule: what somebody waits for runs first, and keeps others waiting for so long only.
+/// The rule: awaited tasks run first, but delay the other tasks only for a bounded time.
 #[test]
-fn what_is_waited_for_runs_before_others_and_not_for_ever() {
+fn awaited_tasks_run_first_but_starve_no_task() {
     let executor = Executor::new(mem(LATENCY));
     let (handle, order) = (executor.handle(), Rc::new(RefCell::new(Vec::new())));
     let run = |name: &'static str| {
@@ -388,13 +388,13 @@ fn what_is_waited_for_runs_before_others_and_not_for_ever() {
     assert_eq!((others, order.len()), (vec![16, 33], 42), "one after each sixteen");
 }
 
-/// The rule: an executor that goes also drops the tasks that others add as they are dropped.
+/// The rule: dropping an executor also drops the tasks that other tasks spawn while they are dropped.
 #[test]
-fn an_executor_that_goes_drops_what_is_added_meanwhile() {
+fn dropping_an_executor_drops_tasks_spawned_meanwhile() {
     struct Adds(Handle<MemDevice>, Rc<()>);
     impl Drop for Adds {
         fn drop(&mut self) {
-            // With the handle it also holds the executor's core, so that nothing else drops it.
+            // The handle also keeps the executor's core alive, so nothing else drops it.
             let held = (Rc::clone(&self.1), self.0.clone());
             self.0.spawn(async move { drop(held) });
         }
@@ -407,7 +407,7 @@ fn an_executor_that_goes_drops_what_is_added_meanwhile() {
     assert_eq!(Rc::strong_count(&held), 1);
 }
 
-/// The rule: who interrupts a turn has it back after the task that runs.
+/// The rule: an interrupted turn returns after the running task.
 #[test]
 fn a_turn_can_be_interrupted() {
     let executor = Executor::new(mem(LATENCY));
@@ -425,9 +425,9 @@ fn a_turn_can_be_interrupted() {
     assert_eq!(done.get(), 3);
 }
 
-/// The rule: who gives up a task gets back what it holds, and what it has begun on the device goes on.
+/// The rule: cancelling a task releases everything that it holds, and its commands in flight complete.
 #[test]
-fn a_cancelled_task_is_dropped_and_its_command_goes_on() {
+fn a_cancelled_task_is_dropped_and_its_command_completes() {
     let executor = Executor::new(mem(LATENCY));
     let (task, outcome) = begin_read(&executor, 0);
     executor.turn().unwrap();
@@ -439,7 +439,7 @@ fn a_cancelled_task_is_dropped_and_its_command_goes_on() {
 }
 
 #[test]
-fn nobody_waits_for_an_errand_but_who_carries_it_out() {
+fn only_the_thread_with_the_errand_waits_for_it() {
     let executor = Executor::new(Probe::new(32));
     let (task, outcome) = begin_read(&executor, 0);
     let errand = executor.errand(task, false).expect("it is alone");
@@ -447,14 +447,14 @@ fn nobody_waits_for_an_errand_but_who_carries_it_out() {
     executor.end_errand(errand.run()).unwrap();
     executor.run().unwrap();
     assert_eq!(outcome.get(), Some(Err(IoError::Media)));
-    // It counts no longer: what is begun next is waited for.
+    // The finished errand is not counted: the next command is waited for.
     begin_read(&executor, 1);
     executor.turn().unwrap();
     assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
 }
 
 #[test]
-fn an_errand_does_not_overtake_what_waits_for_room() {
+fn an_errand_does_not_overtake_waiting_commands() {
     let executor = Executor::new(Probe::new(1));
     let (_, first) = begin_read(&executor, 0);
     let (task, second) = begin_read(&executor, 1);
@@ -464,7 +464,7 @@ fn an_errand_does_not_overtake_what_waits_for_room() {
 }
 
 #[test]
-fn a_handle_and_a_fault_device_pass_on_what_the_device_can_do() {
+fn wrappers_forward_all_device_functions() {
     let arena = Arena::new(512);
     let mut faulty = FaultDevice::new(Probe::new(32), Vec::new());
     faulty.register(&arena);
@@ -479,13 +479,13 @@ fn a_handle_and_a_fault_device_pass_on_what_the_device_can_do() {
 }
 
 #[test]
-fn a_failed_write_is_the_one_that_was_named_and_leaves_the_medium() {
+fn the_named_write_fails_and_changes_nothing() {
     let executor = Executor::new(FaultDevice::new(mem(LATENCY), vec![Fault::FailWrite(1)]));
     let handle = executor.handle();
     let outcomes = executor.block_on(async move {
         let page = |byte: u8| {
             let buffer = Arena::new(512).buffer(0, 512);
-            // SAFETY: nobody else knows the buffer.
+            // SAFETY: no other code has the address of the buffer.
             unsafe { buffer.bytes_mut() }.fill(byte);
             buffer
         };

@@ -1,0 +1,179 @@
+//! The interface of an executor for its tasks: commands to the device, the clock, and other tasks.
+
+use super::core::{Core, Kind, Task, Waiter};
+use crate::{Arena, Caps, Device, IoError, Operation};
+use fulgurite_base::{Lpn, Nanos};
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A task's access to the device, the clock and the other tasks.
+pub struct Handle<D> {
+    pub(super) core: Rc<RefCell<Core<D>>>,
+}
+
+impl<D> Clone for Handle<D> {
+    fn clone(&self) -> Self {
+        Handle { core: Rc::clone(&self.core) }
+    }
+}
+
+impl<D: Device> Handle<D> {
+    /// The properties and capabilities of the device.
+    pub fn caps(&self) -> Rc<Caps> {
+        Rc::clone(&self.core.borrow().caps)
+    }
+
+    /// The device's clock.
+    #[inline]
+    pub fn now(&self) -> Nanos {
+        self.core.borrow().device.now()
+    }
+
+    /// The number of erases of the erase block that holds `lpn`, if the device counts them.
+    pub fn erases(&self, lpn: Lpn) -> Option<u64> {
+        self.core.borrow().device.erases(lpn)
+    }
+
+    /// Announces memory that most commands will use.
+    pub fn register(&self, arena: &Arc<Arena>) {
+        self.core.borrow_mut().device.register(arena);
+    }
+
+    /// Commands submitted to the device and completions received so far.
+    pub fn conservation(&self) -> (u64, u64) {
+        let core = self.core.borrow();
+        (core.submitted, core.completed)
+    }
+
+    /// Adds a task on the same core as the running one.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        self.spawn_as(Box::pin(future), Kind::Ordinary);
+    }
+
+    /// The same for a task that a thread waits for: it runs before others.
+    pub fn spawn_awaited(&self, future: impl Future<Output = ()> + 'static) {
+        self.spawn_as(Box::pin(future), Kind::Awaited);
+    }
+
+    /// The same for a task that many threads wait for. Each of them may carry out its commands; see
+    /// [`Executor::errand`](super::Executor::errand).
+    pub fn spawn_for_all(&self, future: impl Future<Output = ()> + 'static) {
+        self.spawn_as(Box::pin(future), Kind::ForAll);
+    }
+
+    fn spawn_as(&self, future: Task, kind: Kind) {
+        let mut core = self.core.borrow_mut();
+        let cpu = core.cpu();
+        core.spawn(future, cpu, kind);
+    }
+
+    /// Submits one operation now; the future ends when it completes.
+    pub fn submit(&self, operation: Operation) -> Io<D> {
+        self.submit_all(std::iter::once(operation))
+    }
+
+    /// Submits the operations now, all at once. The future ends when the last of them completes, with the
+    /// first failure if there was one.
+    pub fn submit_all(&self, operations: impl Iterator<Item = Operation>) -> Io<D> {
+        let slot = self.core.borrow_mut().submit(operations);
+        Io { handle: self.clone(), slot }
+    }
+
+    /// Waits until the clock reads `at`.
+    pub async fn sleep_until(&self, at: Nanos) {
+        let mut set: Option<(Nanos, u64)> = None;
+        poll_fn(|context| {
+            let mut core = self.core.borrow_mut();
+            if core.device.now() >= at {
+                return Poll::Ready(());
+            }
+            // A task may be polled for other reasons, but one sleep needs only one timer. The timer wakes the
+            // last task that polled.
+            core.set_timer(at, &mut set, context);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Waits for a future for at most `patience`. Returns `None` and drops the future if it has not ended by
+    /// then.
+    pub async fn within<T>(&self, patience: Nanos, future: impl Future<Output = T>) -> Option<T> {
+        let (mut future, mut end) = (pin!(future), pin!(self.sleep_until(self.now() + patience)));
+        poll_fn(|context| match (future.as_mut().poll(context), end.as_mut().poll(context)) {
+            (Poll::Ready(output), _) => Poll::Ready(Some(output)),
+            (_, Poll::Ready(())) => Poll::Ready(None),
+            _ => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Lets other tasks run, and the drive start its commands, before this task goes on. No time passes. This
+    /// is for a task with a long computation beside reads of its own.
+    pub async fn pause(&self) {
+        let mut is_set = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut is_set, true) {
+                return Poll::Ready(());
+            }
+            let mut core = self.core.borrow_mut();
+            // A timer fires after the device was polled.
+            let now = core.device.now();
+            core.set_timer(now, &mut None, context);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Charges `cost` of CPU time to the task's core. Tasks on the same core queue for it.
+    pub async fn compute(&self, cost: Nanos) {
+        let done = {
+            let mut core = self.core.borrow_mut();
+            let now = core.device.now();
+            let cpu = core.cpu();
+            let free = &mut core.cpus[cpu].free;
+            // The core is reserved at once, so that the next task queues behind this one.
+            *free = (*free).max(now) + cost;
+            *free
+        };
+        self.sleep_until(done).await;
+    }
+}
+
+/// The end of one or more commands; see [`Handle::submit_all`].
+#[must_use = "the outcome of I/O must be looked at"]
+pub struct Io<D> {
+    handle: Handle<D>,
+    slot: usize,
+}
+
+impl<D: Device> Future for Io<D> {
+    type Output = Result<(), IoError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut core = self.handle.core.borrow_mut();
+        let slot = &core.slots[self.slot];
+        if slot.remaining == 0 {
+            return Poll::Ready(slot.failure.map_or(Ok(()), Err));
+        }
+        let waiter = core.waiter(context);
+        core.slots[self.slot].waiter = waiter;
+        Poll::Pending
+    }
+}
+
+impl<D> Drop for Io<D> {
+    fn drop(&mut self) {
+        let mut core = self.handle.core.borrow_mut();
+        let slot = &mut core.slots[self.slot];
+        if slot.remaining == 0 {
+            core.slots.remove(self.slot);
+        } else {
+            slot.abandoned = true;
+            slot.waiter = Waiter::Nobody;
+        }
+    }
+}
