@@ -1,23 +1,24 @@
-//! A placement policy from outside the crate, beside no placement at all: pages that are written often lie apart from
-//! the others.
+//! A user's own placement policy, compared with no placement: recently written pages and other pages get
+//! separate streams.
 //!
 //! `cargo run --release -p fulgurite-ftl --example own_placement`
 
-use fulgurite_base::{NoOptions, Prng, StreamId};
+use fulgurite_base::{Prng, StreamId};
 use fulgurite_ftl::placement::{
-    ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+    AnyPlacement, CustomPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
 };
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, SegmentTable};
 use std::error::Error;
+use std::sync::Arc;
 
 const PAGES: u32 = 50_000;
 
-/// Stream 0: pages that the host wrote not long ago. Stream 1: the others.
-#[derive(Clone, Debug)]
-pub struct Recent {
-    /// When the host wrote each page last, in page writes.
+/// Stream 0: pages that the host wrote recently. Stream 1: the others.
+#[derive(Clone)]
+struct Recent {
+    /// The time of each page's last host write, in page writes.
     written_at: Vec<u64>,
-    /// What counts as not long ago.
+    /// The age up to which a page counts as recent.
     window: u64,
 }
 
@@ -28,26 +29,33 @@ impl PlacementPolicy for Recent {
     }
 
     fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
-        // A copy says nothing about how often the host writes a page.
+        // A copy does not show how often the host writes a page.
         if !context.copied {
             self.written_at[context.lpn as usize] = segments.now();
         }
     }
 }
 
-impl ConfiguredPlacement for Recent {
-    type Config = NoOptions;
+/// The policy as a part of a configuration.
+#[derive(Debug)]
+struct RecentConfig;
 
-    fn streams(_: &NoOptions) -> u16 {
+impl CustomPlacement for RecentConfig {
+    fn name(&self) -> &str {
+        "recent"
+    }
+
+    fn streams(&self) -> u16 {
         2
     }
 
-    fn start(_: &NoOptions, drive: &DriveShape) -> Recent {
-        Recent { written_at: vec![0; drive.logical_pages as usize], window: u64::from(drive.logical_pages) }
+    fn start(&self, drive: &DriveShape) -> Box<dyn AnyPlacement> {
+        let pages = drive.logical_pages;
+        Box::new(Recent { written_at: vec![0; pages as usize], window: u64::from(pages) })
     }
 }
 
-/// Write amplification once it has settled: nine of ten writes go to a tenth of the pages.
+/// The steady write amplification when nine of ten writes go to a tenth of the pages.
 fn write_amplification(placement: PlacementConfig) -> Result<f64, Box<dyn Error>> {
     let mut ftl = Ftl::new(FtlConfig {
         collect: Collect { placement, ..Collect::PLAIN },
@@ -69,7 +77,7 @@ fn write_amplification(placement: PlacementConfig) -> Result<f64, Box<dyn Error>
 
 fn main() -> Result<(), Box<dyn Error>> {
     let none = write_amplification(PlacementConfig::ONE_STREAM)?;
-    let recent = write_amplification(PlacementConfig::custom::<Recent>("recent", NoOptions))?;
+    let recent = write_amplification(PlacementConfig::Custom(Arc::new(RecentConfig)))?;
     let found = format!("write amplification: {none:.2} without placement, {recent:.2} with recent");
     println!("{found}");
     assert_eq!(found, "write amplification: 4.86 without placement, 3.76 with recent");

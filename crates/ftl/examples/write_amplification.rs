@@ -1,5 +1,5 @@
-//! The flash translation layer alone, counted without time: write amplification of uniform random
-//! writes over the spare space, beside the closed form.
+//! The translation layer alone, without time: the write amplification of uniform random writes by spare
+//! space, compared with the closed form.
 //!
 //! `cargo run --release -p fulgurite-ftl --example write_amplification`
 

@@ -1,8 +1,8 @@
 //! Write amplification in closed form, for uniform random writes of single pages.
 //!
-//! Both forms take the spare ρ = (T − U)/U, where U is the number of logical pages and T of the
-//! physical pages that can hold data or garbage when a victim is picked: without the erased
-//! segments held in reserve. They are the oracles that the simulated FTL is checked against.
+//! All forms take the effective spare ρ = (T − U)/U. U is the number of logical pages. T is the number of
+//! physical pages that can hold data or garbage when a victim is picked, without the erased segments held in
+//! reserve. The simulated FTL is checked against these forms.
 
 /// FIFO victims: WAF = x / (x + W₀(−x·e^−x)) with x = 1 + ρ (Desnoyers, "Analytic models of SSD
 /// write performance", 2014). Independent of the segment size. `rho` must be positive.
@@ -12,13 +12,13 @@ pub fn waf_fifo(rho: f64) -> f64 {
 }
 
 /// FIFO victims under two classes of pages: the share `r` of the writes goes to the share `f` of the pages,
-/// evenly within each (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1); `None` unless
-/// there is more space than data.
+/// evenly within each class (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1);
+/// `None` unless there is more space than data.
 pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
     if space <= 1.0 {
         return None;
     }
-    // Copies of a class for each write of the host; a class without writes is copied every time round.
+    // Copies of a class for each host write. A class without writes is copied in every round.
     let copies = |r: f64, f: f64, waf: f64| {
         let x = r * space / (f * waf);
         if f <= 0.0 {
@@ -35,7 +35,7 @@ pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
         return None;
     }
     while high / low > 1.0 + 1e-10 {
-        // A wide bracket is halved on a logarithmic scale, since it spans seven orders of magnitude.
+        // The bracket spans seven orders of magnitude, so a wide one is halved on a logarithmic scale.
         let middle = if high > 2.0 * low { libm::sqrt(low * high) } else { 0.5 * (low + high) };
         if excess(middle) > 0.0 {
             low = middle;
@@ -46,16 +46,16 @@ pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
     Some(0.5 * (low + high))
 }
 
-/// Random victims: a segment drawn from all holds the mean share of valid pages, U / T, so WAF = T / (T − U) =
-/// (1 + ρ) / ρ. This holds for any traffic with one stream. `rho` must be positive.
+/// Random victims: a segment drawn from all has the average share of valid pages, U / T, so WAF = T / (T − U)
+/// = (1 + ρ) / ρ. This holds for any traffic with one stream. `rho` must be positive.
 pub fn waf_random(rho: f64) -> f64 {
     (1.0 + rho) / rho
 }
 
-/// Greedy victims in segments of `segment_pages`, by the mean-field balance of the occupancy
-/// classes: WAF = N·c with c = [(1+ρ)/N − 1/(L+1)] / [H(N) − H(L+1) − (N−L−1)/(L+1)], where L is
-/// the occupancy for which the share f = 1 − c·(N−L−1) of the emptiest class lies in [0, c].
-/// `None` where no L satisfies it (ρ not positive, or so large that collection is free).
+/// Greedy victims in segments of `segment_pages`, by the mean-field balance of the occupancy classes: WAF =
+/// N·c with c = [(1+ρ)/N − 1/(L+1)] / [H(N) − H(L+1) − (N−L−1)/(L+1)]. L is the occupancy for which the share
+/// f = 1 − c·(N−L−1) of the emptiest class is in [0, c]. `None` if no L satisfies this: ρ is not positive, or
+/// so large that collection copies nothing.
 pub fn waf_greedy(rho: f64, segment_pages: u32) -> Option<f64> {
     if rho <= 0.0 {
         return None;
@@ -77,7 +77,7 @@ pub fn waf_greedy(rho: f64, segment_pages: u32) -> Option<f64> {
 
 /// The principal branch of Lambert's W on [−1/e, 0], by Halley's iteration.
 fn lambert_w0(z: f64) -> f64 {
-    // Near the branch point the series in √(2(e·z + 1)) is the better start.
+    // Near the branch point the series in √(2(e·z + 1)) is a better start.
     let p = (2.0 * (std::f64::consts::E * z + 1.0)).max(0.0).sqrt();
     let mut w = if z < -0.25 { -1.0 + p - p * p / 3.0 } else { z * (1.0 - z) };
     for _ in 0..64 {
@@ -97,15 +97,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_classes_alike_are_one() {
+    fn two_equal_classes_are_one() {
         for (rho, [fifo, ..]) in TABLE {
             for f in [0.0, 0.2, 0.5, 1.0] {
                 let waf = waf_fifo_two_classes(1.0 + rho, f, f).unwrap();
-                // The table has ρ to four decimals.
+                // The published table gives ρ to four decimals.
                 assert!((waf / fifo - 1.0).abs() < 1e-3, "{rho} {f}: {waf} {fifo}");
             }
         }
-        // Skew costs under FIFO: the cold class is copied again and again.
+        // Skew is expensive under FIFO, because the cold class is copied in every round.
         assert!(waf_fifo_two_classes(1.0737, 0.9, 0.1).unwrap() > 7.5);
         assert_eq!(waf_fifo_two_classes(1.0, 0.5, 0.5), None);
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_forms_give_the_published_table() {
         for (rho, row) in TABLE {
-            // The rounded ρ of the second row is 7.37 %: its digits do not carry four decimals.
+            // The second row's ρ is rounded to 7.37 %, which is less precise than four decimals of WAF.
             let tolerance = if rho == 0.0737 { 3e-3 } else { 1e-4 };
             let got = std::iter::once(waf_fifo(rho))
                 .chain([64, 128, 256, 512].map(|pages| waf_greedy(rho, pages).unwrap()));
@@ -132,12 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn no_spare_has_no_answer() {
+    fn without_spare_there_is_no_write_amplification() {
         assert_eq!(waf_greedy(0.0, 64), None);
         assert_eq!(waf_greedy(-0.1, 64), None);
     }
 
-    /// The rule: W₀ is the inverse of w·e^w from −1 on, up to the branch point, where no step can be taken.
+    /// The rule: W₀ is the inverse of w·e^w from −1 up to the branch point, where Halley's iteration cannot
+    /// take a step.
     #[test]
     fn lambert_w_is_an_inverse() {
         let least = -1.0 / std::f64::consts::E;
@@ -149,18 +150,18 @@ mod tests {
         assert!((lambert_w0(least) + 1.0).abs() < 1e-7);
     }
 
-    /// The rule: a class without writes is copied as one with next to none.
+    /// The rule: a class without writes costs the same as a class with almost none.
     #[test]
-    fn a_class_without_writes_is_copied_every_time_round() {
+    fn a_class_without_writes_is_copied_in_every_round() {
         for space in [1.2, 1.5] {
             let [none, few] = [1.0, 1.0 - 1e-7].map(|r| waf_fifo_two_classes(space, r, 0.5).unwrap());
             assert!((none / few - 1.0).abs() < 1e-5, "{none} {few}");
         }
     }
 
-    /// The rule: a random victim of 125 segments with the data of 100 has four valid pages of five.
+    /// The rule: on 125 segments with the data of 100, a random victim has four valid pages of five.
     #[test]
-    fn random_victims_are_as_full_as_all() {
+    fn random_victims_have_the_average_valid_share() {
         assert!((waf_random(0.25) - 1.0 / (1.0 - 0.8)).abs() < 1e-12);
     }
 }

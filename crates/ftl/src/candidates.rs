@@ -1,5 +1,5 @@
-//! The sealed segments of a unit, among which collection chooses. Segments of groups with a size of their own wait in
-//! queues. The victim policy chooses among all others.
+//! The sealed segments of a unit, from which collection picks its victims. Segments of groups with a fixed
+//! size wait in queues, the oldest first. The victim policy picks among all others.
 
 use crate::placement::{PlacementPolicy, Placer, STREAMS_AT_MOST};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
@@ -8,21 +8,26 @@ use crate::victim::{VictimConfig, VictimPolicy, Victims};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// In no queue.
+/// The segment is in no queue.
 const NO_QUEUE: u16 = STREAMS_AT_MOST;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
     policy: VictimConfig,
     victims: Victims,
-    /// Oldest first, by the number that placement gives them.
+    /// The queues by number, the oldest segment first.
     queues: Vec<VecDeque<SegmentId>>,
     /// The queue of each sealed segment.
     queue_of: PerSegment<u16>,
 }
 
 impl Candidates {
-    pub fn new(policy: VictimConfig, segments: Range<u32>, segment_pages: u32, streams: u16) -> Candidates {
+    pub(crate) fn new(
+        policy: VictimConfig,
+        segments: Range<u32>,
+        segment_pages: u32,
+        streams: u16,
+    ) -> Candidates {
         Candidates {
             victims: policy.start(segments.clone(), segment_pages),
             policy,
@@ -31,7 +36,7 @@ impl Candidates {
         }
     }
 
-    pub fn sealed(&mut self, segment: SegmentId, placer: &Placer, table: &SegmentTable) {
+    pub(crate) fn sealed(&mut self, segment: SegmentId, placer: &Placer, table: &SegmentTable) {
         let queue = placer.queue(table.stream(segment)).unwrap_or(NO_QUEUE);
         self.queue_of[segment] = queue;
         match self.queues.get_mut(usize::from(queue)) {
@@ -41,38 +46,38 @@ impl Candidates {
     }
 
     #[inline]
-    pub fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
+    pub(crate) fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
         if self.queue_of[segment] == NO_QUEUE {
             self.victims.invalidated(segment, table);
         }
     }
 
-    /// The segment that is next in a queue.
-    pub fn oldest(&self, queue: u16) -> Option<SegmentId> {
+    /// The oldest segment of a queue.
+    pub(crate) fn oldest(&self, queue: u16) -> Option<SegmentId> {
         self.queues[usize::from(queue)].front().copied()
     }
 
-    pub fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
+    pub(crate) fn remove(&mut self, segment: SegmentId, table: &SegmentTable) {
         match self.queues.get_mut(usize::from(self.queue_of[segment])) {
             Some(queue) => queue.retain(|sealed| *sealed != segment),
             None => self.victims.remove(segment, table),
         }
     }
 
-    /// The oldest segment of a group that is too large, else the victim policy's choice.
-    pub fn pick(&mut self, placer: &Placer, table: &SegmentTable) -> Option<SegmentId> {
+    /// The oldest segment of an overfull group, or else the victim policy's choice.
+    pub(crate) fn pick(&mut self, placer: &Placer, table: &SegmentTable) -> Option<SegmentId> {
         let overfull = placer.overfull(table);
-        // An overfull group may have nothing but its open segment.
+        // An overfull group may have only its open segment.
         let queued = overfull.and_then(|queue| self.queues[usize::from(queue)].pop_front());
         queued.or_else(|| self.victims.pick(table)).or_else(|| {
-            // Nothing is sealed but in queues: the longest gives.
+            // All sealed segments are in queues, so the longest queue gives its oldest one.
             self.queues.iter_mut().max_by_key(|queue| queue.len())?.pop_front()
         })
     }
 
-    /// Sorts every sealed segment anew: groups have changed.
-    pub fn sort(&mut self, placer: &Placer, table: &SegmentTable) {
-        // A policy's index cannot be told that a segment has changed its group, so it is built anew.
+    /// Sorts every sealed segment into its queue or index again, after the groups have changed.
+    pub(crate) fn sort(&mut self, placer: &Placer, table: &SegmentTable) {
+        // The index cannot change the group of a segment, so it is built again.
         self.victims = self.policy.start(self.queue_of.segments(), table.segment_pages());
         self.queues.iter_mut().for_each(VecDeque::clear);
         let mut sealed: Vec<SegmentId> = self
@@ -81,7 +86,7 @@ impl Candidates {
             .map(SegmentId)
             .filter(|id| table.state(*id) == SegmentState::Sealed)
             .collect();
-        // Indexes expect segments in the order in which they were sealed.
+        // Indexes expect segments in the order of sealing.
         sealed.sort_by_key(|id| table.sealed_at(*id));
         for segment in sealed {
             self.sealed(segment, placer, table);

@@ -1,24 +1,25 @@
-//! Checks a whole flash translation layer: counts, maps and bitmaps are computed anew from each other and must agree.
-//! This takes time in proportion to the drive. No code is shared with what is checked.
+//! Checks a whole flash translation layer: counts, maps and bitmaps are recomputed from each other and must
+//! agree. The cost is proportional to the size of the drive. The check shares no code with the checked
+//! structures.
 
 use crate::{Ftl, SegmentId, SegmentState};
 use fulgurite_base::Ppn;
 use thiserror::Error;
 
-/// What does not agree.
+/// The invariant that is violated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CheckError {
-    /// L2P points at a page whose owner, by P2L, is another.
+    /// L2P maps a logical page to a physical page that P2L gives to another logical page.
     #[error("logical page {lpn} maps to physical page {ppn}, which belongs to logical page {owner}")]
     Mapping {
         /// The logical page.
         lpn: u32,
-        /// Where L2P says that it is.
+        /// The physical page by L2P.
         ppn: u32,
-        /// Whose page P2L says that is.
+        /// The owner of that page by P2L.
         owner: u32,
     },
-    /// The valid bitmap and L2P differ in number.
+    /// The valid bitmap and L2P disagree about the number of valid pages.
     #[error("{mapped} logical pages are mapped but valid physical pages have {valid} owners and sharers")]
     Bitmap {
         /// Mapped logical pages.
@@ -26,7 +27,7 @@ pub enum CheckError {
         /// Owners and sharers of valid physical pages.
         valid: u64,
     },
-    /// L2P points at a page that the bitmap calls garbage.
+    /// L2P maps a logical page to a physical page that the bitmap marks as garbage.
     #[error("logical page {lpn} maps to physical page {ppn}, which is marked as garbage")]
     Garbage {
         /// The logical page.
@@ -34,7 +35,7 @@ pub enum CheckError {
         /// The physical page.
         ppn: u32,
     },
-    /// A segment's valid count is not its number of bits.
+    /// The valid count of a segment differs from the bits in the bitmap.
     #[error("segment {segment} counts {counted} valid pages but its bitmap has {bits}")]
     ValidCount {
         /// The segment.
@@ -44,21 +45,23 @@ pub enum CheckError {
         /// By the bitmap.
         bits: u32,
     },
-    /// A unit's number of valid pages is not that of its segments, or it calls a segment of another unit free.
+    /// The valid count of a unit differs from that of its segments, or its free list has segments of another
+    /// unit.
     #[error(
-        "unit {unit} counts {counted} valid pages but its segments have {valid}; {strangers} of its free segments are others'"
+        "unit {unit} counts {counted} valid pages but its segments have {valid}; \
+         {strangers} of its free segments are others'"
     )]
     Unit {
         /// The unit.
         unit: u32,
         /// By the counter.
         counted: u32,
-        /// In its segments.
+        /// The sum over its segments.
         valid: u32,
         /// Segments of other units in its free list.
         strangers: usize,
     },
-    /// A free segment holds pages, or the free list and the states differ.
+    /// A free segment holds pages, or its state is not free.
     #[error("segment {segment} is listed as free but is {state:?} with {written} pages written")]
     Free {
         /// The segment.
@@ -78,7 +81,7 @@ pub fn check(ftl: &Ftl) -> Result<(), CheckError> {
 }
 
 fn check_units(ftl: &Ftl) -> Result<(), CheckError> {
-    // One unit counts nothing: it holds what the drive holds.
+    // A drive of one unit does not count the unit's pages, since the unit holds all of them.
     for unit in ftl.units().filter(|_| ftl.config().units > 1) {
         let mine = |segment: &SegmentId| ftl.unit_of(*segment) == unit;
         let segments = (0..ftl.config().segments).map(SegmentId).filter(mine);

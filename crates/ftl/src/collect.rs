@@ -1,27 +1,27 @@
-//! How garbage is collected: the policies and their thresholds, as one value. Simulated drives, layers on the host and
-//! translation layers without time all contain this value, and each of its options is declared here once.
+//! The policies and thresholds of garbage collection as one value. Simulated drives, layers on the host and
+//! translation layers without time all contain this value. Each of its options is declared once, here.
 
 use crate::placement::PlacementConfig;
 use crate::schedule::Schedule;
 use crate::victim::VictimConfig;
 use fulgurite_base::{Declared, Nanos, Opt, SpecError};
 
-/// How garbage is collected.
+/// The policies and thresholds of garbage collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collect {
-    /// Which stream a page goes to.
+    /// The policy that chooses the stream of a page.
     pub placement: PlacementConfig,
-    /// Which segment is collected.
+    /// The policy that chooses the segment to collect.
     pub victim: VictimConfig,
-    /// When it is collected, and what may overtake.
+    /// The policy that decides when to collect, and which host operations go first.
     pub schedule: Schedule,
-    /// The soft threshold: free segments below which garbage is collected.
+    /// The soft threshold: collection begins with fewer free segments than this.
     pub reserve: u32,
-    /// The hard threshold: free segments that only collection may use.
+    /// The hard threshold: this many free segments are reserved for collection.
     pub hard: u32,
-    /// Free segments up to which collection goes on while the host is idle; zero: it does not.
+    /// While the host is idle, collection goes on up to this many free segments; 0: it does not.
     pub background: u32,
-    /// How long a write waits for collection before everything else does too.
+    /// A write that has waited for collection this long blocks all other host operations.
     pub urgent: Nanos,
 }
 
@@ -37,8 +37,8 @@ impl Collect {
         urgent: Nanos::from_micros(10_000),
     };
 
-    /// Refuses thresholds under which collection could not go on.
-    pub fn check_thresholds(&self) -> Result<(), SpecError> {
+    /// Refuses thresholds with which collection could get stuck.
+    pub(crate) fn check_thresholds(&self) -> Result<(), SpecError> {
         let Collect { schedule, reserve, hard, .. } = *self;
         if schedule.has_hard_threshold() && hard < 1 {
             return Err(SpecError::new(format!(
@@ -55,11 +55,11 @@ impl Collect {
     }
 }
 
-/// Most segments that a threshold may ask for.
+/// The largest number of segments for a threshold.
 pub const SEGMENTS_AT_MOST: u32 = 1 << 20;
 
-/// Declares one option of [`Collect`] for a type that holds one: `collect_opt!(reserve, collect)` where the field is
-/// called `collect`.
+/// Declares one option of [`Collect`] for a type that contains one: `collect_opt!(reserve, collect)` if the
+/// field is called `collect`.
 #[macro_export]
 macro_rules! collect_opt {
     (placement $(, $($path:ident).+)?) => {

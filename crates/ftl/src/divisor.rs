@@ -1,4 +1,5 @@
-//! Fast division of page numbers by the sizes of a drive. The sizes never change, so a multiplication takes its place.
+//! Fast division of page numbers by the sizes of a drive. The sizes are constant, so each division becomes a
+//! multiplication.
 
 /// Exact division of a `u32` by a fixed divisor, with a multiplication (Lemire, Kaser and Kurz, 2019).
 #[derive(Clone, Copy, Debug)]
@@ -8,7 +9,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// Division by `divisor`, which is not zero.
+    /// A divisor; it must not be zero.
     pub fn new(divisor: u32) -> Divisor {
         assert!(divisor > 0);
         Divisor { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }

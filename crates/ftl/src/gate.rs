@@ -1,14 +1,15 @@
-//! The gate between a host's commands and a translation layer in time: what a simulated drive and a layer on the
-//! host have in common, without any I/O and without a clock.
+//! The gate between the host's commands and a translation layer in time. Simulated drives and layers on the
+//! host share it. It does no I/O and has no clock.
 //!
-//! A device numbers its commands. The schedule's state decides who passes: reads pass or are barred, all other
-//! commands wait in one queue, in order, and the first of them passes when all of it has its place. The gate
-//! holds both queues, the state, and the time at which a write has waited too long. The device asks it to
-//! [`look`](Gate::look) whenever the state may have changed, and performs what follows: the collection of a
-//! victim, if one was picked, and the reads that [`next_read`](Gate::next_read) lets in. It
-//! [`place`](Gate::place)s the pages of the first write in the queue, and calls
-//! [`become_urgent`](Gate::become_urgent) when [`urgent_at`](Gate::urgent_at) has come. How pages are moved and
-//! when commands complete is the device's own.
+//! The schedule's state decides which commands pass. Reads pass or are barred. All other commands wait in one
+//! queue, in order; the first leaves it when all its pages have places. The gate holds both queues, the
+//! state, and the time at which a write has waited too long.
+//!
+//! The device numbers its commands. It calls [`look`](Gate::look) whenever the state may have changed. It
+//! then starts to collect the victim, if one was picked, and serves the reads that
+//! [`next_read`](Gate::next_read) returns. It [`place`](Gate::place)s the pages of the first write in the
+//! queue, and calls [`become_urgent`](Gate::become_urgent) at [`urgent_at`](Gate::urgent_at). The device
+//! itself moves the pages and completes the commands.
 
 use crate::ftl::{FlashSink, Ftl, UnitId};
 use crate::schedule::ScheduleState;
@@ -16,12 +17,12 @@ use crate::segments::SegmentId;
 use fulgurite_base::{Nanos, Ppn, StreamId};
 use std::collections::VecDeque;
 
-/// When to look at the state again after a victim was picked, since that may change it.
+/// The time to look at the state again after a pick, which may have changed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterPick {
     /// At once.
     LookAgain,
-    /// With the device's next event: picking itself takes a drive no time, and the event is never far.
+    /// At the device's next event. A pick takes a drive no time, and its next event is soon.
     LookNextTime,
 }
 
@@ -30,7 +31,7 @@ pub enum AfterPick {
 pub struct Unplaced {
     /// The first of them.
     pub first: u32,
-    /// How many.
+    /// The number of pages.
     pub pages: u32,
     /// The host's hint.
     pub hint: StreamId,
@@ -44,14 +45,15 @@ pub struct Gate {
     after_pick: AfterPick,
     barred_reads: VecDeque<u32>,
     stalled: VecDeque<u32>,
-    /// How long a write may wait, and until when the first one does.
+    /// The time that a write may wait, and the end of that time for the first write.
     patience: Nanos,
     urgent_at: Option<Nanos>,
     collects_no_more: bool,
 }
 
 impl Gate {
-    /// The gate of `unit`, which nobody waits at. A write may wait for `patience` before everything else does too.
+    /// The gate of `unit`, without waiting commands. A write that has waited for `patience` blocks all other
+    /// host operations.
     pub fn new(unit: UnitId, after_pick: AfterPick, patience: Nanos) -> Gate {
         Gate {
             unit,
@@ -65,18 +67,18 @@ impl Gate {
         }
     }
 
-    /// The schedule's state, as it was when last looked at.
+    /// The schedule's state at the last look.
     #[inline]
     pub fn state(&self) -> ScheduleState {
         self.state
     }
 
-    /// Sees what the schedule wants now, as the page that waits to be written sees it, and picks a victim where
-    /// collection is wanted and none is under way. The caller then begins to collect that, and lets reads in.
+    /// Asks the schedule for its state, with the page that waits to be written. Picks a victim if collection
+    /// is wanted and none is in progress. The caller then begins the collection and serves reads.
     #[inline]
     pub fn look(&mut self, ftl: &mut Ftl, waiting: Option<(u32, StreamId)>) -> Option<SegmentId> {
         if self.collects_no_more {
-            // Nobody need wait for a collection that never comes.
+            // No command need wait for a collection that cannot happen.
             self.state = ScheduleState::Idle;
             return None;
         }
@@ -86,14 +88,14 @@ impl Gate {
             return None;
         }
         let picked = ftl.pick(self.unit)?;
-        // The state was taken without a victim under way, and a pick may change it.
+        // The state was decided without a collection in progress, and a pick may change it.
         if self.after_pick == AfterPick::LookAgain {
             self.state = ftl.state(self.unit, stream);
         }
         Some(picked)
     }
 
-    /// Whether the read `command` passes now; if not, it is barred until [`Gate::next_read`] gives it back.
+    /// Whether the read `command` passes now. If not, it is barred until [`Gate::next_read`] returns it.
     #[inline]
     pub fn passes(&mut self, command: u32) -> bool {
         let passes = self.state.serves_reads();
@@ -103,13 +105,13 @@ impl Gate {
         passes
     }
 
-    /// The next read that was barred and passes now.
+    /// The next barred read that passes now.
     #[inline]
     pub fn next_read(&mut self) -> Option<u32> {
         if self.state.serves_reads() { self.barred_reads.pop_front() } else { None }
     }
 
-    /// `command`, which is no read, takes its place in the queue.
+    /// Appends `command`, which is not a read, to the queue.
     pub fn stall(&mut self, command: u32) {
         self.stalled.push_back(command);
     }
@@ -120,15 +122,15 @@ impl Gate {
         self.stalled.front().copied()
     }
 
-    /// The first command in the queue passes.
+    /// Removes the first command from the queue.
     #[inline]
     pub fn pass_first(&mut self) {
         self.stalled.pop_front();
     }
 
-    /// Gives pages of the first write in the queue their places, as many as the schedule lets pass now, and
-    /// returns how many. `placed` is told of each: which one, its place and its place before. Where some are
-    /// left, they become urgent once they have waited too long.
+    /// Gives pages of the first write in the queue their places, as many as the schedule allows now, and
+    /// returns their number. `placed` is called for each with its number in the run, its place and its
+    /// previous place. If some pages are left, the write becomes urgent once it has waited too long.
     #[inline]
     pub fn place<S: FlashSink>(
         &mut self,
@@ -139,36 +141,37 @@ impl Gate {
         placed: impl FnMut(&mut S, u32, Ppn, Option<Ppn>),
     ) -> u32 {
         let count = ftl.append_run(first, pages, hint, sink, placed);
-        // The first refusal sets the time: a later attempt must not put it off.
+        // The first refusal sets the time; later attempts must not postpone it.
         if count < pages && self.urgent_at.is_none() {
             self.urgent_at = Some(Nanos(now.0.saturating_add(self.patience.0)));
         }
         count
     }
 
-    /// When a write has waited too long, if one waits.
+    /// The time at which the waiting write will have waited too long; `None` if no write waits.
     #[inline]
     pub fn urgent_at(&self) -> Option<Nanos> {
         self.urgent_at
     }
 
-    /// A write has waited too long: look at the schedule now.
+    /// Notes that a write has waited too long. The caller then looks at the schedule.
     pub fn become_urgent(&mut self, ftl: &mut Ftl) {
         self.urgent_at = None;
         ftl.set_urgent(self.unit);
     }
 
-    /// What the write waited for has happened; it waits anew if it still must.
+    /// Notes that the event that the write waited for has happened. If it must still wait, its time starts
+    /// again.
     pub fn end_urgency(&mut self) {
         self.urgent_at = None;
     }
 
-    /// Nothing can be collected any more.
+    /// Notes that collection has ended for good.
     pub fn end_collection(&mut self) {
         self.collects_no_more = true;
     }
 
-    /// Everybody who waits is gone, as after a power cut, except for stalled commands that `is_kept` names.
+    /// Removes all waiting commands, as after a power cut, except stalled ones for which `is_kept` is true.
     pub fn forget(&mut self, is_kept: impl Fn(u32) -> bool) {
         self.barred_reads.clear();
         self.stalled.retain(|command| is_kept(*command));
@@ -211,7 +214,7 @@ mod tests {
         assert_eq!(gate.look(&mut ftl, Some((0, StreamId(0)))), None, "one victim at a time");
         assert_eq!((gate.state(), gate.urgent_at()), (ScheduleState::Exclusive, None));
         assert!(!gate.passes(9) && gate.next_read().is_none());
-        // The victim is collected: everybody passes, in order.
+        // The victim is collected, so all commands pass, in order.
         assert!(!gate.passes(10));
         let end = (picked.unwrap().0 + 1) * 16;
         for ppn in (end - 16..end).map(Ppn) {
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_collection_that_never_comes() {
+    fn no_command_waits_for_an_impossible_collection() {
         let (mut gate, mut ftl) = exhausted();
         assert!(gate.look(&mut ftl, Some((0, StreamId(0)))).is_some());
         assert_eq!(gate.state(), ScheduleState::Pressed);
@@ -238,8 +241,8 @@ mod tests {
         assert_eq!(ftl.victim(UnitId(0)), None);
     }
 
-    /// The rule: the first refusal sets the time at which a write has waited too long, and later ones do not put it off. A write that
-    /// passes whole sets none. It ends when what the write waited for has happened.
+    /// The rule: the first refusal sets the time at which a write becomes urgent, and later refusals do not
+    /// postpone it. A write that passes completely sets no time. The end of a collection clears it.
     #[test]
     fn a_write_waits_from_its_first_refusal_on() {
         let (mut gate, mut ftl) = exhausted();
@@ -255,9 +258,10 @@ mod tests {
         assert_eq!((place(&mut gate, 0, 12), gate.urgent_at()), (0, None), "nothing is left to wait");
     }
 
-    /// The rule: commands pass in the order in which they came. A power cut forgets who waits, except for the commands that are kept.
+    /// The rule: commands pass in the order of arrival. A power cut removes the waiting commands, except
+    /// those that are kept.
     #[test]
-    fn a_power_cut_forgets_who_waits() {
+    fn a_power_cut_removes_waiting_commands() {
         let (mut gate, mut ftl) = exhausted();
         [4, 5, 6].into_iter().for_each(|command| gate.stall(command));
         gate.pass_first();
@@ -274,10 +278,11 @@ mod tests {
         assert_eq!(gate.first(), Some(6));
     }
 
-    /// The rule: a pick may change the state. A gate sees that at once or when it looks the next time, as its device wants it.
+    /// The rule: a pick may change the state. The gate looks again at once or the next time, as its device
+    /// chooses.
     #[test]
     fn a_pick_changes_the_state_at_once_or_the_next_time() {
-        // A collection in step with the host is behind from its start on where its victim is nearly full.
+        // A collection in step with the host is behind from its start if its victim is nearly full.
         let collect = Collect { schedule: Schedule::PACED, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(48, 6, 16) }).unwrap();
         let mut sink = CountingSink::default();

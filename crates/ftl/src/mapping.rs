@@ -1,36 +1,36 @@
-//! The page map: logical to physical, physical to logical, and a bit for each physical page that
-//! says whether it is valid. 4 + 4 + ⅛ bytes a page.
+//! The page map: logical to physical, physical to logical, and a valid bit for each physical page. It takes 4
+//! + 4 + ⅛ bytes a page.
 //!
-//! A physical page may belong to several logical pages (SHARE). Physical to logical then names one of
-//! them, the owner; the others stand in a side table that only shared pages pay for.
+//! Several logical pages may share a physical page (SHARE). The physical-to-logical map then names one of
+//! them, the owner. The others are in a side table, so only shared pages pay for it.
 
 use fulgurite_base::{Ppn, advise_huge_pages, prefetch};
 use rustc_hash::FxHashMap;
 
 const UNMAPPED: u32 = u32::MAX;
 
-/// The two directions of the map and the valid bitmap; they agree at all times.
+/// Both directions of the map and the valid bitmap. They always agree.
 #[derive(Debug)]
 pub struct Mapping {
     l2p: Vec<u32>,
     p2l: Vec<u32>,
     valid: Vec<u64>,
-    /// Logical pages of a physical page besides its owner; no empty lists. Never iterated in an
-    /// order that matters.
+    /// The logical pages of a physical page except its owner. No list is empty. Results never depend on the
+    /// order of iteration.
     sharers: FxHashMap<u32, Vec<u32>>,
 }
 
-/// Valid pages of a victim, and whose they are.
+/// The valid pages of a victim and their owners.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moving {
-    pub from: Vec<u32>,
-    pub lpns: Vec<u32>,
+    pub(crate) from: Vec<u32>,
+    pub(crate) lpns: Vec<u32>,
 }
 
 impl Clone for Mapping {
     fn clone(&self) -> Mapping {
         Mapping {
-            // A derived clone would allocate without the advice for huge pages.
+            // A derived clone would allocate without asking for huge pages.
             l2p: copied(&self.l2p),
             p2l: copied(&self.p2l),
             valid: copied(&self.valid),
@@ -49,15 +49,15 @@ impl Mapping {
         }
     }
 
-    /// Where `lpn` lies, if anywhere.
+    /// The place of `lpn`; `None` if it is unmapped.
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Ppn> {
         let ppn = self.l2p[lpn as usize];
         (ppn != UNMAPPED).then_some(Ppn(ppn))
     }
 
-    /// Fetches the entry of `lpn` into the cache ahead of its use. On a drive of a terabyte every entry is a
-    /// cache miss, and these cost more than all the rest of a write.
+    /// Prefetches the entry of `lpn`. On a drive of a terabyte every entry is a cache miss, and these misses
+    /// cost more than the rest of a write.
     #[inline]
     pub fn prefetch(&self, lpn: u32) {
         prefetch(&self.l2p, lpn as usize);
@@ -69,7 +69,7 @@ impl Mapping {
         prefetch(&self.p2l, ppn.0 as usize);
     }
 
-    /// The logical page last written to `ppn`, or one of those that share it.
+    /// The owner of `ppn`: the logical page last written there, or one that shares it.
     #[inline]
     pub fn owner(&self, ppn: Ppn) -> u32 {
         self.p2l[ppn.0 as usize]
@@ -81,7 +81,7 @@ impl Mapping {
         self.valid[(ppn.0 / 64) as usize] >> (ppn.0 % 64) & 1 == 1
     }
 
-    /// The validity of `count` pages from `ppn`, at most 8, as bits.
+    /// The valid bits of `count` pages from `ppn`, at most 8.
     #[inline]
     pub fn valid_bits(&self, ppn: Ppn, count: u32) -> u8 {
         let (word, bit) = ((ppn.0 / 64) as usize, ppn.0 % 64);
@@ -99,12 +99,12 @@ impl Mapping {
         self.valid[(ppn.0 / 64) as usize] |= 1 << (ppn.0 % 64);
     }
 
-    /// Unmaps `lpn` and returns its place if that became garbage by it.
+    /// Unmaps `lpn`. Returns its place if that became garbage.
     #[inline]
     pub(crate) fn unmap(&mut self, lpn: u32) -> Option<Ppn> {
         let ppn = self.lookup(lpn)?;
         self.l2p[lpn as usize] = UNMAPPED;
-        // Most drives share nothing: one look at the table saves a hash for each page.
+        // Most drives share no pages. Checking for an empty table saves a hash for each page.
         if !self.sharers.is_empty() && self.leave(lpn, ppn) {
             return None;
         }
@@ -112,18 +112,18 @@ impl Mapping {
         Some(ppn)
     }
 
-    /// Makes `ppn` garbage, which nobody shares and whose owner is about to be mapped elsewhere.
+    /// Makes `ppn` garbage. No page shares it, and its owner is about to be mapped elsewhere.
     #[inline]
     pub(crate) fn forget(&mut self, ppn: Ppn) {
         self.valid[(ppn.0 / 64) as usize] &= !(1 << (ppn.0 % 64));
     }
 
-    /// Takes `lpn` from those that share `ppn`; false if nobody does.
+    /// Removes `lpn` from the pages that share `ppn`; false if no page does.
     fn leave(&mut self, lpn: u32, ppn: Ppn) -> bool {
         let Some(sharers) = self.sharers.get_mut(&ppn.0) else { return false };
         let owner = &mut self.p2l[ppn.0 as usize];
         if *owner == lpn {
-            // The page must keep an owner, so one of the sharers takes over.
+            // The page must keep an owner, so one of the sharers becomes the owner.
             *owner = sharers.pop().expect("no list of sharers is empty");
         } else {
             sharers.retain(|sharer| *sharer != lpn);
@@ -140,7 +140,7 @@ impl Mapping {
         self.sharers.entry(ppn.0).or_default().push(lpn);
     }
 
-    /// Moves a valid page with all who share it.
+    /// Moves a valid page with its owner and all sharers.
     #[inline]
     pub(crate) fn relocate(&mut self, from: Ppn, to: Ppn) {
         self.valid[(from.0 / 64) as usize] &= !(1 << (from.0 % 64));
@@ -161,7 +161,7 @@ impl Mapping {
             let word = self.valid[(at / 64) as usize] >> (at % 64);
             if word != 0 {
                 let found = at + word.trailing_zeros();
-                // The word may go on with pages behind `end`.
+                // The word may contain pages beyond `end`.
                 return (found < end).then_some(Ppn(found));
             }
             at = (at / 64 + 1) * 64;
@@ -175,7 +175,7 @@ impl Mapping {
         while at < end {
             let mut word = self.valid[(at / 64) as usize] >> (at % 64);
             let next = ((at / 64 + 1) * 64).min(end);
-            // A whole word needs no mask, and making one would shift by 64.
+            // A whole word needs no mask, and its mask would need a shift by 64.
             if next - at < 64 {
                 word &= (1 << (next - at)) - 1;
             }
@@ -189,11 +189,10 @@ impl Mapping {
         }
     }
 
-    /// Makes the pages from `first` on the places of `lpns`, one after the other. Their old places keep their
-    /// bits.
+    /// Maps `lpns` to consecutive pages from `first` on. The valid bits of their old places stay set.
     #[inline]
     pub(crate) fn map_run(&mut self, lpns: &[u32], first: u32) {
-        // A cache miss takes longer than one entry, so entries are fetched several pages ahead.
+        // A cache miss takes longer than one entry, so entries are prefetched several pages ahead.
         const AHEAD: usize = 16;
         let places = &mut self.p2l[first as usize..first as usize + lpns.len()];
         for (at, (lpn, owner)) in lpns.iter().zip(places).enumerate() {
@@ -223,7 +222,7 @@ impl Mapping {
         self.sharers.get(&ppn.0).is_some_and(|sharers| sharers.contains(&lpn))
     }
 
-    /// Owners and sharers of valid pages. A scan.
+    /// Owners and sharers of valid pages. This scans the map.
     pub(crate) fn owners_and_sharers(&self) -> u64 {
         let owners: u64 = self.valid.iter().map(|word| u64::from(word.count_ones())).sum();
         let sharers: usize = self.sharers.values().map(Vec::len).sum();
@@ -235,7 +234,7 @@ impl Mapping {
         !self.sharers.is_empty()
     }
 
-    /// Memory held, in bytes; shared pages aside, which cost some 32 bytes each.
+    /// Memory held, in bytes, without shared pages, which take some 32 bytes each.
     pub fn bytes(&self) -> usize {
         (self.l2p.len() + self.p2l.len()) * size_of::<u32>()
             + self.valid.len() * size_of::<u64>()
@@ -243,7 +242,7 @@ impl Mapping {
     }
 }
 
-/// An empty table with room for `len` entries, on huge pages where the system has them.
+/// An empty table with room for `len` entries, on huge pages if the system has them.
 fn with_room<T>(len: usize) -> Vec<T> {
     let mut table: Vec<T> = Vec::with_capacity(len);
     advise_huge_pages(table.spare_capacity_mut());
@@ -269,7 +268,7 @@ mod tests {
 
     const PAGES: u32 = 256;
 
-    /// A map in which one page of so many is valid, about.
+    /// A map in which about one page in `one_in` is valid.
     fn thinly_filled(one_in: u64) -> Mapping {
         let mut map = Mapping::new(PAGES, PAGES);
         let mut prng = Prng::new(3, "valid");
@@ -277,7 +276,8 @@ mod tests {
         map
     }
 
-    /// The rule: the bits of a run of pages are those of its pages, also where the run lies in two words of the bitmap, or at its end.
+    /// The rule: the bits of a run are those of its pages, even if it spans two words of the bitmap or ends
+    /// with the bitmap.
     #[test]
     fn bits_of_a_run_are_those_of_its_pages() {
         let map = thinly_filled(2);
@@ -290,7 +290,8 @@ mod tests {
         }
     }
 
-    /// The rule: the next valid page is the first in the range, and none where the range has none, whatever lies behind it.
+    /// The rule: the next valid page is the first one in the range; there is none if the range has none, even
+    /// if a valid page follows it.
     #[test]
     fn the_next_valid_page_is_in_the_range() {
         let map = thinly_filled(10);

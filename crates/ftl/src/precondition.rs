@@ -1,20 +1,20 @@
-//! Brings a drive to the state from which measurements should start. This always ends.
+//! Brings a drive to the state in which measurements start. This always ends.
 //!
-//! Filling writes every logical page once, in order. The steady state is reached by overwriting at
-//! random, uniformly, until write amplification over one window (half the logical space) is within
-//! 1 % of the window before, twice in a row. After 20 windows the state is taken as it is.
+//! A fill writes every logical page once, in order. For the steady state, pages are then overwritten
+//! uniformly at random until the write amplification of a window (half the logical space) is within 1 % of
+//! the window before, twice in a row. After 20 windows the preconditioning ends in any case.
 
 use crate::Ftl;
 use fulgurite_base::{Choice, Prng};
 
-/// What happens to a drive before the first request.
+/// The state of a drive before the first request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precondition {
-    /// Nothing: the drive is empty.
+    /// The drive is empty.
     None,
     /// Every logical page is written once, in order.
     Fill,
-    /// Filled, then overwritten at random until write amplification settles.
+    /// Filled, then overwritten at random until write amplification is steady.
     Steady,
 }
 
@@ -25,8 +25,8 @@ impl Choice for Precondition {
 
 const WINDOWS_AT_MOST: u32 = 20;
 
-/// Preconditions `ftl`. `write` is given the first logical page and the number of pages; overwrites take
-/// `request_pages` at a time. Costs no virtual time.
+/// Preconditions `ftl`. `write` is called with the first logical page and the number of pages; each overwrite
+/// has `request_pages` pages. Takes no virtual time.
 pub fn precondition(
     ftl: &mut Ftl,
     goal: Precondition,
@@ -56,7 +56,7 @@ pub fn precondition(
         }
         let host = f64::from(requests.div_ceil(2) * request_pages);
         let waf = 1.0 + (ftl.counters().copied_pages - copied) as f64 / host;
-        // The first window is compared with infinity, so it never counts as settled.
+        // The first window is compared with infinity, so it never counts as steady.
         settled = if (waf - before).abs() <= 0.01 * waf { settled + 1 } else { 0 };
         if settled == 2 {
             return;
@@ -73,10 +73,10 @@ mod tests {
 
     const PAGES: u32 = 1_001;
     const TOGETHER: u32 = 4;
-    /// Half of the requests that the logical space has room for.
+    /// Half of the requests that fit into the logical space.
     const WINDOW: usize = 125;
 
-    /// The writes of a precondition on a drive that copies as many pages in each window as `copies` says.
+    /// The writes of a preconditioning on a drive that copies `copies` pages in each window.
     fn writes(goal: Precondition, copies: &[u32]) -> Vec<(u32, u32)> {
         let mut ftl = Ftl::new(FtlConfig::plain(PAGES, 1_000, 16)).unwrap();
         let mut sink = CountingSink::default();
@@ -97,7 +97,8 @@ mod tests {
         writes
     }
 
-    /// The rule: nothing, or every page once in order, or that and then requests over the whole space, each on a place of its size.
+    /// The rule: an empty drive gets no writes, a fill writes every page once in order, and the steady state
+    /// adds requests over the whole space, aligned to their size.
     #[test]
     fn a_drive_is_filled_in_order_and_then_overwritten_at_random() {
         let fill: Vec<(u32, u32)> = (0..PAGES).map(|lpn| (lpn, 1)).collect();
@@ -106,19 +107,19 @@ mod tests {
         let steady = writes(Precondition::Steady, &[0]);
         let (filled, overwrites) = steady.split_at(fill.len());
         assert_eq!(filled, fill);
-        // The first window has none before it, and the two after it are alike.
+        // The first window has none before it, and the two after it are equal.
         assert_eq!(overwrites.len(), 3 * WINDOW);
         assert!(overwrites.iter().all(|(first, pages)| (first % TOGETHER, *pages) == (0, TOGETHER)));
         let (least, most) = (overwrites.iter().min().unwrap().0, overwrites.iter().max().unwrap().0);
         assert!(least < 40 && (961..997).contains(&most), "{least} to {most}");
     }
 
-    /// The rule: the state is steady after two windows in a row with a write amplification within 1 % of the one before; it is taken as it is
-    /// after twenty.
+    /// The rule: the state is steady after two windows in a row with a write amplification within 1 % of the
+    /// one before. After twenty windows the preconditioning ends.
     #[test]
-    fn a_drive_is_steady_after_two_windows_alike() {
+    fn a_drive_is_steady_after_two_equal_windows() {
         let windows = |copies: &[u32]| (writes(Precondition::Steady, copies).len() - PAGES as usize) / WINDOW;
-        // A window has 500 pages of the host: 2, 2.02, 2.06, 2.08 and 2.098 pages written for each.
+        // A window has 500 host pages: 2, 2.02, 2.06, 2.08 and 2.098 pages are written for each.
         assert_eq!(windows(&[500, 510, 530, 540, 549, 0]), 5);
         assert_eq!(windows(&[500, 510, 505, 0]), 3, "it may fall");
         assert_eq!(windows(&[0, 100]), WINDOWS_AT_MOST as usize);

@@ -1,5 +1,5 @@
-//! The segments, each with its number of valid pages, how far it is written, its state (free, open, sealed or being
-//! collected) and how often it was erased.
+//! The table of segments: for each the number of valid pages, the number of written pages, the state (free,
+//! open, sealed or victim) and the number of erases.
 
 use fulgurite_base::StreamId;
 
@@ -7,10 +7,10 @@ use fulgurite_base::StreamId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
 
-/// What a segment is doing.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentState {
-    /// Erased; nobody writes to it.
+    /// Erased and not open.
     Free,
     /// The append point of a stream.
     Open,
@@ -43,7 +43,7 @@ pub struct SegmentTable {
     groups: Vec<GroupCounters>,
 }
 
-/// What was collected of a group: the segments that one stream wrote.
+/// Collections of a group: of the segments that one stream wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
     /// Segments picked as victims.
@@ -70,14 +70,14 @@ impl SegmentTable {
         }
     }
 
-    /// `segment`, a free one, becomes the append point of `stream`.
+    /// Makes a free `segment` the append point of `stream`.
     pub(crate) fn open(&mut self, segment: SegmentId, stream: StreamId) {
         let at = segment.0 as usize;
         (self.state[at], self.stream[at], self.opened_at[at]) = (SegmentState::Open, stream.0, self.now);
         self.in_stream[usize::from(stream.0)] += 1;
     }
 
-    /// `pages` pages are written to `segment`; returns the number of the first in it.
+    /// Writes `pages` pages to `segment`. Returns the position of the first one in the segment.
     #[inline]
     pub(crate) fn append(&mut self, segment: SegmentId, pages: u32) -> u32 {
         let written = &mut self.written[segment.0 as usize];
@@ -87,40 +87,40 @@ impl SegmentTable {
         first
     }
 
-    /// The next `pages` pages of `segment` stay empty: they are garbage.
+    /// Leaves the next `pages` pages of `segment` empty; they count as garbage.
     pub(crate) fn skip(&mut self, segment: SegmentId, pages: u32) {
         self.written[segment.0 as usize] += pages;
     }
 
-    /// A valid page of `segment` becomes garbage.
+    /// Makes a valid page of `segment` garbage.
     #[inline]
     pub(crate) fn invalidate(&mut self, segment: SegmentId) {
         self.valid[segment.0 as usize] -= 1;
     }
 
-    /// Every page of `segment` becomes garbage.
+    /// Makes every page of `segment` garbage.
     pub(crate) fn invalidate_all(&mut self, segment: SegmentId) {
         self.valid[segment.0 as usize] = 0;
     }
 
-    /// A page of `segment` that had become garbage is valid again.
+    /// Makes a garbage page of `segment` valid again.
     pub(crate) fn revive(&mut self, segment: SegmentId) {
         self.valid[segment.0 as usize] += 1;
     }
 
-    /// `segment` is written no more.
+    /// Closes `segment` for writes.
     pub(crate) fn seal(&mut self, segment: SegmentId) {
         self.state[segment.0 as usize] = SegmentState::Sealed;
         self.sealed_at[segment.0 as usize] = self.now;
     }
 
-    /// `segment`, a free one, belonged to `stream` before this table was made, and was written up to `written`.
+    /// Assigns a free `segment` to `stream`; it was written up to `written` before this table was made.
     pub(crate) fn adopt(&mut self, segment: SegmentId, stream: StreamId, written: u32) {
         self.open(segment, stream);
         self.written[segment.0 as usize] = written;
     }
 
-    /// `segment` is the victim from now on.
+    /// Makes `segment` the victim.
     pub(crate) fn begin_collection(&mut self, segment: SegmentId) {
         self.state[segment.0 as usize] = SegmentState::Victim;
         let group = &mut self.groups[usize::from(self.stream[segment.0 as usize])];
@@ -128,7 +128,7 @@ impl SegmentTable {
         group.valid += u64::from(self.valid[segment.0 as usize]);
     }
 
-    /// `segment` is erased and belongs to no group; returns how often that was.
+    /// Notes an erase of `segment`, which then belongs to no group. Returns the number of its erases.
     pub(crate) fn erased(&mut self, segment: SegmentId) -> u32 {
         let at = segment.0 as usize;
         self.written[at] = 0;
@@ -137,26 +137,26 @@ impl SegmentTable {
         self.erases[at]
     }
 
-    /// An erased segment may be written again, or never.
+    /// Makes an erased segment free, or retires it.
     pub(crate) fn set_usable(&mut self, segment: SegmentId, usable: bool) {
         self.state[segment.0 as usize] = if usable { SegmentState::Free } else { SegmentState::Retired };
     }
 
-    /// Forgets how often segments were erased.
+    /// Resets the erase counts.
     pub(crate) fn forget_wear(&mut self) {
         self.erases.fill(0);
     }
 
-    /// The host writes a page.
+    /// Notes a host page write.
     #[inline]
     pub(crate) fn tick(&mut self) {
         self.now += 1;
     }
 
-    /// Every segment moves to the group that `groups` has for its group.
+    /// Moves every segment to the group that `groups` has for its current group.
     pub(crate) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
-            // Counts come out right where every group that takes in others keeps its own number.
+            // The counts are right if every group that absorbs others keeps its own number.
             let moved = std::mem::take(&mut self.in_stream[stream]);
             self.in_stream[usize::from(group.0)] += moved;
         }
@@ -165,14 +165,14 @@ impl SegmentTable {
         }
     }
 
-    /// `segment` moves to another group.
+    /// Moves `segment` to another group.
     pub(crate) fn move_to(&mut self, segment: SegmentId, group: StreamId) {
         let from = std::mem::replace(&mut self.stream[segment.0 as usize], group.0);
         self.in_stream[usize::from(from)] -= 1;
         self.in_stream[usize::from(group.0)] += 1;
     }
 
-    /// How many segments there are.
+    /// The number of segments.
     pub fn len(&self) -> u32 {
         self.valid.len() as u32
     }
@@ -199,40 +199,40 @@ impl SegmentTable {
         self.written[segment.0 as usize]
     }
 
-    /// The stream that wrote `segment` last: its group.
+    /// The stream that wrote `segment` last; this is its group.
     #[inline]
     pub fn stream(&self, segment: SegmentId) -> StreamId {
         StreamId(self.stream[segment.0 as usize])
     }
 
-    /// Segments of a group, the open one among them.
+    /// Segments of a group, including the open one.
     #[inline]
     pub fn in_stream(&self, stream: StreamId) -> u32 {
         self.in_stream[usize::from(stream.0)]
     }
 
-    /// The first group that has more segments than `sizes` allows it, by stream.
-    pub fn first_above(&self, sizes: &[u32]) -> Option<u16> {
+    /// The first stream whose group has more segments than `sizes` allows.
+    pub(crate) fn first_above(&self, sizes: &[u32]) -> Option<u16> {
         let above = self.in_stream.iter().zip(sizes).position(|(segments, size)| segments > size);
         above.map(|stream| stream as u16)
     }
 
-    /// What was collected of each group since the drive was new.
+    /// Collections of each group since the drive was new.
     pub fn group_counters(&self) -> &[GroupCounters] {
         &self.groups
     }
 
-    /// When the first page of `segment` was written, by [`SegmentTable::now`].
+    /// The time at which the first page of `segment` was written, by [`SegmentTable::now`].
     pub fn opened_at(&self, segment: SegmentId) -> u64 {
         self.opened_at[segment.0 as usize]
     }
 
-    /// When `segment`, a full one, was last sealed.
+    /// The time at which a full `segment` was last sealed.
     pub fn sealed_at(&self, segment: SegmentId) -> u64 {
         self.sealed_at[segment.0 as usize]
     }
 
-    /// Valid pages of all segments. A scan.
+    /// Valid pages of all segments. This scans the table.
     pub fn valid_pages(&self) -> u64 {
         self.valid.iter().map(|valid| u64::from(*valid)).sum()
     }
@@ -243,12 +243,12 @@ impl SegmentTable {
         self.now
     }
 
-    /// How often `segment` was erased.
+    /// The erases of `segment`.
     pub fn erases(&self, segment: SegmentId) -> u32 {
         self.erases[segment.0 as usize]
     }
 
-    /// What `segment` is doing.
+    /// The state of `segment`.
     #[inline]
     pub fn state(&self, segment: SegmentId) -> SegmentState {
         self.state[segment.0 as usize]
@@ -272,9 +272,9 @@ impl SegmentTable {
 mod tests {
     use super::*;
 
-    /// The rule: the table tells what was done to its segments, and when.
+    /// The rule: the table reports all changes of its segments, with their times.
     #[test]
-    fn the_table_tells_what_was_done() {
+    fn the_table_reports_all_changes() {
         let mut table = SegmentTable::new(3, 4, 2);
         assert_eq!((table.len(), table.is_empty(), table.segment_pages()), (3, false, 4));
         assert!(SegmentTable::new(0, 4, 2).is_empty());

@@ -1,45 +1,27 @@
-//! Wear in a unit: which free segment is written next, which segments are worn out, and when a segment of cold
-//! data is moved so that it takes its share of the erases.
+//! Wear in a unit: the free segment to write next, the segments that are worn out, and the moves of cold data
+//! by wear leveling.
 
-use crate::FtlConfig;
+use crate::ftl::config::{FtlConfig, WearLeveling};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
-use fulgurite_base::Choice;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// How erases are spread over the segments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WearLeveling {
-    /// Free segments are used in the order in which they were erased.
-    None,
-    /// The free segment with the fewest erases is used first.
-    Dynamic,
-    /// The same, and where a full segment has fallen behind the most erased one by more than a gap
-    /// its data is moved away.
-    Static,
-}
-
-impl Choice for WearLeveling {
-    const NAMES: &'static [(&'static str, WearLeveling)] =
-        &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)];
-}
-
-/// The free segments in the order of use, and what is worn out.
+/// The free segments in the order of use, and the worn-out ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
     leveling: WearLeveling,
-    /// All of the unit.
+    /// All segments of the unit.
     segments: Range<u32>,
-    /// By erases where they count, then by the order of erasing.
+    /// By erases if leveling is on, then by the order of erasing.
     free: BTreeSet<(u32, u64, SegmentId)>,
     freed: u64,
     /// Most erases of any segment.
     most: u32,
     retired: u32,
-    /// A segment ought to have been retired, but collection would have had none left to go on with:
-    /// it should begin a segment earlier.
+    /// A segment should have been retired, but collection could not spare it. So collection must begin one
+    /// segment earlier.
     pub(crate) is_short: bool,
-    /// No segment can be spared any more, and one ought to be.
+    /// A segment should be retired, but the unit can spare none any more.
     pub(crate) is_worn_out: bool,
 }
 
@@ -58,7 +40,7 @@ impl Wear {
         }
     }
 
-    /// Forgets all wear; the free segments are used in the order in which they were erased.
+    /// Resets all wear. The free segments are then used in the order in which they were erased.
     pub(crate) fn start_anew(&mut self) {
         self.free = std::mem::take(&mut self.free)
             .into_iter()
@@ -67,7 +49,7 @@ impl Wear {
         self.most = 0;
     }
 
-    /// How many segments are free.
+    /// The number of free segments.
     #[inline]
     pub(crate) fn free(&self) -> u32 {
         self.free.len() as u32
@@ -77,7 +59,7 @@ impl Wear {
         self.free.iter().map(|(_, _, segment)| *segment)
     }
 
-    /// Takes the free segment that is to be written next.
+    /// Takes the free segment to write next.
     pub(crate) fn take(&mut self) -> Option<SegmentId> {
         self.free.pop_first().map(|(_, _, segment)| segment)
     }
@@ -87,13 +69,13 @@ impl Wear {
         self.segments.len() as u32 - self.retired
     }
 
-    /// Takes the segments that are in use after all.
+    /// Removes segments that turn out to be in use.
     pub(crate) fn withdraw(&mut self, is_used: impl Fn(SegmentId) -> bool) {
         self.free.retain(|(_, _, segment)| !is_used(*segment));
     }
 
-    /// An erased segment is free again, or retired once it has been erased as often as it bears
-    /// and collection can do without it. The unit holds `valid` pages.
+    /// Frees an erased segment. Retires it instead if it has reached its endurance and collection can spare
+    /// it. The unit holds `valid` pages.
     pub(crate) fn erased(
         &mut self,
         segment: SegmentId,
@@ -105,7 +87,8 @@ impl Wear {
         self.most = self.most.max(erases);
         if erases >= limit(segment, config.endurance) {
             self.is_worn_out = u64::from(self.usable()) <= config.least_segments(valid);
-            // A segment short, collection could not end: it keeps this one until it begins earlier.
+            // With one segment fewer, collection could not end, so the segment is kept until collection
+            // begins earlier.
             self.is_short = !self.is_worn_out && self.free() < config.collect.hard;
             if !self.is_worn_out && !self.is_short {
                 segments.set_usable(segment, false);
@@ -119,10 +102,10 @@ impl Wear {
         self.freed += 1;
     }
 
-    /// The full segment with the fewest erases, if it is behind by more than `gap`. A scan, so asked
-    /// for once in a while only.
+    /// The full segment with the fewest erases, if it is behind the most erased one by more than `gap`. This
+    /// scans all segments, so it is called rarely.
     pub(crate) fn left_behind(&self, segments: &SegmentTable, gap: u32) -> Option<SegmentId> {
-        // No segment can have fallen behind by more than the gap yet, so the scan is spared.
+        // No segment can be behind by more than the gap yet, so the scan is skipped.
         if self.leveling != WearLeveling::Static || self.most <= gap {
             return None;
         }
@@ -132,8 +115,8 @@ impl Wear {
     }
 }
 
-/// The erases that `segment` bears: within a tenth of the rated endurance, since no two blocks are
-/// alike. Zero stands for no limit.
+/// The erases that `segment` endures: within a tenth of the rated endurance, since blocks differ. A rating of
+/// 0 means no limit.
 fn limit(segment: SegmentId, endurance: u32) -> u32 {
     if endurance == 0 {
         return u32::MAX;
@@ -158,7 +141,7 @@ mod tests {
     }
 
     impl Rig {
-        /// Two segments of data, two in reserve and an open one are the least that collection can go on with.
+        /// The fewest segments for collection: two of data, two in reserve and an open one.
         const LEAST: u32 = 5;
 
         fn new(leveling: WearLeveling, endurance: u32) -> Rig {
@@ -166,13 +149,13 @@ mod tests {
             Rig { wear: Wear::new(leveling, 0..8), table: SegmentTable::new(8, 16, 1), config }
         }
 
-        /// A segment that is in use is erased.
+        /// Erases a segment that is in use.
         fn erase(&mut self, segment: u32, valid: u32) {
             self.table.open(SegmentId(segment), StreamId(0));
             self.wear.erased(SegmentId(segment), valid, &mut self.table, &self.config);
         }
 
-        /// A segment is used and erased until it has been erased `erases` times.
+        /// Uses and erases a segment until it has been erased `erases` times.
         fn erase_to(&mut self, segment: u32, erases: u32, valid: u32) {
             while self.table.erases(SegmentId(segment)) < erases {
                 self.wear.withdraw(|free| free.0 == segment);
@@ -188,15 +171,15 @@ mod tests {
             self.wear.free_segments().map(|segment| segment.0).collect()
         }
 
-        /// What the segment is doing, the segments not worn out, and whether one is short or too many are worn out.
+        /// The state of the segment, the number of usable segments, and the two flags.
         fn seen(&self, segment: u32) -> (SegmentState, u32, bool, bool) {
             let Wear { is_short, is_worn_out, .. } = self.wear;
             (self.table.state(SegmentId(segment)), self.wear.usable(), is_short, is_worn_out)
         }
     }
 
-    /// The rule: free segments are used in the order in which they were erased. With wear leveling the one with the fewest erases goes
-    /// first, until all wear is forgotten.
+    /// The rule: free segments are used in the order in which they were erased. With wear leveling the one
+    /// with the fewest erases goes first, until the wear is reset.
     #[test]
     fn the_least_erased_segment_is_used_first() {
         for (leveling, order) in [(WearLeveling::None, [1, 3, 0, 2]), (WearLeveling::Dynamic, [1, 0, 2, 3])] {
@@ -215,9 +198,10 @@ mod tests {
         }
     }
 
-    /// The rule: segments bear the rated erases within a tenth, spread evenly, and one at least. Zero stands for no limit.
+    /// The rule: segments endure the rated erases within a tenth, spread evenly, and at least one. A rating
+    /// of 0 means no limit.
     #[test]
-    fn segments_bear_what_is_rated_within_a_tenth() {
+    fn segments_endure_the_rated_erases_within_a_tenth() {
         let limits: Vec<u32> = (0..1_000).map(|segment| limit(SegmentId(segment), 1_000)).collect();
         let (least, most) = (*limits.iter().min().unwrap(), *limits.iter().max().unwrap());
         assert!((900..905).contains(&least) && (1_095..=1_100).contains(&most), "{least} to {most}");
@@ -227,9 +211,9 @@ mod tests {
         assert_eq!(limit(SegmentId(7), 0), u32::MAX);
     }
 
-    /// The rule: a segment that was erased as often as it bears is never used again, and no segment is before.
+    /// The rule: a segment is retired exactly when it has reached its endurance.
     #[test]
-    fn a_segment_is_retired_once_it_has_borne_its_erases() {
+    fn a_segment_is_retired_at_its_endurance() {
         let mut rig = Rig::new(WearLeveling::None, 100);
         rig.erase_to(6, limit(SegmentId(6), 100) - 1, 0);
         assert_eq!(rig.seen(6), (SegmentState::Free, 8, false, false));
@@ -238,17 +222,18 @@ mod tests {
         assert_eq!(rig.free(), [0, 1, 2, 3, 4, 5, 7]);
     }
 
-    /// The rule: as many segments stay in use as collection needs for what the unit holds, and the drive then counts as worn out.
+    /// The rule: the unit keeps as many segments as collection needs for its valid pages, and then counts as
+    /// worn out.
     #[test]
     fn the_last_segments_that_collection_needs_are_not_retired() {
-        // Pages of two segments, and of three: one segment fewer may be retired.
+        // Valid pages of two segments, and of three: then one segment fewer may be retired.
         for (valid, least) in [(32, Rig::LEAST), (33, Rig::LEAST + 1)] {
             let mut rig = Rig::new(WearLeveling::None, 100);
             for segment in 0..8 - least {
                 rig.wear_out(segment, valid);
                 assert_eq!(rig.seen(segment), (SegmentState::Retired, 7 - segment, false, false));
             }
-            // Without a free segment, too: a unit that is worn out is not short of one.
+            // This holds without free segments, too: a worn-out unit does not count as one segment short.
             rig.wear.withdraw(|_| true);
             rig.wear_out(7, valid);
             assert_eq!(rig.seen(7), (SegmentState::Free, least, false, true));
@@ -256,8 +241,8 @@ mod tests {
         }
     }
 
-    /// The rule: a worn-out segment stays in use while fewer are free than only collection may use, and collection is told to begin
-    /// a segment earlier. It is retired the next time that it is erased.
+    /// The rule: a worn-out segment stays in use while collection cannot spare it, and collection is told to
+    /// begin one segment earlier. It is retired after its next erase.
     #[test]
     fn a_segment_that_cannot_be_spared_is_retired_later() {
         let mut rig = Rig::new(WearLeveling::None, 100);
@@ -271,10 +256,10 @@ mod tests {
         assert_eq!(rig.free(), [4]);
     }
 
-    /// The rule: static leveling names the full segment with the fewest erases, where it is behind the most erased one by more than the
-    /// gap. Segments that are written have their turn still to come.
+    /// The rule: static leveling names the full segment with the fewest erases, if it is behind the most
+    /// erased one by more than the gap. Open segments do not count.
     #[test]
-    fn the_full_segment_that_is_furthest_behind_is_named() {
+    fn the_full_segment_furthest_behind_is_named() {
         let filled = |leveling| {
             let mut rig = Rig::new(leveling, 0);
             for (segment, erases) in [(1, 1), (2, 2), (3, 5)] {
@@ -289,7 +274,7 @@ mod tests {
         let mut rig = filled(WearLeveling::Static);
         assert_eq!(rig.wear.left_behind(&rig.table, 3), Some(SegmentId(1)));
         assert_eq!(rig.wear.left_behind(&rig.table, 4), None);
-        // The wear from before counts no more.
+        // After a reset, earlier wear does not count.
         rig.table.forget_wear();
         rig.wear.start_anew();
         assert_eq!(rig.wear.left_behind(&rig.table, 0), None);

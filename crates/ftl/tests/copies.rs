@@ -1,5 +1,5 @@
-//! What placements and victim policies copy: what each promises, and to the page. Their estimates are many small decisions, and a
-//! wrong one shows nowhere else.
+//! The number of pages that placements and victim policies copy, exactly. Their estimates consist of many
+//! small decisions, and a wrong one shows in no other test.
 
 use fulgurite_base::{Prng, Spec, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -9,8 +9,8 @@ use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig};
 const PAGES: u64 = 3_000;
 const WRITES: usize = 60_000;
 
-/// Writes after a fill: three of ten go to a third of the pages in turn, so that these live equally long, the others to popular
-/// pages without memory. Where popularity `moves`, other pages are popular in the last third.
+/// Writes after a fill. Three of ten go to a third of the pages in turn, so these live equally long. The
+/// others go to popular pages at random. If popularity `moves`, other pages are popular in the last third.
 fn pages(moves: bool) -> impl Iterator<Item = u32> {
     let mut prng = Prng::new(5, "copies");
     let mut turn = 0;
@@ -27,7 +27,7 @@ fn pages(moves: bool) -> impl Iterator<Item = u32> {
     (0..PAGES as u32).chain(writes)
 }
 
-/// The pages that are copied.
+/// The number of copied pages.
 fn copies(placement: &str, victim: &str, moves: bool) -> u64 {
     let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
     let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
@@ -40,7 +40,8 @@ fn copies(placement: &str, victim: &str, moves: bool) -> u64 {
     ftl.counters().copied_pages
 }
 
-/// The rule: an average of what pages that looked alike had left to live tells more than one interval, a frequency or an age.
+/// The rule: the average remaining lifetime of similar pages predicts better than one interval, a frequency
+/// or an age.
 #[test]
 fn what_learns_how_long_pages_live_copies_a_fifth_less_than_what_does_not() {
     for victim in ["cost-benefit", "hazard"] {
@@ -52,7 +53,8 @@ fn what_learns_how_long_pages_live_copies_a_fifth_less_than_what_does_not() {
     }
 }
 
-/// The rule: a segment whose pages are about to die is better left alone for now. Only measured death rates tell.
+/// The rule: a segment whose pages are about to die should not be collected yet. Only measured death rates
+/// show this.
 #[test]
 fn victims_by_measured_death_rates_copy_a_tenth_less_where_pages_live_equally_long() {
     for placement in ["sepbit", "midas", "fulgurite"] {
@@ -61,8 +63,8 @@ fn victims_by_measured_death_rates_copy_a_tenth_less_where_pages_live_equally_lo
     }
 }
 
-/// Pages that are copied, by placement and victim policy. Not what is right but what is: whoever changes a policy on purpose writes
-/// the new figures here, and looks in the study `midas` for what the change is worth.
+/// Copied pages by placement and victim policy. These figures record the current behaviour, not the right
+/// one. If you change a policy on purpose, update them and check the effect in the study `midas`.
 const COPIES: &[(&str, &str, u64)] = &[
     ("sepbit", "fifo", 73_877),
     ("sepbit", "greedy", 28_699),

@@ -1,12 +1,13 @@
-//! Policies from outside this crate: each runs in the place of one of ours and decides what it should.
+//! A user's own policies: each takes the place of a built-in one and makes its decisions.
 
-use fulgurite_base::{NoOptions, Prng, Spec, StreamId};
+use fulgurite_base::{Prng, Spec, StreamId};
 use fulgurite_ftl::placement::{
-    ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+    AnyPlacement, CustomPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
 };
 use fulgurite_ftl::schedule::{FtlState, Schedule, ScheduleRule, ScheduleState};
-use fulgurite_ftl::victim::{ConfiguredVictim, VictimConfig, VictimPolicy};
+use fulgurite_ftl::victim::{AnyVictim, CustomVictim, VictimConfig, VictimPolicy};
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, SegmentId, SegmentTable, check};
+use std::sync::Arc;
 
 const PAGES: u32 = 3_000;
 
@@ -21,8 +22,8 @@ fn run(collect: Collect) -> Ftl {
     ftl
 }
 
-/// Odd pages and even ones apart.
-#[derive(Clone)]
+/// Odd and even pages in separate streams.
+#[derive(Clone, Debug)]
 struct Parity;
 
 impl PlacementPolicy for Parity {
@@ -31,21 +32,23 @@ impl PlacementPolicy for Parity {
     }
 }
 
-impl ConfiguredPlacement for Parity {
-    type Config = NoOptions;
+impl CustomPlacement for Parity {
+    fn name(&self) -> &str {
+        "parity"
+    }
 
-    fn streams(_: &NoOptions) -> u16 {
+    fn streams(&self) -> u16 {
         2
     }
 
-    fn start(_: &NoOptions, _: &DriveShape) -> Parity {
-        Parity
+    fn start(&self, _: &DriveShape) -> Box<dyn AnyPlacement> {
+        Box::new(Parity)
     }
 }
 
 #[test]
-fn a_placement_from_outside_keeps_its_streams_apart() {
-    let placement = PlacementConfig::custom::<Parity>("parity", NoOptions);
+fn a_users_placement_separates_its_streams() {
+    let placement = PlacementConfig::Custom(Arc::new(Parity));
     assert_eq!((placement.name(), placement.to_string().as_str()), ("parity", "parity"));
     let ftl = run(Collect { placement, ..Collect::PLAIN });
     for lpn in 0..PAGES {
@@ -56,7 +59,7 @@ fn a_placement_from_outside_keeps_its_streams_apart() {
 }
 
 /// The segment that was sealed first, as `fifo`.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 struct Oldest(Vec<SegmentId>);
 
 impl VictimPolicy for Oldest {
@@ -75,24 +78,26 @@ impl VictimPolicy for Oldest {
     }
 }
 
-impl ConfiguredVictim for Oldest {
-    type Config = NoOptions;
+impl CustomVictim for Oldest {
+    fn name(&self) -> &str {
+        "oldest"
+    }
 
-    fn start(_: &NoOptions, _: std::ops::Range<u32>, _: u32) -> Oldest {
-        Oldest::default()
+    fn start(&self, _: std::ops::Range<u32>, _: u32) -> Box<dyn AnyVictim> {
+        Box::new(Oldest::default())
     }
 }
 
 #[test]
-fn a_victim_policy_from_outside_picks() {
-    let own = run(Collect { victim: VictimConfig::custom::<Oldest>("oldest", NoOptions), ..Collect::PLAIN });
+fn a_users_victim_policy_picks() {
+    let own = run(Collect { victim: VictimConfig::Custom(Arc::new(Oldest::default())), ..Collect::PLAIN });
     let fifo = run(Collect { victim: VictimConfig::FIFO, ..Collect::PLAIN });
     let greedy = run(Collect::PLAIN);
     assert_eq!(own.counters(), fifo.counters());
     assert_ne!(own.counters(), greedy.counters());
 }
 
-/// Collects as soon as five segments are all that is free.
+/// Collects when five segments or fewer are free.
 static EARLY: ScheduleRule = ScheduleRule {
     name: "early",
     about: "collects below six free segments",
@@ -110,27 +115,28 @@ static EARLY: ScheduleRule = ScheduleRule {
 };
 
 #[test]
-fn a_schedule_from_outside_decides_when() {
+fn a_users_schedule_decides_when_to_collect() {
     let schedule = Schedule::custom(&EARLY);
     let early = run(Collect { schedule, ..Collect::PLAIN });
     assert_eq!(schedule.to_string(), "early");
     assert!(early.free_segments() >= 5 && run(Collect::PLAIN).free_segments() < 5);
-    // A rule is told by its name.
+    // Rules are equal if their names are.
     static LATE: ScheduleRule = ScheduleRule { name: "late", ..EARLY };
     static SAME: ScheduleRule = ScheduleRule { about: "another text", ..EARLY };
     assert!(schedule == Schedule::custom(&SAME) && schedule != Schedule::custom(&LATE));
 }
 
-/// A policy from outside is itself and its clones, and nothing else that happens to have its name.
+/// The rule: a user's own policy is equal to its clones, and not to another policy of the same name.
 #[test]
-fn policies_from_outside_are_equal_to_their_clones() {
-    let [one, other] = [(); 2].map(|()| PlacementConfig::custom::<Parity>("parity", NoOptions));
+fn a_users_policy_is_equal_to_its_clones() {
+    let [one, other] = [(); 2].map(|()| PlacementConfig::Custom(Arc::new(Parity)));
     assert_eq!(one, one.clone());
     assert_ne!(one, other);
     assert_ne!(one, PlacementConfig::ONE_STREAM);
 }
 
-/// What is written with its defaults is the same policy, with the same text, as the name alone.
+/// The rule: a policy with its defaults written out is equal to the policy by its name alone, and has the
+/// same text.
 #[test]
 fn defaults_written_out_change_nothing() {
     fn check<C: PartialEq + std::fmt::Debug + ToString>(
@@ -156,9 +162,9 @@ fn defaults_written_out_change_nothing() {
     assert_eq!(text.to_string(), "cost-benefit:age=50%,cost=1+u");
 }
 
-/// As many draws as a pick could not end with are refused, and the bound is said.
+/// The rule: more draws than a pick can make are refused, and the error names the bound.
 #[test]
-fn a_pick_that_would_not_end_is_refused() {
+fn too_many_draws_are_refused() {
     let refused = VictimConfig::from_spec(Spec::parse("d-choices:d=4G").unwrap()).unwrap_err().to_string();
     assert!(refused.contains("accepted: 1 to 65536"), "{refused}");
     assert!(VictimConfig::from_spec(Spec::parse("d-choices:d=65536").unwrap()).is_ok());

@@ -1,4 +1,4 @@
-//! Every placement with every victim policy, and victims against a scan of all segments.
+//! Every placement with every victim policy, and victim policies against a scan of all segments.
 
 use fulgurite_base::{Ppn, Prng, Spec, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -14,7 +14,7 @@ const SEGMENTS: u32 = 110;
 const SEGMENT_PAGES: u32 = 40;
 const WRITES: usize = 60_000;
 
-/// Writes after a fill, nine of ten to a tenth of the pages; now and then a trim.
+/// Writes after a fill, nine of ten to a tenth of the pages; sometimes a trim.
 fn requests() -> Vec<(u32, bool)> {
     let mut prng = Prng::new(11, "placement");
     let mut draw = || {
@@ -25,7 +25,7 @@ fn requests() -> Vec<(u32, bool)> {
     (0..PAGES).map(|page| (page, false)).chain((0..WRITES).map(|_| draw())).collect()
 }
 
-/// When the page of each write is written again or trimmed, by a search forward.
+/// The time at which the page of each write is written again or trimmed, by a forward search.
 fn future(requests: &[(u32, bool)]) -> Vec<u32> {
     let mut time = 0;
     let times: Vec<u32> = requests
@@ -94,7 +94,7 @@ fn every_placement_goes_with_every_victim() {
     }
 }
 
-/// Separating hot from cold pays off on traffic like this, knowing the future most of all.
+/// The rule: separating hot from cold pages pays off on this traffic, and knowing the future most of all.
 #[test]
 fn the_oracle_is_not_beaten() {
     let of = |placement: &str| waf(&run(config(placement, "cost-benefit")).0);
@@ -108,7 +108,8 @@ fn the_oracle_is_not_beaten() {
     assert!(oracle < 1.3, "{oracle}");
 }
 
-/// The least and the greatest figure that a policy may take, by its definition, given all sealed segments.
+/// The least and the greatest score that the picked segment may have by the policy's definition, given all
+/// sealed segments.
 fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentId]) -> (f64, f64) {
     let valid = |id: &SegmentId| f64::from(table.valid(*id));
     let least = |segments: &[SegmentId]| segments.iter().map(valid).fold(f64::INFINITY, f64::min);
@@ -119,7 +120,7 @@ fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentI
         VictimConfig::Greedy(_) => (least(sealed), least(sealed)),
         VictimConfig::WindowedGreedy(WindowedGreedyConfig { window }) => {
             let window = (f64::from(table.len()) * window.as_f64()).round() as usize;
-            // Of segments that were sealed at the same time either may be in the window.
+            // If segments were sealed at the same time, any of them may be in the window.
             let youngest = times[window.min(times.len()) - 1];
             let up_to = |time: u64| {
                 sealed.iter().copied().filter(|id| table.sealed_at(*id) <= time).collect::<Vec<_>>()
@@ -131,13 +132,13 @@ fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentI
             // Two ways to a power differ in the last digits.
             (best * (1.0 - 1e-12), best)
         }
-        // Its measured rates change the classic score by no more than a factor of 8.
+        // Measured rates change the classic score by at most a factor of 8.
         VictimConfig::Hazard(_) => {
             let best =
                 sealed.iter().map(|id| score(&CostBenefitConfig::PAPER, table, *id)).fold(0.0, f64::max);
             (best / 8.0, best)
         }
-        // Any segment will do.
+        // Any segment is allowed.
         _ => (0.0, f64::INFINITY),
     }
 }

@@ -1,4 +1,4 @@
-//! How collection goes on in steps, how pages are spread over units, and what comes back after a power cut.
+//! Step-by-step collection, striping over units, and rollbacks after a power cut.
 
 mod common;
 
@@ -13,10 +13,10 @@ use fulgurite_ftl::{
 const SEGMENT: u32 = 64;
 const ROW: u32 = 4;
 
-/// What a write of the host made the flash do.
+/// The flash operations of one host write.
 #[derive(Default)]
 struct Done {
-    /// Rows of which pages were read to be moved, each time that another row came.
+    /// The rows from which pages were read for copies, one entry for each change of the row.
     rows: Vec<u32>,
     erased: u32,
 }
@@ -35,8 +35,8 @@ impl FlashSink for Done {
     }
 }
 
-/// The rule: where collection keeps step with the host, it stops between two rows and never inside one, since the flash reads all
-/// pages of a row together; and it stops, rather than move the whole victim at once.
+/// The rule: a collection in step with the host stops between two rows and never inside one, since the flash
+/// reads all pages of a row together. It stops before it has moved the whole victim.
 #[test]
 fn collection_in_steps_never_stops_inside_a_row() {
     let pages = 40 * SEGMENT * 3 / 4;
@@ -63,7 +63,7 @@ fn collection_in_steps_never_stops_inside_a_row() {
 const UNITS: u32 = 4;
 const SEGMENTS: u32 = 10;
 
-/// Units that have as much to do as it says.
+/// A sink that reports these loads of the units.
 struct Busy([u32; UNITS as usize]);
 
 impl FlashSink for Busy {
@@ -78,10 +78,10 @@ impl FlashSink for Busy {
     }
 }
 
-/// A drive of units with as many logical pages as they can hold, and how many that are for each unit.
+/// A drive of several units with as many logical pages as they can hold, and the pages for each unit.
 fn units(stripe: Stripe) -> (Ftl, u32) {
     let plain = FtlConfig::plain(1, UNITS * SEGMENTS, SEGMENT);
-    // Of each unit the segments that are kept free and the open one hold nothing that lasts.
+    // The open segment and the segments kept free in each unit hold no lasting data.
     let holds = (SEGMENTS - plain.collect.reserve - 1) * SEGMENT;
     let logical_pages = UNITS * holds;
     let config =
@@ -89,14 +89,14 @@ fn units(stripe: Stripe) -> (Ftl, u32) {
     (Ftl::new(config).unwrap(), holds)
 }
 
-/// Writes a page; returns the unit that it went to.
+/// Writes a page and returns its unit.
 fn unit_of_write(ftl: &mut Ftl, lpn: u32, sink: &mut Busy) -> u32 {
     ftl.write(lpn, 1, StreamId(0), sink);
     ftl.unit_of(ftl.segment(ftl.lookup(lpn).unwrap())).0
 }
 
-/// The rule: units take rows of pages in turn, or the one with the least to do takes the next row, among equals the next in turn.
-/// A row that is begun is filled first, whatever its unit has to do meanwhile.
+/// The rule: units take rows of pages in turn, or the unit with the least load takes the next row, among
+/// equals the next in turn. A begun row is filled first, whatever the load of its unit.
 #[test]
 fn rows_go_to_units_by_the_stripe() {
     let (mut ftl, _) = units(Stripe::RoundRobin);
@@ -117,11 +117,11 @@ fn rows_go_to_units_by_the_stripe() {
             assert_eq!(unit_of_write(&mut ftl, lpn, &mut Busy(full)), unit, "page {lpn}");
         }
     }
-    // Unit 3 is the next in turn after 2, and has more to do than 1.
+    // Unit 3 is the next in turn after 2, but has more load than 1.
     assert_eq!(taken, [2, 1, 2, 3, 0]);
 }
 
-/// The rule: each stream of each unit fills segments of its own.
+/// The rule: each stream of each unit has its own segments.
 #[test]
 fn streams_of_units_share_no_segment() {
     let (ftl, holds) = units(Stripe::LeastLoaded);
@@ -144,7 +144,7 @@ fn streams_of_units_share_no_segment() {
     check::check(&ftl).unwrap();
 }
 
-/// The rule: the flash programs the pages where the map says that they are, copies too, however many are moved at once.
+/// The rule: the flash programs pages at the places in the map, copies included, however many move at once.
 #[test]
 fn the_flash_is_told_where_the_pages_are() {
     let pages = 40 * SEGMENT * 3 / 4;
@@ -167,8 +167,8 @@ fn the_flash_is_told_where_the_pages_are() {
     assert!((0..pages).all(|lpn| ftl.lookup(lpn) == places[lpn as usize]) && copies > 1_000);
 }
 
-/// The rule: the next victim is picked while the last is erased once nothing of that is valid any more, one at a time, and only
-/// where the schedule would want one even if that segment were free.
+/// The rule: the next victim is picked while the last one is being erased, once that has no valid page left.
+/// Only one is picked ahead, and only if the schedule would collect even with the erased segment free.
 #[test]
 fn the_next_victim_is_picked_ahead_only_where_one_more_is_wanted() {
     const RESERVE: u32 = 6;
@@ -177,7 +177,7 @@ fn the_next_victim_is_picked_ahead_only_where_one_more_is_wanted() {
     let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(pages, 40, SEGMENT) }).unwrap();
     let (unit, stream, mut sink) = (UnitId(0), StreamId(0), CountingSink::default());
     let mut prng = Prng::new(7, "ahead");
-    // Until no write is served any more: nothing is collected meanwhile.
+    // Until no write is served; no victim is collected meanwhile.
     while ftl.append_run(prng.below(u64::from(pages)) as u32, 1, stream, &mut sink, |_, _, _, _| ()) == 1 {}
     let move_all = |ftl: &mut Ftl, victim: SegmentId| {
         for ppn in (victim.0 * SEGMENT..(victim.0 + 1) * SEGMENT).map(Ppn) {
@@ -212,8 +212,8 @@ fn the_next_victim_is_picked_ahead_only_where_one_more_is_wanted() {
     check::check(&ftl).unwrap();
 }
 
-/// The rule: no unit takes more pages than it can collect among, however little it has to do. Where all are full, a page stays
-/// in its unit.
+/// The rule: no unit accepts more pages than its collection can handle, however small its load. If all units
+/// are full, a page stays in its unit.
 #[test]
 fn a_unit_takes_as_many_pages_as_it_can_hold() {
     let (mut ftl, holds) = units(Stripe::LeastLoaded);
@@ -226,8 +226,8 @@ fn a_unit_takes_as_many_pages_as_it_can_hold() {
     }
 }
 
-/// The rule: pages whose last write is taken back are where they were before, shared ones too, everything adds up, and the next
-/// victims are those with the fewest valid pages by that.
+/// The rule: pages whose last write is rolled back return to their previous places, shared ones too. All
+/// counts agree, and the next victims are those with the fewest valid pages after that.
 #[test]
 fn what_is_taken_back_is_as_it_was() {
     for stripe in [Stripe::RoundRobin, Stripe::Address] {
@@ -237,7 +237,7 @@ fn what_is_taken_back_is_as_it_was() {
         for lpn in (0..pages).chain((0..pages).map(|_| prng.below(u64::from(pages)) as u32)) {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
         }
-        // A third of the pages share a place with another, and a page beyond them is new.
+        // A third of the pages share a place with another page, and one page beyond them is new.
         (0..pages / 6).for_each(|lpn| ftl.share_run(lpn, pages / 2 + lpn, 1));
         let places = |ftl: &Ftl| -> Vec<Option<Ppn>> { (0..=pages).map(|lpn| ftl.lookup(lpn)).collect() };
         let (before, erases, mut undo) = (places(&ftl), sink.erases, Vec::new());

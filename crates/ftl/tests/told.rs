@@ -1,23 +1,24 @@
-//! What placement is told of the pages that are written, whoever writes them and however many at once.
+//! The calls that placement receives for written pages, for all ways of writing them.
 
 mod common;
 
 use common::Programs;
-use fulgurite_base::{NoOptions, Ppn, Prng, Spec, StreamId};
+use fulgurite_base::{Ppn, Prng, Spec, StreamId};
 use fulgurite_ftl::placement::{
-    ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+    AnyPlacement, CustomPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
 };
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, SegmentId, SegmentTable, UnitId, check};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const PAGES: u32 = 400;
 
-/// One page: which, whether it is a copy, its stream, and the segment that held it.
+/// One page: its number, whether it is a copy, its stream, and its previous segment.
 type Page = (u32, bool, StreamId, Option<SegmentId>);
 
-/// The host's pages by parity; copies too, or `TOGETHER` in a stream of their own. Keeps what it is told.
-#[derive(Clone, Default)]
+/// Host pages by parity. Copies by parity too, or all in one stream with `TOGETHER`. Keeps all calls.
+#[derive(Clone, Debug, Default)]
 struct Told<const TOGETHER: bool> {
     written: Vec<Page>,
     trimmed: Vec<u32>,
@@ -47,21 +48,24 @@ impl<const TOGETHER: bool> PlacementPolicy for Told<TOGETHER> {
     }
 }
 
-impl<const TOGETHER: bool> ConfiguredPlacement for Told<TOGETHER> {
-    type Config = NoOptions;
+impl<const TOGETHER: bool> CustomPlacement for Told<TOGETHER> {
+    fn name(&self) -> &str {
+        "told"
+    }
 
-    fn streams(_: &NoOptions) -> u16 {
+    fn streams(&self) -> u16 {
         4
     }
 
-    fn start(_: &NoOptions, _: &DriveShape) -> Told<TOGETHER> {
-        Told::default()
+    fn start(&self, _: &DriveShape) -> Box<dyn AnyPlacement> {
+        Box::new(self.clone())
     }
 }
 
-/// Writes, trims and, if asked for, shares at random; what the flash did and what placement ought to have been told.
+/// Writes and trims at random, and shares if asked for. Compares the flash operations with the calls that
+/// placement received.
 fn told<const TOGETHER: bool>(schedule: Schedule, shares: bool) {
-    let placement = PlacementConfig::custom::<Told<TOGETHER>>("told", NoOptions);
+    let placement = PlacementConfig::Custom(Arc::new(Told::<TOGETHER>::default()));
     let collect = Collect { schedule, placement, reserve: 3, ..Collect::PLAIN };
     let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 40, 16) }).unwrap();
     let (mut expected, mut trimmed, mut copies) = (Vec::new(), Vec::new(), 0);
@@ -106,8 +110,8 @@ fn told<const TOGETHER: bool>(schedule: Schedule, shares: bool) {
     check::check(&ftl).unwrap();
 }
 
-/// The rule: placement is told of each page that is written, by the host or as a copy, in their order: with the stream that it chose and
-/// the segment that held the page; and of each trim.
+/// The rule: placement is told each written page in order, whether the host wrote it or it was copied, with
+/// the chosen stream and the previous segment. It is told each trim.
 #[test]
 fn placement_is_told_of_every_page_that_is_written() {
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
@@ -118,12 +122,12 @@ fn placement_is_told_of_every_page_that_is_written() {
     }
 }
 
-/// The rule: before a page is copied, the stream that it will go to is known, also where that is not the one that placement chose, because
-/// no segment is free.
+/// The rule: the stream of a copy is known before the copy, even if it is not the one that placement chose
+/// because no segment is free.
 #[test]
 fn the_stream_of_a_copy_is_known_before() {
     for reserve in [1, 2] {
-        let placement = PlacementConfig::custom::<Told<false>>("told", NoOptions);
+        let placement = PlacementConfig::Custom(Arc::new(Told::<false>::default()));
         let collect = Collect { placement, reserve, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 40, 16) }).unwrap();
         let (mut prng, mut sink) = (Prng::new(4, "before"), CountingSink::default());
@@ -152,9 +156,9 @@ fn the_stream_of_a_copy_is_known_before() {
     }
 }
 
-/// The rule: the sink that counts has counted what was done.
+/// The rule: the counts of the counting sink agree with the layer's counters.
 #[test]
-fn the_counting_sink_counts_what_is_done() {
+fn the_counting_sink_agrees_with_the_counters() {
     // SepBIT chooses a stream for each copy.
     let ways =
         [("none", Schedule::NON_PREEMPTIVE), ("none", Schedule::PACED), ("sepbit", Schedule::NON_PREEMPTIVE)];
@@ -174,10 +178,10 @@ fn the_counting_sink_counts_what_is_done() {
     }
 }
 
-/// The rule: a policy that names one stream for all copies of a victim names the same for each of them. Only those that look at the page name
-/// none.
+/// The rule: a policy that names one stream for all copies of a victim chooses the same for each of them.
+/// Only policies that decide by page name none.
 #[test]
-fn copies_of_a_victim_go_where_placement_says_at_once() {
+fn the_stream_for_all_copies_is_that_of_each_copy() {
     for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
         let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
         let collect = Collect { placement, reserve: 4, ..Collect::PLAIN };

@@ -1,5 +1,5 @@
-//! Brings a layer to the state from which measurements should start: it has been written to for long, and the drive
-//! below has been given everything that the layer writes.
+//! Brings a layer to the state in which measurements start: the layer has been written for long, and the
+//! drive below has received all of the layer's writes.
 
 use crate::LogConfig;
 use crate::tails::Tails;
@@ -7,28 +7,28 @@ use fulgurite_base::{Ppn, SpecError, StreamId};
 use fulgurite_ftl::precondition::{Precondition, precondition};
 use fulgurite_ftl::{FlashSink, Ftl, FtlConfig, SegmentId};
 
-/// What the layer does to the drive below.
+/// An operation of the layer on the drive below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
-    /// Pages are written, in a stream of the drive's.
+    /// A write of pages, in a stream of the drive.
     Write {
         /// The first page.
         first: u32,
-        /// How many.
+        /// The number of pages.
         pages: u32,
         /// The stream.
         stream: StreamId,
     },
-    /// Pages are trimmed.
+    /// A trim of pages.
     Trim {
         /// The first page.
         first: u32,
-        /// How many.
+        /// The number of pages.
         pages: u32,
     },
 }
 
-/// What the translation layer emits, in order.
+/// The operations that the translation layer emits, in order.
 #[derive(Default)]
 struct Emitted(Vec<Operation>);
 
@@ -50,8 +50,8 @@ impl FlashSink for Emitted {
 }
 
 impl LogConfig {
-    /// The layer's translation layer of shape `ftl`, brought to `goal` by writes of `request_pages` to the layer.
-    /// `below` is told what the layer does to the drive below meanwhile; that drive keeps `streams` apart.
+    /// The layer's translation layer of shape `ftl`, brought to `goal` by writes of `request_pages` to the
+    /// layer. `below` receives the layer's operations on the drive below, which separates `streams` streams.
     pub fn preconditioned(
         &self,
         ftl: FtlConfig,
@@ -78,13 +78,13 @@ impl LogConfig {
                         Operation::Erase(_) => {}
                     }
                 }
-                // The drive below sees padding here as it would from a layer in time.
+                // The drive below gets padding here as it would from a layer in time.
                 while let Some((stream, first, pages)) = tails.next_cut_short(layer) {
                     below(Below::Write { first: first.0, pages, stream });
                 }
             };
-            // A pick may change the groups: what came before it is told by the groups of before, and what it has cut short is
-            // padded before anything else.
+            // A pick may change the groups. So earlier operations are reported with the old groups, and
+            // segments that it cuts short are padded before any other write.
             layer.write_watched(lpn, pages, StreamId::default(), &mut emitted, &mut tell);
             tell(layer, &mut emitted);
         });
@@ -96,15 +96,16 @@ impl LogConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulgurite_base::{NoOptions, Share};
+    use fulgurite_base::Share;
     use fulgurite_ftl::placement::{
-        ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+        AnyPlacement, CustomPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
     };
     use fulgurite_ftl::{Collect, FtlCounters, SegmentTable};
     use std::collections::BTreeSet;
+    use std::sync::Arc;
 
-    /// Even pages are one group and odd ones another, which is dissolved again and again.
-    #[derive(Clone)]
+    /// Even pages are one group and odd ones another; the second group is repeatedly merged into the first.
+    #[derive(Clone, Debug)]
     struct Joining {
         picked: u32,
     }
@@ -123,27 +124,30 @@ mod tests {
         }
     }
 
-    impl ConfiguredPlacement for Joining {
-        type Config = NoOptions;
+    impl CustomPlacement for Joining {
+        fn name(&self) -> &str {
+            "joining"
+        }
 
-        fn streams(_: &NoOptions) -> u16 {
+        fn streams(&self) -> u16 {
             2
         }
 
-        fn start(_: &NoOptions, _: &DriveShape) -> Joining {
-            Joining { picked: 0 }
+        fn start(&self, _: &DriveShape) -> Box<dyn AnyPlacement> {
+            Box::new(Joining { picked: 0 })
         }
     }
 
-    /// The rule: a segment that is cut short while a used layer is made is written to its end below, so that the two stay in step.
+    /// The rule: a segment that is cut short during preconditioning is written to its end below, so that both
+    /// stay in step.
     #[test]
-    fn the_drive_below_is_given_what_is_left_of_segments_that_are_cut_short() {
-        let placement = PlacementConfig::custom::<Joining>("joining", NoOptions);
+    fn the_drive_below_gets_the_rest_of_segments_cut_short() {
+        let placement = PlacementConfig::Custom(Arc::new(Joining { picked: 0 }));
         let usual = LogConfig::default();
         let collect = Collect { placement, ..usual.collect };
         let config = LogConfig { op: Share::percent(50), segment_bytes: 8 * 512, collect, ..usual };
         let ftl = config.ftl(512, 512).unwrap();
-        // What is written of each segment below, and where each stream there goes on.
+        // The written pages of each segment below, and the next page of each stream there.
         let (mut written, mut next) = ([0; 512 / 8], [0; 2]);
         let mut cut_short = 0;
         let layer = config.preconditioned(ftl, Precondition::Steady, 1, 42, 2, |below| match below {
@@ -156,7 +160,7 @@ mod tests {
                 );
                 *next = first + pages;
                 written[first as usize / 8] += pages;
-                // All else is told page by page.
+                // All other pages are reported one by one.
                 cut_short += u32::from(pages > 1);
             }
             Below::Trim { first, .. } => {
@@ -169,10 +173,10 @@ mod tests {
         assert!(cut_short > 10, "{cut_short}");
     }
 
-    /// The rule: the drive below is told of every page that the layer writes, and of every segment that it gives up where it is to
-    /// be told, in that order. So it holds each page of the layer in the end.
+    /// The rule: the drive below receives every page write of the layer, and with `trim` a trim of every
+    /// freed segment, in order. So it holds each page of the layer at the end.
     #[test]
-    fn the_drive_below_sees_what_the_layer_does() {
+    fn the_drive_below_receives_all_operations() {
         for trim in [true, false] {
             let config =
                 LogConfig { op: Share::percent(50), segment_bytes: 8 * 512, trim, ..LogConfig::default() };
@@ -192,12 +196,12 @@ mod tests {
                 }
             });
             let layer = layer.unwrap();
-            assert_eq!(layer.counters(), FtlCounters::default(), "what has led there is not counted");
+            assert_eq!(layer.counters(), FtlCounters::default(), "preconditioning is not counted");
             let lies = |lpn: u32| layer.lookup(lpn).is_none_or(|ppn| held.contains(&ppn.0));
             assert!((0..layer.config().logical_pages).all(lies));
             let used = (0..layer.segments().len()).map(|id| layer.segments().written(SegmentId(id)));
             if trim {
-                assert_eq!(held.len() as u32, used.sum::<u32>(), "what was given up is not there any more");
+                assert_eq!(held.len() as u32, used.sum::<u32>(), "freed segments hold no pages");
             }
             assert!(writes > 1_000 && (trims > 100) == trim, "{writes} writes, {trims} trims");
         }

@@ -1,6 +1,8 @@
-//! Collection: a victim is picked, its valid pages move, it is erased.
+//! The steps of a collection: pick a victim, move its valid pages, erase it.
 
-use super::{Collection, FlashSink, Ftl, UnitId};
+use super::Ftl;
+use super::sink::FlashSink;
+use super::unit::{Collection, UnitId};
 use crate::mapping::Moving;
 use crate::placement::{PlacementPolicy, WriteContext};
 use crate::schedule::Progress;
@@ -8,15 +10,15 @@ use crate::segments::SegmentId;
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
-    /// Moves up to `moves` pages of the current victim segment of `unit`, and the rest of the last one's row;
-    /// erases it when nothing valid is left.
+    /// Moves up to `moves` pages of the current victim of `unit`, and then the rest of the last page's row.
+    /// Erases the victim when it has no valid page left.
     pub(super) fn collect(&mut self, unit: UnitId, moves: u32, sink: &mut impl FlashSink) {
         let Some(victim) = self.victim(unit) else { return };
         let end = (victim.0 + 1) * self.config.segment_pages;
         let mut next = self.of(unit).collection.map_or(0, |collection| collection.next);
         let mut left = moves;
         while let Some(from) = self.map.next_valid(next, end) {
-            // `next` lies one past the page moved last, so `next - 1` tells the row that is begun.
+            // `next` is one past the last moved page, so `next - 1` is in the row that was begun.
             let in_the_same_row =
                 from.0 / self.config.row_pages == next.saturating_sub(1) / self.config.row_pages;
             if left == 0 && !in_the_same_row {
@@ -30,14 +32,15 @@ impl Ftl {
         self.release(unit, sink);
     }
 
-    /// What [`Ftl::collect`] does page by page, for all pages that are left: nothing can come between them.
+    /// The same as [`Ftl::collect`], for all remaining pages at once. No other operation can come between
+    /// them.
     pub(super) fn collect_all(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
         let Some(Collection { victim, next, .. }) = self.of(unit).collection else { return };
         let end = (victim.0 + 1) * self.config.segment_pages;
-        // Taken out for as long as it is read beside everything else that changes.
+        // Taken out of `self`, because it is read while the rest of `self` changes.
         let mut moving = std::mem::take(&mut self.moving);
         self.map.valid_in(next, end, &mut moving);
-        // Where all copies share one stream, placement need not be asked for each page.
+        // If all copies go to one stream, placement is not asked for each page.
         match self.placer.copies_to(victim, &self.segments) {
             Some(stream) => {
                 self.placer.copied(&moving.lpns, victim, stream, &self.segments);
@@ -45,11 +48,11 @@ impl Ftl {
             }
             None => self.move_each(&moving, unit, victim, sink),
         }
-        // All at once rather than page by page, since nothing has looked at these bits meanwhile.
+        // All bits are cleared at once; no code has read them meanwhile.
         self.map.fill_valid(next, end, false);
         self.segments.invalidate_all(victim);
         if self.has_units() {
-            // They were counted a second time where they went.
+            // `next_page` has counted the pages again at their new places.
             self.of_mut(unit).valid -= moving.lpns.len() as u32;
         }
         self.counters.copied_pages += moving.lpns.len() as u64;
@@ -63,7 +66,7 @@ impl Ftl {
     fn move_run(&mut self, moving: &Moving, unit: UnitId, stream: StreamId, sink: &mut impl FlashSink) {
         let mut done = 0;
         while done < moving.lpns.len() {
-            // A run ends where its segment does, so each round may open the next one.
+            // A run ends at the end of its segment, so each round may open the next segment.
             let to = self.open_for_copies(unit, stream);
             let segment = self.open[self.open_at(unit, to)].expect("a segment was opened");
             let room = self.config.segment_pages - self.segments.written(segment);
@@ -81,9 +84,9 @@ impl Ftl {
         }
     }
 
-    /// Moves pages each to a stream of its own in `unit`.
+    /// Moves pages to the streams that placement chooses for each of them.
     fn move_each(&mut self, moving: &Moving, unit: UnitId, victim: SegmentId, sink: &mut impl FlashSink) {
-        // A cache miss takes longer than one copy, so entries are fetched several copies ahead.
+        // A cache miss takes longer than one copy, so entries are prefetched several copies ahead.
         const AHEAD: usize = 16;
         for (at, (from, lpn)) in moving.from.iter().zip(&moving.lpns).enumerate() {
             if let Some(ahead) = moving.lpns.get(at + AHEAD) {
@@ -91,7 +94,7 @@ impl Ftl {
             }
             let context = WriteContext::copy(*lpn, victim);
             let stream = self.placer.stream(&context, &self.segments);
-            // The page may end up elsewhere, but placement goes on by what it chose.
+            // The page may go to another stream, but placement is told the stream that it chose.
             let to = self.open_for_copies(unit, stream);
             self.placer.written(&context, stream, &self.segments);
             let ppn = self.next_page(unit, to);
@@ -101,18 +104,19 @@ impl Ftl {
         }
     }
 
-    /// The victim segment under collection in `unit`.
+    /// The victim that is being collected in `unit`.
     #[inline]
     pub fn victim(&self, unit: UnitId) -> Option<SegmentId> {
         self.of(unit).collection.map(|collection| collection.victim)
     }
 
-    /// Begins the collection of a victim segment of `unit`; `None` when none is full.
+    /// Picks a victim in `unit` and begins its collection; `None` if no segment is full.
     pub fn pick(&mut self, unit: UnitId) -> Option<SegmentId> {
         if let Some(groups) = self.placer.take_regrouping() {
             self.regroup(&groups);
         }
-        // Wear leveling comes first: it asks rarely, and policies would never pick what it wants.
+        // Wear leveling goes first: it picks rarely, and the segments that it needs would never be picked by
+        // a policy.
         let victim = self
             .left_behind(unit)
             .or_else(|| self.units[unit.0 as usize].candidates.pick(&self.placer, &self.segments))?;
@@ -132,8 +136,9 @@ impl Ftl {
         Some(victim)
     }
 
-    /// Picks the next victim of `unit` while the last, of which nothing is valid any more, is being erased: where the
-    /// schedule would want one even if that segment were free. [`Ftl::release_erased`] ends the last.
+    /// Picks the next victim of `unit` while the last one, which has no valid page left, is being erased. It
+    /// does so only if the schedule would collect even with that segment free. [`Ftl::release_erased`] ends
+    /// the last collection.
     pub fn pick_ahead(&mut self, unit: UnitId, stream: StreamId) -> Option<SegmentId> {
         let last = self.of(unit).collection?;
         if self.of(unit).erasing.is_some() || self.segments.valid(last.victim) > 0 {
@@ -148,21 +153,21 @@ impl Ftl {
         Some(picked)
     }
 
-    /// The segment that wear leveling wants collected. On large drives it is looked for in some picks
-    /// only, so that a pick costs no more than a look at 256 segments.
+    /// The segment that wear leveling wants collected. On large drives only some picks scan for it, so that
+    /// the average pick scans at most 256 segments.
     fn left_behind(&mut self, unit: UnitId) -> Option<SegmentId> {
         if !self.counters.picks.is_multiple_of(u64::from(self.config.segments).div_ceil(256)) {
             return None;
         }
         let unit = &mut self.units[unit.0 as usize];
         let segment = unit.wear.left_behind(&self.segments, self.config.wear_gap)?;
-        // The index would otherwise offer the same segment again.
+        // Otherwise the index would offer the same segment again.
         unit.candidates.remove(segment, &self.segments);
         self.counters.leveled_segments += 1;
         Some(segment)
     }
 
-    /// The stream that the copy of a page of the victim goes to.
+    /// The stream for the copy of a page of the victim.
     #[inline]
     pub fn copy_stream(&self, from: Ppn) -> StreamId {
         let context = self.copy_context(from);
@@ -170,15 +175,15 @@ impl Ftl {
         self.with_room(unit, self.placer.stream(&context, &self.segments))
     }
 
-    /// `stream`, or where that must open a segment and none is free, the one with the most room: the copies of
-    /// a victim always fit into the last segment that was free.
+    /// Returns `stream`, or the stream with the most room if `stream` needs a new segment and none is free.
+    /// The copies of a victim always fit into the last free segment.
     #[inline]
     fn with_room(&self, unit: UnitId, stream: StreamId) -> StreamId {
         let has_free = self.of(unit).wear.free() > 0;
         if has_free || !self.is_full(unit, stream) { stream } else { self.roomiest(unit) }
     }
 
-    /// The stream of `unit` that copies meant for `stream` go to, with room for one at least.
+    /// The stream of `unit` that receives copies meant for `stream`. It has room for at least one page.
     #[inline]
     fn open_for_copies(&mut self, unit: UnitId, stream: StreamId) -> StreamId {
         let to = self.with_room(unit, stream);
@@ -215,7 +220,8 @@ impl Ftl {
         let context = self.copy_context(from);
         let unit = self.unit_of(self.segment(from));
         let to = self.open_for_copies(unit, stream);
-        // Placement is told its own choice, as in `move_each`, even where the page lands in another stream.
+        // Placement is told the stream that it chose, as in `move_each`, even if the page goes to another
+        // one.
         self.placer.written(&context, stream, &self.segments);
         let to = self.next_page(unit, to);
         self.map.relocate(from, to);
@@ -229,14 +235,14 @@ impl Ftl {
         to
     }
 
-    /// Ends the collection of the victim of `unit`, of which nothing is valid any more.
+    /// Ends the collection of the victim of `unit`, which has no valid page left.
     pub fn release(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
         if let Some(Collection { victim, .. }) = self.of_mut(unit).collection.take() {
             self.set_free(unit, victim, sink);
         }
     }
 
-    /// The victim before the one that [`Ftl::pick_ahead`] picked is erased.
+    /// Ends the collection before the one that [`Ftl::pick_ahead`] began: its victim is erased.
     pub fn release_erased(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
         if let Some(victim) = self.of_mut(unit).erasing.take() {
             self.set_free(unit, victim, sink);
@@ -260,7 +266,8 @@ mod tests {
     use crate::{Collect, CountingSink, Ftl, FtlConfig, WearLeveling, check};
     use fulgurite_base::{Prng, StreamId};
 
-    /// Overwrites a part of a drive again and again, while the first pages stay; `look` is given what the counters were before each write.
+    /// Overwrites a part of a drive repeatedly, while the first pages stay. `look` gets the counters before
+    /// each write.
     fn unevenly_worn(
         segments: u32,
         segment_pages: u32,
@@ -283,8 +290,8 @@ mod tests {
         ftl
     }
 
-    /// The rule: a full segment that is behind the most erased one by more than the gap is collected before the policy is asked, and counted,
-    /// so that no segment stays behind for long.
+    /// The rule: a full segment that is behind the most erased one by more than the gap is collected and
+    /// counted before the policy is asked. So no segment stays behind for long.
     #[test]
     fn a_segment_that_is_behind_is_collected_first() {
         const GAP: u32 = 3;
@@ -300,9 +307,9 @@ mod tests {
         assert!(ftl.counters.leveled_segments > 10, "{}", ftl.counters.leveled_segments);
     }
 
-    /// The rule: on a drive of many segments the scan is made in some picks only, in one of three of 600 segments.
+    /// The rule: on a drive with many segments only some picks scan: one in three for 600 segments.
     #[test]
-    fn large_drives_look_for_segments_behind_less_often() {
+    fn large_drives_scan_in_some_picks_only() {
         let mut found = 0;
         unevenly_worn(600, 4, 2, |ftl, before| {
             let after = ftl.counters;

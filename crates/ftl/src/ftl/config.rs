@@ -1,42 +1,76 @@
-//! The shape of a translation layer and its policies, and the checks on combinations of them.
+//! The shape and the policies of a translation layer, and the checks on their combinations.
 
 use crate::collect::Collect;
-use crate::ftl::Stripe;
 use crate::placement::DriveShape;
-use crate::wear::WearLeveling;
-use fulgurite_base::SpecError;
+use fulgurite_base::{Choice, SpecError};
+
+/// How host pages are spread over the units. A copy stays in the unit of its victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stripe {
+    /// The units in turn, skipping those that accept no writes now.
+    RoundRobin,
+    /// The unit with the fewest queued or running flash operations; among equals the next in turn.
+    LeastLoaded,
+    /// By the logical page number: a page always goes to the same unit, and waits for that unit.
+    Address,
+}
+
+impl Choice for Stripe {
+    const NAMES: &'static [(&'static str, Stripe)] = &[
+        ("round-robin", Stripe::RoundRobin),
+        ("least-loaded", Stripe::LeastLoaded),
+        ("address", Stripe::Address),
+    ];
+}
+
+/// How erases are spread over the segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WearLeveling {
+    /// Free segments are used in the order in which they were erased.
+    None,
+    /// The free segment with the fewest erases is used first.
+    Dynamic,
+    /// The same, and where a full segment has fallen behind the most erased one by more than a gap
+    /// its data is moved away.
+    Static,
+}
+
+impl Choice for WearLeveling {
+    const NAMES: &'static [(&'static str, WearLeveling)] =
+        &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)];
+}
 
 /// The shape and the policies of an FTL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FtlConfig {
-    /// Pages that the host sees.
+    /// Logical pages.
     pub logical_pages: u32,
-    /// Units of allocation and collection, each with as many segments.
+    /// Units of allocation and collection, all with the same number of segments.
     pub units: u32,
-    /// How pages of the host are spread over them.
+    /// How host pages are spread over the units.
     pub stripe: Stripe,
-    /// Segments of the drive: those of the first unit, then those of the second, and so on.
+    /// Segments of the drive: first those of the first unit, then those of the second, and so on.
     pub segments: u32,
     /// Pages in a segment.
     pub segment_pages: u32,
-    /// Consecutive pages that the flash reads and programs together: collection step by step does
-    /// not stop inside such a row.
+    /// Consecutive pages that the flash reads and programs together. Step-by-step collection only stops at
+    /// the end of such a row.
     pub row_pages: u32,
-    /// Pages in a row over all dies of a unit.
+    /// Pages in a row across all dies of a unit.
     pub stripe_pages: u32,
-    /// How garbage is collected.
+    /// The policies and thresholds of garbage collection.
     pub collect: Collect,
-    /// How erases are spread.
+    /// How erases are spread over the segments.
     pub wear_leveling: WearLeveling,
-    /// How far a segment may fall behind in erases where leveling is static.
+    /// With static leveling: the most erases that a segment may be behind the most erased one.
     pub wear_gap: u32,
-    /// Erases that a segment bears, within a tenth; zero: any number.
+    /// The erases that a segment endures, within a tenth; 0: unlimited.
     pub endurance: u32,
 }
 
 impl FtlConfig {
     /// A translation layer of this shape with the plainest policies: one stream, greedy victims,
-    /// non-preemptive collection below two free segments, no wear.
+    /// non-preemptive collection below two free segments, no wear leveling.
     pub const fn plain(logical_pages: u32, segments: u32, segment_pages: u32) -> FtlConfig {
         FtlConfig {
             logical_pages,
@@ -53,9 +87,9 @@ impl FtlConfig {
         }
     }
 
-    /// Pages that can hold data or garbage when non-preemptive collection picks a victim: T in the
-    /// closed forms.
-    pub fn effective_pages(&self) -> u64 {
+    /// Pages that can hold data or garbage when non-preemptive collection picks a victim: T in the closed
+    /// forms.
+    pub(crate) fn effective_pages(&self) -> u64 {
         let kept_free = self.units.saturating_mul(self.collect.reserve);
         u64::from(self.segments.saturating_sub(kept_free)) * u64::from(self.segment_pages)
     }
@@ -65,7 +99,7 @@ impl FtlConfig {
         spare(self.effective_pages() as f64, f64::from(self.logical_pages))
     }
 
-    /// Refuses a shape in which collection could not go on for ever.
+    /// Refuses a shape in which collection could get stuck.
     pub fn validate(&self) -> Result<(), SpecError> {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = *self;
         if logical_pages == 0 || segment_pages == 0 {
@@ -80,7 +114,7 @@ impl FtlConfig {
             )));
         }
         let physical = u64::from(segments) * u64::from(segment_pages);
-        // The map writes `u32::MAX` where a page has no place, so that cannot be a page number.
+        // The map uses `u32::MAX` for an unmapped page, so it cannot be a page number.
         if physical >= u64::from(u32::MAX) {
             return Err(SpecError::new(format!(
                 "{physical} physical pages are too many; accepted: fewer than 2^32"
@@ -88,12 +122,14 @@ impl FtlConfig {
         }
         if u64::from(logical_pages) > physical {
             return Err(SpecError::new(format!(
-                "{logical_pages} logical pages exceed the {physical} physical ones; accepted: fewer logical than physical"
+                "{logical_pages} logical pages exceed the {physical} physical ones; \
+                 accepted: fewer logical than physical"
             )));
         }
         self.collect.check_thresholds()?;
         let reserve = self.collect.reserve;
-        // One more segment than the data needs must be garbage or open, or a victim may free nothing.
+        // One segment more than the data needs must hold garbage or be open; otherwise a victim may free no
+        // page.
         let need = self.least_segments(0);
         let segments = segments / self.units;
         if u64::from(segments) < need {
@@ -102,10 +138,12 @@ impl FtlConfig {
                 units => (format!(" in each of {units} units"), self.logical_share()),
             };
             return Err(SpecError::new(format!(
-                "{segments} segments of {segment_pages} pages{each} are too few for {logical_pages} logical pages with {reserve} in reserve; accepted: at least {need} segments (smaller segments, more over-provisioning or less logical space)"
+                "{segments} segments of {segment_pages} pages{each} are too few for {logical_pages} logical pages \
+                 with {reserve} in reserve; accepted: at least {need} segments \
+                 (smaller segments, more over-provisioning or less logical space)"
             )));
         }
-        // Segments that data and append points need never become free.
+        // The segments of data and append points can never all become free.
         let most = u64::from(segments) - need + u64::from(reserve);
         if u64::from(self.collect.background) > most {
             return Err(SpecError::new(format!(
@@ -116,20 +154,20 @@ impl FtlConfig {
         Ok(())
     }
 
-    /// The logical pages of a unit, where all have as many.
+    /// The logical pages of a unit, if the pages are spread evenly.
     fn logical_share(&self) -> u32 {
-        // Stripes by address deal out whole rows, so the first unit may have one more than the last.
+        // Striping by address distributes whole rows, so the first unit may have one row more than the last.
         self.logical_pages.div_ceil(self.units).next_multiple_of(self.row_pages).min(self.logical_pages)
     }
 
-    /// The segments of a unit without which its collection could not go on, once it holds `valid` pages.
+    /// The fewest segments with which a unit that holds `valid` pages can still be collected.
     pub(crate) fn least_segments(&self, valid: u32) -> u64 {
         u64::from(self.logical_share().max(valid)).div_ceil(u64::from(self.segment_pages))
             + u64::from(self.collect.reserve)
             + u64::from(self.collect.placement.streams())
     }
 
-    /// What placement knows of the drive.
+    /// The shape of the drive for placement.
     pub(crate) fn drive_shape(&self) -> DriveShape {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = *self;
         let Collect { reserve, ref victim, .. } = self.collect;
@@ -138,7 +176,7 @@ impl FtlConfig {
     }
 }
 
-/// ρ, where `effective_pages` can hold data or garbage.
+/// ρ, the effective spare, if `effective_pages` can hold data or garbage.
 pub(super) fn spare(effective_pages: f64, logical_pages: f64) -> f64 {
     (effective_pages - logical_pages) / logical_pages
 }
@@ -148,7 +186,7 @@ mod tests {
     use super::*;
     use crate::schedule::Schedule;
 
-    /// What the refusal says; nothing where the shape is accepted.
+    /// The text of the refusal; empty if the shape is accepted.
     fn refusal(config: FtlConfig) -> String {
         config.validate().err().map(|error| error.to_string()).unwrap_or_default()
     }
@@ -162,7 +200,7 @@ mod tests {
         assert_eq!(refusal(config), "");
     }
 
-    /// The rule: a shape is accepted if, and only if, collection can go on in it for ever.
+    /// The rule: a shape is accepted if, and only if, collection can go on for ever in it.
     #[test]
     fn the_least_drive_is_accepted_and_one_page_less_is_refused() {
         let plain = FtlConfig::plain;
@@ -177,7 +215,8 @@ mod tests {
         assert_refused(plain(1, 65_537, 65_535), "4294967295 physical pages are too many");
     }
 
-    /// The rule: each unit holds its share of the logical pages, in whole rows, as if it were a drive.
+    /// The rule: each unit holds its share of the logical pages, in whole rows, and has the same limits as a
+    /// drive.
     #[test]
     fn a_unit_is_refused_as_a_drive_is() {
         let units = |units, logical_pages, row_pages| FtlConfig {
@@ -191,17 +230,17 @@ mod tests {
         assert_refused(units(2, 161, 1), "in each of 2 units are too few for 81 logical pages");
         assert_accepted(units(2, 157, 4));
         assert_refused(units(2, 161, 4), "too few for 84 logical pages");
-        // A row is larger than all data.
+        // One row is larger than all data.
         assert_accepted(units(2, 10, 4_096));
         assert_eq!(units(2, 160, 1).effective_pages(), 12 * 16);
         assert_eq!(units(2, 160, 1).spare_effective(), 0.2);
         assert_eq!(units(2, 160, 1).drive_shape().reserve, 4);
     }
 
-    /// The rule: an idle drive may be asked for as many free segments as can become free.
+    /// The rule: the background threshold can be as large as the number of segments that can become free.
     #[test]
-    fn background_collection_may_ask_for_what_there_is() {
-        // Three segments of data and an open one never become free, whatever the reserve is.
+    fn the_background_threshold_is_limited() {
+        // Three segments of data and an open one never become free, with any reserve.
         for reserve in [2, 3] {
             let background = |background| FtlConfig {
                 collect: Collect { background, reserve, ..Collect::PLAIN },
@@ -212,7 +251,8 @@ mod tests {
         }
     }
 
-    /// The rule: collection keeps a free segment to write to, and begins before the host is down to those.
+    /// The rule: collection keeps a free segment to write to, and begins before the host has used up all
+    /// others.
     #[test]
     fn thresholds_leave_collection_a_segment() {
         let thresholds = |schedule, reserve, hard| FtlConfig {

@@ -1,14 +1,15 @@
-//! Changes of pages that are already written, which are rare: placement changes its groups, or a power cut takes writes
+//! Rare changes of pages that are already written: placement changes its groups, or a power cut rolls writes
 //! back.
 
-use super::{Collection, Ftl};
+use super::Ftl;
+use super::unit::Collection;
 use crate::placement::PlacementPolicy;
 use crate::segments::{SegmentId, SegmentState};
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
-    /// Gives every segment the group that placement has for those of its group. Append points of groups that
-    /// are no more are sealed as they are.
+    /// Moves every segment to the new group of its stream. Append points of groups that no longer exist are
+    /// sealed.
     pub(super) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
             if stream != usize::from(group.0) {
@@ -16,15 +17,15 @@ impl Ftl {
                 of_stream.filter_map(Option::take).for_each(|open| self.segments.seal(open));
             }
         }
-        // The mapping stays as it is: segments change their group, not their pages.
+        // The mapping does not change: segments change their group, pages keep their places.
         self.segments.regroup(groups);
         self.sort_candidates();
-        // What is now too large passes its oldest segments on as they are: nothing need be copied for that.
+        // An overfull group passes its oldest segments on to the next group as a whole, without copies.
         let mut passed_on = false;
         while let Some(queue) = self.placer.overfull(&self.segments)
             && let Some(segment) = self.oldest_in(queue)
             && let Some(group) = self.placer.copies_to(segment, &self.segments)
-            // The last group hands its segments to itself, and the loop would never end.
+            // The last group would pass its segments to itself, and the loop would never end.
             && group != self.segments.stream(segment)
         {
             let unit = self.unit_of(segment).0 as usize;
@@ -34,7 +35,7 @@ impl Ftl {
             passed_on = true;
         }
         if passed_on {
-            // Each of them entered its queue as the youngest, so the queues are put in order of age again.
+            // Each of them entered its queue as the youngest, so the queues are sorted by age again.
             self.sort_candidates();
         }
     }
@@ -43,13 +44,13 @@ impl Ftl {
         self.units.iter_mut().for_each(|unit| unit.candidates.sort(&self.placer, &self.segments));
     }
 
-    /// The segment of any unit that is next in a queue.
+    /// The oldest segment of a queue, over all units.
     fn oldest_in(&self, queue: u16) -> Option<SegmentId> {
         let oldest = self.units.iter().filter_map(|unit| unit.candidates.oldest(queue));
         oldest.min_by_key(|segment| self.segments.sealed_at(*segment))
     }
 
-    /// Puts victims back among the full segments, half collected as they are: after a power cut.
+    /// Seals half-collected victims again, after a power cut.
     pub fn give_up_collection(&mut self) {
         self.idle = false;
         for unit in 0..self.units.len() {
@@ -58,13 +59,13 @@ impl Ftl {
                 self.seal(victim);
             }
             if let Some(Collection { victim, .. }) = self.units[unit].collection.take() {
-                // Its valid pages are all still there: those that had moved are garbage in it.
+                // Its valid pages are all still there; the pages that had moved are garbage in it.
                 self.seal(victim);
             }
         }
     }
 
-    /// Gives the logical page at `ppn`, if it is still there, its place before: after a power cut.
+    /// Maps the logical page at `ppn` back to its previous place, if it is still at `ppn`, after a power cut.
     pub fn take_back(&mut self, ppn: Ppn, old: Option<Ppn>) {
         if !self.map.is_valid(ppn) {
             return;
@@ -72,7 +73,7 @@ impl Ftl {
         let lpn = self.map.owner(ppn);
         let Some(old) = old else { return self.discard(lpn) };
         if self.map.is_valid(old) {
-            // Others share the old place.
+            // Other pages share the old place.
             self.discard(lpn);
             return self.map.share(lpn, old);
         }
@@ -80,7 +81,7 @@ impl Ftl {
         self.invalidated(ppn);
         let segment = self.segment(old);
         let is_sealed = self.segments.state(segment) == SegmentState::Sealed;
-        // An index knows of falling counts only, so the segment leaves it and comes back.
+        // An index can only decrease a count, so the segment is removed and inserted again.
         if is_sealed {
             let unit = self.unit_of(segment).0 as usize;
             self.units[unit].candidates.remove(segment, &self.segments);
@@ -91,7 +92,7 @@ impl Ftl {
         }
         self.segments.revive(segment);
         if is_sealed {
-            // The segment counts as sealed just now: an index by age takes no segment with an earlier time.
+            // The segment counts as sealed now, because an index by age accepts no earlier time.
             self.seal(segment);
         }
     }

@@ -1,19 +1,21 @@
-//! The host's operations: writes, trims and shares.
+//! The host's operations without time limits: writes, trims and shares.
 
-use super::{FlashSink, Ftl, UnitId};
+use super::Ftl;
+use super::sink::FlashSink;
+use super::unit::UnitId;
 use crate::placement::{PlacementPolicy, WriteContext};
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
-    /// Writes `pages` pages from `lpn` for the host, in one run of physical pages where the open
-    /// segment has room for it, collecting first as the schedule says: the way without time.
+    /// Writes `pages` host pages from `lpn`, in consecutive physical pages while the open segment has room.
+    /// Collects first if the schedule says so. This is the interface for studies without time.
     #[inline]
     pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
         self.write_watched(lpn, pages, hint, sink, |_, _| ());
     }
 
-    /// [`Ftl::write`] for those who must know the group of every page that goes to `sink`: `at_pick` is told before
-    /// and after a victim is picked, which is when placement may change its groups.
+    /// The same as [`Ftl::write`] for callers that need the group of every page that goes to `sink`.
+    /// `at_pick` is called before and after each pick, because placement may change its groups there.
     #[inline]
     pub fn write_watched<S: FlashSink>(
         &mut self,
@@ -31,7 +33,7 @@ impl Ftl {
                 false => Some(UnitId(0)),
             };
             let unit = unit.expect("some unit has room for the page, or its old place");
-            // With room in the open segment and no collection to go on with, no schedule has anything to say.
+            // With room in the open segment and no collection in progress, every schedule serves the write.
             if self.of(unit).collection.is_some() || self.is_full(unit, stream) {
                 self.make_room(unit, stream, sink, &mut at_pick);
                 // Collection may have moved the page, so its old place is looked up again.
@@ -42,8 +44,8 @@ impl Ftl {
         }
     }
 
-    /// Collects until the schedule lets a page be written to `stream` in `unit` and, where collection need not
-    /// keep step with the host, until it wants no more: without time it is never late.
+    /// Collects until the schedule lets a page be written to `stream` in `unit`. If collection need not keep
+    /// step with the host, it goes on until the schedule wants no more.
     #[cold]
     fn make_room<S: FlashSink>(
         &mut self,
@@ -54,7 +56,7 @@ impl Ftl {
     ) {
         let keeps_step = self.config.collect.schedule.keeps_step();
         loop {
-            // Admission may open a segment, and that lowers the free count which the state depends on.
+            // Admission may open a segment, which lowers the free count that the schedule decides by.
             let is_admitted = self.admit(unit, stream);
             if !self.state(unit, stream).collects() {
                 return;
@@ -67,11 +69,12 @@ impl Ftl {
                     continue;
                 }
             }
-            // Either no segment is sealed, or a schedule in step with the host has moved enough for this page.
+            // Either no segment is sealed, or a schedule in step with the host has moved enough for this
+            // page.
             if self.victim(unit).is_none() || keeps_step && is_admitted {
                 return;
             }
-            // `collect_all` maps owners only, so shared pages move one by one.
+            // `collect_all` updates owners only, so pages with sharers move one by one.
             if keeps_step || self.map.has_sharers() {
                 self.collect(unit, if keeps_step { 1 } else { u32::MAX }, sink);
             } else {
@@ -80,13 +83,13 @@ impl Ftl {
         }
     }
 
-    /// The stream that a page of the host goes to.
+    /// The stream for a host page.
     #[inline]
     pub fn stream(&self, lpn: u32, hint: StreamId) -> StreamId {
         self.placer.stream(&self.context(lpn, hint).1, &self.segments)
     }
 
-    /// Where a page lies that the host is about to write, and what placement knows of it.
+    /// The place of a page that the host is about to write, and its context for placement.
     #[inline]
     pub(super) fn context(&self, lpn: u32, hint: StreamId) -> (Option<Ppn>, WriteContext) {
         let old = self.lookup(lpn);
@@ -94,14 +97,14 @@ impl Ftl {
         (old, WriteContext { lpn, copied: false, hint, segment })
     }
 
-    /// Begins to fetch what a write of `lpn` by the host will touch.
+    /// Prefetches the entries that a host write of `lpn` will touch.
     #[inline]
     pub fn prefetch(&self, lpn: u32) {
         self.map.prefetch(lpn);
         self.placer.prefetch(lpn);
     }
 
-    /// Whether a page may now be written to `stream` in `unit`; opens a segment for it where that takes one.
+    /// Whether a page may be written to `stream` in `unit` now. Opens a segment for it if necessary.
     #[inline]
     pub fn admit(&mut self, unit: UnitId, stream: StreamId) -> bool {
         loop {
@@ -111,7 +114,7 @@ impl Ftl {
             if !self.is_full(unit, stream) {
                 return true;
             }
-            // Opening a segment uses up a free one, so the loop asks the schedule again.
+            // Opening a segment uses a free one, so the loop asks the schedule again.
             self.renew(unit, stream);
         }
     }
@@ -132,7 +135,7 @@ impl Ftl {
         self.put(&context, old, unit, stream, sink)
     }
 
-    /// Writes a page of the host that lies at `old` to the next page of `stream` in `unit`.
+    /// Writes a host page, whose place is `old`, to the next page of `stream` in `unit`.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -143,11 +146,11 @@ impl Ftl {
         sink: &mut impl FlashSink,
     ) -> Ppn {
         self.counters.host_pages += 1;
-        // Before the clock ticks: placement sees the time that it was asked at.
+        // This comes before the clock ticks, so that placement sees the same time as when it was asked.
         self.placer.written(context, stream, &self.segments);
         self.segments.tick();
         if let Some(old) = old {
-            // Without sharers the old page is garbage for certain, and the map is about to be overwritten anyway.
+            // Without sharers the old page is certainly garbage, and the map entry is overwritten below.
             if self.map.has_sharers() {
                 self.discard(context.lpn);
             } else {
@@ -167,8 +170,8 @@ impl Ftl {
         ppn
     }
 
-    /// Writes pages from `first` on for the host, each as long as the schedule serves writes to its stream, and
-    /// returns how many were written. `written` is told of each: which one, its place and its place before.
+    /// Writes host pages from `first` on while the schedule serves writes to their streams, and returns their
+    /// number. `written` is called for each with its number in the run, its place and its previous place.
     #[inline]
     pub fn append_run<S: FlashSink>(
         &mut self,
@@ -188,7 +191,7 @@ impl Ftl {
         pages
     }
 
-    /// The unit that a page of the host goes to now; `None` where it must wait.
+    /// The unit that a host page goes to now; `None` if it must wait.
     #[inline]
     fn admit_to_any(
         &mut self,
@@ -203,34 +206,34 @@ impl Ftl {
         loop {
             let serves = |unit| self.state(unit, stream).serves_writes();
             let unit = self.choose(lpn, old, stream, |unit| sink.load(unit), serves)?;
-            // Opening a segment may change the unit's state; it is then passed over next time.
+            // Opening a segment may change the unit's state; the unit is then skipped the next time.
             if self.admit(unit, stream) {
                 return Some(unit);
             }
         }
     }
 
-    /// Forgets pages.
+    /// Trims pages.
     pub fn trim_run(&mut self, first: u32, pages: u32) {
         (first..first + pages).for_each(|lpn| self.trim(lpn));
     }
 
-    /// Makes pages share the places of others. The two ranges have no page in common.
+    /// Makes pages share the places of other pages. The two ranges must be disjoint.
     pub fn share_run(&mut self, destination: u32, source: u32, pages: u32) {
         debug_assert!(destination.abs_diff(source) >= pages, "{pages} pages from {source} to {destination}");
         (0..pages).for_each(|page| self.share(destination + page, source + page));
     }
 
-    /// Forgets a page.
+    /// Trims a page.
     pub fn trim(&mut self, lpn: u32) {
         self.placer.trimmed(lpn);
         self.discard(lpn);
     }
 
-    /// Makes `destination` share the place of `source`, or forgets it where `source` has none.
+    /// Makes `destination` share the place of `source`, or trims it if `source` is unmapped.
     pub fn share(&mut self, destination: u32, source: u32) {
         let place = self.map.lookup(source);
-        // Shared with itself, it would lose the place that it has.
+        // Shared with itself, it would lose its place.
         if self.map.lookup(destination) == place {
             return;
         }

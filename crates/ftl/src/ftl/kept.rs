@@ -1,25 +1,29 @@
-//! Support for layers that keep their map on the drive. Such a layer starts with a map that was there before. Its host
-//! pages may consist of several flash pages, which get their places together or not at all. It is collected as one unit.
+//! Support for layers that keep their map on the drive. Such a layer starts with an existing map. Its host
+//! pages may consist of several flash pages, which get their places all together or not at all. The layer is
+//! collected as one unit.
 //!
-//! Flash pages may be smaller here than what the drive below writes at once. Then several make a *block*, and
-//! [`Ftl::end_blocks`] has what comes next begin a new one, so that nothing is written to a block twice.
+//! Flash pages may be smaller here than the write unit of the drive below. Several flash pages then form a
+//! *block*. [`Ftl::end_blocks`] makes the next page of each stream begin a new block, so that no block is
+//! written twice.
 
-use super::{FlashSink, Ftl, UnitId};
+use super::Ftl;
+use super::sink::FlashSink;
+use super::unit::UnitId;
 use crate::placement::PlacementPolicy;
 use crate::segments::SegmentId;
 use fulgurite_base::{Ppn, StreamId};
 
-/// The unit of a drive that has one.
+/// The only unit of such a drive.
 const WHOLE: UnitId = UnitId(0);
 
 impl Ftl {
-    /// Takes over a map that was kept: logical pages with their places. The drive must be new, and no two logical
-    /// pages may have the same place. Returns false, and leaves the drive unusable, where a place or a page is not there, or
-    /// has two owners.
+    /// Adopts an existing map: logical pages with their places. The drive must be new, and no two logical
+    /// pages may have the same place. Returns false if a page or a place is out of range or occurs twice; the
+    /// drive is then unusable.
     ///
-    /// Segments that hold pages count as full, except the ones with the most room behind their last page, one for each stream:
-    /// they are written on from there, so that what the last collection had begun can be ended. They go on with a new block of
-    /// `block_pages` pages, which divide a segment.
+    /// Segments with pages count as full. The exceptions are the segments with the most room behind their
+    /// last page, one for each stream: writing continues there, so that an interrupted collection can end.
+    /// They continue with a new block of `block_pages` pages; a segment is a multiple of that.
     pub fn adopt(&mut self, places: impl Iterator<Item = (u32, Ppn)>, block_pages: u32) -> bool {
         assert!(!self.has_units(), "a layer that keeps its map is collected as a whole");
         let segment_pages = self.config.segment_pages;
@@ -56,27 +60,27 @@ impl Ftl {
         true
     }
 
-    /// Pages that copies may still go to before a segment is released.
+    /// The number of pages that copies can still be written to before a segment is released.
     pub fn room_for_copies(&self) -> u64 {
         let (pages, open) = (self.config.segment_pages, self.open.iter().flatten());
         let in_open: u64 = open.map(|open| u64::from(pages - self.segments.written(*open))).sum();
         in_open + u64::from(self.of(WHOLE).wear.free()) * u64::from(pages)
     }
 
-    /// Pages that are left in the open segment of a stream.
+    /// The unwritten pages in the open segment of a stream.
     fn room_in(&self, stream: StreamId) -> u32 {
         let pages = self.config.segment_pages;
         self.append_point(WHOLE, stream).map_or(0, |ppn| pages - ppn.0 % pages)
     }
 
-    /// Leaves the rest of a stream's open segment empty, so that its next page begins another.
+    /// Leaves the rest of a stream's open segment empty, so that its next page opens another segment.
     fn end_segment(&mut self, stream: StreamId) {
         if let Some(open) = self.open[self.open_at(WHOLE, stream)] {
             self.skip(open, self.room_in(stream));
         }
     }
 
-    /// Leaves pages of an open segment empty. A collection that keeps step with the host has to make room for them too.
+    /// Leaves pages of an open segment empty. A collection in step with the host must make room for them too.
     fn skip(&mut self, open: SegmentId, pages: u32) {
         self.segments.skip(open, pages);
         if let Some(collection) = &mut self.of_mut(WHOLE).collection {
@@ -84,9 +88,10 @@ impl Ftl {
         }
     }
 
-    /// Writes the `pages` pages from `first` on for the host, behind one another in the stream of the first one and in one
-    /// segment, and gives `placed` their places. At most as many as a segment has. All of them or none: returns false where
-    /// the schedule does not serve writes now, or where they need a segment that only collection may use.
+    /// Writes the `pages` host pages from `first` on to consecutive places in one segment, in the stream of
+    /// the first page, and calls `placed` with the places. `pages` is at most a segment. Returns false and
+    /// writes nothing if the schedule does not serve writes now, or if the pages need a segment that is
+    /// reserved for collection.
     pub fn append_whole(
         &mut self,
         first: u32,
@@ -115,20 +120,22 @@ impl Ftl {
         true
     }
 
-    /// Moves valid pages that belong together, and gives `placed` their places: behind one another in the stream that placement
-    /// chooses for the first, and in one segment, unless so few are free that nothing may be left empty.
+    /// Moves valid pages that belong together, and calls `placed` with their places. They go to consecutive
+    /// places in one segment, in the stream that placement chooses for the first page. If too few segments
+    /// are free for unused pages, they may be separated.
     pub fn copy_whole(&mut self, from: &[Ppn], sink: &mut impl FlashSink, mut placed: impl FnMut(Ppn)) {
         let Some(first) = from.first() else { return };
         let stream = self.placer.stream(&self.copy_context(*first), &self.segments);
-        // The copies of a victim always fit into the last segment that is free, if nothing is left empty from then on.
+        // The copies of a victim always fit into the last free segment, if no page is left empty from then
+        // on.
         if self.room_in(stream) < from.len() as u32 && self.of(WHOLE).wear.free() > 1 {
             self.end_segment(stream);
         }
         from.iter().for_each(|page| placed(self.copy_to(*page, stream, sink)));
     }
 
-    /// Has the next page of every stream begin a new block of `block_pages` pages, which divide a segment. What is left of the
-    /// blocks before is garbage.
+    /// Makes the next page of every stream begin a new block of `block_pages` pages; a segment is a multiple
+    /// of that. The rest of the current blocks becomes garbage.
     pub fn end_blocks(&mut self, block_pages: u32) {
         for stream in 0..self.open.len() {
             if let Some(open) = self.open[stream] {
@@ -159,13 +166,13 @@ mod tests {
         Ftl::new(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }).unwrap()
     }
 
-    /// Whether places follow one another in one segment.
+    /// Whether places are consecutive and in one segment.
     fn are_together(places: &[Ppn]) -> bool {
         let follow = places.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
         follow && places[0].0 / 16 == places[places.len() - 1].0 / 16
     }
 
-    /// Writes runs of one to four pages, collecting a victim whenever a run is refused.
+    /// Writes runs of one to four pages, and collects a victim whenever a run is refused.
     fn use_drive(ftl: &mut Ftl, seed: u64) {
         let mut prng = Prng::new(seed, "kept");
         let mut sink = CountingSink::default();
@@ -187,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_was_kept_is_taken_over_and_goes_on() {
+    fn an_adopted_map_can_be_written_on() {
         let mut before = drive();
         use_drive(&mut before, 1);
         let kept = |ftl: &Ftl| -> Vec<(u32, Ppn)> {
@@ -202,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_makes_no_sense_is_refused() {
+    fn an_inconsistent_map_is_refused() {
         let refused =
             |places: &[(u32, u32)]| !drive().adopt(places.iter().map(|(lpn, ppn)| (*lpn, Ppn(*ppn))), 1);
         assert!(!refused(&[(0, 0), (1, 639)]));
@@ -213,9 +220,9 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_was_open_is_written_on() {
+    fn an_adopted_open_segment_is_written_on() {
         let mut ftl = drive();
-        // Every segment has a page: none is free, and only the room behind the pages is left.
+        // Every segment has a page, so none is free; only the pages behind the last ones are unwritten.
         assert!(ftl.adopt((0..40).map(|segment| (segment, Ppn(segment * 16 + segment % 16))), 1));
         assert_eq!((ftl.free_segments(), ftl.room_for_copies()), (0, 15));
         let mut sink = CountingSink::default();
@@ -224,10 +231,10 @@ mod tests {
         assert_eq!((ftl.free_segments(), check(&ftl)), (1, Ok(())));
     }
 
-    /// The rule: behind `end_blocks` every stream goes on with a new block, also where the segment is full then; the pages that
-    /// were left out are garbage that collection gives back, and copies begin blocks of their own.
+    /// The rule: after `end_blocks` every stream continues with a new block, even if its segment is then
+    /// full. Collection reclaims the skipped pages, and copies begin blocks of their own.
     #[test]
-    fn blocks_that_were_ended_are_not_written_on() {
+    fn ended_blocks_are_not_written_on() {
         let mut ftl = drive();
         let mut sink = CountingSink::default();
         let mut prng = Prng::new(5, "blocks");
@@ -256,18 +263,18 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_was_open_goes_on_with_a_new_block() {
+    fn an_adopted_open_segment_continues_with_a_new_block() {
         let mut ftl = drive();
         assert!(ftl.adopt([(0, Ppn(0)), (1, Ppn(5))].into_iter(), 4));
         assert_eq!(ftl.append_point(WHOLE, StreamId(0)), Some(Ppn(8)));
     }
 
-    /// The rule: segments without a page stay free. The ones with the most room are written on, one for each stream, from behind their last
-    /// page. All others count as full and as the first stream's.
+    /// The rule: segments without a page stay free. The segments with the most room, one for each stream, are
+    /// written on behind their last page. All others count as full segments of the first stream.
     #[test]
     fn the_segments_with_the_most_room_are_written_on() {
         let mut ftl = drive_of_two_streams();
-        // The last pages of the segments 3, 5, 7 and 8; the segment 3 has no room behind its.
+        // The last written pages of segments 3, 5, 7 and 8. Segment 3 has no room behind its last page.
         assert!(ftl.adopt([63, 88, 113, 139].map(Ppn).into_iter().zip(0..).map(|(ppn, lpn)| (lpn, ppn)), 1));
         let free: Vec<SegmentId> = ftl.free_in(WHOLE).collect();
         let unused = (0..40).filter(|segment| ![3, 5, 7, 8].contains(segment));
@@ -283,7 +290,7 @@ mod tests {
         assert_eq!(check(&ftl), Ok(()));
     }
 
-    /// The rule: a segment without room behind its last page is written on for no stream, and may be collected at once.
+    /// The rule: a segment without room behind its last page is not written on, and may be collected at once.
     #[test]
     fn a_full_segment_is_not_written_on() {
         let mut ftl = drive_of_two_streams();
@@ -292,7 +299,8 @@ mod tests {
         assert_eq!(ftl.pick(WHOLE), Some(SegmentId(1)));
     }
 
-    /// The rule: what fits into the rest of a segment goes there, down to its last page, for the host and for copies.
+    /// The rule: a run that fits into the rest of a segment goes there, down to its last page, for the host
+    /// and for copies.
     #[test]
     fn a_segment_is_filled_to_its_last_page() {
         let mut ftl = drive();
@@ -308,13 +316,14 @@ mod tests {
         assert_eq!(ftl.lookup(0), Some(Ppn(28)));
     }
 
-    /// The rule: copies that belong together begin another segment rather than lie in two, but nothing is left empty for that once only
-    /// one segment is free.
+    /// The rule: copies that belong together begin another segment rather than be separated, unless only one
+    /// segment is free.
     #[test]
-    fn the_last_free_segment_is_kept_for_what_must_move() {
+    fn the_last_free_segment_is_filled_completely() {
         for (used, places) in [(38, [608, 609, 610]), (39, [14, 15, 624])] {
             let mut ftl = drive();
-            // Three pages at the end of each segment, but two places before it in the first.
+            // The last three pages of each segment are written; the first segment has two unwritten pages at
+            // its end.
             let ends = (0..used).map(|segment| if segment == 0 { 14 } else { 16 * (segment + 1) });
             let known = ends.flat_map(|end| end - 3..end).map(Ppn);
             assert!(ftl.adopt((0..).zip(known), 1));
@@ -325,9 +334,10 @@ mod tests {
         }
     }
 
-    /// The rule: pages that are left empty use up room as pages of the host do, so a collection in step with the host counts them.
+    /// The rule: skipped pages use up room like host pages, so a collection in step with the host counts
+    /// them.
     #[test]
-    fn pages_left_empty_count_for_the_pace_of_collection() {
+    fn skipped_pages_count_for_the_pace_of_collection() {
         let mut ftl = drive();
         let mut sink = CountingSink::default();
         assert!(ftl.append_whole(0, 16, StreamId(0), &mut sink, |_| ()));
@@ -338,10 +348,10 @@ mod tests {
         assert_eq!(ftl.of(WHOLE).collection.unwrap().progress.host_pages, 1 + 6);
     }
 
-    /// The rule: pages that belong together stay together when they move, whichever of them placement would send elsewhere, as
-    /// long as more than one segment is free; and a victim can always be emptied.
+    /// The rule: pages that belong together stay together when they move, even if placement would separate
+    /// them, as long as more than one segment is free. A victim can always be emptied.
     #[test]
-    fn what_belongs_together_moves_together() {
+    fn pages_that_belong_together_move_together() {
         let collect = Collect {
             schedule: Schedule::SEMI_PREEMPTIVE,
             placement: PlacementConfig::SepBit(Default::default()),

@@ -1,31 +1,31 @@
 //! The flash translation layer: a page map over a log of segments, without any I/O of its own.
 //!
-//! A host write takes the next page of its stream's open segment; the old copy becomes garbage.
-//! When free segments run low, a victim segment's valid pages are moved to open segments and it is
-//! erased. Every flash operation goes into a [`FlashSink`]: one that counts, or one that plays
-//! them on dies in virtual time.
+//! A host write takes the next page of its stream's open segment; the old copy becomes garbage. When free
+//! segments run low, the valid pages of a victim segment are moved to open segments and the victim is erased.
+//! Every flash operation goes into a [`FlashSink`], which counts it or plays it on a die in virtual time.
 //!
-//! There are two ways to use it. [`Ftl::write`] is for studies without time: it collects what the schedule
-//! wants before it writes. A drive in time takes the steps one by one, each when its flash operation begins:
-//! [`Ftl::append_run`] for the host (behind a [`Gate`](crate::Gate)), [`Ftl::pick`], [`Ftl::copy`] for
-//! every page that is still valid then, and [`Ftl::release`].
+//! There are two ways to use it. [`Ftl::write`] is for studies without time: it collects as much as the
+//! schedule wants and then writes. A drive in virtual time takes the steps one by one, each when its flash
+//! operation begins: [`Ftl::append_run`] for the host (behind a [`Gate`](crate::Gate)), [`Ftl::pick`],
+//! [`Ftl::copy`] for every page that is still valid then, and [`Ftl::release`].
 //!
-//! A drive may consist of several units, each with segments of its own and its own collection; see [`UnitId`].
+//! A drive may consist of several units, each with its own segments and its own collection; see [`UnitId`].
 //!
-//! Invariants ([`crate::check::check`] verifies them all): L2P and P2L agree on every valid page; a
-//! segment's valid count equals its bits in the bitmap; a free segment holds nothing.
+//! Invariants ([`crate::check::check`] verifies all of them): L2P and P2L agree on every valid page; the
+//! valid count of a segment equals its bits in the bitmap; a free segment holds no page.
 
 mod collection;
-mod config;
+pub(crate) mod config;
 mod groups;
 mod host;
 mod kept;
 mod sink;
 mod unit;
+mod units;
 
-pub use config::FtlConfig;
+pub use config::{FtlConfig, Stripe, WearLeveling};
 pub use sink::{CountingSink, FlashSink};
-pub use unit::{Stripe, UnitId};
+pub use unit::UnitId;
 
 use crate::collect::Collect;
 use crate::divisor::Divisor;
@@ -37,16 +37,7 @@ use config::spare;
 use fulgurite_base::{Ppn, SpecError, StreamId};
 use unit::{Turn, Unit};
 
-/// The victim segment that is being collected.
-#[derive(Clone, Copy, Debug)]
-struct Collection {
-    victim: SegmentId,
-    /// The first page not yet looked at; not used where a drive looks for itself.
-    next: u32,
-    progress: Progress,
-}
-
-/// What an FTL has done.
+/// Counters of a translation layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FtlCounters {
     /// Pages written by the host.
@@ -55,13 +46,13 @@ pub struct FtlCounters {
     pub copied_pages: u64,
     /// Segments erased.
     pub erased_segments: u64,
-    /// Segments collected because their wear had fallen behind.
+    /// Segments collected by wear leveling.
     pub leveled_segments: u64,
-    /// Pages that took another page's place without a write.
+    /// Pages that were mapped to another page's place without a write.
     pub shared_pages: u64,
     /// Victims picked.
     picks: u64,
-    /// Pages that nothing was written to, summed over those picks.
+    /// Unwritten pages at each pick, summed.
     unwritten_at_picks: u64,
 }
 
@@ -74,13 +65,13 @@ pub struct Ftl {
     pub(crate) segments: SegmentTable,
     placer: Placer,
     streams: u16,
-    /// The open segment of each stream of each unit; none before its first page.
+    /// The open segment of each stream of each unit; `None` before the first page.
     open: Vec<Option<SegmentId>>,
     units: Vec<Unit>,
     /// Segments of a unit.
     unit_segments: Divisor,
     turn: Turn,
-    /// Empty between collections, so that its memory is kept.
+    /// Empty between collections; kept to reuse its memory.
     moving: Moving,
     idle: bool,
     is_worn_out: bool,
@@ -118,17 +109,17 @@ impl Ftl {
         &self.config
     }
 
-    /// The segments, to look at.
+    /// The segments, for reading.
     pub fn segments(&self) -> &SegmentTable {
         &self.segments
     }
 
-    /// The page map, to look at.
+    /// The page map, for reading.
     pub fn mapping(&self) -> &Mapping {
         &self.map
     }
 
-    /// What it has done since the counters were reset.
+    /// The counters since the last reset.
     pub fn counters(&self) -> FtlCounters {
         self.counters
     }
@@ -138,29 +129,29 @@ impl Ftl {
         self.map.bytes() + self.segments.bytes() + self.placer.bytes()
     }
 
-    /// Starts counting anew.
-    pub fn reset_counters(&mut self) {
+    /// Resets the counters.
+    fn reset_counters(&mut self) {
         self.counters = FtlCounters::default();
     }
 
-    /// Counts and wear start anew: from now on segments bear `endurance` erases.
+    /// Resets counters and wear. From now on segments endure `endurance` erases.
     pub fn start_anew(&mut self, endurance: u32) {
         self.reset_counters();
         self.idle = false;
         self.config.endurance = endurance;
         self.segments.forget_wear();
-        // The free lists are ordered by erases, so they forget them together with the table.
+        // The free lists are ordered by erases, so they are reset together with the table.
         self.units.iter_mut().for_each(|unit| unit.wear.start_anew());
     }
 
-    /// The measured ρ: from the mean number of pages that could hold data or garbage in a unit when its victims were
-    /// picked; `None` when nothing was collected.
+    /// The measured ρ. It follows from the average number of pages in a unit that could hold data or garbage
+    /// when victims were picked. `None` if no victim was picked.
     pub fn spare_effective(&self) -> Option<f64> {
         let FtlCounters { picks, unwritten_at_picks, .. } = self.counters;
         let FtlConfig { segments, segment_pages, units, logical_pages, .. } = self.config;
         let units = f64::from(units);
         let physical = f64::from(segments) * f64::from(segment_pages) / units;
-        // Without picks this is NaN; the last line then gives `None`.
+        // Without picks this is NaN, but then the last line returns `None`.
         let unwritten = unwritten_at_picks as f64 / picks as f64;
         (picks > 0).then(|| spare(physical - unwritten, f64::from(logical_pages) / units))
     }
@@ -170,35 +161,35 @@ impl Ftl {
         self.units.iter().map(|unit| unit.wear.free()).sum()
     }
 
-    /// Whether too many segments of a unit are worn out for writing to go on.
+    /// Whether so many segments of a unit are worn out that writes must stop.
     pub fn is_worn_out(&self) -> bool {
         self.is_worn_out
     }
 
-    /// Where `lpn` lies, if it was written and not trimmed since.
+    /// The place of `lpn`; `None` if it is unmapped.
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Ppn> {
         self.map.lookup(lpn)
     }
 
-    /// How often the segment that holds `lpn` was erased since the drive was set up, if any holds it.
+    /// The erases of the segment that holds `lpn`, since the drive was set up; `None` if it is unmapped.
     pub fn erases(&self, lpn: u32) -> Option<u32> {
         let ppn = self.lookup(lpn)?;
         Some(self.segments.erases(self.segment(ppn)))
     }
 
-    /// The segment that `ppn` lies in.
+    /// The segment that contains `ppn`.
     #[inline]
     pub fn segment(&self, ppn: Ppn) -> SegmentId {
         SegmentId(self.segment_of.divide(ppn.0).0)
     }
 
-    /// Tells placement what is to come; see [`PlacementPolicy::foresee`].
+    /// Tells placement the future writes; see [`PlacementPolicy::foresee`].
     pub fn foresee(&mut self, next: Vec<u32>) {
         self.placer.foresee(next);
     }
 
-    /// Placement at work, to look at.
+    /// The placement policy at work, for reading.
     pub fn placer(&self) -> &Placer {
         &self.placer
     }
@@ -209,7 +200,7 @@ impl Ftl {
         open.is_none_or(|segment| self.segments.written(segment) == self.config.segment_pages)
     }
 
-    /// Where the next page of `stream` in `unit` will be written; `None` when a segment must be opened first.
+    /// The place of the next page of `stream` in `unit`; `None` if a segment must be opened first.
     #[inline]
     pub fn append_point(&self, unit: UnitId, stream: StreamId) -> Option<Ppn> {
         let segment = self.open[self.open_at(unit, stream)]?;
@@ -229,14 +220,14 @@ impl Ftl {
         Ppn(segment.0 * self.config.segment_pages + self.segments.append(segment, 1))
     }
 
-    /// The state that the schedule wants in `unit`, as a write to `stream` sees it.
+    /// The state that the schedule wants in `unit` for a write to `stream`.
     #[inline]
     pub fn state(&self, unit: UnitId, stream: StreamId) -> ScheduleState {
         let Unit { wear, collection, .. } = self.of(unit);
         self.decide(unit, stream, wear.free(), collection.map(|collection| collection.progress))
     }
 
-    /// The same with so many free segments and this collection.
+    /// The same with this number of free segments and this collection.
     #[inline]
     fn decide(
         &self,
@@ -248,7 +239,7 @@ impl Ftl {
         let Unit { wear, urgent, .. } = self.of(unit);
         self.config.collect.schedule.decide(&FtlState {
             free,
-            // A worn-out segment could not be spared, so collection begins one segment earlier.
+            // A worn-out segment could not be retired, so collection begins one segment earlier.
             soft: self.config.collect.reserve + u32::from(wear.is_short),
             hard: self.config.collect.hard,
             opens: self.is_full(unit, stream),
@@ -260,17 +251,17 @@ impl Ftl {
         })
     }
 
-    /// Tells that the drive has become idle, or is so no more.
+    /// Tells whether the drive is idle.
     pub fn set_idle(&mut self, idle: bool) {
         self.idle = idle;
     }
 
-    /// Tells that a write to `unit` has waited too long; forgotten when the collection there ends.
-    pub fn set_urgent(&mut self, unit: UnitId) {
+    /// Tells that a write to `unit` has waited too long. The end of the collection there clears this.
+    pub(crate) fn set_urgent(&mut self, unit: UnitId) {
         self.of_mut(unit).urgent = true;
     }
 
-    /// Tells that no write waits too long any more.
+    /// Tells that no write has waited too long any more.
     pub fn end_urgency(&mut self) {
         self.units.iter_mut().for_each(|unit| unit.urgent = false);
     }
@@ -287,14 +278,14 @@ impl Ftl {
         }
     }
 
-    /// A segment may now be picked.
+    /// Seals a segment, so that it can be picked.
     fn seal(&mut self, segment: SegmentId) {
         self.segments.seal(segment);
         let unit = self.unit_of(segment).0 as usize;
         self.units[unit].candidates.sealed(segment, &self.placer, &self.segments);
     }
 
-    /// Makes the place of `lpn` garbage, unless others share it.
+    /// Makes the place of `lpn` garbage, unless other pages share it.
     #[inline]
     fn discard(&mut self, lpn: u32) {
         let Some(ppn) = self.map.unmap(lpn) else { return };
@@ -324,7 +315,7 @@ mod tests {
     use crate::schedule::Schedule;
     use fulgurite_base::Prng;
 
-    /// The segments erased, in their order.
+    /// The erased segments in order.
     #[derive(Default)]
     struct Erased(Vec<SegmentId>);
 
@@ -338,7 +329,7 @@ mod tests {
         }
     }
 
-    /// All pages of a drive are written, then `writes` at random.
+    /// A drive after writing all its pages and then `writes` random ones, with the segments it has erased.
     fn used(config: FtlConfig, writes: u32) -> (Ftl, Erased) {
         let (mut ftl, mut erased, mut prng) =
             (Ftl::new(config).unwrap(), Erased::default(), Prng::new(3, "used"));
@@ -351,10 +342,10 @@ mod tests {
         (ftl, erased)
     }
 
-    /// The rule: once a drive has been set up, nothing is counted, no segment has been erased, and each unit uses its free segments in the
-    /// order in which they were erased. From then on segments bear what they are rated for.
+    /// The rule: after setting up a drive, the counters and the erases are zero, and each unit uses its free
+    /// segments in the order in which they were erased. From then on segments endure the rated erases.
     #[test]
-    fn a_drive_that_was_set_up_starts_anew() {
+    fn a_drive_starts_anew_after_setup() {
         let collect = Collect { reserve: 4, background: 8, ..Collect::PLAIN };
         let plain = FtlConfig { collect, ..FtlConfig::plain(600, 64, 16) };
         let config = FtlConfig { units: 2, wear_leveling: WearLeveling::Dynamic, ..plain };
@@ -371,10 +362,10 @@ mod tests {
         }
     }
 
-    /// The rule: the measured spare is what the closed forms say where collection begins with the reserve left, in each of the units. Where
-    /// nothing was collected there is none.
+    /// The rule: the measured spare equals that of the closed forms if collection begins at the reserve, in
+    /// each of the units. It is absent if no victim was picked.
     #[test]
-    fn the_measured_spare_is_what_victims_were_picked_with() {
+    fn the_measured_spare_is_that_at_the_picks() {
         for units in [1, 4] {
             let config = FtlConfig { units, ..FtlConfig::plain(1_000, 100, 16) };
             let stated = config.spare_effective();
@@ -386,7 +377,8 @@ mod tests {
         }
     }
 
-    /// The rule: a stream has a next page as long as its open segment has one, and none where another segment must be opened first.
+    /// The rule: a stream has an append point while its open segment has room, and none if another segment
+    /// must be opened first.
     #[test]
     fn a_full_segment_has_no_next_page() {
         let mut ftl = Ftl::new(FtlConfig::plain(400, 40, 16)).unwrap();
@@ -397,9 +389,9 @@ mod tests {
         }
     }
 
-    /// The rule: a page's erases are those of the segment that holds it, and a page without a place has none.
+    /// The rule: the erases of a page are those of its segment, and an unmapped page has none.
     #[test]
-    fn a_page_has_been_erased_as_often_as_its_segment() {
+    fn the_erases_of_a_page_are_those_of_its_segment() {
         let (mut ftl, erased) = used(FtlConfig::plain(400, 40, 16), 10_000);
         for lpn in 0..400 {
             let segment = ftl.segment(ftl.lookup(lpn).unwrap());
@@ -411,7 +403,7 @@ mod tests {
         assert_eq!(ftl.erases(3), None);
     }
 
-    /// The rule: a drive is worn out once a unit has too few segments left, and not before.
+    /// The rule: a drive is worn out if, and only if, a unit has too few segments left.
     #[test]
     fn a_drive_wears_out() {
         let (mut ftl, mut erased) = used(FtlConfig { endurance: 10, ..FtlConfig::plain(400, 40, 16) }, 0);
@@ -420,7 +412,7 @@ mod tests {
             assert!(ftl.counters().host_pages < 20_000);
             ftl.write(prng.below(400) as u32, 1, StreamId(0), &mut erased);
         }
-        // What was copied is counted in units only, where there are several.
+        // Copies in units are counted only on a drive of several units.
         assert!(ftl.counters().copied_pages > 400);
         let erases = erased.0.len();
         while erased.0.len() < erases + 5 {
@@ -428,11 +420,11 @@ mod tests {
             assert!(ftl.is_worn_out(), "it does not recover");
         }
         let retired = |segment: &u32| ftl.segments().state(SegmentId(*segment)) == SegmentState::Retired;
-        // 25 segments of data, two in reserve and an open one stay.
+        // 25 segments of data, two in reserve and an open one remain.
         assert_eq!((0..40).filter(retired).count(), 40 - 28);
     }
 
-    /// The rule: a drive collects while it is idle until as many segments are free as the background threshold says.
+    /// The rule: an idle drive collects until as many segments are free as the background threshold says.
     #[test]
     fn an_idle_drive_collects_up_to_the_background_threshold() {
         let schedule = Schedule::SEMI_PREEMPTIVE;
@@ -446,14 +438,14 @@ mod tests {
             assert_eq!(state_of(&ftl), state);
             ftl.set_idle(false);
             assert_eq!(state_of(&ftl), ScheduleState::Idle);
-            // After a power cut nobody has been idle yet.
+            // After a power cut the drive is not idle.
             ftl.set_idle(true);
             ftl.give_up_collection();
             assert_eq!(state_of(&ftl), ScheduleState::Idle);
         }
     }
 
-    /// The rule: where a worn-out segment could not be spared, collection begins one free segment earlier.
+    /// The rule: if a worn-out segment could not be retired, collection begins one free segment earlier.
     #[test]
     fn a_drive_short_of_a_segment_collects_earlier() {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, reserve: 13, ..Collect::PLAIN };
@@ -464,14 +456,14 @@ mod tests {
         assert_eq!(state_of(&ftl), ScheduleState::Collecting);
     }
 
-    /// The rule: while a write has waited too long, its unit serves nothing; once none has any more, and after a power cut, every unit serves
-    /// reads again.
+    /// The rule: while a write has waited too long, its unit serves no host operation. When no write has any
+    /// more, and after a power cut, every unit serves reads again.
     #[test]
     fn urgency_ends_in_every_unit() {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, ..Collect::PLAIN };
         let plain = FtlConfig::plain(80, 12, 16);
         let mut ftl = Ftl::new(FtlConfig { collect, units: 2, ..plain }).unwrap();
-        // Nothing is collected, so both units come to refuse writes.
+        // No victim is collected, so both units eventually refuse writes.
         for lpn in (0..80).cycle() {
             if ftl.append_run(lpn, 1, StreamId(0), &mut Erased::default(), |_, _, _, _| ()) == 0 {
                 break;
@@ -487,7 +479,7 @@ mod tests {
             end(&mut ftl);
             assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
         }
-        // A victim that has been collected is what the write waited for.
+        // The collection that the write waited for ends.
         ftl.set_urgent(UnitId(1));
         while states(&ftl)[1] == ScheduleState::Exclusive {
             ftl.pick(UnitId(1)).expect("a segment is full");
@@ -496,10 +488,10 @@ mod tests {
         }
     }
 
-    /// The rule: a drive of one unit counts no valid pages for it, whatever is written, copied or taken back: it needs as many segments as
-    /// its logical pages fill, and no count may ask for more.
+    /// The rule: a drive of one unit counts no valid pages for it, after writes, copies and rollbacks: it
+    /// needs as many segments as its logical pages fill.
     #[test]
-    fn one_unit_counts_nothing() {
+    fn one_unit_counts_no_valid_pages() {
         let (mut ftl, mut erased) = used(FtlConfig::plain(400, 40, 16), 4_000);
         assert!(ftl.counters().copied_pages > 400);
         for lpn in 0..8 {
@@ -511,9 +503,10 @@ mod tests {
         assert_eq!(check(&ftl), Ok(()));
     }
 
-    /// The rule: what was written again since is not taken back; an open segment that gets a page back stays open.
+    /// The rule: a write that was overwritten since is not rolled back. An open segment that gets a page back
+    /// stays open.
     #[test]
-    fn what_is_gone_is_not_taken_back() {
+    fn an_overwritten_page_is_not_rolled_back() {
         let mut ftl = Ftl::new(FtlConfig::plain(400, 40, 16)).unwrap();
         let write = |ftl: &mut Ftl, lpn: u32| {
             ftl.write(lpn, 1, StreamId(0), &mut Erased::default());
@@ -529,9 +522,9 @@ mod tests {
         assert_eq!(check(&ftl), Ok(()));
     }
 
-    /// The rule: a copy of a drive goes on as the drive does, and neither changes the other.
+    /// The rule: a clone of a drive behaves as the drive does, and neither changes the other.
     #[test]
-    fn a_copy_of_a_drive_goes_on_by_itself() {
+    fn a_clone_of_a_drive_is_independent() {
         let collect = Collect { victim: crate::victim::VictimConfig::COST_BENEFIT, ..Collect::PLAIN };
         let (mut ftl, _) = used(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }, 1_000);
         ftl.share(3, 4);
@@ -549,10 +542,10 @@ mod tests {
         assert_eq!(went_on(&mut ftl), of_copy);
     }
 
-    /// The rule: a run of pages is written, trimmed or shared page by page, and the host is told of each page that was written: which one, its
-    /// place and the place before.
+    /// The rule: a run is written, trimmed or shared page by page, and the host learns each written page with
+    /// its place and its previous place.
     #[test]
-    fn runs_are_of_each_of_their_pages() {
+    fn runs_are_processed_page_by_page() {
         for (units, stripe) in [(1, Stripe::RoundRobin), (4, Stripe::RoundRobin), (4, Stripe::Address)] {
             let config =
                 FtlConfig { units, stripe, row_pages: 2, stripe_pages: 2, ..FtlConfig::plain(400, 80, 16) };
@@ -573,7 +566,7 @@ mod tests {
             }
             let written: Vec<u32> = (0..400).filter(|lpn| ftl.lookup(*lpn).is_some()).collect();
             assert_eq!(written, (100..108).collect::<Vec<u32>>());
-            // Page 110 has no place, so page 203 loses its own.
+            // Page 110 is unmapped, so page 203 is unmapped too.
             ftl.append_run(203, 1, StreamId(0), &mut erased, |_, _, _, _| ());
             ftl.share_run(200, 107, 4);
             let shared = [200, 201, 202, 203].map(|lpn| ftl.lookup(lpn));
@@ -584,7 +577,7 @@ mod tests {
                 [100, 101, 102].map(|lpn| ftl.lookup(lpn))
             );
             assert_eq!(ftl.counters().shared_pages, 4);
-            // It is there already.
+            // It has this place already.
             ftl.share_run(210, 100, 1);
             assert_eq!((ftl.counters().shared_pages, ftl.lookup(210)), (4, ftl.lookup(100)));
             ftl.trim_run(101, 3);

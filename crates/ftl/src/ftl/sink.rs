@@ -1,25 +1,25 @@
-//! The receiver of flash operations: it counts them, or plays them on a drive.
+//! The receiver of flash operations: it counts them or plays them on a drive.
 
-use super::UnitId;
+use super::unit::UnitId;
 use crate::segments::SegmentId;
 use fulgurite_base::Ppn;
 
-/// Where an FTL's flash operations go.
+/// The receiver of a translation layer's flash operations.
 pub trait FlashSink {
     /// A valid page is read, to be moved.
     fn read(&mut self, ppn: Ppn);
-    /// A page is programmed: a host write, or the copy of a page just read from `source`.
+    /// A page is programmed: a host write, or the copy of a page that was just read from `source`.
     fn program(&mut self, ppn: Ppn, source: Option<Ppn>);
-    /// A segment is erased. All operations on it came before.
+    /// A segment is erased. All operations on its pages were emitted before.
     fn erase(&mut self, segment: SegmentId);
-    /// Flash operations that wait or run in `unit`: what [`Stripe::LeastLoaded`](crate::Stripe) compares.
+    /// Queued and running flash operations in `unit`, which [`Stripe::LeastLoaded`](crate::Stripe) compares.
     #[inline]
     fn load(&self, _unit: UnitId) -> u32 {
         0
     }
 }
 
-/// A sink that only counts: for studies where time plays no part.
+/// A sink that only counts, for studies without time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountingSink {
     /// Pages read to be moved.

@@ -1,13 +1,15 @@
-//! AutoStream: by the frequency and recency of the chunk that a page lies in.
+//! AutoStream: by the frequency and recency of writes to the chunk of a page.
 //!
-//! "AutoStream: automatic stream management for multi-streamed SSDs" (Yang et al., SYSTOR 2017), the SFR variant:
-//! a chunk counts its writes; its count is halved for every decay period since it was last written; the stream is
-//! the integer part of the count's binary logarithm; a write that continues the one before it goes to the same
-//! stream. *Ambiguities.* The number of streams, the chunk and the period are not fixed by the paper: here 5 (as
-//! in MiDAS's table 2), 512 pages (2 MiB) and 16,384 page writes, as in MiDAS's program. Copies go to the last
-//! class, as there. Placement by chunk sees nothing of pages that are popular one by one. O(1).
+//! "AutoStream: automatic stream management for multi-streamed SSDs" (Yang et al., SYSTOR 2017), the SFR
+//! variant. A chunk counts its writes. Its count is halved for every decay period since its last write. The
+//! stream is the integer part of the count's binary logarithm. A write that continues the previous write goes
+//! to the same stream.
+//!
+//! *Ambiguities.* The paper does not fix the number of streams, the chunk and the period. Here they are 5 (as
+//! in MiDAS's table 2), 512 pages (2 MiB) and 16,384 page writes, as in MiDAS's program. Copies go to the
+//! last class, as in that program. Placement by chunk cannot see single popular pages. O(1).
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::{COUNT, COUNT_16};
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -15,7 +17,7 @@ use fulgurite_base::{Declared, Opt, StreamId, opt};
 /// The options of AutoStream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutoStreamConfig {
-    /// Streams; the last one is that of the coldest pages and of copies.
+    /// Streams. The last one is for the coldest pages and for copies.
     pub streams: u16,
     /// Pages in a chunk.
     pub chunk: u32,
@@ -43,7 +45,7 @@ struct Chunk {
     written_at: u32,
 }
 
-/// The chunks' counts.
+/// The counts of the chunks.
 #[derive(Clone, Debug)]
 pub struct AutoStream {
     config: AutoStreamConfig,
@@ -73,7 +75,7 @@ impl AutoStream {
     #[inline]
     fn count(&self, lpn: u32, segments: &SegmentTable) -> u32 {
         let chunk = self.chunks[(lpn / self.config.chunk) as usize];
-        // Times are kept modulo 2^32, and a wrapping difference of two is right across the wrap.
+        // Times are kept modulo 2^32, and a wrapping difference of two times is right across the wrap.
         let periods = (segments.now() as u32).wrapping_sub(chunk.written_at) / self.config.decay;
         // A shift by the whole width would overflow.
         (chunk.count >> periods.min(31)) + 1
@@ -96,7 +98,7 @@ impl PlacementPolicy for AutoStream {
 
     #[inline]
     fn written(&mut self, context: &WriteContext, to: StreamId, segments: &SegmentTable) {
-        // Copies are no writes of the host, so no chunk counts them.
+        // Copies are not host writes, so no chunk counts them.
         if context.copied {
             return;
         }
@@ -138,12 +140,12 @@ mod tests {
             Rig { policy: AutoStream::start(&config, &drive), table: SegmentTable::new(8, 16, 5) }
         }
 
-        /// Writes a page of the host; returns its stream.
+        /// Writes a host page and returns its stream.
         fn write(&mut self, lpn: u32) -> u16 {
             let context = WriteContext { lpn, copied: false, hint: StreamId(0), segment: None };
             let stream = self.policy.stream(&context, &self.table);
             self.policy.written(&context, stream, &self.table);
-            // Copies count for nothing.
+            // Copies are not counted.
             let copy = WriteContext { segment: Some(SegmentId(0)), copied: true, ..context };
             assert_eq!(self.policy.stream(&copy, &self.table), StreamId(4));
             self.policy.written(&copy, StreamId(4), &self.table);
@@ -156,8 +158,8 @@ mod tests {
         }
     }
 
-    /// The rule: a chunk begins in the coldest stream, and goes to the next hotter one whenever it has twice as many writes, up to the
-    /// hottest. Other chunks, and copies, change nothing.
+    /// The rule: a chunk begins in the coldest stream, and each doubling of its writes moves it to the next
+    /// hotter one, up to the hottest. Other chunks and copies have no effect.
     #[test]
     fn a_chunk_gets_hotter_whenever_its_writes_double() {
         let mut rig = Rig::new();
@@ -167,10 +169,12 @@ mod tests {
         assert_eq!((rig.write(7), rig.write(16)), (4, 4));
     }
 
-    /// The rule: the count is halved for each period since the chunk's last write, and forgotten after many.
+    /// The rule: the count is halved for each period since the chunk's last write, and is zero after many
+    /// periods.
     #[test]
     fn a_chunk_that_rests_gets_colder() {
-        // Of fifteen writes all are left, then seven, then three, then none; and one more comes.
+        // The count of fifteen is fifteen at first, then seven, then three, then none; each rest is followed by one
+        // more write.
         for (rest, stream) in [(98, 0), (99, 1), (198, 1), (199, 2), (1_000, 4), (100_000, 4)] {
             let mut rig = Rig::new();
             for at in 0..15 {
@@ -181,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The rule: a write that continues the one before goes to its stream.
+    /// The rule: a write that continues the previous write goes to its stream.
     #[test]
     fn a_run_stays_in_one_stream() {
         let mut rig = Rig::new();

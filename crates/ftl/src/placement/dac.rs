@@ -1,13 +1,15 @@
-//! DAC: by update frequency. A page moves to the next hotter group whenever the host writes it again and
-//! to the next colder one whenever it is copied.
+//! DAC: by update frequency. Each host write moves a page to the next hotter group, and each copy to the next
+//! colder one.
 //!
-//! "Using data clustering to improve cleaning performance for flash memory" (Chiang, Lee, Chang, 1999); CAT ("Cost,
-//! age and times", 1999) is the cleaner that goes with it. *Ambiguities.* The original promotes only pages that
-//! were written again within a time that it does not give: here every rewrite promotes, as where others
-//! rebuilt it (SepBIT, FAST 2022). A page's first write goes to the coldest group. The group is that of the
-//! segment which holds the page, so no memory is needed. O(1).
+//! "Using data clustering to improve cleaning performance for flash memory" (Chiang, Lee, Chang, 1999); CAT
+//! ("Cost, age and times", 1999) is its cleaner.
+//!
+//! *Ambiguities.* The original only promotes pages that are rewritten within a time that it does not give.
+//! Here every rewrite promotes, as in other reimplementations (SepBIT, FAST 2022). The first write of a page
+//! goes to the coldest group. The group is that of the segment which holds the page, so no memory is needed.
+//! O(1).
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -30,7 +32,7 @@ impl Declared for DacConfig {
         &[opt!("groups", groups, COUNT_16, 2 => STREAMS_AT_MOST, "groups; the coldest is the first")];
 }
 
-/// A ladder of groups.
+/// Groups ordered from cold to hot.
 #[derive(Clone, Debug)]
 pub struct Dac(u16);
 

@@ -1,37 +1,38 @@
-//! Fulgurite's own: a page goes by the time that similar pages had left to live.
+//! Fulgurite's own placement: by the remaining lifetime of similar pages.
 //!
-//! Where a page is written at a steady rate, only the rate matters. One interval says little of it: intervals of
-//! one rate differ by a factor of four. So each page keeps a mean of its intervals, in two bytes: the mean's
-//! logarithm in eighths (7 bits), how many intervals it stands for (0 to 7), whether the last one was sixteen
-//! times shorter than the mean before it (1 bit) and when it was last written, in quarters of a logical capacity
-//! (5 bits; the segment's age tells which round of that clock it was). An unknown page has a mean of one
-//! capacity, which is the mean over all pages. A new interval moves the mean by a share of 1 / (n + 2), an eighth
-//! at least, so that it follows a change within a few writes. That clock is too coarse for short intervals: they
-//! are read off the age of the segment in which the page lies.
+//! A single interval between writes says little about a page's write rate: intervals of one rate differ by a
+//! factor of four. So each page keeps an average of its intervals, in two bytes: the logarithm of the average
+//! in eighths of an octave (7 bits); the number of intervals in it (0 to 7); whether the last interval was
+//! sixteen times shorter than the average before it (1 bit); and the time of the last write, in quarters of a
+//! logical capacity (5 bits; the age of the segment resolves the wrap-around). The average of an unknown page
+//! is one capacity, which is the average over all pages. A new interval has a weight of 1 / (n + 2), and at
+//! least an eighth, so the average follows a change within a few writes. The page's clock is too coarse for
+//! short intervals: these are derived from the age of the segment that holds the page.
 //!
-//! The value of the mean depends on the workload: where blocks are given to other files it says nothing. So
-//! `Experience` counts how long pages with a similar mean, over as many intervals, have lived. A page of the host
-//! or a copy goes to the stream of the time that similar pages of its age have left, in steps of an octave and a
-//! half. The times that are left are averaged by the power mean with exponent −0.8, near to the harmonic one. So
-//! pages that die soon decide: the groups of pages that do not die soon are much the same with any contents. More
-//! streams would tell lifetimes apart better and cost more in half-filled segments.
+//! The meaning of the average depends on the workload: if blocks are reused for other files, it says nothing.
+//! So `Experience` counts how long pages with a similar average over a similar number of intervals have
+//! lived. A host page or a copy goes to the stream of the time that similar pages of its age have left, in
+//! steps of an octave and a half. The remaining times are averaged by the power mean with exponent −0.8,
+//! which is close to the harmonic mean. So the result depends mostly on the pages that are overwritten soon.
+//! The order of the groups that live long matters little. More streams would separate lifetimes better and
+//! cost more in half-filled segments.
 //!
-//! Made for `hazard` victims. O(1), 2 bytes a page, nothing learnt beforehand. Chosen with seed 42 at 2,048
-//! segments of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`; other seeds, sizes and
-//! workloads were looked at afterwards.
+//! Designed for `hazard` victims. O(1), 2 bytes a page, no training. The parameters were chosen with seed 42
+//! at 2,048 segments of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`, and
+//! validated with other seeds, sizes and workloads.
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentState, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
 
-/// Eighths of an octave that a mean can take.
+/// The number of codes for an average, in eighths of an octave.
 const CODES: u16 = 128;
-/// Most intervals that a mean stands for.
+/// Most intervals that an average counts.
 const INTERVALS: u16 = 7;
-/// An interval is short if it is this many times shorter than the mean before it.
+/// An interval is short if it is this many times shorter than the average before it.
 const SHORT: u64 = 16;
-/// Ticks of the pages' clock until it starts again.
+/// Ticks of the pages' clock until it wraps around.
 const TICKS: u64 = 32;
 /// Ticks in a logical capacity of host writes.
 const TICKS_IN_CAPACITY: u64 = 4;
@@ -39,7 +40,7 @@ const TICKS_IN_CAPACITY: u64 = 4;
 /// The options of Fulgurite's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FulguriteConfig {
-    /// Streams: the last one takes all longer intervals.
+    /// Streams. The last one takes all longer intervals.
     pub streams: u16,
     /// Eighths of an octave in a stream.
     pub step: u16,
@@ -61,16 +62,16 @@ impl Declared for FulguriteConfig {
     ];
 }
 
-/// What is known of a page.
+/// The record of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
-    /// The mean interval, by its code.
+    /// The average interval, by its code.
     code: u16,
-    /// Intervals that it stands for, at most [`INTERVALS`].
+    /// The intervals in the average, at most [`INTERVALS`].
     intervals: u16,
-    /// When the page was last written, in ticks modulo [`TICKS`].
+    /// The time of the last write, in ticks modulo [`TICKS`].
     tick: u16,
-    /// Whether the last interval was much shorter than the mean before it.
+    /// Whether the last interval was much shorter than the average before it.
     short: bool,
 }
 
@@ -86,34 +87,35 @@ impl Known {
     }
 }
 
-/// What pages that looked alike have lived for, and the streams that follow from it.
+/// The lifetimes of pages by kind, and the streams that follow from them.
 ///
-/// Pages look alike whose mean is in the same half of an octave and stands for as many intervals (few, some,
-/// many), and whose last interval was short or not. For each kind, writes and deaths by the octave of the
-/// lifetime are counted and forgotten at the same rate. Deaths that are missing are of pages that outlive what is
-/// counted. From the mean time that is left at an age follows the stream.
+/// Pages are of one kind if their averages are in the same half octave and count a similar number of
+/// intervals (few, some, many), and if their last intervals were both short or both not. For each kind,
+/// writes and deaths are counted by the octave of the lifetime, and both counts decay at the same rate. A
+/// write without a death belongs to a page that outlives the counted octaves. The stream at an age follows
+/// from the mean remaining time.
 #[derive(Clone, Debug)]
 struct Experience {
     written: Vec<f64>,
     died: Vec<[f64; AGES]>,
-    /// By kind, then by age: first a page just written, then by the octave of its age.
+    /// By kind, then by age: first a page just written, then the octaves of age.
     streams: Vec<[u16; AGES + 1]>,
-    /// By age and octave of death, the time that was left, to the power of [`POWER`].
+    /// By age and octave of death: the remaining time to the power of [`POWER`].
     left: Vec<[f64; AGES]>,
 }
 
-/// Kinds of pages: half octaves of the mean, few, some or many intervals, the last one short or not.
+/// Kinds of pages: half octaves of the average; few, some or many intervals; the last one short or not.
 const KINDS: usize = 32 * 3 * 2;
 /// Octaves of age: less than a segment's worth of writes, then doubling.
 const AGES: usize = 18;
-/// What a kind is believed to have seen before anything was counted, in pages.
+/// The weight of the prior distribution of each kind, in pages.
 const BELIEF: f64 = 32.0;
-/// What is kept of all counts from tick to tick: half after two capacities.
+/// The share of all counts that is kept at each tick: half after two capacities.
 const KEPT: f64 = 0.917;
-/// The exponent of the power mean of the times that are left. It is near to the harmonic mean, so that groups
-/// differ in how much of them dies soon; the rest hardly counts.
+/// The exponent of the power mean of the remaining times. It is close to the harmonic mean, so groups differ
+/// by how many of their pages are overwritten soon; the other pages hardly count.
 const POWER: f64 = -0.8;
-/// Octaves by which that mean of a memoryless interval is below its arithmetic mean: log2 Γ(1 + p) / p.
+/// Octaves by which this power mean of a memoryless interval is below its arithmetic mean: log2 Γ(1 + p) / p.
 const MEMORYLESS: f64 = 2.7484;
 
 fn kind(known: Known) -> usize {
@@ -126,7 +128,7 @@ fn kind(known: Known) -> usize {
 }
 
 impl Experience {
-    /// That of memoryless pages.
+    /// The prior: memoryless pages.
     fn new(config: FulguriteConfig, capacity: f64) -> Experience {
         let mut experience = Experience {
             written: vec![BELIEF; KINDS],
@@ -147,9 +149,10 @@ impl Experience {
         experience
     }
 
-    /// Draws conclusions, and forgets a little. `capacity` is in segments' worth of writes.
+    /// Updates the streams from the counts, and lets the counts decay. `capacity` is in segments' worth of
+    /// writes.
     fn learn(&mut self, config: FulguriteConfig, capacity: f64) {
-        // Pages that outlive all that is counted are taken to have 16 capacities left.
+        // Pages that outlive all counted octaves are assumed to have 16 capacities left.
         let never = libm::pow(16.0 * capacity, POWER);
         for kind in 0..KINDS {
             let died = &self.died[kind];
@@ -157,7 +160,7 @@ impl Experience {
             for age in 0..=AGES {
                 let (mut weight, mut sum) = (beyond, beyond * never);
                 for (octave, died) in died.iter().enumerate().skip(age.saturating_sub(1)) {
-                    // Of the deaths in its own octave half are over.
+                    // Half of the deaths in its own octave are already past.
                     let died = if octave + 1 == age { 0.5 * died } else { *died };
                     weight += died;
                     sum += died * self.left[age][octave];
@@ -173,36 +176,36 @@ impl Experience {
     }
 }
 
-/// By octave of death, what time a page of this age has left, to the power of [`POWER`]; age 0 is a page just
-/// written.
+/// By octave of death: the remaining time of a page of this age, to the power of [`POWER`]. Age 0 is a page
+/// just written.
 fn left(age: usize) -> [f64; AGES] {
     let middle = |octave| f64::midpoint(bounds(octave).0, bounds(octave).1);
     let now = if age == 0 { 0.0 } else { middle(age - 1) };
     std::array::from_fn(|octave| {
         let (from, to) = bounds(octave);
-        // Of its own octave it has half left. Earlier ones are over, and never asked for.
+        // Half of its own octave is left. Earlier octaves are past and never read.
         let left = if octave < age { 0.25 * (to - from) } else { middle(octave) - now };
         libm::pow(left, POWER)
     })
 }
 
-/// From when to when an octave of age lasts, in segments' worth of writes.
+/// The start and the end of an octave of age, in segments' worth of writes.
 fn bounds(age: usize) -> (f64, f64) {
     let end = libm::exp2(age as f64);
     (if age == 0 { 0.0 } else { end / 2.0 }, end)
 }
 
-/// What is known of each page, and what has been learnt of all.
+/// Fulgurite's policy at work: a record of each page, and the experience with all of them.
 #[derive(Clone, Debug)]
 pub struct Fulgurite {
     config: FulguriteConfig,
     experience: Experience,
     pages: Vec<u16>,
-    /// Page writes in a tick, and ticks so far; with each, conclusions are drawn again.
+    /// Page writes in a tick, and the ticks so far. The experience is evaluated at each tick.
     tick: u64,
     ticks: u64,
     next_tick: u64,
-    /// The interval of code 0, a power of two, as its logarithm; and that of every code.
+    /// The logarithm of the interval of code 0, which is a power of two; and the interval of every code.
     least: u32,
     intervals: Vec<u64>,
 }
@@ -215,7 +218,7 @@ impl ConfiguredPlacement for Fulgurite {
     }
 
     fn start(config: &FulguriteConfig, drive: &DriveShape) -> Fulgurite {
-        // An octave is cut into eighths, so the first one is at least 8 page writes long.
+        // An octave has eight steps, so the first one is at least 8 page writes long.
         let least = drive.segment_pages.max(8).ilog2();
         let interval = |code: u64| (8 + code % 8) << (u64::from(least) - 3 + code / 8);
         let octave = (drive.logical_pages >> least).max(1).ilog2() as u16;
@@ -236,7 +239,7 @@ impl ConfiguredPlacement for Fulgurite {
 }
 
 impl Fulgurite {
-    /// The code of the greatest interval that is no more than this one.
+    /// The code of the largest interval that is at most this one.
     #[inline]
     fn code(&self, interval: u64) -> u16 {
         let Some(octave) = (interval >> self.least).checked_ilog2() else { return 0 };
@@ -244,7 +247,7 @@ impl Fulgurite {
         ((u64::from(octave) * 8 + eighth.min(7)) as u16).min(CODES - 1)
     }
 
-    /// Page writes since the host wrote a page that lies in `segment`.
+    /// Page writes since the host wrote a page that is in `segment`.
     #[inline]
     fn age(&self, known: Known, segment: SegmentId, segments: &SegmentTable) -> u64 {
         let end = match segments.state(segment) {
@@ -252,7 +255,7 @@ impl Fulgurite {
             _ => segments.sealed_at(segment),
         };
         let sealed_for = segments.now() - end;
-        // No page was older than three rounds of four when it was sealed in here.
+        // No page was older than three rounds of four when it was written to this segment.
         let least = sealed_for / self.tick;
         let ticks = least + (self.ticks.wrapping_sub(u64::from(known.tick) + least)) % TICKS;
         if ticks >= 2 {
@@ -261,27 +264,27 @@ impl Fulgurite {
         segments.now() - u64::midpoint(segments.opened_at(segment), end)
     }
 
-    /// What is known of a page that lies in `segment`, and its age.
+    /// The record of a page in `segment`, and the age of the page.
     #[inline]
     fn known(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> (Known, u64) {
         let known = Known::unpack(self.pages[lpn as usize]);
         (known, self.age(known, segment, segments))
     }
 
-    /// What is known of a page once the host has written it at this age.
+    /// The record of a page after a host write at this age.
     #[inline]
     fn after_write(&self, known: Known, interval: u64, now: u64) -> Known {
         let weight = u64::from(known.intervals + 2).min(u64::from(self.config.memory));
         let mean = self.intervals[usize::from(known.code)];
         let short = SHORT * interval < mean;
         let mean = (mean * (weight - 1) + interval) / weight;
-        // Rounded up or down by chance, or small steps would be lost.
+        // Rounds up or down pseudo-randomly, so that small steps are not lost.
         let dither = mean * ((now.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) % 1024) / (1024 * 8);
         let intervals = (known.intervals + 1).min(INTERVALS);
         Known { code: self.code(mean + dither), intervals, tick: self.now(), short }
     }
 
-    /// The ticks so far, as they are kept.
+    /// The ticks so far, modulo the pages' clock.
     fn now(&self) -> u16 {
         (self.ticks % TICKS) as u16
     }
@@ -296,7 +299,7 @@ impl Fulgurite {
 impl PlacementPolicy for Fulgurite {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        // A page that lies nowhere counts among those that live longest.
+        // An unmapped page counts among those that live longest.
         let Some(segment) = context.segment else { return StreamId(self.config.streams - 1) };
         let (known, age) = self.known(context.lpn, segment, segments);
         let (kind, age) = if context.copied {
@@ -329,7 +332,7 @@ impl PlacementPolicy for Fulgurite {
             }
             return;
         }
-        // Three rounds of four of the clock are all that a page may be behind it when it is written elsewhere.
+        // A page may be at most three rounds of four behind the clock when it is written elsewhere.
         let Some(segment) = context.segment else { return };
         let (known, age) = self.known(context.lpn, segment, segments);
         if age / self.tick > TICKS - TICKS / 4 {
@@ -375,21 +378,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_fits_into_two_bytes() {
+    fn a_record_fits_into_two_bytes() {
         for word in 0..=u16::MAX {
             assert_eq!(Known::unpack(word).pack(), word);
         }
     }
 
     #[test]
-    fn a_page_unknown_is_expected_after_one_capacity() {
+    fn an_unknown_page_is_expected_after_one_capacity() {
         let policy = policy();
         let known = Known::unpack(policy.pages[7]);
         assert_eq!((known.intervals, policy.intervals[usize::from(known.code)]), (0, 1 << 20));
     }
 
-    /// The eighths of octaves, in segments' worth of writes, of the power mean of what pages of this age have left, by the definition: of
-    /// a kind `died` in each octave, and `beyond` outlive all that is counted. A page has lived for half of its own octave.
+    /// The power mean of the remaining times of pages of this age, by its definition, in eighths of octaves
+    /// of segments' worth of writes. Of a kind, `died` is the number in each octave, and `beyond` the number
+    /// that outlives all of them. Half of a page's own octave is past.
     fn by_definition(died: &[f64; AGES], beyond: f64, age: usize, capacity: f64) -> u16 {
         let ends = |octave: usize| {
             if octave == 0 { (0.0, 1.0) } else { (2f64.powi(octave as i32 - 1), 2f64.powi(octave as i32)) }
@@ -414,16 +418,18 @@ mod tests {
         (8.0 * (mean.log2() + MEMORYLESS)).clamp(0.0, f64::from(CODES) - 1.0) as u16
     }
 
-    /// The rule: a page goes by the power mean of the times that pages of its kind and age had left. At first they are taken to die without
-    /// memory after the mean that they have shown, as if 32 had been seen; all counts are forgotten at one rate.
+    /// The rule: a page goes by the power mean of the remaining times of pages of its kind and age. The prior
+    /// is a memoryless lifetime with the page's own average, with the weight of 32 pages. All counts decay at
+    /// one rate.
     #[test]
-    fn streams_follow_from_the_times_that_are_left() {
+    fn streams_follow_from_the_remaining_times() {
         let config = FulguriteConfig { streams: 256, step: 1, memory: 8 };
         for capacity in [3.0, 1_000.0] {
             let mut experience = Experience::new(config, capacity);
             let mut counts: Vec<(f64, [f64; AGES])> = Vec::new();
             for kind in 0..KINDS {
-                // Half octaves of the mean, three numbers of intervals, and whether the last one was short.
+                // Half octaves of the average, three numbers of intervals, and whether the last one was
+                // short.
                 let mean = 2f64.powf((kind / 6) as f64 / 2.0 + 0.25);
                 let alive = |octaves: usize| {
                     if octaves == 0 { 1.0 } else { (-(2f64.powi(octaves as i32 - 1)) / mean).exp() }
@@ -436,7 +442,8 @@ mod tests {
                         let beyond = (*written - died.iter().sum::<f64>()).max(0.0);
                         let (stream, expected) =
                             (experience.streams[kind][age], by_definition(died, beyond, age, capacity));
-                        // Two ways to a power differ in the last digits, and what is left of nothing is all that it is.
+                        // Two ways to compute a power differ in the last digits, which matter only if almost
+                        // no pages are left.
                         let is_nothing = died.iter().skip(age.saturating_sub(1)).sum::<f64>() + beyond < 1e-9;
                         assert!(
                             stream < CODES && (stream.abs_diff(expected) <= 1 || is_nothing),
@@ -447,7 +454,7 @@ mod tests {
                     died.iter_mut().for_each(|died| *died *= 0.917);
                     assert!((experience.written[kind] - *written).abs() < 1e-9);
                     assert!((experience.died[kind][9] - died[9]).abs() < 1e-9);
-                    // More pages of the kind are seen, each time with other fates.
+                    // More pages of the kind are counted, each time with other lifetimes.
                     let octave = (kind + 5 * lesson) % AGES;
                     for (written, died) in [
                         (&mut *written, &mut *died),
@@ -462,9 +469,10 @@ mod tests {
         }
     }
 
-    /// The rule: of a kind of which all have died sooner, what is still there is taken to outlive all.
+    /// The rule: a page that is older than all pages of its kind became is taken to outlive all counted
+    /// octaves.
     #[test]
-    fn what_outlives_its_kind_goes_last() {
+    fn a_page_that_outlives_its_kind_goes_last() {
         let mut experience = Experience::new(FulguriteConfig::default(), 100.0);
         experience.written[0] = 10.0;
         experience.died[0] = std::array::from_fn(|octave| if octave == 2 { 10.0 } else { 0.0 });
@@ -473,9 +481,10 @@ mod tests {
         assert!(experience.streams[0][..4].iter().all(|stream| *stream < 5));
     }
 
-    /// The rule: pages look alike by the half octave of their mean, few, some or many intervals, and whether the last one was short.
+    /// The rule: pages are of one kind by the half octave of their average, by few, some or many intervals,
+    /// and by whether the last one was short.
     #[test]
-    fn kinds_are_told_apart() {
+    fn each_kind_of_page_is_counted_separately() {
         let mut seen = std::collections::BTreeMap::new();
         for word in 0..1 << 11 {
             let known = Known::unpack(word);
@@ -486,15 +495,17 @@ mod tests {
         assert_eq!((seen.len(), seen.last_key_value().map(|last| *last.0)), (KINDS, Some(KINDS - 1)));
     }
 
-    /// The rule: ages below a segment's worth of writes come first, then each octave, and all that are older last.
+    /// The rule: ages below a segment's worth of writes come first, then each octave. Greater ages are in the
+    /// last octave.
     #[test]
-    fn ages_are_told_by_octaves() {
+    fn ages_are_classed_by_octaves() {
         let policy = policy();
         let ages = [0, 1_023, 1_024, 2_047, 2_048, 1 << 25, (1 << 26) - 1, 1 << 26, u64::MAX];
         assert_eq!(ages.map(|age| policy.octave(age)), [0, 0, 1, 1, 2, 16, 16, 17, 17]);
     }
 
-    /// The rule: at first, pages are taken to live as the capacity of the drive says, in segments' worth of writes.
+    /// The rule: at first, pages are assumed to live for the capacity of the drive, in segments' worth of
+    /// writes.
     #[test]
     fn the_first_streams_follow_from_the_capacity() {
         let config = FulguriteConfig { streams: 256, step: 1, memory: 8 };

@@ -1,10 +1,10 @@
-//! Placement by the host's hints: multi-stream writes (NVMe directives), or flexible data placement
-//! with persistently isolated handles.
+//! Placement by the host's hints: multi-stream writes (NVMe directives), or flexible data placement with
+//! persistently isolated handles.
 //!
-//! Hints that exceed the streams wrap round. Copies stay in the stream of the segment they come from,
-//! so that what the host kept apart is never mixed by collection. O(1).
+//! Hints beyond the number of streams wrap around. Copies stay in the stream of their segment, so that
+//! collection never mixes pages which the host keeps apart. O(1).
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -12,7 +12,7 @@ use fulgurite_base::{Declared, Opt, StreamId, opt};
 /// The options of placement by hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintsConfig {
-    /// How many streams are kept apart.
+    /// The number of streams that are kept apart.
     pub streams: u16,
 }
 
@@ -27,7 +27,7 @@ impl Declared for HintsConfig {
         &[opt!("streams", streams, COUNT_16, 1 => STREAMS_AT_MOST, "streams kept apart")];
 }
 
-/// The hint's stream, or the victim's.
+/// The hint's stream for host writes, the victim's for copies.
 #[derive(Clone, Debug)]
 pub struct Hints(u16);
 

@@ -1,11 +1,11 @@
-//! MiDA: by age, counted in moves. The host's writes enter group 0; every copy takes a page to the next
-//! group, and in the last one it stays.
+//! MiDA: by age, counted in copies. Host writes enter group 0. Every copy moves a page to the next group; in
+//! the last group it stays.
 //!
-//! "MiDA: Improving SSD performance through migration-age-aware block placement" (Park et al., APSys 2021), as
-//! MiDAS (FAST 2024) describes it, with eight groups as in its table 2. The group is that of the segment which
-//! holds the page, so no memory is needed. O(1).
+//! "MiDA: Improving SSD performance through migration-age-aware block placement" (Park et al., APSys 2021),
+//! as MiDAS (FAST 2024) describes it, with eight groups as in its table 2. The group is that of the segment
+//! which holds the page, so no memory is needed. O(1).
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -28,7 +28,7 @@ impl Declared for MidaConfig {
         &[opt!("groups", groups, COUNT_16, 2 => STREAMS_AT_MOST, "groups; the last one keeps its pages")];
 }
 
-/// A chain of groups.
+/// Groups ordered by age.
 #[derive(Clone, Debug)]
 pub struct Mida(u16);
 

@@ -1,13 +1,13 @@
 //! No placement: one stream for host writes and copies alike.
 //!
-//! The baseline of every study of placement. Hot and cold pages share segments, so that skewed
-//! traffic costs more copies than it has to.
+//! The baseline of every study of placement. Hot and cold pages share segments, so skewed traffic costs more
+//! copies than necessary.
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::{NoOptions, StreamId};
 
-/// Always the one stream.
+/// Always the same stream.
 #[derive(Clone, Debug)]
 pub struct NoPlacement;
 

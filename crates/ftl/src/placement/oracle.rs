@@ -1,32 +1,32 @@
-//! The oracle: by the true time until a page is written again or trimmed.
+//! The oracle: by the true time until a page is overwritten or trimmed.
 //!
-//! ORA of MiDAS (FAST 2024). Its six classes are bounded by 250 K, 5 M, 14 M, 28 M and 62 M page writes on 128
-//! GiB (table 1): here the same shares of the logical pages (`classes=seed`). `classes=log2` doubles the bound
-//! from class to class, twelve of them, the first a thousandth of the logical pages. A copy is placed by the time
-//! that is left.
+//! ORA of MiDAS (FAST 2024). The bounds of its six classes are 250 K, 5 M, 14 M, 28 M and 62 M page writes on
+//! 128 GiB (table 1). Here they are the same shares of the logical pages (`classes=seed`). `classes=log2` has
+//! twelve classes, each with twice the bound of the one before; the first bound is a thousandth of the
+//! logical pages. A copy is placed by its remaining time.
 //!
-//! With `sizes=50%` all classes but the last have a fixed number of segments and give the oldest, as in table 2
-//! of the paper, which does not say how its sizes were found. Here such a group has room for the pages of its
-//! class that are valid at a time, and for garbage: at most as much as there is when all live in it for the
-//! longest time of the class, so that nothing is valid when it is collected, and in all groups together no more
-//! than that share of the spare space. Copies stay in their group: if they moved on, it would have no fixed
-//! number of pages. Where this leaves collection no room, sizes are given up for good.
+//! With `sizes=50%` all classes but the last have a fixed number of segments and give up the oldest one, as
+//! in table 2 of the paper, which does not say how the sizes were found. Here such a group has room for the
+//! valid pages of its class and for garbage. The garbage is limited to the amount at which all pages live for
+//! the longest time of the class, so that no page is valid at collection. The groups together use at most the
+//! given share of the spare space. Copies stay in their group; otherwise a group would have no fixed number
+//! of pages. If collection gains no space with these sizes, they are given up for good.
 //!
-//! It needs a first pass over all writes, so it works where runs can be repeated: in `gc`. O(1), 4 bytes a page
-//! and 4 a write.
+//! The oracle needs a first pass over all writes, so it is only available for repeatable runs, in `gc`. O(1),
+//! 4 bytes a page and 4 a write.
 
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use super::runaway::Runaway;
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::units::{self, Share};
 use fulgurite_base::{Choice, Declared, Form, Opt, SpecError, StreamId, opt, prefetch};
 
-/// How the time that is left is cut into classes.
+/// The division of the remaining time into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classes {
     /// As in table 1 of the paper.
     Seed,
-    /// Each twice as long as the one before.
+    /// Each bound is twice the one before.
     Log2,
 }
 
@@ -37,14 +37,14 @@ impl Choice for Classes {
 /// The options of the oracle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OracleConfig {
-    /// The classes' bounds.
+    /// The bounds of the classes.
     pub classes: Classes,
-    /// The share of the spare space that groups of a fixed size use; none: no sizes.
+    /// The share of the spare space for groups of a fixed size; `None`: no sizes.
     pub sizes: Option<Share>,
 }
 
 impl Classes {
-    /// Bounds in page writes between the classes, on a drive of `logical_pages`.
+    /// The bounds between the classes in page writes, on a drive of `logical_pages`.
     pub fn bounds(self, logical_pages: u32) -> Vec<u64> {
         self.thousandths().iter().map(|part| u64::from(logical_pages) * part / 1000).collect()
     }
@@ -82,26 +82,26 @@ const SIZES: Form<Option<Share>> = Form {
 /// Bounds in thousandths of the logical pages: 250 K, 5 M, 14 M, 28 M and 62 M of 33.5 M.
 const SEED: [u64; 5] = [7, 149, 417, 834, 1848];
 const LOG2: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-/// Logical capacities of page writes after which groups get their sizes: until then the fill's pages lie in them,
-/// which have died at no steady rate.
+/// Groups get their sizes after this many logical capacities of page writes. Until then they contain pages of
+/// the initial fill, which are not overwritten at a steady rate.
 const SIZED_AFTER: u64 = 3;
 
-/// What is to come.
+/// The oracle at work, with the future writes.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// For each write of the host, when its page will be written again.
+    /// For each host write, the time when its page is written again.
     next: Vec<u32>,
-    /// When each page's copy becomes garbage.
+    /// The time when each page's copy becomes garbage.
     dies_at: Vec<u32>,
-    /// The classes' bounds, in page writes.
+    /// The bounds of the classes, in page writes.
     bounds: Vec<u64>,
     config: OracleConfig,
     drive: DriveShape,
-    /// Most segments of each group that has a size, and when sizes begin to hold.
+    /// The largest number of segments of each group that has a size, and the time when sizes take effect.
     sizes: Vec<u32>,
     sized_from: u64,
     runaway: Runaway,
-    /// Whether sizes hold, and whether that has changed.
+    /// Whether sizes are in effect, and whether that has just changed.
     sizing: bool,
     regroup: bool,
 }
@@ -123,7 +123,7 @@ impl ConfiguredPlacement for Oracle {
             drive: drive.clone(),
             sizes: Vec::new(),
             sized_from: u64::MAX,
-            // Each may give its oldest segments, until garbage comes.
+            // Each segment may be collected once before garbage is required.
             runaway: Runaway::new(drive.segments),
             sizing: false,
             regroup: false,
@@ -138,7 +138,7 @@ impl Oracle {
 
     /// The size in segments of each group but the last.
     fn sizes(&self, share: f64) -> Vec<u32> {
-        // Pages written and the sum of their lifetimes, by class. The fill is no traffic.
+        // Pages written and the sum of their lifetimes, by class, without the initial fill.
         let fill = self.drive.logical_pages as usize;
         let mut traffic = vec![(0.0, 0.0); self.bounds.len()];
         for (now, next) in self.next.iter().enumerate().skip(fill) {
@@ -148,7 +148,7 @@ impl Oracle {
             }
         }
         let writes = (self.next.len() - fill).max(1) as f64;
-        // By Little's law, valid pages of a class and its garbage once everything in it dies.
+        // By Little's law: the valid pages of a class, and its garbage if no page is valid at collection.
         let group = |(bound, (pages, lives)): (&u64, &(f64, f64))| {
             let valid = lives / writes;
             (valid, pages / writes * *bound as f64 - valid)
@@ -156,12 +156,12 @@ impl Oracle {
         let groups: Vec<(f64, f64)> = self.bounds.iter().zip(&traffic).map(group).collect();
         let garbage: f64 = groups.iter().map(|(_, garbage)| garbage).sum();
         let DriveShape { logical_pages, segments, segment_pages, reserve, .. } = self.drive;
-        // Every class has an open segment, the last one too.
+        // Every class has an open segment, including the last.
         let room = f64::from(segments) - f64::from(reserve) - groups.len() as f64 - 1.0;
         let spare = (room * f64::from(segment_pages) - f64::from(logical_pages)).max(0.0);
         let fits = if garbage > 0.0 { (share * spare / garbage).min(1.0) } else { 1.0 };
         let size = |(valid, garbage): &(f64, f64)| (valid + fits * garbage) / f64::from(segment_pages);
-        // The open segment is one of them.
+        // One of them is the open segment.
         groups.iter().map(|group| size(group).ceil() as u32 + 1).collect()
     }
 
@@ -207,7 +207,7 @@ impl PlacementPolicy for Oracle {
     }
 
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
-        // Groups stay what they are, but are sorted anew into queues.
+        // Groups do not change, but their segments are sorted into queues again.
         let streams = Oracle::streams(&self.config);
         std::mem::take(&mut self.regroup).then(|| (0..streams).map(StreamId).collect())
     }
@@ -238,12 +238,13 @@ mod tests {
     use crate::{Collect, CountingSink, Ftl, FtlConfig, check};
     use fulgurite_base::{Prng, Spec};
 
-    /// The rule: a group of a fixed size has room for the pages of its class that are valid at a time and for an open segment, and for
-    /// its garbage as far as the share of the spare space goes. The fill does not count.
+    /// The rule: a group of a fixed size has room for the valid pages of its class, for an open segment, and
+    /// for garbage within its share of the spare space. The initial fill does not count.
     #[test]
     fn sizes_follow_from_the_traffic() {
-        // Every second page lives for 5 writes, the others for 100. The bounds are 7 and 149 writes. So 2.5 and 50 pages are valid
-        // at a time. Where all pages live as long as the longest of their class, 1 and 24.5 more are garbage.
+        // Every second page lives for 5 writes, the others for 100. The bounds are 7 and 149 writes. So 2.5
+        // and 50 pages are valid at a time. If all pages lived for the longest time of their class, 1 and
+        // 24.5 more would be garbage.
         let lives = |now: u32| now + if now.is_multiple_of(2) { 5 } else { 100 };
         let next: Vec<u32> = (0..1_000).map(|now| now + 3).chain((1_000..2_000).map(lives)).collect();
         let drive = DriveShape {
@@ -259,15 +260,16 @@ mod tests {
             oracle.foresee(next.clone());
             oracle.sizes
         };
-        // 627 − 100 − 5 − 1 segments have 42 pages more than the logical ones. 49 % are 20.58, for 25.5 pages of garbage: 34.9 segments.
+        // 627 − 100 − 5 − 1 segments have 42 pages more than the logical ones. 49 % of that is 20.58, for
+        // 25.5 pages of garbage: 34.9 segments.
         assert_eq!(sizes(49), [3, 36, 1, 1, 1]);
-        // More than all garbage: 37.25 segments.
+        // The share is larger than all garbage: 37.25 segments.
         assert_eq!(sizes(80), [3, 39, 1, 1, 1]);
     }
 
     const PAGES: u32 = 4_000;
 
-    /// Skewed writes after a fill, with the oracle; what is seen of the drive now and then.
+    /// Skewed writes after a fill, with the oracle. `look` is called with the drive at intervals.
     fn run(placement: &str, mut look: impl FnMut(&Ftl, &Oracle)) -> Ftl {
         let mut prng = Prng::new(8, "oracle");
         let draw = |prng: &mut Prng| {
@@ -292,13 +294,13 @@ mod tests {
         ftl
     }
 
-    /// The rule: sizes hold once three capacities were written, and the groups pass on what is above them. From then on no group has more
-    /// segments than its size, since copies stay in their group.
+    /// The rule: sizes take effect after three capacities, and the groups give up the segments above their
+    /// size. From then on no group has more segments than its size, since copies stay in their group.
     #[test]
     fn groups_keep_to_their_sizes() {
         let ftl = run("oracle:classes=seed,sizes=50%", |ftl, oracle| {
             let table = ftl.segments();
-            // They begin with a pick, and there is one for a segment of writes at least.
+            // They take effect at a pick, and there is at least one pick for each segment of writes.
             let writes = table.now() - table.now().min(3 * u64::from(PAGES));
             if !(1..=16).contains(&writes) {
                 assert_eq!(oracle.sizing, writes > 0, "after {} writes", table.now());
@@ -314,7 +316,7 @@ mod tests {
         assert!(full.count() > 3, "groups are as large as they may be");
     }
 
-    /// An oracle without sizes, or with as many for each group but the last, and a table of segments after so many writes.
+    /// An oracle without sizes, or with these sizes, and a table of segments after this many writes.
     fn at(sizes: &[u32], now: u64) -> (Oracle, SegmentTable) {
         let drive = DriveShape {
             logical_pages: 1_000,
@@ -332,10 +334,10 @@ mod tests {
         (oracle, table)
     }
 
-    /// The rule: a page of the host goes by the time until it is written again, a class for each bound that it reaches; a copy by what is left
-    /// of that.
+    /// The rule: a host page goes by the time until it is written again, one class up for each bound that
+    /// this reaches. A copy goes by its remaining time.
     #[test]
-    fn pages_go_by_the_time_that_is_left() {
+    fn pages_go_by_their_remaining_time() {
         let (mut oracle, mut table) = at(&[], 10);
         for (left, class) in
             [(0, 0), (6, 0), (7, 1), (148, 1), (149, 2), (416, 2), (417, 3), (834, 4), (1_848, 5)]
@@ -366,15 +368,15 @@ mod tests {
         for (writes, class) in steps {
             (0..writes).for_each(|_| table.tick());
             assert_eq!(oracle.stream(&copy, &table), StreamId(class), "at {}", table.now());
-            // Copies do not live anew.
+            // A copy does not start a new lifetime.
             oracle.written(&copy, StreamId(class), &table);
         }
     }
 
-    /// The rule: sizes begin to hold with the first pick after three capacities. Until then, and in the last group always, the victim policy
-    /// chooses. They are given up for good once collection makes no room.
+    /// The rule: sizes take effect at the first pick after three capacities. Until then, and always in the
+    /// last group, the victim policy picks. Sizes are given up for good once collection gains no space.
     #[test]
-    fn sizes_hold_from_the_first_pick_after_three_capacities() {
+    fn sizes_take_effect_at_the_first_pick_after_three_capacities() {
         let (mut oracle, mut table) = at(&[1, 1, 1, 1, 1], 2_999);
         for segment in 0..2 {
             table.open(SegmentId(segment), StreamId(0));

@@ -1,31 +1,32 @@
-//! Detects that collection makes no room. Groups of fixed sizes can hold all the garbage while none of them
-//! exceeds its size. They can also give segments for ever in which nearly every page is valid.
+//! Detects that collection gains no space. With groups of fixed sizes, this can happen in two ways: the
+//! garbage is in groups that do not exceed their size, or a group keeps giving up segments in which nearly
+//! every page is valid.
 
 use crate::{SegmentId, SegmentTable};
 
-/// In a row of victims at least one page in this many must be garbage.
+/// At least one page in this many must be garbage, over a row of victims.
 const ONE_IN: u64 = 128;
 
-/// Watches for such collections.
+/// Watches for collections that gain no space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Runaway {
-    /// Collections in a row without a host write after which it is judged.
+    /// Collections in a row without a host write after which their gain is evaluated.
     judged_after: u32,
-    /// When the last victim was picked, in host page writes.
+    /// The time of the last pick, in host page writes.
     picked_at: u64,
-    /// Victims picked since the host wrote, and the garbage in them.
+    /// Victims picked since the last host write, and their garbage.
     in_a_row: u32,
     garbage: u64,
 }
 
 impl Runaway {
-    pub fn new(judged_after: u32) -> Runaway {
+    pub(crate) fn new(judged_after: u32) -> Runaway {
         Runaway { judged_after, picked_at: 0, in_a_row: 0, garbage: 0 }
     }
 
-    /// Takes note of a victim; whether it and those before it made too little room.
-    pub fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) -> bool {
-        // Time is host writes, so an unchanged time means that no write came between two picks.
+    /// Notes a victim. Returns whether this row of victims has gained too little space.
+    pub(crate) fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) -> bool {
+        // Time counts host writes, so an unchanged time means that no write came between two picks.
         if self.picked_at != segments.now() || self.in_a_row == self.judged_after {
             *self = Runaway { picked_at: segments.now(), ..Runaway::new(self.judged_after) };
         }
@@ -41,7 +42,8 @@ mod tests {
     use super::*;
     use fulgurite_base::StreamId;
 
-    /// Whether victims with so much garbage each, of 64 pages, are too many, and after how many; the host may write before each.
+    /// The number of victims after which a row is found to gain too little, if any. The victims have 64 pages
+    /// and this much garbage; the host may write before each.
     fn judged_after(garbage: &[u32], host_writes: impl Fn(u32) -> bool) -> Option<u32> {
         let mut table = SegmentTable::new(1, 64, 1);
         let mut runaway = Runaway::new(4);
@@ -60,16 +62,16 @@ mod tests {
         })
     }
 
-    /// The rule: of as many victims in a row as it is judged after, one page in 128 must be garbage. The host's writes begin a new row.
+    /// The rule: in each row of victims, one page in 128 must be garbage. A host write begins a new row.
     #[test]
-    fn victims_that_make_no_room_are_found() {
+    fn victims_that_gain_no_space_are_found() {
         let never = |_| false;
         assert_eq!(judged_after(&[0], never), Some(4));
         // Four victims have 256 pages.
         assert_eq!(judged_after(&[0, 1, 0, 0], never), Some(4));
         assert_eq!(judged_after(&[0, 1, 0, 1], never), None);
         assert_eq!(judged_after(&[2, 0, 0, 0], never), None);
-        // The second row of four is judged by itself.
+        // The second row of four is evaluated by itself.
         assert_eq!(judged_after(&[9, 0, 0, 0, 0, 0, 0, 1], never), Some(8));
         assert_eq!(judged_after(&[0], |pick| pick % 3 == 0), None);
         assert_eq!(judged_after(&[0], |pick| pick == 3), Some(6));

@@ -1,13 +1,14 @@
-//! Host writes and copies apart: two streams.
+//! Host writes and copies in separate streams.
 //!
-//! What survived a collection is colder than what was just written (Van Houdt, "On the necessity of hot and cold
-//! data identification to reduce the write amplification in flash-based SSDs", 2014). Knows nothing of pages. O(1).
+//! A page that survived a collection is colder than a page that was just written (Van Houdt, "On the
+//! necessity of hot and cold data identification to reduce the write amplification in flash-based SSDs",
+//! 2014). Needs no information about pages. O(1).
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::{NoOptions, StreamId};
 
-/// Stream 0 for the host, 1 for copies.
+/// Stream 0 for the host, stream 1 for copies.
 #[derive(Clone, Debug)]
 pub struct SepGc;
 

@@ -1,17 +1,17 @@
-//! SepBIT: a host write goes by the lifespan of the page that it invalidates, a copy by its age.
+//! SepBIT: a host write goes by the lifespan of the copy that it invalidates, a copy goes by its age.
 //!
 //! "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in Log-Structured
-//! Storage" (Wang et al., FAST 2022). Six classes. A page that the host writes goes to class 1 if the copy it
-//! invalidates lived for less than ℓ, else to class 2; ℓ is the mean lifespan of the last 16 collected
-//! segments of class 1, infinite at first. Copies from class 1 go to class 3; the others, by the age g
-//! since the host wrote them, to class 4 (g < 4ℓ), 5 (g < 16ℓ) or 6.
+//! Storage" (Wang et al., FAST 2022). There are six classes. A host page goes to class 1 if the copy that it
+//! invalidates lived for less than ℓ, and otherwise to class 2. ℓ is the mean lifespan of the last 16
+//! collected segments of class 1, infinite at first. Copies from class 1 go to class 3. Other copies go by
+//! the age g since the host write: to class 4 (g < 4ℓ), 5 (g < 16ℓ) or 6.
 //!
-//! The paper's program knows recent writes from a queue whose length follows ℓ (`queue=yes`): it grows by one
-//! with every write and shrinks by one where it is too long, so a page is in it if its lifespan is below the
-//! smaller of ℓ and the queue's length. Ages come from the time that is stored with each page: 4 bytes a
-//! page here. Times are kept modulo 2^32 page writes. O(1).
+//! The paper's program keeps recent writes in a queue whose length follows ℓ (`queue=yes`). The queue grows
+//! by one with every write and shrinks by one while it is too long. So a page is in it if its lifespan is
+//! below both ℓ and the queue's length. Ages come from a time that is stored for each page: 4 bytes a page
+//! here. Times are kept modulo 2^32 page writes. O(1).
 
-use super::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::{COUNT, YES_NO};
 use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
@@ -19,9 +19,9 @@ use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
 /// The options of SepBIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SepBitConfig {
-    /// Lifespans are known only for pages in the queue.
+    /// Whether lifespans are known only for pages in the queue.
     pub queue: bool,
-    /// Collected segments of class 1 that ℓ is the mean of.
+    /// The number of collected segments of class 1 over which ℓ is averaged.
     pub collected: u32,
 }
 
@@ -43,7 +43,7 @@ impl Declared for SepBitConfig {
     ];
 }
 
-/// When each page was written, and ℓ.
+/// The write time of each page, and ℓ.
 #[derive(Clone, Debug)]
 pub struct SepBit {
     config: SepBitConfig,
@@ -89,7 +89,7 @@ impl PlacementPolicy for SepBit {
         let age = self.age(context.lpn, segments);
         if !context.copied {
             let known = if self.config.queue { self.queue.min(self.lifespan) } else { self.lifespan };
-            // Classes count from 1 in the paper, streams from 0.
+            // The paper counts classes from 1, streams count from 0.
             return StreamId(u16::from(age >= known));
         }
         if segments.stream(segment).0 == 0 {
@@ -122,7 +122,7 @@ impl PlacementPolicy for SepBit {
         if segments.stream(victim).0 != 0 {
             return;
         }
-        // A segment's lifespan in the paper runs from its first page to its collection.
+        // In the paper, the lifespan of a segment is from its first page to its collection.
         self.sum += segments.now() - segments.opened_at(victim);
         self.collected += 1;
         if self.collected == self.config.collected {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::victim::VictimConfig;
 
-    /// The page that the host writes where only time shall go on.
+    /// The host writes this page only to let time pass.
     const OTHER: u32 = 99;
     const SEGMENT: SegmentId = SegmentId(7);
 
@@ -175,7 +175,7 @@ mod tests {
 
         fn write(&mut self, lpn: u32) {
             self.policy.written(&Rig::context(lpn, false), StreamId(0), &self.table);
-            // Copies count for nothing: they are no writes of the host.
+            // Copies are not host writes, so they do not count.
             self.policy.written(&Rig::context(lpn, true), StreamId(0), &self.table);
             self.table.tick();
         }
@@ -184,7 +184,7 @@ mod tests {
             (0..writes).for_each(|_| self.write(OTHER));
         }
 
-        /// The class, from 1, of a page that the host writes again when its copy is `age` writes old.
+        /// The class, from 1, of a host page whose copy is `age` writes old.
         fn class_at(&mut self, lpn: u32, age: u32) -> u16 {
             self.write(lpn);
             self.pass(age - 1);
@@ -203,7 +203,7 @@ mod tests {
             class
         }
 
-        /// A segment of a class is collected so many writes after its first page was written.
+        /// Collects a segment of a class this many writes after its first page was written.
         fn collect(&mut self, class: u16, lifespan: u32) {
             self.table.open(SEGMENT, StreamId(class - 1));
             self.pass(lifespan);
@@ -212,9 +212,9 @@ mod tests {
         }
     }
 
-    /// The rule, as the paper has it: a page of the host goes to class 1 if its copy lived for less than ℓ, a new one to class 2. Copies
-    /// out of class 1 go to class 3, all others by their age to 4, 5 or 6. ℓ is the mean of the segments of class 1 that were collected
-    /// last, infinite at first.
+    /// The rule by the paper: a host page goes to class 1 if its copy lived for less than ℓ, and a new page
+    /// to class 2. Copies out of class 1 go to class 3, all others to 4, 5 or 6 by their age. ℓ is the mean
+    /// over the last collected segments of class 1, infinite at first.
     #[test]
     fn classes_are_those_of_the_paper() {
         let mut rig = Rig::new(false);
@@ -236,16 +236,16 @@ mod tests {
         assert_eq!((rig.class_at(4, 6), rig.class_at(4, 7)), (1, 2), "ℓ is 7");
     }
 
-    /// The rule of the paper's program: a lifespan is known only while the page is in the queue, which grows by one with each write of the
-    /// host up to ℓ, and shrinks by one where it is longer.
+    /// The rule by the paper's program: a lifespan is known only while the page is in the queue. The queue
+    /// grows by one with each host write up to ℓ, and shrinks by one while it is longer.
     #[test]
-    fn a_lifespan_is_known_as_far_as_the_queue_reaches() {
+    fn a_lifespan_is_known_only_within_the_queue() {
         let mut rig = Rig::new(true);
         assert_eq!(rig.class_at(1, 5), 2, "it is as long ago as the queue is long");
         assert_eq!(rig.class_at(2, 5), 1, "ten writes are in the queue");
         rig.collect(1, 10);
         rig.collect(1, 30);
-        // It holds 50 writes now, and goes back to 20.
+        // It holds 50 writes now, and shrinks to 20.
         for _ in 0..5 {
             assert_eq!((rig.class_at(3, 19), rig.class_at(3, 20)), (1, 2), "ℓ is 20");
             rig.pass(1);

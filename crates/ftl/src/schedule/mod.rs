@@ -1,118 +1,24 @@
-//! Decides when garbage is collected, and which operations go first. Each rule has a file. [`Schedule`] chooses one by
-//! name.
+//! Scheduling: decides when garbage is collected, and which operations go first. Each rule has a file.
+//! [`Schedule`] selects a rule by name.
 //!
 //! A rule sees [`FtlState`] and returns one of four [`ScheduleState`]s, those of "A Semi-Preemptive Garbage
-//! Collector for Solid State Drives" (ISPASS 2011). The mechanism performs it. Without time the translation
-//! layer collects until writes are served. In virtual time the drive starts operations of collection only in
-//! states that collect; between any two of them the host's operations go first in states that serve the host.
+//! Collector for Solid State Drives" (ISPASS 2011). Without time, the translation layer collects until the
+//! state serves writes. In virtual time, the drive starts collection operations only in states that collect.
+//! Between any two of them, host operations go first in states that serve the host.
 //!
-//! A new rule is one file with its `mod` line below and one line of `rules!`.
+//! A new rule is one file with its `mod` line below and one line in `rules!`.
 
 mod non_preemptive;
 mod paced;
 mod preemptive;
+mod rule;
 mod semi_preemptive;
 
 pub use preemptive::SUSPENSIONS;
+pub use rule::{FtlState, Progress, ScheduleRule, ScheduleState};
 
 use fulgurite_base::{Entry, Form, Registry, SpecError};
 use std::fmt;
-
-/// What a schedule decides from.
-#[derive(Clone, Copy, Debug)]
-pub struct FtlState {
-    /// Erased segments that nobody writes to.
-    pub free: u32,
-    /// The soft threshold: with fewer free segments garbage should be collected.
-    pub soft: u32,
-    /// The hard threshold: this many free segments are collection's own.
-    pub hard: u32,
-    /// Whether the next host write must open a free segment.
-    pub opens: bool,
-    /// Pages in a segment.
-    pub segment_pages: u32,
-    /// Pages that the drive's planes program together.
-    pub stripe_pages: u32,
-    /// The collection under way, if any.
-    pub collection: Option<Progress>,
-    /// The drive is idle and has fewer free segments than it collects in the background.
-    pub idle: bool,
-    /// A write has waited for longer than it may.
-    pub urgent: bool,
-}
-
-/// How far the collection of a victim segment has come.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Valid pages when it was picked.
-    pub valid_at_pick: u32,
-    /// Pages that the host and the copies could be written to then, collection's own segments aside.
-    pub room_at_pick: u32,
-    /// Pages moved since.
-    pub moved: u32,
-    /// Host pages written since.
-    pub host_pages: u32,
-}
-
-/// What runs and what is served: the rows of the paper's table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ScheduleState {
-    /// 0: no collection.
-    Idle,
-    /// 1: collection runs, reads and writes are served.
-    Collecting,
-    /// 2: collection runs, reads are served, writes wait.
-    Pressed,
-    /// 3: collection runs and everything waits for it.
-    Exclusive,
-}
-
-impl ScheduleState {
-    /// Whether collection runs.
-    #[inline]
-    pub fn collects(self) -> bool {
-        self != ScheduleState::Idle
-    }
-
-    /// Whether host reads are served.
-    #[inline]
-    pub fn serves_reads(self) -> bool {
-        self != ScheduleState::Exclusive
-    }
-
-    /// Whether host writes are served.
-    #[inline]
-    pub fn serves_writes(self) -> bool {
-        self <= ScheduleState::Collecting
-    }
-}
-
-/// A rule as data: a rule from outside is a `static` of this type.
-#[derive(Debug)]
-pub struct ScheduleRule {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// One line about it.
-    pub about: &'static str,
-    /// The state that the drive should be in.
-    pub decide: fn(&FtlState) -> ScheduleState,
-    /// Without time, collection moves pages one by one while the host writes, and not all at once.
-    pub keeps_step: bool,
-    /// It has states of its own for the hard threshold.
-    pub has_hard_threshold: bool,
-    /// The paper's means may interrupt collection: `+merge` and `+pipeline`.
-    pub steps_aside: bool,
-    /// Host reads suspend programs and erases.
-    pub suspends: bool,
-}
-
-impl PartialEq for ScheduleRule {
-    fn eq(&self, other: &ScheduleRule) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for ScheduleRule {}
 
 macro_rules! rules {
     ($($rule:ident($module:ident))*) => {
@@ -121,7 +27,7 @@ macro_rules! rules {
         #[allow(missing_docs)] // each variant's file documents it
         pub enum Rule {
             $($rule,)*
-            /// A rule from outside.
+            /// A user's own rule.
             Custom(&'static ScheduleRule),
         }
 
@@ -135,7 +41,7 @@ macro_rules! rules {
                 }
             }
 
-            // Asked with every page: a match can be inlined, a function pointer cannot.
+            // This is called for every page: a match can be inlined, a function pointer cannot.
             #[inline]
             fn decide(&self, state: &FtlState) -> ScheduleState {
                 match self {
@@ -164,14 +70,14 @@ rules! {
     Paced(paced)
 }
 
-/// A rule with what may be added to it.
+/// A rule with its additions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The rule.
     pub rule: Rule,
-    /// A host read of a page that collection must still move serves both.
+    /// A host read of a page that collection must still move also serves as the read for the move.
     pub merge: bool,
-    /// A host operation overlaps one of collection of the same kind on its die.
+    /// A host operation may overlap a collection operation of the same kind on its die.
     pub pipeline: bool,
 }
 
@@ -185,16 +91,16 @@ impl Schedule {
     /// [`Rule::Preemptive`] without merge or pipeline.
     pub const PREEMPTIVE: Schedule = Schedule::plain(Rule::Preemptive);
 
-    /// How a schedule is written where it is an option.
+    /// The form of an option whose value is a schedule.
     pub const FORM: Form<Schedule> =
         Form { written: "NAME", parse: Schedule::from_name, show: Schedule::to_string };
 
-    /// A rule with nothing added.
+    /// A rule without additions.
     pub const fn plain(rule: Rule) -> Schedule {
         Schedule { rule, merge: false, pipeline: false }
     }
 
-    /// A rule from outside, with nothing added.
+    /// A user's own rule without additions.
     pub const fn custom(rule: &'static ScheduleRule) -> Schedule {
         Schedule::plain(Rule::Custom(rule))
     }
@@ -204,7 +110,7 @@ impl Schedule {
         &REGISTRY
     }
 
-    /// The schedule called `name`: a rule's name, then `+merge`, `+pipeline`.
+    /// The schedule called `name`: the name of a rule, then `+merge`, `+pipeline`.
     pub fn from_name(name: &str) -> Result<Schedule, SpecError> {
         let mut parts = name.split('+');
         let mut schedule = REGISTRY.get(parts.next().unwrap_or_default())?.make;
@@ -217,7 +123,8 @@ impl Schedule {
         }
         if !schedule.rule.data().steps_aside && (schedule.merge || schedule.pipeline) {
             return Err(SpecError::new(format!(
-                "schedule {name}: +merge and +pipeline need a collection that the host can interrupt; accepted: semi-preemptive and preemptive with them"
+                "schedule {name}: +merge and +pipeline need a collection that the host can interrupt; \
+                 accepted: semi-preemptive and preemptive with them"
             )));
         }
         Ok(schedule)
@@ -229,7 +136,7 @@ impl Schedule {
         self.rule.decide(state)
     }
 
-    /// Whether, without time, collection moves pages in step with the host.
+    /// Whether collection moves pages in step with host writes, if there is no time.
     pub fn keeps_step(self) -> bool {
         self.rule.data().keeps_step
     }
@@ -240,12 +147,12 @@ impl Schedule {
         self.rule.data().suspends
     }
 
-    /// Whether it differs from others only by what it does on the dies.
+    /// Whether the schedule affects the order of operations on a die.
     pub fn is_about_dies(self) -> bool {
         self.suspends() || self.merge || self.pipeline
     }
 
-    /// Whether it has states of its own for the hard threshold.
+    /// Whether the rule treats the hard threshold separately.
     pub fn has_hard_threshold(self) -> bool {
         self.rule.data().has_hard_threshold
     }
@@ -257,19 +164,6 @@ impl fmt::Display for Schedule {
         let pipeline = if self.pipeline { "+pipeline" } else { "" };
         write!(f, "{}{merge}{pipeline}", self.rule.data().name)
     }
-}
-
-/// The state once writes have to wait: they wait for reads too, unless one has waited too long.
-#[inline]
-fn pressed(state: &FtlState) -> ScheduleState {
-    if state.urgent { ScheduleState::Exclusive } else { ScheduleState::Pressed }
-}
-
-/// Whether the next host write would take a free segment that is collection's own, or a page of one
-/// that collection had to open.
-#[inline]
-fn is_exhausted(state: &FtlState) -> bool {
-    state.free < state.hard || state.opens && state.free == state.hard
 }
 
 #[cfg(test)]
@@ -314,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_survive_a_round_trip_and_nonsense_is_named() {
+    fn names_survive_a_round_trip_and_typing_errors_are_refused() {
         for name in ["non-preemptive", "paced", "semi-preemptive+merge", "preemptive+merge+pipeline"] {
             assert_eq!(Schedule::from_name(name).unwrap().to_string(), name);
         }

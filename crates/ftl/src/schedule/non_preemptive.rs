@@ -1,10 +1,10 @@
-//! Non-preemptive collection: once it starts, a victim segment is collected to its end.
+//! Non-preemptive collection: a collection always runs to its end.
 //!
-//! The baseline of "A Semi-Preemptive Garbage Collector for Solid State Drives" (ISPASS 2011):
-//! every command that arrives meanwhile waits for all of the copies and the erase. It knows the states 0 and 3
-//! alone. It is also the schedule for counting studies, where time plays no part.
+//! The baseline of "A Semi-Preemptive Garbage Collector for Solid State Drives" (ISPASS 2011): every command
+//! that arrives meanwhile waits for all of the copies and the erase. It only uses states 0 and 3. It is also
+//! the schedule for counting studies, which have no time.
 
-use super::{FtlState, ScheduleRule, ScheduleState};
+use super::rule::{FtlState, ScheduleRule, ScheduleState};
 
 pub(super) const RULE: ScheduleRule = ScheduleRule {
     name: "non-preemptive",
@@ -16,7 +16,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
     suspends: false,
 };
 
-/// Everything waits while a segment is collected or the reserve is not full.
+/// All commands wait while a segment is collected or the reserve is not full.
 #[inline]
 pub(super) fn decide(state: &FtlState) -> ScheduleState {
     if state.collection.is_some() || state.free < state.soft || state.idle {

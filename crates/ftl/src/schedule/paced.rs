@@ -1,10 +1,10 @@
 //! Paced collection: pages are moved in step with host writes.
 //!
-//! Enterprise drives do this so that a write never meets a whole collection. A victim with v valid
-//! pages of N frees N − v, so v moves are spread over N − v host pages, and the reserve keeps its
-//! size. Not from a paper; the schedule of the presets that stand for real drives.
+//! Enterprise drives do this so that a write never waits for a whole collection. A victim with v valid pages
+//! of N frees N − v. So v moves are spread over N − v host pages, and the reserve keeps its size. This rule
+//! is not from a paper. The presets of real drives use it.
 
-use super::{FtlState, Progress, ScheduleRule, ScheduleState, is_exhausted, pressed};
+use super::rule::{FtlState, Progress, ScheduleRule, ScheduleState, is_exhausted, pressed};
 
 pub(super) const RULE: ScheduleRule = ScheduleRule {
     name: "paced",
@@ -16,7 +16,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
     suspends: false,
 };
 
-/// Collection runs ahead of the host, or behind it, by [`ROWS`] at most.
+/// Collection may be ahead of the host or behind it by at most [`ROWS`] rows.
 #[inline]
 pub(super) fn decide(state: &FtlState) -> ScheduleState {
     let wanted = state.free < state.soft || state.idle;
@@ -29,7 +29,7 @@ pub(super) fn decide(state: &FtlState) -> ScheduleState {
     }
 }
 
-/// How many rows over all planes that is: enough for all dies to work at once.
+/// Rows across all planes: enough for all dies to work at once.
 const ROWS: u32 = 16;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -39,11 +39,12 @@ enum Lead {
     Ahead,
 }
 
-/// Where the moves of a collection are, compared with the host pages written since it began.
+/// The progress of a collection, compared with the host pages written since it began.
 #[inline]
 fn lead(state: &FtlState, Progress { valid_at_pick, room_at_pick, moved, host_pages }: Progress) -> Lead {
     let slack = (ROWS * state.stripe_pages).min(state.segment_pages / 4);
-    // What the collection will free or, where the host has used more than that before, what is left.
+    // The pages that the collection will free. If the host had used more than that before, the pages that are
+    // left.
     let left = room_at_pick.saturating_sub(valid_at_pick + slack);
     let allowance = u64::from((state.segment_pages - valid_at_pick).min(left).max(1));
     let due = u64::from(valid_at_pick) * (u64::from(host_pages) + 1);
@@ -72,7 +73,7 @@ mod tests {
         urgent: false,
     };
 
-    /// A segment of 64 pages, of which a collection has 32 to move and so frees as many: a move for each host page. Its
+    /// A segment of 64 pages. Its collection moves 32 pages and frees 32: one move for each host page. Its
     /// slack is a quarter of a segment, 16 moves.
     fn lead_at(moved: u32, host_pages: u32) -> Lead {
         lead_of(32, 1_000, moved, host_pages)
@@ -82,7 +83,7 @@ mod tests {
         lead(&STATE, Progress { valid_at_pick, room_at_pick, moved, host_pages })
     }
 
-    /// The next host page is counted, so that it finds its room.
+    /// The rule: the next host page is counted, so that there is room for it.
     #[test]
     fn collection_is_behind_one_page_after_its_slack() {
         assert_eq!(lead_at(0, 15), Lead::Level, "16 moves are due");
@@ -98,10 +99,11 @@ mod tests {
         assert_eq!(lead_at(32, 15), Lead::Level, "what is left is to erase");
     }
 
-    /// The rule: a collection that is ahead of the host rests, unless the drive is idle; one that is not goes on, though no segment is
-    /// wanted any more. Without one, one is begun where a segment is wanted or the drive is idle.
+    /// The rule: a collection ahead of the host pauses, unless the drive is idle. One that is not ahead goes
+    /// on, even if no segment is wanted any more. A new one begins if a segment is wanted or the drive is
+    /// idle.
     #[test]
-    fn a_collection_ahead_of_the_host_rests() {
+    fn a_collection_ahead_of_the_host_pauses() {
         let at = |moved: u32, idle: bool, free: u32| {
             let progress = Progress { valid_at_pick: 32, room_at_pick: 1_000, moved, host_pages: 0 };
             decide(&FtlState { collection: Some(progress), idle, free, ..STATE })
@@ -116,30 +118,32 @@ mod tests {
         assert_eq!(without(true, 6), ScheduleState::Collecting);
     }
 
-    /// Three pages to move for each host page, and then none.
+    /// The rule: the pace follows the pages that the victim frees. Here three moves for each host page, and
+    /// then none.
     #[test]
-    fn the_pace_is_that_of_what_the_victim_frees() {
+    fn the_pace_follows_the_pages_that_the_victim_frees() {
         assert_eq!(lead_of(48, 1_000, 2, 5), Lead::Level, "18 moves are due after six pages");
         assert_eq!(lead_of(48, 1_000, 1, 5), Lead::Behind);
         assert_eq!(lead_of(0, 1_000, 0, 63), Lead::Level, "nothing is due");
     }
 
-    /// Where the copies and the slack leave less room than the victim frees, the moves are spread over that room.
+    /// The rule: if the copies and the slack leave less room than the victim frees, the moves are spread over
+    /// that room.
     #[test]
-    fn little_room_hurries_collection() {
-        // Eight host pages: four moves for each.
+    fn little_room_speeds_up_collection() {
+        // Eight host pages, so four moves for each.
         let little = 32 + 16 + 8;
         assert_eq!(lead_of(32, little, 0, 3), Lead::Level, "16 moves are due");
         assert_eq!(lead_of(32, little, 0, 4), Lead::Behind, "20 are");
         assert_eq!(lead_of(32, little, 4, 4), Lead::Level);
-        // As much room as it frees hurries nobody.
+        // If there is as much room as the victim frees, the pace does not change.
         assert_eq!(lead_of(32, 32 + 16 + 32, 0, 15), Lead::Level);
-        // With no room every page asks for all moves, but for the slack.
+        // Without room, every move is due at the first page, except for the slack.
         assert_eq!(lead_of(32, 0, 15, 0), Lead::Behind);
         assert_eq!(lead_of(32, 0, 16, 0), Lead::Level);
     }
 
-    /// Sixteen rows over all planes, where a quarter of a segment is more.
+    /// The rule: the slack is sixteen rows across all planes, if a quarter of a segment is more.
     #[test]
     fn the_slack_is_sixteen_rows_of_a_large_segment() {
         let state = FtlState { segment_pages: 1_024, stripe_pages: 2, ..STATE };

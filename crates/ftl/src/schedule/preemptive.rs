@@ -1,11 +1,12 @@
-//! Preemptive collection: semi-preemptive, and a host read also suspends a program or an erase under
-//! way, at a cost of `suspend_us` each time.
+//! Preemptive collection: like semi-preemptive, but a host read also suspends a running program or erase, at
+//! a cost of `suspend_us` each time.
 //!
 //! "Reducing SSD Read Latency via NAND Flash Program and Erase Suspension" (Wu and He, FAST 2012). The
-//! suspended operation goes on where it stopped once no host read waits on its die; it is not
-//! suspended any more after [`SUSPENSIONS`] times, so that it ends.
+//! suspended operation resumes when no host read waits on its die. After [`SUSPENSIONS`] suspensions it runs
+//! to its end.
 
-use super::{FtlState, ScheduleRule, ScheduleState, semi_preemptive};
+use super::rule::{FtlState, ScheduleRule, ScheduleState};
+use super::semi_preemptive;
 
 pub(super) const RULE: ScheduleRule = ScheduleRule {
     name: "preemptive",
@@ -17,10 +18,10 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
     suspends: true,
 };
 
-/// How many times an operation is suspended at most.
+/// The most suspensions of one operation.
 pub const SUSPENSIONS: u8 = 8;
 
-/// The same states.
+/// The same states as semi-preemptive.
 #[inline]
 pub(super) fn decide(state: &FtlState) -> ScheduleState {
     semi_preemptive::decide(state)

@@ -1,16 +1,16 @@
-//! Semi-preemptive collection: "A Semi-Preemptive Garbage Collector for Solid State Drives"
-//! (Lee, Kim, Shipman, Oral, Wang, Kim; ISPASS 2011).
+//! Semi-preemptive collection: "A Semi-Preemptive Garbage Collector for Solid State Drives" (Lee, Kim,
+//! Shipman, Oral, Wang, Kim; ISPASS 2011).
 //!
-//! Flash operations cannot be interrupted, but collection can be between them: after a page is read
-//! and before it is written (it stays in a buffer), between pages, and before the erase. Every command that
-//! arrives waits for the operation under way, never for the whole collection. Putting collection
-//! off may exhaust the free segments, so writes wait below a hard threshold (state 2), and when a
-//! write has waited for `urgent_us` nothing goes before collection until it ends (state 3).
+//! A flash operation cannot be interrupted, but a collection can be interrupted between two operations: after
+//! a page is read and before it is written (it stays in a buffer), between pages, and before the erase. Every
+//! arriving command waits for the current operation, never for the whole collection. Delaying collection may
+//! exhaust the free segments. So writes wait below a hard threshold (state 2). When a write has waited for
+//! `urgent_us`, collection goes before all host operations until it ends (state 3).
 //!
-//! The paper enters state 3 for a write of high priority. Commands carry none here, so a write becomes
-//! one by waiting: reads alone can then not starve it.
+//! In the paper a write of high priority enters state 3. Commands have no priority here. Instead, a write
+//! that has waited long enough enters it, so reads cannot starve it.
 
-use super::{FtlState, ScheduleRule, ScheduleState, is_exhausted, pressed};
+use super::rule::{FtlState, ScheduleRule, ScheduleState, is_exhausted, pressed};
 
 pub(super) const RULE: ScheduleRule = ScheduleRule {
     name: "semi-preemptive",
@@ -22,7 +22,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
     suspends: false,
 };
 
-/// By the soft and the hard threshold.
+/// Decides by the soft and the hard threshold.
 #[inline]
 pub(super) fn decide(state: &FtlState) -> ScheduleState {
     if is_exhausted(state) {

@@ -1,10 +1,10 @@
-//! Sealed segments in the order of their age, with the fewest valid pages of any stretch of it: the best
-//! segment by any score that grows with age and falls with valid pages, without looking at all of them.
+//! Sealed segments in the order of their age, with the fewest valid pages over ranges of it. It finds the
+//! best segment by any score that grows with age and falls with valid pages, without a scan of all segments.
 //!
-//! A segment takes the next slot when it is sealed. Over the slots lies a tree of fan-out 16 whose nodes
-//! hold the least valid count below them. A node's score can be no better than that of its oldest slot with
-//! its least valid count, so a search skips what cannot beat the best that it has found. Invalidation
-//! changes a node only where it lowers its minimum: most often none.
+//! A sealed segment takes the next slot. A tree of fan-out 16 over the slots holds in each node the least
+//! valid count below it. The score of a node is bounded by that of its oldest slot with its least valid
+//! count. So a search skips nodes that cannot beat the best segment found so far. An invalidation changes a
+//! node only if it lowers the node's minimum, which is rare.
 
 use super::per_segment::PerSegment;
 use crate::SegmentId;
@@ -16,21 +16,21 @@ const EMPTY: u32 = u32::MAX;
 /// The index; see the module.
 #[derive(Clone, Debug)]
 pub(super) struct ByAge {
-    /// The segment in each slot, where `levels[0]` is not [`EMPTY`].
+    /// The segment in each slot; only valid if the slot in `levels[0]` is not [`EMPTY`].
     segments: Vec<u32>,
-    /// When the segment of each slot was sealed, also where it is gone: never falling.
+    /// The seal time of each slot, even if the slot is empty. The times never decrease.
     sealed_at: Vec<u64>,
-    /// Valid pages by slot, then the least of 16, of 256 and so on.
+    /// Valid pages by slot, then the minimum over 16 slots, over 256, and so on.
     levels: Vec<Vec<u32>>,
-    /// By level, when the first slot of each node was sealed. The times lie beside each other because every search
-    /// reads the upper levels whole.
+    /// By level: the seal time of the first slot of each node. The times are contiguous because every search
+    /// scans the upper levels.
     oldest: Vec<Vec<u64>>,
     slot_of: PerSegment<u32>,
     live: u32,
 }
 
 impl ByAge {
-    pub fn new(segments: Range<u32>) -> ByAge {
+    pub(crate) fn new(segments: Range<u32>) -> ByAge {
         ByAge {
             segments: Vec::new(),
             sealed_at: Vec::new(),
@@ -41,8 +41,8 @@ impl ByAge {
         }
     }
 
-    /// Adds a segment, the youngest.
-    pub fn push(&mut self, segment: SegmentId, valid: u32, now: u64) {
+    /// Inserts the youngest segment.
+    pub(crate) fn push(&mut self, segment: SegmentId, valid: u32, now: u64) {
         if self.segments.len() == self.levels[0].len() {
             self.compact();
         }
@@ -55,7 +55,7 @@ impl ByAge {
         self.lower(slot, valid);
     }
 
-    /// Notes when the nodes that begin with this slot begin.
+    /// Stores the seal time for all nodes that begin with this slot.
     fn begin_nodes(&mut self, slot: usize, sealed_at: u64) {
         let mut first = slot;
         for oldest in &mut self.oldest[1..] {
@@ -67,9 +67,9 @@ impl ByAge {
         }
     }
 
-    /// A segment has fewer valid pages than before.
+    /// Decreases the valid count of a segment.
     #[inline]
-    pub fn lowered(&mut self, segment: SegmentId, valid: u32) {
+    pub(crate) fn lowered(&mut self, segment: SegmentId, valid: u32) {
         self.lower(self.slot_of[segment] as usize, valid);
     }
 
@@ -79,7 +79,7 @@ impl ByAge {
         let mut at = slot;
         for level in &mut self.levels[1..] {
             at /= FAN;
-            // A node above holds no more than this one, so the climb ends here.
+            // The nodes above hold no larger minimum, so the climb ends here.
             if level[at] <= valid {
                 return;
             }
@@ -87,8 +87,8 @@ impl ByAge {
         }
     }
 
-    /// Takes a segment out.
-    pub fn remove(&mut self, segment: SegmentId) {
+    /// Removes a segment.
+    pub(crate) fn remove(&mut self, segment: SegmentId) {
         let mut at = self.slot_of[segment] as usize;
         self.levels[0][at] = EMPTY;
         self.live -= 1;
@@ -102,14 +102,14 @@ impl ByAge {
         }
     }
 
-    /// Moves the live slots together. At least as many are free then, so that this is rare.
+    /// Moves the occupied slots together. At least as many slots are free afterwards, so this is rare.
     fn compact(&mut self) {
         let slots = self.levels[0].len().max(2 * self.live as usize);
         let old = std::mem::replace(&mut self.levels, empty(slots));
         let mut kept = 0;
         for (slot, valid) in old[0].iter().enumerate().take(self.segments.len()) {
             if *valid != EMPTY {
-                // Slots keep their order, since a search takes slots for ages.
+                // Slots keep their order, since searches order segments by slot.
                 self.segments[kept] = self.segments[slot];
                 self.sealed_at[kept] = self.sealed_at[slot];
                 self.levels[0][kept] = *valid;
@@ -131,17 +131,17 @@ impl ByAge {
         }
     }
 
-    /// The segment with the highest `score(sealed at, valid pages)`; ties go to the oldest. The score must
-    /// not fall as a segment gets older or emptier.
-    pub fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
+    /// The segment with the highest `score(sealed at, valid pages)`; of equals the oldest. The score must not
+    /// fall as a segment gets older or emptier.
+    pub(crate) fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
         self.best_within(None, |oldest, _, valid| score(oldest, valid)).map(|(_, segment)| segment)
     }
 
-    /// The same, and its score, for one that may fall as a segment gets older: `bound(oldest, youngest, valid)` is
-    /// at least the score of every segment sealed between these times with no fewer valid pages, and
-    /// the score itself where they are one. Where one is known elsewhere with the score `known`, only a
-    /// better one counts.
-    pub fn best_within(
+    /// The same for a score that may fall as a segment gets older, with the segment's score. `bound(oldest,
+    /// youngest, valid)` is at least the score of every segment that was sealed between these times and has
+    /// at least `valid` pages; if the times are equal, it is the score. Only segments with a score above
+    /// `known` are returned.
+    pub(crate) fn best_within(
         &self,
         known: Option<f64>,
         bound: impl Fn(u64, u64, u32) -> f64,
@@ -156,7 +156,7 @@ impl ByAge {
                 return bound(self.sealed_at[at], self.sealed_at[at], least);
             }
             let oldest = &self.oldest[level];
-            // What comes next is no older than the youngest.
+            // The next node is no older than the youngest slot of this one.
             bound(oldest[at], oldest.get(at + 1).copied().unwrap_or(last), least)
         };
         let mut found = match known {
@@ -167,7 +167,7 @@ impl ByAge {
         Some((found.0, SegmentId(self.segments[found.1?])))
     }
 
-    /// A good segment to begin a search with: down the tree along the best bounds.
+    /// A good segment to start a search with: the one at the end of the path of best bounds.
     fn good(&self, bound: &impl Fn(usize, usize, u32) -> f64) -> (f64, Option<usize>) {
         let top = self.levels.len() - 1;
         let (mut node, mut found) = (0, (f64::NEG_INFINITY, None));
@@ -187,8 +187,8 @@ impl ByAge {
         found
     }
 
-    /// All segments, with when they were sealed.
-    pub fn iter(&self) -> impl Iterator<Item = (SegmentId, u64)> {
+    /// All segments with their seal times.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SegmentId, u64)> {
         let slots = self.segments.iter().zip(&self.sealed_at).zip(&self.levels[0]);
         slots
             .filter(|(_, valid)| **valid != EMPTY)
@@ -208,7 +208,7 @@ impl ByAge {
                 continue;
             }
             let bounded = bound(level, at, least);
-            // Break ties by age, and between streams by the order in which they are looked at.
+            // Ties are broken by age, and between streams by the order of the search.
             let is_older = || found.1.is_some_and(|slot| at * FAN.pow(level as u32) <= slot);
             if bounded < found.0 || bounded == found.0 && !is_older() {
                 continue;
@@ -242,9 +242,10 @@ mod tests {
     use super::*;
     use fulgurite_base::Prng;
 
-    /// Against a scan of everything, through many sealings, invalidations, removals and compactions.
+    /// The rule: the index agrees with a full scan, through many seals, invalidations, removals and
+    /// compactions.
     #[test]
-    fn the_best_is_the_best() {
+    fn the_index_finds_the_best_segment() {
         const SEGMENTS: u32 = 300;
         let mut prng = Prng::new(3, "by age");
         let mut index = ByAge::new(0..SEGMENTS);
@@ -280,7 +281,7 @@ mod tests {
                         }
                     }
                     assert_eq!(index.best(score), best.map(|(_, at)| model[at].0));
-                    // A score that falls again with age, and its bound between two ages.
+                    // A score that falls with age in some ranges, and its bound between two ages.
                     let rate = |age: u64| [1.0, 0.5, 4.0, 0.7][(age as usize / 500).min(3)];
                     let bound = |oldest: u64, youngest: u64, valid: u32| {
                         let rates = (oldest..=youngest).map(|sealed_at| rate(now - sealed_at));
@@ -301,9 +302,9 @@ mod tests {
         assert!(model.len() > 50);
     }
 
-    /// The rule: the index never has more slots than twice the segments that it held at a time, or than one node has.
+    /// The rule: the index never has more slots than twice the most segments it held, or than one node has.
     #[test]
-    fn the_index_grows_with_what_it_holds_and_no_further() {
+    fn the_index_has_at_most_twice_its_segments() {
         for held in [5u32, 100] {
             let mut index = ByAge::new(0..held);
             (0..held).for_each(|segment| index.push(SegmentId(segment), 1, 0));
@@ -316,9 +317,10 @@ mod tests {
         }
     }
 
-    /// The rule: in an index of several levels, too, the best is the best by any score, and among equals the oldest.
+    /// The rule: an index of several levels also finds the best segment by any score, and of equals the
+    /// oldest.
     #[test]
-    fn the_best_of_many_is_the_best() {
+    fn an_index_of_several_levels_finds_the_best_segment() {
         const SEGMENTS: u32 = 5_000;
         let mut prng = Prng::new(8, "many");
         let mut index = ByAge::new(0..SEGMENTS);
@@ -327,7 +329,7 @@ mod tests {
         for (segment, (sealed_at, valid, _)) in (0..).zip(&model) {
             index.push(SegmentId(segment), *valid, *sealed_at);
         }
-        // Segments are best left alone in the second and fourth quarter of all ages.
+        // Segments in the second and fourth quarter of all ages are best left alone.
         let quarter = u64::from(SEGMENTS) * 3 / 4;
         let patience = |ages: std::ops::RangeInclusive<u64>| {
             (ages.start() / quarter..=ages.end() / quarter)
@@ -356,7 +358,8 @@ mod tests {
             assert_eq!(index.best(by_valid), best(&by_valid).1);
             let by_age = |sealed_at: u64, valid: u32| (now - sealed_at) as f64 / f64::from(valid);
             assert_eq!(index.best(by_age), best(&by_age).1);
-            // So coarse that there are many equals, and that nodes promise more than they hold.
+            // The score is so coarse that many segments are equal, and that bounds exceed the scores below
+            // them.
             let coarse =
                 |sealed_at: u64, valid: u32| ((now - sealed_at) / 1_000) as f64 - f64::from(valid / 10);
             assert_eq!(index.best(coarse), best(&coarse).1);

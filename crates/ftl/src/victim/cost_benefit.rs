@@ -1,24 +1,25 @@
-//! Cost-benefit: the score of a segment grows with its garbage and with the time for which it has been sealed.
+//! Cost-benefit: the score of a segment grows with its garbage and with the time since it was sealed.
 //!
-//! The greatest age^a · (1 − u) / c(u), where u is the share of valid pages and age the host's page writes
-//! since the segment was sealed. c(u) = u is the form of MiDAS (FAST 2024; it minimises the inverse),
-//! 2u the LFS cleaner's where reading is free ("A flash-memory based file system", USENIX 1995), 1 + u that of
-//! "The design and implementation of a log-structured file system" (SOSP 1991). The age exponent a is 1 by these
-//! definitions; the programs of MiDAS and SepBIT take the square root. O(log n) by a tree over ages, exact.
+//! Picks the greatest age^a · (1 − u) / c(u). u is the share of valid pages, and age is the number of host
+//! page writes since the segment was sealed. c(u) = u is the form of MiDAS (FAST 2024, which minimises the
+//! inverse). 2u is the LFS cleaner's form with free reads ("A flash-memory based file system", USENIX 1995).
+//! 1 + u is the form of "The design and implementation of a log-structured file system" (SOSP 1991). The
+//! exponent a is 1 by these definitions; the programs of MiDAS and SepBIT take the square root. O(log n) by a
+//! tree over ages, exact.
 
 use super::by_age::ByAge;
-use super::{ConfiguredVictim, VictimPolicy};
+use super::policy::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::SHARE;
 use fulgurite_base::{Choice, Declared, Form, Opt, Share, opt};
 use std::ops::Range;
 
-/// What collecting a segment costs, over its utilisation.
+/// The cost of collecting a segment, by its utilisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cost {
-    /// u: the copies. 2u orders segments in the same way.
+    /// u: the copies. 2u gives the same order of segments.
     Copies,
-    /// 1 + u: the segment is read whole.
+    /// 1 + u: the whole segment is read.
     ReadAll,
 }
 
@@ -94,10 +95,10 @@ impl VictimPolicy for CostBenefit {
     fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
         let now = table.now();
         let benefit = |valid: u32| self.benefit[valid as usize];
-        // Age counts from one, so that a segment sealed just now is still told from a full one.
+        // Age counts from one, so that a segment that was just sealed can be compared by its garbage.
         let age = |sealed_at: u64| (now - sealed_at + 1) as f64;
         let segment = match self.config.age {
-            // The usual exponents avoid `pow`, which a search would call for every node that it visits.
+            // The usual exponents avoid `pow`, which a search would call for every visited node.
             Share::ONE => self.index.best(|sealed_at, valid| age(sealed_at) * benefit(valid)),
             half if half == Share::percent(50) => {
                 self.index.best(|sealed_at, valid| age(sealed_at).sqrt() * benefit(valid))

@@ -1,22 +1,22 @@
-//! Random and d-choices: the emptiest of d sealed segments drawn at random; with d = 1, any of them.
+//! Random and d-choices: the emptiest of d sealed segments drawn at random; with d = 1, any segment.
 //!
-//! "Stochastic modeling of large-scale solid-state storage systems" (Li, Lee, Lui, SIGMETRICS 2013): ten choices
-//! come close to greedy. Draws are with replacement. O(d), so `d` has a bound.
+//! "Stochastic modeling of large-scale solid-state storage systems" (Li, Lee, Lui, SIGMETRICS 2013): ten
+//! choices come close to greedy. Draws are with replacement. O(d), so `d` is bounded.
 
 use super::per_segment::PerSegment;
-use super::{ConfiguredVictim, VictimPolicy};
+use super::policy::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, NoOptions, Opt, Prng, opt};
 use std::ops::Range;
 
-/// More draws than this find nothing emptier on any drive, and a pick would take long.
+/// More draws find no emptier segment on any drive, and a pick would take long.
 const CHOICES_AT_MOST: u32 = 1 << 16;
 
 /// The options of d-choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DChoicesConfig {
-    /// Segments that are drawn.
+    /// The number of segments drawn.
     pub choices: u32,
 }
 
@@ -31,7 +31,7 @@ impl Declared for DChoicesConfig {
         &[opt!("d", choices, COUNT, 1 => CHOICES_AT_MOST, "segments that are drawn")];
 }
 
-/// Sealed segments in no order; `ONE` where a single one is drawn, which then has no options.
+/// Sealed segments in no order. With `ONE`, a single segment is drawn, and there are no options.
 #[derive(Clone, Debug)]
 pub struct Choices<const ONE: bool> {
     choices: u32,
@@ -42,7 +42,7 @@ pub struct Choices<const ONE: bool> {
 
 /// Any segment.
 pub type Random = Choices<true>;
-/// The emptiest of some drawn at random.
+/// The emptiest of several segments drawn at random.
 pub type DChoices = Choices<false>;
 
 impl ConfiguredVictim for Random {
@@ -63,14 +63,14 @@ impl ConfiguredVictim for DChoices {
 
 impl<const ONE: bool> Choices<ONE> {
     fn new(choices: u32, segments: Range<u32>) -> Choices<ONE> {
-        // Units draw apart from each other: the number of choices has 32 bits.
+        // Units draw independently. The number of choices has 32 bits, so the seeds differ.
         let prng = Prng::new(u64::from(choices) | u64::from(segments.start) << 32, "victim segments");
         Choices { choices, sealed: Vec::new(), place_of: PerSegment::filled(segments, 0), prng }
     }
 
     fn take(&mut self, place: usize) -> SegmentId {
         let segment = self.sealed.swap_remove(place);
-        // The last segment has taken the place that was left.
+        // The last segment has moved to the freed position.
         if let Some(moved) = self.sealed.get(place) {
             self.place_of[*moved] = place as u32;
         }
@@ -106,9 +106,9 @@ mod tests {
     use super::*;
     use fulgurite_base::StreamId;
 
-    /// The rule: units draw apart from each other, and each draws as it did before.
+    /// The rule: units draw independently of each other, and the draws of each are stable.
     #[test]
-    fn units_draw_apart() {
+    fn units_draw_independently() {
         let draws = |first: u32| -> Vec<u32> {
             let mut table = SegmentTable::new(100, 16, 1);
             let mut index = Random::start(&NoOptions, first..first + 50, 16);

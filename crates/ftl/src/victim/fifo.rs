@@ -1,9 +1,9 @@
-//! FIFO: the segment that was sealed first, however many valid pages it holds.
+//! FIFO: the segment that was sealed first, whatever its valid pages.
 //!
 //! The classic log cleaner. O(1). Its write amplification under uniform traffic has a closed form
-//! ([`crate::analytic::waf_fifo`]) and is the worst among the usual policies there.
+//! ([`crate::analytic::waf_fifo`]), and is the worst of the usual policies.
 
-use super::{ConfiguredVictim, VictimPolicy};
+use super::policy::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// Sealed segments in the order of sealing.
 #[derive(Clone, Debug, Default)]
-pub struct Fifo(VecDeque<SegmentId>);
+pub(crate) struct Fifo(VecDeque<SegmentId>);
 
 impl ConfiguredVictim for Fifo {
     type Config = NoOptions;

@@ -1,11 +1,10 @@
 //! Greedy: the segment with the fewest valid pages. Ties go to the segment that reached its count last.
 //!
-//! Optimal for uniform traffic. Segments hang in one list per number of valid pages, so that
-//! sealing, invalidating and picking are O(1) (picking amortised: the lowest count only rises past
-//! lists that are empty).
+//! Optimal for uniform traffic. Segments are linked in one list per number of valid pages, so sealing,
+//! invalidating and picking are O(1). Picking is amortised: the lowest count only advances over empty lists.
 
 use super::per_segment::PerSegment;
-use super::{ConfiguredVictim, VictimPolicy};
+use super::policy::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::ops::Range;
@@ -15,12 +14,12 @@ const NO_SEGMENT: u32 = u32::MAX;
 
 /// Sealed segments in lists by their number of valid pages.
 #[derive(Clone, Debug)]
-pub struct Greedy {
-    /// First segment of the list for each count.
+pub(crate) struct Greedy {
+    /// The first segment of the list for each count.
     heads: Vec<u32>,
     previous: PerSegment<u32>,
     next: PerSegment<u32>,
-    /// No list below this one has a segment.
+    /// All lists below this one are empty.
     lowest: u32,
 }
 
@@ -68,7 +67,7 @@ impl VictimPolicy for Greedy {
     #[inline]
     fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
         let valid = table.valid(segment);
-        // The table has the new count already, so the segment still hangs in the list of one more.
+        // The table has the new count already, but the segment is still in the list of the old count.
         self.unlink(segment.0, valid + 1);
         self.link(segment.0, valid);
     }

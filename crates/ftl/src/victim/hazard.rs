@@ -1,38 +1,40 @@
-//! Cost-benefit with measured death rates. The papers assume a rate of 1 / age.
+//! Cost-benefit with measured death rates, while the papers assume a rate of 1 / age.
 //!
-//! Each page of a segment dies at a rate h. Waiting a moment longer saves the copies of the pages that die in it,
-//! u·h, and keeps 1 − u of a segment from use. So the best victim has the least u·h / (1 − u). Where pages of all
-//! rates are mixed and the frequent ones die first, h = 1 / age, and this is the classic score age·(1−u)/u. Where
-//! all pages die at about one age (a log, or blocks that are given out in turn), a segment is better left
-//! alone shortly before that age. A segment in which nothing will die any more is not worth waiting for.
+//! Each page of a segment dies (is overwritten or trimmed) at a rate h. Waiting a moment longer saves the
+//! copies of the pages that die meanwhile, u·h, and keeps 1 − u of a segment from being reused. So the best
+//! victim has the least u·h / (1 − u). If pages of all rates are mixed and the frequent ones die first, then
+//! h = 1 / age, and this is the classic score age·(1−u)/u. If all pages die at about one age (in a log, or
+//! when blocks are allocated in turn), a segment should not be collected shortly before that age. Waiting
+//! does not pay for a segment whose pages will not die.
 //!
 //! The policy counts deaths of pages in sealed segments by stream and by age since sealing, in quarters of
-//! octaves. From time to time it counts the valid pages too. The classic score is divided by h · age, within
-//! bounds: pages that lie together differ, and a stream's rate is that of its mean page.
+//! octaves. At intervals it also counts the valid pages. The classic score is divided by h · age, within
+//! bounds, because the pages of a segment differ, and the rate of a stream is that of its average page.
 //!
-//! Fulgurite's own; the bounds were chosen with seed 42 on `fio-h` and `varmail`. O(log n) for each stream.
+//! Fulgurite's own policy. The bounds were chosen with seed 42 on `fio-h` and `varmail`. O(log n) for each
+//! stream.
 
 use super::by_age::ByAge;
 use super::cost_benefit::{Cost, benefits};
-use super::{ConfiguredVictim, VictimPolicy};
+use super::policy::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::ops::Range;
 
-/// Quarters of octaves of age, the first up to a quarter more than a segment's worth of writes.
+/// Classes of age: quarters of octaves. The first extends to a quarter more than a segment's worth of writes.
 const AGES: usize = 80;
-/// The least and the greatest that h · age may be.
+/// The least and the greatest value of h · age.
 const BOUNDS: (f64, f64) = (0.5, 4.0);
-/// Times that valid pages are counted (`LOOKS`) and that rates are computed anew (`LESSONS`) in as many writes as
-/// the drive has pages.
+/// How often valid pages are counted (`LOOKS`) and rates are updated (`LESSONS`), in as many writes as the
+/// drive has pages.
 const LOOKS: u64 = 256;
 const LESSONS: u64 = 16;
-/// The share of all counts that is kept from lesson to lesson: half after one and a half times the drive's pages.
+/// The share of all counts that is kept at each update: half after one and a half times the drive's pages.
 const KEPT: f64 = 0.97;
-/// Deaths that are believed to have been counted at a rate of 1 / age, in segments' worth of pages.
+/// The weight of the prior rate 1 / age: this many deaths, in segments' worth of pages.
 const BELIEF: f64 = 1.0 / 16.0;
 
-/// What is known of the segments of one stream.
+/// The counts of one stream's segments.
 #[derive(Clone, Debug)]
 struct Stream {
     index: ByAge,
@@ -57,7 +59,7 @@ impl Stream {
         let belief = BELIEF * f64::from(segment_pages);
         for at in 0..AGES {
             let age = libm::exp2((at as f64 + 0.5) / 4.0 + f64::from(segment_pages.ilog2()));
-            // Believed deaths hold the rate at 1 / age until enough deaths have been counted.
+            // The prior keeps the rate near 1 / age until enough deaths have been counted.
             let rate = (self.deaths[at] + belief) / (self.exposure[at] + belief * age);
             self.patience[at] = 1.0 / (rate * age).clamp(BOUNDS.0, BOUNDS.1);
             self.deaths[at] *= KEPT;
@@ -66,9 +68,9 @@ impl Stream {
     }
 }
 
-/// Sealed segments by stream and age, and how their pages die.
+/// Sealed segments by stream and age, with the death rates of their pages.
 #[derive(Clone, Debug)]
-pub struct Hazard {
+pub(crate) struct Hazard {
     segments: Range<u32>,
     /// (1 − u) / u by valid pages.
     benefit: Vec<f64>,
@@ -90,7 +92,7 @@ impl ConfiguredVictim for Hazard {
 }
 
 impl Hazard {
-    /// Counts the valid pages that may die, and from time to time computes the rates anew.
+    /// Counts the valid pages, and at longer intervals updates the rates.
     #[cold]
     fn look(&mut self, table: &SegmentTable) {
         let now = table.now();
@@ -99,7 +101,7 @@ impl Hazard {
         for stream in &mut self.streams {
             for (segment, sealed_at) in stream.index.iter() {
                 let at = age(now - sealed_at, table.segment_pages());
-                // Valid pages are taken to have been as many since the last look.
+                // The number of valid pages is assumed to have been the same since the last look.
                 stream.exposure[at] += writes * f64::from(table.valid(segment));
             }
         }
@@ -111,12 +113,13 @@ impl Hazard {
     }
 }
 
-/// The quarter of an octave of an age in page writes; the first octave begins at the power of two up to a segment.
+/// The quarter of an octave of an age in page writes. The first octave begins at the largest power of two
+/// that is at most a segment.
 #[inline]
 fn age(age: u64, segment_pages: u32) -> usize {
     let quarters = (4 * age) >> segment_pages.ilog2();
     match quarters.checked_ilog2() {
-        // From 4 quarters on, the two bits after the first tell the quarter.
+        // From 4 quarters on, the two bits after the leading one give the quarter.
         Some(octave @ 2..) => {
             ((4 * (octave - 2)) as usize + (quarters >> (octave - 2) & 3) as usize).min(AGES - 1)
         }
@@ -135,7 +138,7 @@ impl VictimPolicy for Hazard {
 
     #[inline]
     fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
-        // The stream exists, since sealing its first segment made it.
+        // The stream exists, since sealing its first segment created it.
         let stream = &mut self.streams[usize::from(table.stream(segment).0)];
         stream.index.lowered(segment, table.valid(segment));
         stream.deaths[age(table.now() - table.sealed_at(segment), table.segment_pages())] += 1.0;
@@ -152,8 +155,8 @@ impl VictimPolicy for Hazard {
         let streams = self.streams.len();
         for at in (0..streams).map(|step| (self.last + step) % streams) {
             let stream = &self.streams[at];
-            // Of all segments sealed between two times the score is at most that of the oldest with the fewest
-            // valid pages at the least rate of any of these ages.
+            // A bound on the score of all segments sealed between two times: the score of the oldest, with
+            // the fewest valid pages and the lowest rate of these ages.
             let score = |oldest: u64, youngest: u64, valid: u32| {
                 let oldest_age = age(now - oldest, segment_pages);
                 let patience = if youngest == oldest {
@@ -164,7 +167,7 @@ impl VictimPolicy for Hazard {
                 };
                 (now - oldest + 1) as f64 * self.benefit[valid as usize] * patience
             };
-            // Break ties by lowest stream.
+            // Ties go to the lowest stream.
             let known = best.map(|(score, of, _)| if at < of { score.next_down() } else { score });
             if let Some((score, segment)) = stream.index.best_within(known, score) {
                 best = Some((score, at, segment));
@@ -185,10 +188,10 @@ impl VictimPolicy for Hazard {
 mod tests {
     use super::*;
 
-    /// The rule: ages up to a quarter more than a segment's worth of writes come first, and each quarter of an octave has its number, up to
-    /// the last.
+    /// The rule: ages up to a quarter more than a segment's worth of writes come first. Each following
+    /// quarter of an octave has its own number, up to the last.
     #[test]
-    fn ages_are_told_by_quarters_of_octaves() {
+    fn ages_are_classed_by_quarters_of_octaves() {
         for segment_pages in [16, 20] {
             let quarters = [16, 20, 24, 28, 32, 40, 48, 56, 64];
             for (number, bounds) in quarters.windows(2).enumerate() {

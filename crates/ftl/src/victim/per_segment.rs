@@ -1,9 +1,9 @@
-//! A value for every segment of a unit.
+//! A table with a value for every segment of a unit.
 
 use crate::SegmentId;
 use std::ops::{Index, IndexMut, Range};
 
-/// A table over the segments of a range, which need not begin with the first of the drive.
+/// A table over a range of segments, which need not begin with the first segment of the drive.
 #[derive(Clone, Debug)]
 pub(crate) struct PerSegment<T> {
     first: u32,
@@ -11,15 +11,15 @@ pub(crate) struct PerSegment<T> {
 }
 
 impl<T: Clone> PerSegment<T> {
-    /// The same `value` for each of `segments`.
-    pub fn filled(segments: Range<u32>, value: T) -> PerSegment<T> {
+    /// A table with `value` for each of `segments`.
+    pub(crate) fn filled(segments: Range<u32>, value: T) -> PerSegment<T> {
         PerSegment { first: segments.start, values: vec![value; segments.len()] }
     }
 }
 
 impl<T> PerSegment<T> {
-    /// The segments that it has a value for.
-    pub fn segments(&self) -> Range<u32> {
+    /// The range of segments.
+    pub(crate) fn segments(&self) -> Range<u32> {
         self.first..self.first + self.values.len() as u32
     }
 }

@@ -1,12 +1,12 @@
 //! Windowed greedy: the emptiest of the oldest segments.
 //!
-//! "Write amplification analysis in flash-based solid state drives" (Hu et al., SYSTOR 2009): greedy among the
-//! `window` segments that were sealed first, so that a segment which has just been filled is left time to
-//! empty. O(1).
+//! "Write amplification analysis in flash-based solid state drives" (Hu et al., SYSTOR 2009): greedy among
+//! the `window` segments that were sealed first. So a segment that was just filled has time to lose valid
+//! pages. O(1).
 
 use super::greedy::Greedy;
 use super::per_segment::PerSegment;
-use super::{ConfiguredVictim, VictimPolicy};
+use super::policy::{ConfiguredVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::SHARE;
 use fulgurite_base::{Declared, NoOptions, Opt, Share, opt};
@@ -16,7 +16,7 @@ use std::ops::Range;
 /// The options of windowed greedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowedGreedyConfig {
-    /// How many of all segments are in the window.
+    /// The window as a share of all segments.
     pub window: Share,
 }
 
@@ -57,7 +57,7 @@ impl ConfiguredVictim for WindowedGreedy {
 }
 
 impl WindowedGreedy {
-    /// The window has lost `segment`; the next oldest comes in.
+    /// Refills the window after it has lost `segment`.
     fn left(&mut self, segment: SegmentId, table: &SegmentTable) {
         self.in_window[segment] = false;
         self.held -= 1;
@@ -70,7 +70,8 @@ impl WindowedGreedy {
 impl VictimPolicy for WindowedGreedy {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         if self.held == self.window {
-            // A window that loses a segment is refilled at once, so `younger` is empty unless the window is full.
+            // A window that loses a segment is refilled at once, so `younger` is empty unless the window is
+            // full.
             return self.younger.push_back(segment);
         }
         self.held += 1;

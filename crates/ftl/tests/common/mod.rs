@@ -1,9 +1,9 @@
-//! What several test files look at.
+//! A sink that several test files use.
 
 use fulgurite_base::Ppn;
 use fulgurite_ftl::{FlashSink, SegmentId};
 
-/// The pages that the flash programs, with the place that each came from.
+/// The programmed pages, each with the source of its copy.
 #[derive(Default)]
 pub struct Programs(pub Vec<(Ppn, Option<Ppn>)>);
 

@@ -1,25 +1,24 @@
 //! A placement policy in Python: it is asked for the stream of each page, and told what became of it.
 
 use super::{Own, is_ending};
-use fulgurite_base::{Declared, Opt, StreamId};
+use fulgurite_base::StreamId;
 use fulgurite_ftl::SegmentTable;
 use fulgurite_ftl::placement::{
-    ConfiguredPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
+    AnyPlacement, CustomPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
 };
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The policy in a description; nothing for the default, which nobody starts.
-#[derive(Default)]
-struct Config(Option<(Arc<Own>, u16)>);
-
-impl Declared for Config {
-    const OPTIONS: &'static [Opt<Config>] = &[];
+/// The policy in a description.
+#[derive(Debug)]
+struct Config {
+    own: Arc<Own>,
+    streams: u16,
 }
 
 /// The policy in a description.
 pub fn config(own: &Arc<Own>, streams: u16) -> PlacementConfig {
-    PlacementConfig::custom::<Policy>(&own.text, Config(Some((Arc::clone(own), streams))))
+    PlacementConfig::Custom(Arc::new(Config { own: Arc::clone(own), streams }))
 }
 
 /// The policy at work.
@@ -62,22 +61,27 @@ impl Policy {
     }
 }
 
-impl ConfiguredPlacement for Policy {
-    type Config = Config;
-
-    fn streams(config: &Config) -> u16 {
-        config.0.as_ref().map_or(1, |(_, streams)| *streams)
+impl CustomPlacement for Config {
+    fn name(&self) -> &str {
+        &self.own.name
     }
 
-    fn start(config: &Config, drive: &DriveShape) -> Policy {
-        let Some((own, streams)) = &config.0 else { panic!("a placement policy in Python has a maker") };
-        let (object, write) = own.ask(|py| {
+    fn text(&self) -> String {
+        self.own.text.clone()
+    }
+
+    fn streams(&self) -> u16 {
+        self.streams
+    }
+
+    fn start(&self, drive: &DriveShape) -> Box<dyn AnyPlacement> {
+        let (object, write) = self.own.ask(|py| {
             let module = py.import("fulgurite.policies")?;
             let drive =
                 module.getattr("Drive")?.call1((drive.logical_pages, drive.segments, drive.segment_pages))?;
-            Ok((own.make.bind(py).call1((drive,))?.unbind(), module.getattr("Write")?.unbind()))
+            Ok((self.own.make.bind(py).call1((drive,))?.unbind(), module.getattr("Write")?.unbind()))
         });
-        Policy { own: Arc::clone(own), object, streams: *streams, write }
+        Box::new(Policy { own: Arc::clone(&self.own), object, streams: self.streams, write })
     }
 }
 

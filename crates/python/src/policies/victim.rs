@@ -1,25 +1,20 @@
 //! A victim policy in Python: it picks among the sealed segments.
 
 use super::{Own, is_ending};
-use fulgurite_base::{Declared, Opt};
-use fulgurite_ftl::victim::{ConfiguredVictim, VictimConfig, VictimPolicy};
+use fulgurite_ftl::victim::{AnyVictim, CustomVictim, VictimConfig, VictimPolicy};
 use fulgurite_ftl::{SegmentId, SegmentTable};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The policy in a description; nothing for the default, which nobody starts.
-#[derive(Default)]
-struct Config(Option<Arc<Own>>);
-
-impl Declared for Config {
-    const OPTIONS: &'static [Opt<Config>] = &[];
-}
+/// The policy in a description.
+#[derive(Debug)]
+struct Config(Arc<Own>);
 
 /// The policy in a description.
 pub fn config(own: &Arc<Own>) -> VictimConfig {
-    VictimConfig::custom::<Policy>(&own.text, Config(Some(Arc::clone(own))))
+    VictimConfig::Custom(Arc::new(Config(Arc::clone(own))))
 }
 
 /// The policy at work.
@@ -55,19 +50,25 @@ impl Clone for Policy {
     }
 }
 
-impl ConfiguredVictim for Policy {
-    type Config = Config;
+impl CustomVictim for Config {
+    fn name(&self) -> &str {
+        &self.0.name
+    }
 
-    fn start(config: &Config, segments: Range<u32>, segment_pages: u32) -> Policy {
-        let Some(own) = &config.0 else { panic!("a victim policy in Python has a maker") };
-        // No page becomes garbage while the host waits, so a policy that takes one segment after the other has come upon
-        // what garbage there is long before.
+    fn text(&self) -> String {
+        self.0.text.clone()
+    }
+
+    fn start(&self, segments: Range<u32>, segment_pages: u32) -> Box<dyn AnyVictim> {
+        let own = Arc::clone(&self.0);
+        // No page becomes garbage while the host waits. So a policy that picks the segments one after the other reaches
+        // every garbage page within this many picks.
         let patience = 2 * segments.len() as u32 + 2;
         let (object, segment) = own.ask(|py| {
             let object = own.make.bind(py).call1((segments.len(), segment_pages))?;
             Ok((object.unbind(), py.import("fulgurite.policies")?.getattr("Segment")?.unbind()))
         });
-        Policy { own: Arc::clone(own), object, segment, sealed: Vec::new(), patience, fruitless: (0, 0) }
+        Box::new(Policy { own, object, segment, sealed: Vec::new(), patience, fruitless: (0, 0) })
     }
 }
 

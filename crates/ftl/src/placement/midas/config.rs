@@ -3,12 +3,17 @@
 use fulgurite_base::option::{COUNT, PORTION, SHARE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Opt, Portion, Share, opt};
 
-/// Where the number and the sizes of groups come from.
+/// HOT's stream; G1 and the other groups follow.
+pub(super) const HOT: u16 = 0;
+/// The most groups besides HOT.
+pub(super) const GROUPS: u16 = 16;
+
+/// How the number and the sizes of groups are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupSizes {
-    /// They are chosen by the model, again and again.
+    /// The model chooses them repeatedly.
     Adapt,
-    /// There are none, as in MiDA.
+    /// Groups have no sizes, as in MiDA.
     Fixed,
 }
 
@@ -17,7 +22,7 @@ impl Choice for GroupSizes {
         &[("adapt", GroupSizes::Adapt), ("fixed", GroupSizes::Fixed)];
 }
 
-/// Whom to follow where the authors' program differs from their paper.
+/// The definition to follow if the authors' program and their paper differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definition {
     /// The paper.
@@ -34,32 +39,32 @@ impl Choice for Definition {
 /// The options of MiDAS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MidasConfig {
-    /// Whether hot pages are kept apart.
+    /// Whether there is a group for hot pages.
     pub hot: bool,
-    /// Whether the number and the sizes of groups are chosen.
+    /// How the number and the sizes of groups are set.
     pub groups: GroupSizes,
-    /// Whether groups that the model does not describe give up their sizes.
+    /// Whether groups that deviate from the model give up their sizes.
     pub irregular: bool,
-    /// Whether a configuration that does worse than what was had before is given up, and errors of the model are
-    /// learned from one that does not.
+    /// Whether a configuration that is worse than the previous one is given up, and the model learns its
+    /// errors from a configuration that is not.
     pub judge: bool,
     /// An epoch, in logical capacities of host writes.
     pub epoch: Share,
-    /// At least so many pages are watched, where there are as many.
+    /// The least number of watched pages, if the drive has as many.
     pub watch: Portion,
     /// Whether short lifetimes are measured on every page.
     pub short: bool,
-    /// Page writes in a bucket of the distribution of lifetimes; 0 stands for a quarter of a segment.
+    /// Page writes in a bucket of the distribution of lifetimes; 0: a quarter of a segment.
     pub bucket: u32,
-    /// Lifetimes that differ by less are not new.
+    /// Lifetimes must differ by more than this to count as new.
     pub update: Share,
-    /// A share of valid pages that is off its prediction by more is irregular.
+    /// The largest deviation of a group's valid share from its prediction that counts as regular.
     pub error: Share,
-    /// A split that gains less is no gain.
+    /// The least gain of a split that counts.
     pub gain: Share,
-    /// After this many such splits in a row no more are tried.
+    /// The search ends after this many splits in a row without a gain.
     pub stop: u32,
-    /// Whom to follow where the authors' program differs from their paper.
+    /// The definition to follow if the authors' program and their paper differ.
     pub follows: Definition,
 }
 
@@ -99,7 +104,8 @@ impl Declared for MidasConfig {
             YES_NO,
             "give up sizes that do worse than what was had, and learn from the others"
         ),
-        opt!("epoch", epoch, SHARE, Share::percent(10) => Share::from_ppm(u32::MAX), "an epoch, in logical capacities of host writes"),
+        opt!("epoch", epoch, SHARE, Share::percent(10) => Share::from_ppm(u32::MAX),
+            "an epoch, in logical capacities of host writes"),
         opt!("watch", watch, PORTION, "pages whose lifetimes are measured, at least"),
         opt!("short", short, YES_NO, "measure short lifetimes on every page"),
         opt!("bucket", bucket, COUNT, "page writes in a bucket of lifetimes; 0: a quarter of a segment"),

@@ -1,9 +1,9 @@
-//! Group configuration selection (section 3.5 of the paper): how many groups, and how large, for the least
-//! write amplification that the model predicts.
+//! Group configuration selection (section 3.5 of the paper): the number and the sizes of groups for which the
+//! model predicts the least write amplification.
 
 use super::model::{Chain, Hot, LastGroup, Learned, Lifetimes, Prediction};
 
-/// What a configuration is chosen for.
+/// The space and the limits for a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
     /// Segments for all groups together.
@@ -16,13 +16,13 @@ pub struct Space {
     pub still: f64,
     /// See [`Chain::learned`].
     pub learned: Learned,
-    /// How GN is collected.
+    /// The victim policy of GN.
     pub last: LastGroup,
     /// See [`Chain::hot_class`].
     pub hot_class: f64,
     /// Whether there is a group for hot pages.
     pub hot: bool,
-    /// Most groups, HOT aside.
+    /// The most groups besides HOT.
     pub groups: usize,
     /// The least gain of a split that counts.
     pub gain: f64,
@@ -30,14 +30,14 @@ pub struct Space {
     pub stop: u32,
 }
 
-/// Sizes in segments and what they promise.
+/// Sizes in segments, and the prediction for them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
-    /// Segments of HOT; none without one.
+    /// Segments of HOT; 0 without HOT.
     pub hot: u32,
     /// Segments of G1 … G(N−1).
     pub sized: Vec<u32>,
-    /// What the model predicts for them.
+    /// The model's prediction for these sizes.
     pub prediction: Prediction,
 }
 
@@ -60,7 +60,7 @@ impl Space {
         chain.predict(lifetimes)
     }
 
-    /// The best configuration that splitting and tuning find; `None` where the model has nothing to say.
+    /// The best configuration that splitting and tuning find; `None` if the model makes no prediction.
     pub fn select(&self, lifetimes: &Lifetimes) -> Option<Configuration> {
         let mut best = self.better(lifetimes, 0, Vec::new(), None);
         if self.hot {
@@ -68,7 +68,7 @@ impl Space {
                 best = self.better(lifetimes, hot, Vec::new(), best);
             }
         }
-        // Split off one group after the other, each of the size that promises most.
+        // One group after the other is split off, each with the size of the best prediction.
         let mut chain = best.clone()?;
         let mut in_vain = 0;
         while chain.sized.len() + 1 < self.groups && in_vain < self.stop {
@@ -87,15 +87,16 @@ impl Space {
         best.map(|best| self.tune(lifetimes, best))
     }
 
-    /// Sizes HOT together with the others: gives each group in turn more or fewer segments, GN the rest, as long as
-    /// one of them lowers the prediction. The paper only takes segments away, one by one; but HOT's size was chosen
-    /// when there was no other, and the sizes of groups before a later one was split off.
+    /// Tunes all sizes together, HOT's included. Each group in turn gets more or fewer segments, at the
+    /// expense of GN, while that improves the prediction. The paper only takes segments away, one by one. But
+    /// HOT's size was chosen before any other group existed, and the sizes of earlier groups before later
+    /// ones were split off.
     fn tune(&self, lifetimes: &Lifetimes, mut best: Configuration) -> Configuration {
         loop {
             let before = best.prediction.waf;
             for group in 0..=best.sized.len() {
                 let size = if group == 0 { best.hot } else { best.sized[group - 1] };
-                // HOT may become or cease to be.
+                // HOT may appear or disappear.
                 let least = u32::from(group > 0);
                 if group == 0 && !self.hot {
                     continue;
@@ -103,7 +104,7 @@ impl Space {
                 for new in steps(size).filter(|new| (least..self.segments).contains(new)) {
                     let (mut hot, mut sized) = (best.hot, best.sized.clone());
                     *(if group == 0 { &mut hot } else { &mut sized[group - 1] }) = new;
-                    // `better` returns its last argument where the new sizes are no improvement.
+                    // `better` returns its last argument if the new sizes are no improvement.
                     best = self.better(lifetimes, hot, sized, Some(best)).expect("there was one before");
                 }
             }
@@ -113,7 +114,7 @@ impl Space {
         }
     }
 
-    /// `best`, or these sizes where they promise less.
+    /// `best`, or these sizes if their prediction is better.
     fn better(
         &self,
         lifetimes: &Lifetimes,
@@ -129,7 +130,7 @@ impl Space {
         }
     }
 
-    /// Sizes to try: every one up to 64 segments, then in steps of a sixty-fourth.
+    /// Sizes to try: every size up to 64 segments, then steps of a sixty-fourth.
     fn sizes(&self) -> impl Iterator<Item = u32> + use<> {
         let most = self.segments;
         std::iter::successors(Some(1u32), |size| Some(size + 1 + size / 64))
@@ -137,7 +138,7 @@ impl Space {
     }
 }
 
-/// Sizes to try beside `size`: one more or less, and up to twice or half as many.
+/// Sizes to try near `size`: one more or less, and up to twice or half as many.
 fn steps(size: u32) -> impl Iterator<Item = u32> {
     let part = move |shift: u32| (size >> shift).max(1);
     let changes = [part(1), part(2), part(3), part(4), 1];
@@ -148,13 +149,14 @@ fn steps(size: u32) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
-    /// Lifetimes of a skewed load: as many in each class that is twice as long as the one before.
+    /// Lifetimes of a skewed load: each class is twice as long as the one before, with equal shares.
     fn skewed() -> Lifetimes {
         let counts: Vec<u64> = (1..4_000u64).map(|bucket| 1_000_000 / bucket).collect();
         Lifetimes::from_counts(64, &counts, &[], 0).unwrap()
     }
 
-    /// No group, HOT among them, is better off with a segment more or less, or half as many.
+    /// The rule: no group, HOT included, would improve the prediction with one segment more or less, or with
+    /// half as many.
     #[test]
     fn all_sizes_are_chosen_together() {
         let space = space();
@@ -188,9 +190,9 @@ mod tests {
         }
     }
 
-    /// The rule: there are no more groups than allowed, HOT aside, and each but HOT has a segment at least.
+    /// The rule: the number of groups besides HOT is limited, and each of them has a segment at least.
     #[test]
-    fn there_are_as_many_groups_as_allowed() {
+    fn the_number_of_groups_is_limited() {
         for hot in [false, true] {
             for groups in 1..=3 {
                 let best = Space { groups, hot, ..space() }.select(&skewed()).unwrap();
@@ -200,7 +202,8 @@ mod tests {
         }
     }
 
-    /// What each split gains, of HOT and GN alone first: one group after the other, each of the size that promises most.
+    /// The gain of each split, starting from HOT and GN alone: one group after the other, each with the size
+    /// of the best prediction.
     fn gains(space: &Space, splits: usize) -> Vec<f64> {
         let waf =
             |hot: u32, sized: &[u32]| space.predict(&skewed(), hot, sized).map_or(f64::MAX, |of| of.waf);
@@ -217,8 +220,8 @@ mod tests {
         (0..splits).map(split).collect()
     }
 
-    /// The rule: the search ends after as many splits in a row as it may make without a gain that counts, and a split that gains begins a
-    /// new row.
+    /// The rule: the search ends after the allowed number of splits in a row without a gain that counts. A
+    /// split with a gain restarts the count.
     #[test]
     fn splits_without_gain_end_the_search() {
         let small = Space { groups: 7, ..space() };
@@ -238,15 +241,15 @@ mod tests {
         }
     }
 
-    /// The rule: HOT ceases to be where it gains nothing. Every other group keeps a segment.
+    /// The rule: HOT disappears if it gains nothing. Every other group keeps a segment.
     #[test]
-    fn only_hot_ceases_to_be() {
-        // No page lives for less than 2,560 writes, and whatever enters HOT comes out valid.
+    fn only_hot_may_disappear() {
+        // No page lives for less than 2,560 writes, so pages that enter HOT are still valid when they leave.
         let counts: Vec<u64> =
             (0..4_000u64).map(|bucket| if bucket < 40 { 0 } else { 1_000_000 / bucket }).collect();
         let lifetimes = Lifetimes::from_counts(64, &counts, &[], 0).unwrap();
         let space = Space { learned: Learned { hot_valid: 1.0, ..Learned::NOTHING }, ..space() };
-        // The sizes from which tuning begins, and in the second case no HOT to choose.
+        // The initial sizes for tuning. The second case has no HOT.
         for (hot, sized, hot_is_there) in [(1, vec![], true), (0, vec![1], false)] {
             let space = Space { hot: hot_is_there, ..space };
             let prediction = space.predict(&lifetimes, hot, &sized).unwrap();

@@ -1,10 +1,11 @@
-//! MiDAS's hot filter: two bits a page, so that only pages that were written again three times in short order
-//! are kept apart.
+//! MiDAS's hot filter. Two bits for each page select the pages that were rewritten three times within a short
+//! time.
 //!
-//! A write counts up if the copy that it makes garbage lay in HOT, or in G1 in a segment younger than the
-//! window; it counts down if that segment was older. A page that is copied out of G1 counts down, out of HOT
-//! twice. At three the page is hot. The window starts at one logical capacity and follows the age at which
-//! HOT's segments are collected, growing by half at most where that more than doubles.
+//! A host write increments the count if the old copy was in HOT, or in a segment of G1 younger than the
+//! window. It decrements the count if that segment was older. A copy out of G1 decrements the count, a copy
+//! out of HOT does so twice. At a count of three the page is hot. The window starts at one logical capacity.
+//! It follows the age at which HOT's segments are collected, but grows by at most half when that age more
+//! than doubles.
 
 use crate::{SegmentId, SegmentTable};
 
@@ -19,7 +20,7 @@ pub(super) struct HotFilter {
 }
 
 impl HotFilter {
-    pub fn new(pages: u32) -> HotFilter {
+    pub(crate) fn new(pages: u32) -> HotFilter {
         HotFilter { counters: vec![0; pages.div_ceil(4) as usize], window: u64::from(pages) }
     }
 
@@ -34,7 +35,7 @@ impl HotFilter {
         *byte = *byte & !(3 << shift) | counter << shift;
     }
 
-    /// The count after the host writes a page that lies in `segment`.
+    /// The count after a host write of a page that is in `segment`.
     #[inline]
     fn counted(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> u8 {
         let counter = self.counter(lpn);
@@ -46,37 +47,37 @@ impl HotFilter {
         }
     }
 
-    /// Whether a page that the host writes is hot.
+    /// Whether a page that the host is writing is hot.
     #[inline]
-    pub fn is_hot(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> bool {
+    pub(crate) fn is_hot(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> bool {
         self.counted(lpn, segment, segments) == HOT
     }
 
     #[inline]
-    pub fn written(&mut self, lpn: u32, segment: SegmentId, segments: &SegmentTable) {
+    pub(crate) fn written(&mut self, lpn: u32, segment: SegmentId, segments: &SegmentTable) {
         self.set(lpn, self.counted(lpn, segment, segments));
     }
 
     /// A valid page is copied out of HOT (0) or G1 (1).
     #[inline]
-    pub fn copied(&mut self, lpn: u32, group: u16) {
+    pub(crate) fn copied(&mut self, lpn: u32, group: u16) {
         if group <= 1 {
             self.set(lpn, self.counter(lpn).saturating_sub(if group == 0 { 2 } else { 1 }));
         }
     }
 
     /// A segment of HOT is collected at this age.
-    pub fn collected(&mut self, age: u64) {
+    pub(crate) fn collected(&mut self, age: u64) {
         let age = if age > 2 * self.window { self.window + self.window / 2 } else { age };
         self.window = u64::midpoint(self.window, age).max(1);
     }
 
     #[inline]
-    pub fn prefetch(&self, lpn: u32) {
+    pub(crate) fn prefetch(&self, lpn: u32) {
         fulgurite_base::prefetch(&self.counters, (lpn / 4) as usize);
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.counters.len()
     }
 }

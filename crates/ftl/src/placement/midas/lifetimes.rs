@@ -1,16 +1,17 @@
-//! Measuring how long pages live: some pages are watched, intervals between their writes are counted in buckets.
+//! Measures the lifetimes of pages: some pages are watched, and the intervals between their writes are
+//! counted in buckets.
 //!
-//! The paper watches one page in a hundred and counts intervals in units of a segment. A few pages can take most
-//! of the writes, and such a sample holds none of them or too many. So intervals that are shorter than a range are
-//! measured on *every* page, in bursts (`short`), and the watched pages only say how the longer ones are
-//! distributed. The paper's program does so for its first bucket. How many pages are watched is a number and not
-//! a share, since the error depends on the number.
+//! The paper watches one page in a hundred and counts intervals in units of a segment. If few pages take most
+//! of the writes, such a sample contains none of them or too many. So short intervals are measured on *every*
+//! page, in bursts (`short`), and the watched pages only give the distribution of longer ones. The authors'
+//! program does so for its first bucket. The number of watched pages is absolute and not a share, since the
+//! error depends on the number.
 //!
-//! Times are kept from epoch to epoch, so an interval may begin in any epoch and no epoch's end cuts it short. The
-//! paper's program forgets them and corrects for it. If a page was last written before measuring began, its
-//! interval is only known to be longer than that; such intervals are counted apart and spread over the longer
-//! ones (Kaplan and Meier, 1958). Within each run of neighbours a hash chooses the page that is watched, so that
-//! no stride of the workload falls in with it.
+//! Times are kept from epoch to epoch, so an interval may begin in an earlier epoch. The authors' program
+//! drops them and corrects for it. If a page was last written before measuring began, its interval is only
+//! known to be longer than the time since then. Such intervals are counted separately and spread over the
+//! longer ones (Kaplan and Meier, 1958). In each run of consecutive pages, a hash chooses the watched page,
+//! so that strides of the workload do not coincide with it.
 
 use super::model::{Lifetimes, Short};
 use super::short::ShortIntervals;
@@ -19,16 +20,16 @@ use fulgurite_base::PageId;
 
 const NEVER: u32 = u32::MAX;
 
-/// The watched pages' times and the counts.
+/// The watched pages' write times, and the counts.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
-    /// One page in so many is watched.
+    /// One page in this many is watched.
     one_in: Divisor,
     bucket: u32,
-    /// When each watched page was written, modulo 2^32.
+    /// The time of each watched page's last write, modulo 2^32.
     written_at: Vec<u32>,
     counts: Vec<u64>,
-    /// By the time since measuring began, intervals that are longer.
+    /// Intervals that are longer than the time since measuring began, by that time.
     longer: Vec<u64>,
     beyond: u64,
     started_at: u64,
@@ -36,9 +37,9 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Watches at least `watched` of `pages`, or all. Intervals of up to `buckets` buckets are told apart, those
-    /// below `short` page writes on every page.
-    pub fn new(pages: u32, watched: u64, bucket: u32, buckets: usize, short: u64) -> Sampler {
+    /// Watches at least `watched` of `pages`, or all. Distinguishes intervals of up to `buckets` buckets;
+    /// those below `short` page writes are measured on every page.
+    pub(crate) fn new(pages: u32, watched: u64, bucket: u32, buckets: usize, short: u64) -> Sampler {
         let one_in = (u64::from(pages) / watched.max(1)).clamp(1, u64::from(u32::MAX)) as u32;
         Sampler {
             one_in: Divisor::new(one_in),
@@ -52,16 +53,16 @@ impl Sampler {
         }
     }
 
-    /// Measuring begins.
-    pub fn start(&mut self, now: u64) {
+    /// Starts measuring.
+    pub(crate) fn start(&mut self, now: u64) {
         self.started_at = now;
         self.short.start(now);
         self.clear();
     }
 
-    /// A page is written by the host.
+    /// Notes a host write of a page.
     #[inline]
-    pub fn written(&mut self, lpn: u32, now: u64) {
+    pub(crate) fn written(&mut self, lpn: u32, now: u64) {
         self.short.written(lpn, now);
         let (run, place) = self.one_in.divide(lpn);
         if place != self.one_in.divide(PageId(u64::from(run)).mixed() as u32).1 {
@@ -70,11 +71,11 @@ impl Sampler {
         self.watch(run, now);
     }
 
-    /// The page that is watched of this run is written.
+    /// Notes a write of the watched page of its run.
     #[inline(never)]
     fn watch(&mut self, run: u32, now: u64) {
         let before = std::mem::replace(&mut self.written_at[run as usize], now as u32);
-        // A page's first write says nothing of how long pages live.
+        // The first write of a page ends no interval.
         if before == NEVER {
             return;
         }
@@ -87,8 +88,8 @@ impl Sampler {
         }
     }
 
-    /// What was measured, and starts anew.
-    pub fn take(&mut self) -> Option<Lifetimes> {
+    /// Returns the measured lifetimes and resets the counts.
+    pub(crate) fn take(&mut self) -> Option<Lifetimes> {
         let (counts, longer) = self.short.counts();
         let short = Short { counts, longer };
         let lifetimes =
@@ -104,7 +105,7 @@ impl Sampler {
         self.short.clear();
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.written_at[..]) + 2 * size_of_val(&self.counts[..]) + self.short.bytes()
     }
 }
@@ -113,8 +114,9 @@ impl Sampler {
 mod tests {
     use super::*;
 
-    /// Half of the writes go to one page, the others to 999 in turn; ten pages are watched. Whether the one page is
-    /// among them must not matter: half of the writes live for 2 writes and half for 1,998.
+    /// The rule: the result does not depend on whether the one hot page is watched. Half of the writes go to
+    /// that page and the others to 999 pages in turn, with ten pages watched. So half of the writes live for
+    /// 2 writes and half for 1,998.
     #[test]
     fn a_page_with_half_of_the_writes_need_not_be_watched() {
         for hot in 0..100 {
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_pages_are_watched_as_were_asked_for() {
+    fn the_requested_number_of_pages_is_watched() {
         for (pages, watched) in [(1_000, 10), (1_000, 999), (1_000, 5_000), (65_537, 65_536), (7, 0)] {
             let sampler = Sampler::new(pages, watched, 16, 10, 0);
             let watches = sampler.written_at.len() as u64;
@@ -144,9 +146,10 @@ mod tests {
         }
     }
 
-    /// The rule: an interval is known if it began when measuring did, or later, and only to be longer than that if it began before.
+    /// The rule: the length of an interval is known if it began after measuring did. Otherwise it is only
+    /// known to be longer.
     #[test]
-    fn an_interval_from_before_is_only_known_to_be_longer() {
+    fn an_interval_begun_before_measuring_is_censored() {
         for (written, survival) in [(99, 1.0), (100, 0.0), (101, 0.0)] {
             let mut sampler = Sampler::new(8, 8, 10, 20, 0);
             sampler.written(3, written);

@@ -1,16 +1,18 @@
-//! MiDAS's model in closed form (section 3.3 and 3.4 of the paper): from how long pages live and how large the
-//! groups are, the share of valid pages that each group passes on, and the write amplification.
+//! MiDAS's model in closed form (sections 3.3 and 3.4 of the paper). From the lifetimes of pages and the
+//! sizes of groups it predicts the share of valid pages that each group passes on, and the write
+//! amplification.
 //!
-//! All times are page writes of the host, all sizes are pages. With S(t) the share of written pages that are
-//! still valid after t more writes, a chain HOT → G1 → … → GN behaves as follows. HOT takes the writes whose page
-//! lives for less than τ, its residence: h of all. G1 receives the others, and what is still valid when it leaves
-//! HOT. A group of `p` pages with an inflow of w pages a write keeps a page for p / w writes; of the pages that
-//! enter Gi at age W the share S(W + p/w) / S(W) is valid when they leave. GN mixes ages; its valid share comes
-//! from Desnoyers' form for two classes of pages.
+//! All times are page writes of the host, and all sizes are pages. S(t) is the share of written pages that
+//! are still valid after t more writes. In a chain HOT → G1 → … → GN, HOT takes the writes of pages with
+//! lifetimes below its residence τ; their share is h. G1 receives the other writes, and pages that are still
+//! valid when they leave HOT. A group of `p` pages with an inflow of w pages a write keeps a page for p / w
+//! writes. If pages enter Gi at age W, the share S(W + p/w) / S(W) of them is valid when they leave. GN
+//! holds pages of all ages; its valid share is that of Desnoyers' form for two classes of pages.
 
 use crate::analytic;
 
-/// How long pages live: the share of host writes whose page is written again after so many writes.
+/// The distribution of lifetimes: the share of host writes whose page is written again after a given number
+/// of writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lifetimes {
     /// Page writes in a bucket.
@@ -19,29 +21,29 @@ pub struct Lifetimes {
     survival: Vec<f64>,
     /// The integral of S up to the start of each bucket.
     integral: Vec<f64>,
-    /// The sum of p·t over the buckets before each: what Little's law makes of it are pages.
+    /// The sum of p·t over the buckets before each: by Little's law this is a number of pages.
     pages: Vec<f64>,
 }
 
-/// Intervals of every page that are shorter than a range.
+/// Short intervals, measured on every page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Short<'a> {
-    /// By bucket, as many as the range has.
-    pub counts: &'a [u64],
-    /// How many were longer than the range.
-    pub longer: u64,
+pub(crate) struct Short<'a> {
+    /// By bucket, for the whole range.
+    pub(crate) counts: &'a [u64],
+    /// The number of intervals longer than the range.
+    pub(crate) longer: u64,
 }
 
 impl Lifetimes {
-    /// From counts of intervals by bucket, of those known only to be longer than a bucket (as many buckets), and
-    /// of those beyond all buckets; `None` without any.
+    /// From the number of intervals by bucket; the number of those only known to be longer than each bucket;
+    /// and the number of those beyond all buckets. `None` if all are zero.
     pub fn from_counts(bucket: u32, counts: &[u64], longer: &[u64], beyond: u64) -> Option<Lifetimes> {
         Lifetimes::from_counts_and_short(bucket, counts, longer, beyond, Short::default())
     }
 
-    /// The same from counts of a sample, of which the first buckets are replaced by those of all pages: what the
-    /// sample says then holds for the intervals that are longer.
-    pub fn from_counts_and_short(
+    /// The same, with the first buckets of the sample replaced by counts over all pages. The sample then only
+    /// gives the distribution of the longer intervals.
+    pub(crate) fn from_counts_and_short(
         bucket: u32,
         counts: &[u64],
         longer: &[u64],
@@ -54,7 +56,8 @@ impl Lifetimes {
         }
         let bucket = f64::from(bucket);
         let (mut survival, mut integral, mut pages) = (vec![1.0], vec![0.0], vec![0.0]);
-        // Intervals that may be this long, of the sample and of all pages: a share of them ends in each bucket.
+        // Intervals that are at least this long, of the sample and of all pages. A share of them ends in each
+        // bucket.
         let (mut left, mut left_of_all) = (total, short.counts.iter().sum::<u64>() + short.longer);
         for (at, count) in counts.iter().enumerate() {
             let mut ends = *count as f64 / left.max(1) as f64;
@@ -71,7 +74,7 @@ impl Lifetimes {
         Some(Lifetimes { bucket, survival, integral, pages })
     }
 
-    /// The longest interval that is told from never.
+    /// The longest interval that is distinguished from an infinite one.
     pub fn range(&self) -> f64 {
         self.bucket * (self.survival.len() - 1) as f64
     }
@@ -94,7 +97,7 @@ impl Lifetimes {
             + (time - self.range()).max(0.0) * self.survival[self.survival.len() - 1]
     }
 
-    /// Writes whose page lives for `from` to `to`, as a share of all, and the pages that they are for.
+    /// Writes with a lifetime from `from` to `to`, as a share of all writes, and the pages that they are for.
     fn between(&self, from: f64, to: f64) -> (f64, f64) {
         (
             (self.survival(from) - self.survival(to)).max(0.0),
@@ -102,8 +105,8 @@ impl Lifetimes {
         )
     }
 
-    /// Half the sum of the differences to `other` over classes of lifetime, each twice as long as the one
-    /// before and cut into four: 0 for equal distributions, 1 for disjoint ones.
+    /// Half the sum of the differences to `other` over classes of lifetime: 0 for equal distributions, 1 for
+    /// disjoint ones. Classes are quarters of octaves.
     pub fn difference(&self, other: &Lifetimes) -> f64 {
         let range = self.range().max(other.range());
         let bounds = (0..64).map(|step| range * libm::exp2(-f64::from(63 - step) / 4.0));
@@ -117,7 +120,7 @@ impl Lifetimes {
     }
 }
 
-/// What victims GN is collected by: the model knows two.
+/// The victim policy of GN. The model has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastGroup {
     /// The oldest segment.
@@ -129,13 +132,13 @@ pub enum LastGroup {
     },
 }
 
-/// The group for hot pages, as the model sees it.
+/// The group for hot pages in the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hot {
     /// There is none.
     Off,
-    /// This many pages; its traffic follows from the lifetimes, and all of its pages die in it, where nothing else
-    /// was learned.
+    /// It has this many pages. Its traffic follows from the lifetimes, and all of its pages are overwritten
+    /// in it, unless other values were learned.
     Pages(f64),
 }
 
@@ -150,54 +153,55 @@ pub struct Chain {
     pub pages: f64,
     /// Valid pages in all.
     pub valid: f64,
-    /// How GN is collected.
+    /// The victim policy of GN.
     pub last: LastGroup,
-    /// Pages with lifetimes below this share of the mean in GN make its hot class.
+    /// The hot class of GN consists of pages with lifetimes below this share of GN's mean lifetime.
     pub hot_class: f64,
-    /// Half a segment: what a group holds less than its size, on average.
+    /// Half a segment: the average difference between a group's size and its contents.
     pub half_segment: f64,
-    /// Valid pages that are never written again and lie in segments of their own in GN. Victims that are picked by
-    /// their valid share leave those alone, so they are no part of GN's space; the oldest segment may be one.
+    /// Valid pages in segments of GN that are never overwritten. Victim policies by valid share never pick
+    /// these segments, so they do not belong to GN's space; a FIFO policy may pick them.
     pub still: f64,
-    /// What a configuration at work has shown of the model's errors.
+    /// The learned errors of the model.
     pub learned: Learned,
 }
 
-/// How a configuration at work differs from its prediction.
+/// The learned differences between a configuration at work and its prediction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Learned {
-    /// HOT's share of the host's writes, by the predicted one; 0 if nothing is hot, so that there can be no HOT.
+    /// HOT's share of host writes divided by the predicted share; 0 if no page is hot, so that HOT is not
+    /// possible.
     pub hot_traffic: f64,
-    /// The valid share of HOT's segments at collection, after so many page writes of the host in it. For a longer or
-    /// shorter stay it is taken to fall as if each page of HOT died at the same rate.
+    /// The valid share of HOT's segments at collection after `hot_residence`. For other residences, all pages
+    /// of HOT are assumed to be overwritten at the same rate.
     pub hot_valid: f64,
-    /// That stay.
+    /// That residence, in host page writes.
     pub hot_residence: f64,
-    /// The copies in GN for each page that enters it, by the predicted ones.
+    /// The copies in GN for each page that enters it, divided by the predicted copies.
     pub last: f64,
 }
 
 impl Learned {
-    /// Nothing: the model is taken at its word.
+    /// No corrections.
     pub const NOTHING: Learned = Learned { hot_traffic: 1.0, hot_valid: 0.0, hot_residence: 1.0, last: 1.0 };
 }
 
-/// What the model says of a chain.
+/// A prediction for a chain of groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// Pages written for each page of the host.
+    /// The write amplification.
     pub waf: f64,
     /// The valid share at collection of G1 … GN.
     pub valid: Vec<f64>,
-    /// The share of the host's writes that goes to HOT, and the valid share of its segments.
+    /// The share of host writes that goes to HOT, and the valid share of HOT's segments.
     pub hot: (f64, f64),
-    /// What the prediction takes for learned.
+    /// The corrections that the prediction used.
     pub learned: Learned,
 }
 
 impl Chain {
-    /// The model's prediction; `None` where the groups do not fit: GN would hold more valid pages than it has room
-    /// for, or a page would stay in the sized groups for longer than lifetimes are known.
+    /// The model's prediction. `None` if the groups do not fit: GN would hold more valid pages than it has
+    /// room for, or a page would stay in the sized groups beyond the range of the lifetimes.
     pub fn predict(&self, lifetimes: &Lifetimes) -> Option<Prediction> {
         let hot = self.hot_flow(lifetimes)?;
         let hot_pages = if let Hot::Pages(pages) = self.hot { pages } else { 0.0 };
@@ -216,7 +220,7 @@ impl Chain {
             }
             in_groups += hot.held_beside(lifetimes, until) - hot.held_beside(lifetimes, age);
             age = until;
-            // A page cannot leave that has not come.
+            // No more pages can leave a group than have entered it.
             let outflow = hot.leaves(lifetimes, age).min(inflow);
             valid.push(outflow / inflow);
             inflow = outflow;
@@ -231,7 +235,7 @@ impl Chain {
         if still >= in_last {
             return None;
         }
-        // What dies in HOT does not come to GN, even if no group is between them.
+        // Pages that are overwritten in HOT never reach GN, even if no group is between the two.
         let entry = age.max(hot.residence);
         let share = self.valid_share_of_last(lifetimes, entry, left - still, in_last - still)?;
         let copies = self.learned.last * share / (1.0 - share);
@@ -241,28 +245,28 @@ impl Chain {
         Some(Prediction { waf, valid, hot: (hot.traffic, hot.valid), learned: self.learned })
     }
 
-    /// What goes to HOT and what comes out of it; `None` where its pages would stay for longer than lifetimes are
-    /// known.
+    /// The inflow and outflow of HOT; `None` if pages would stay in it beyond the range of the lifetimes.
     fn hot_flow(&self, lifetimes: &Lifetimes) -> Option<HotFlow> {
         let Hot::Pages(pages) = self.hot else {
             return Some(HotFlow { traffic: 0.0, valid: 0.0, residence: 0.0, survival: 1.0 });
         };
         let Learned { hot_traffic, hot_valid, hot_residence, .. } = self.learned;
-        // With a part of the traffic a group of that many pages keeps them for as much longer.
+        // With a part of the traffic, a group of this size keeps pages longer in proportion.
         let residence = residence_of_hot(lifetimes, pages / hot_traffic)?;
         let survival = lifetimes.survival(residence);
         let traffic = hot_traffic * (1.0 - survival);
         let is_used = traffic > 0.0 && survival > 0.0 && survival < 1.0;
         let valid = libm::pow(hot_valid, residence / hot_residence);
-        // No more comes out of it than lives so long.
+        // At most the pages with longer lifetimes leave it.
         is_used.then(|| HotFlow { traffic, valid: valid.min(survival / traffic), residence, survival })
     }
 
-    /// GN's valid share at collection, whose pages enter at `age`.
+    /// GN's valid share at collection, if pages enter it at `age`.
     fn valid_share_of_last(&self, lifetimes: &Lifetimes, age: f64, pages: f64, valid: f64) -> Option<f64> {
         let space = pages / valid;
         let (writes, held) = lifetimes.between(age, lifetimes.range());
-        // What outlives all that is known was written again too, for all that is not accounted for.
+        // Pages that outlive the range are assumed to be written to all valid pages that the other writes do
+        // not account for.
         let outlive = lifetimes.survival(lifetimes.range());
         let (writes, held) = if outlive > 0.0 { (writes + outlive, held.max(valid)) } else { (writes, held) };
         let correction = match self.last {
@@ -270,7 +274,7 @@ impl Chain {
             LastGroup::Greedy { segment_pages } => 1.0 + 0.5 / f64::from(segment_pages),
         };
         let waf = if writes <= 0.0 || held <= 0.0 {
-            // Nothing in GN is ever written again.
+            // No page of GN is ever overwritten.
             1.0
         } else {
             let mean = held / writes;
@@ -283,9 +287,9 @@ impl Chain {
     }
 }
 
-/// HOT takes `traffic` of the host's writes and keeps a page for `residence` writes. Of its pages `valid` are still
-/// valid then and go on to G1; the others live like all pages that die so soon. G1 gets the other writes at once,
-/// so their age in G1 begins at 0.
+/// HOT takes the share `traffic` of host writes and keeps a page for `residence` writes. The share `valid` of
+/// its pages is still valid then and goes on to G1. The others live like all pages with lifetimes below the
+/// residence. G1 gets the other host writes directly, so their age in G1 begins at 0.
 struct HotFlow {
     traffic: f64,
     valid: f64,
@@ -295,9 +299,10 @@ struct HotFlow {
 }
 
 impl HotFlow {
-    /// The share of HOT's pages that are valid at `age` in it, times HOT's traffic, with the same of `integral`.
+    /// HOT's traffic times the share of its pages that are valid at `age`. The same formula holds for
+    /// integrals.
     fn of_hot(&self, survival: f64, age: f64) -> f64 {
-        // Of the pages that die before the residence is over, those that live to that age.
+        // The share that reaches this age, of pages with lifetimes below the residence.
         let short = (survival - self.survival * age) / (1.0 - self.survival);
         self.traffic * (self.valid * age + (1.0 - self.valid) * short)
     }
@@ -310,7 +315,7 @@ impl HotFlow {
         self.of_hot(lifetimes.valid_among_last(self.residence), self.residence)
     }
 
-    /// Pages valid for each write of the host that have been in G1 and after it for `age` writes.
+    /// Pages that leave the groups behind HOT valid after `age` writes in them, for each host write.
     fn leaves(&self, lifetimes: &Lifetimes, age: f64) -> f64 {
         let all = lifetimes.survival(age);
         if self.traffic == 0.0 {
@@ -322,7 +327,7 @@ impl HotFlow {
         direct + still_returned
     }
 
-    /// Valid pages that have been in G1 and after it for less than `age` writes.
+    /// Valid pages that have been in the groups behind HOT for less than `age` writes.
     fn held_beside(&self, lifetimes: &Lifetimes, age: f64) -> f64 {
         let all = lifetimes.valid_among_last(age);
         if self.traffic == 0.0 {
@@ -340,14 +345,14 @@ impl HotFlow {
     }
 }
 
-/// How long a page stays in a HOT of `pages` pages: τ·(1 − S(τ)) = pages.
+/// The residence τ of a page in a HOT of `pages` pages: τ·(1 − S(τ)) = pages.
 fn residence_of_hot(lifetimes: &Lifetimes, pages: f64) -> Option<f64> {
     let holds = |time: f64| time * (1.0 - lifetimes.survival(time));
     let (mut low, mut high) = (0.0, lifetimes.range());
     if holds(high) < pages {
         return None;
     }
-    // Forty halvings of any range of lifetimes leave less than a page.
+    // Forty halvings of any range leave less than a page.
     for _ in 0..40 {
         let middle = 0.5 * (low + high);
         if holds(middle) < pages {
@@ -401,9 +406,9 @@ mod tests {
         assert!(lifetimes.difference(&Lifetimes::from_counts(10, &other, &[], 0).unwrap()) > 0.99);
     }
 
-    /// A third of the intervals is known only to be longer than 5,000: all of them end at 9,000.
+    /// A third of the intervals is only known to be longer than 5,000: all of them end at 9,000.
     #[test]
-    fn what_was_not_seen_to_end_ends_later() {
+    fn censored_intervals_end_later() {
         let (mut counts, mut longer) = (vec![0; 1_000], vec![0; 1_000]);
         (counts[100], counts[900], longer[500]) = (1_000, 500, 500);
         let lifetimes = Lifetimes::from_counts(10, &counts, &longer, 0).unwrap();
@@ -411,18 +416,19 @@ mod tests {
     }
 
     #[test]
-    fn a_group_passes_on_what_outlives_it() {
-        // G1 of 1,100 pages at an inflow of 1: the short-lived die in it, the others go on.
+    fn a_group_passes_on_pages_that_outlive_it() {
+        // G1 of 1,100 pages at an inflow of 1: the short-lived pages are overwritten in it, the others go on.
         let prediction = chain(Hot::Off, vec![1_100.0]).predict(&two_lifetimes()).unwrap();
         assert!((prediction.valid[0] - 0.5).abs() < 1e-9);
-        // Too small, it passes on everything.
+        // A smaller G1 passes on every page.
         let prediction = chain(Hot::Off, vec![500.0]).predict(&two_lifetimes()).unwrap();
         assert!((prediction.valid[0] - 1.0).abs() < 1e-9);
     }
 
     #[test]
     fn hot_takes_the_short_lived() {
-        // Half of the writes, each for 1,010 writes: a HOT of 505 pages holds them until they die.
+        // Half of the writes, each for 1,010 writes: a HOT of 505 pages holds them until they are
+        // overwritten.
         let prediction = chain(Hot::Pages(510.0), vec![]).predict(&two_lifetimes()).unwrap();
         assert!((prediction.hot.0 - 0.5).abs() < 1e-6);
         // The others live for 9,000 writes, uniformly: 4,500 valid pages on 5,490.
@@ -431,56 +437,56 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn groups_that_do_not_fit_are_refused() {
         assert_eq!(chain(Hot::Off, vec![5_900.0]).predict(&two_lifetimes()), None);
         assert_eq!(chain(Hot::Pages(1e6), vec![]).predict(&two_lifetimes()), None);
         assert!(Lifetimes::from_counts(10, &[0, 0], &[], 0).is_none());
     }
 
     #[test]
-    fn pages_that_lie_still_are_no_part_of_the_last_group() {
+    fn still_pages_are_no_part_of_the_last_group() {
         let with = |still, last| {
             let chain = Chain { still, last, ..chain(Hot::Off, vec![]) };
             chain.predict(&two_lifetimes()).map(|prediction| prediction.waf)
         };
         let greedy = LastGroup::Greedy { segment_pages: 1_000 };
-        // The rest alone: 5,000 pages on 4,000.
+        // Only the other pages: 5,000 pages for 4,000 valid ones.
         let alone = Chain { pages: 5_000.0, valid: 4_000.0, last: greedy, ..chain(Hot::Off, vec![]) };
         assert_eq!(with(1_000.0, greedy), alone.predict(&two_lifetimes()).map(|prediction| prediction.waf));
         assert!(with(1_000.0, greedy) < with(0.0, greedy));
-        // The oldest segment is taken whether anything in it has died or not.
+        // The oldest segment is collected even without garbage.
         assert_eq!(with(1_000.0, LastGroup::Fifo), with(0.0, LastGroup::Fifo));
         assert_eq!(with(5_000.0, greedy), None);
     }
 
     #[test]
-    fn what_was_learned_holds() {
+    fn learned_corrections_enter_the_prediction() {
         let predict =
             |learned, hot| Chain { learned, ..chain(hot, vec![1_100.0]) }.predict(&two_lifetimes()).unwrap();
         let plain = predict(Learned::NOTHING, Hot::Off);
         let last = predict(Learned { last: 2.0, ..Learned::NOTHING }, Hot::Off);
-        // Half of the writes reach GN: its copies, and no others, double.
+        // Half of the writes reach GN. The copies in GN double, and no others.
         assert!((last.waf - 1.5 - 2.0 * (plain.waf - 1.5)).abs() < 1e-9, "{} {}", last.waf, plain.waf);
         let copies = |share: f64| share / (1.0 - share);
         assert!((copies(last.valid[1]) - 2.0 * copies(plain.valid[1])).abs() < 1e-9);
-        // A HOT that gets half of the writes that die in it keeps its pages twice as long, and a tenth of them
-        // comes out valid where that was measured for as long a stay.
+        // A HOT that gets half of its predicted writes keeps pages twice as long. A tenth of them is still
+        // valid then, as was measured for that residence.
         let stay = 510.0 / 0.25;
         let learned = Learned { hot_traffic: 0.5, hot_valid: 0.1, hot_residence: stay, last: 1.0 };
         let hot = predict(learned, Hot::Pages(510.0));
         assert!((hot.hot.0 - 0.25).abs() < 1e-6 && (hot.hot.1 - 0.1).abs() < 1e-4, "{:?}", hot.hot);
-        // Half of the writes outlive 1,000 writes, whichever way they came, and leave G1 after it.
+        // Half of all writes outlive 1,000 writes, whether or not through HOT, and leave G1 after that.
         let inflow = 1.0 - 0.25 + 0.25 * 0.1;
         assert!((hot.valid[0] - 0.5 / inflow).abs() < 1e-4, "{}", hot.valid[0]);
-        // Twice the size keeps them twice as long: a tenth of the tenth.
+        // Twice the size keeps them twice as long, so a tenth of a tenth is left.
         let larger = predict(learned, Hot::Pages(1_020.0));
         assert!((larger.hot.1 - 0.01).abs() < 1e-4, "{:?}", larger.hot);
     }
 
-    /// The rule: what is in a group and behind HOT for less than some writes has come in them, and has not left: the sum of what leaves at
-    /// each age.
+    /// The rule: the pages in the groups behind HOT that are younger than an age are the integral of the
+    /// pages that leave at each age.
     #[test]
-    fn what_is_held_is_the_sum_of_what_leaves() {
+    fn held_pages_are_the_sum_of_leaving_pages() {
         let lifetimes = two_lifetimes();
         let half = Learned { hot_traffic: 0.5, hot_valid: 0.3, hot_residence: 900.0, last: 1.0 };
         for (hot, learned) in
@@ -497,35 +503,37 @@ mod tests {
                 sum += flow.leaves(&lifetimes, f64::from(age) + 0.5);
             }
             assert_eq!(checked, 6);
-            // Whatever comes out of HOT valid lives on beside it: all valid pages are somewhere.
+            // Pages that leave HOT valid live on in other groups, so both parts together are all valid pages.
             let all = flow.held(&lifetimes) + flow.held_beside(&lifetimes, 1e5);
             assert!((all - 5_005.0).abs() < 1.0 || learned == half, "{hot:?}: {all}");
         }
     }
 
-    /// The rule: lifetimes are known up to the end of the last bucket. What outlives that is valid for ever.
+    /// The rule: lifetimes are known up to the end of the last bucket. Pages that outlive it are valid for
+    /// ever.
     #[test]
-    fn what_outlives_all_buckets_stays_valid() {
+    fn pages_that_outlive_all_buckets_stay_valid() {
         let lifetimes = Lifetimes::from_counts(10, &[0, 2, 0, 1], &[], 1).unwrap();
         assert_eq!(
             (lifetimes.range(), lifetimes.survival(40.0), lifetimes.survival(1e9)),
             (40.0, 0.25, 0.25)
         );
-        // 10 + 7.5 + 5 + 3.75, and a quarter of what comes behind.
+        // 10 + 7.5 + 5 + 3.75, and a quarter of the time beyond the buckets.
         assert_eq!([40.0, 45.0, 140.0].map(|time| lifetimes.valid_among_last(time)), [26.25, 27.5, 51.25]);
-        // Half of the intervals end where all of the others do: the other half differs.
+        // Half of the intervals end in the bucket of all others; the other half differs.
         let all = Lifetimes::from_counts(10, &[0, 4, 0, 0], &[], 0).unwrap();
         let half = Lifetimes::from_counts(10, &[0, 2, 0, 0], &[], 2).unwrap();
         assert_eq!((all.difference(&half), half.difference(&all)), (0.5, 0.5));
     }
 
-    /// The rule: of the sample's short intervals the shares of all pages take the place, as far as these were measured and any page is left.
+    /// The rule: the shares of all pages replace the sample's short intervals, over the measured range and
+    /// while pages are left.
     #[test]
     fn short_intervals_are_those_of_all_pages() {
         let survival = |short: &[u64], longer| {
             let short = Short { counts: short, longer };
             let lifetimes = Lifetimes::from_counts_and_short(10, &[5, 5, 5, 5], &[], 0, short).unwrap();
-            // In hundredths.
+            // In percent.
             [10.0, 20.0, 30.0, 40.0].map(|time| (100.0 * lifetimes.survival(time)).round())
         };
         assert_eq!(survival(&[], 0), [75.0, 50.0, 25.0, 0.0]);
@@ -533,9 +541,9 @@ mod tests {
         assert_eq!(survival(&[9, 0], 0), [0.0; 4]);
     }
 
-    /// The rule: GN's pages are of two classes, those that live for less than their mean, or for a part of it, and all others. What is valid
-    /// beyond what its writes account for is cold. Its valid share is that of FIFO victims; greedy ones act as if there were half a page more
-    /// in each segment.
+    /// The rule: GN's pages form two classes: pages with lifetimes below the mean, or below a share of it,
+    /// and all others. Valid pages that the writes do not account for are cold. The valid share is that of
+    /// FIFO victims; greedy victims act like FIFO with half a page more in each segment.
     #[test]
     fn the_last_group_is_one_of_two_classes() {
         let share = |chain: &Chain, age, valid| {
@@ -546,20 +554,20 @@ mod tests {
         // Half of the writes are for 502.5 pages, half for 4,502.5; the mean is 5,005.
         assert!((share(&fifo, 0.0, 5_000.0) - expected(1.2, 0.5, 502.5 / 5_005.0)).abs() < 1e-9);
         assert!((share(&fifo, 0.0, 8_000.0) - expected(1.2, 0.5, 502.5 / 8_000.0)).abs() < 1e-9);
-        // The mean is that of the writes, however much is valid that they do not account for.
+        // The mean is over the writes and does not change with valid pages that they do not account for.
         assert!((share(&fifo, 0.0, 10_000.0) - expected(1.2, 0.5, 502.5 / 10_000.0)).abs() < 1e-9);
-        // A tenth of the mean, and 10 writes more, are less than any page lives.
+        // A tenth of the mean plus 10 writes is less than any lifetime.
         let one_class = Chain { hot_class: 0.1, ..fifo.clone() };
         assert!((share(&one_class, 0.0, 5_000.0) - expected(1.2, 0.0, 0.0)).abs() < 1e-9);
         assert!((expected(1.2, 0.0, 0.0) - 1.0 + 1.0 / analytic::waf_fifo(0.2)).abs() < 1e-6);
-        // Of the pages that live for 9,000 to 9,010 writes one half is older than the mean.
+        // Half of the pages with lifetimes of 9,000 to 9,010 writes are older than the mean.
         let old = share(&fifo, 1_500.0, 4_502.5);
         assert!((old - expected(1.2, 0.5, 0.5)).abs() < 1e-3, "{old}");
         let greedy = Chain { last: LastGroup::Greedy { segment_pages: 16 }, ..fifo.clone() };
         let waf =
             analytic::waf_fifo_two_classes(1.2 * 33.0 / 32.0, 0.5, 502.5 / 5_005.0).unwrap() * 32.0 / 33.0;
         assert!((share(&greedy, 0.0, 5_000.0) - 1.0 + 1.0 / waf).abs() < 1e-9);
-        // Half of the writes outlive all buckets: they are for all valid pages that are not accounted for.
+        // Half of the writes outlive all buckets. They are for all valid pages that are not accounted for.
         let mut counts = vec![0; 1_000];
         counts[100] = 1_000;
         let outlived = Lifetimes::from_counts(10, &counts, &[], 1_000).unwrap();
@@ -567,10 +575,10 @@ mod tests {
         assert!((share - expected(1.2, 0.5, 502.5 / 5_000.0)).abs() < 1e-9);
     }
 
-    /// The rule: groups that hold more than is valid are refused, a GN without garbage, and a HOT in which everything dies, or that would keep
-    /// pages for longer than is known.
+    /// The rule: the model refuses groups that hold more pages than are valid, a GN without garbage, a HOT in
+    /// which all pages are overwritten, and a HOT with a residence beyond the range.
     #[test]
-    fn groups_that_cannot_be_are_refused() {
+    fn impossible_groups_are_refused() {
         let fits = |chain: Chain| chain.predict(&two_lifetimes()).is_some();
         let greedy = Chain { last: LastGroup::Greedy { segment_pages: 16 }, ..chain(Hot::Off, vec![]) };
         assert!(fits(Chain { pages: 5_001.0, ..greedy.clone() }));

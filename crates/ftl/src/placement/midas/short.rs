@@ -1,33 +1,34 @@
-//! Measuring short lifetimes on every page, in bursts.
+//! Measures short lifetimes on every page, in bursts.
 //!
-//! A burst is two ranges long. In its first half the pages that are written are remembered; in its second half
-//! each write counts: in the bucket of its interval, or as longer than the range. No interval below the range can
-//! begin before the burst, so nothing is cut short. Bursts begin every 32 ranges, so a sixteenth of all writes
-//! looks into the table. The table has room for twice the pages of a burst and is empty when one begins.
+//! A burst is two ranges long. In its first half, written pages are entered into a table. In its second half,
+//! each write is counted in the bucket of its interval, or as longer than the range. An interval below the
+//! range cannot have begun before the burst, so none is cut short. Bursts begin every 32 ranges, so a
+//! sixteenth of all writes accesses the table. The table has room for twice the pages of a burst and is
+//! cleared before each one.
 
 use fulgurite_base::PageId;
 
-/// A burst begins every so many ranges.
+/// Bursts begin this many ranges apart.
 const PERIOD: u64 = 32;
-/// No page: this many pages do not exist, since numbers of pages have 32 bits.
+/// An empty slot. Page numbers have 32 bits, so no page has this number.
 const NONE: u32 = u32::MAX;
 
 /// The table and the counts.
 #[derive(Clone, Debug)]
 pub(super) struct ShortIntervals {
-    /// Intervals below this many page writes are measured; a multiple of `bucket`, 0 for none.
+    /// Intervals below this many page writes are measured; a multiple of `bucket`. 0 disables measuring.
     range: u64,
     bucket: u64,
-    /// When the burst began or will begin.
+    /// The start of this burst, or of the next one.
     begins_at: u64,
-    /// Pages of this burst and when in it they were last written, by hash.
+    /// The pages of this burst with their last write in it, by hash.
     slots: Vec<(u32, u32)>,
     counts: Vec<u64>,
     longer: u64,
 }
 
 impl ShortIntervals {
-    pub fn new(range: u64, bucket: u32) -> ShortIntervals {
+    pub(crate) fn new(range: u64, bucket: u32) -> ShortIntervals {
         let bucket = u64::from(bucket);
         let range = range - range % bucket;
         let slots = if range == 0 { 0 } else { (4 * range).next_power_of_two() };
@@ -41,22 +42,22 @@ impl ShortIntervals {
         }
     }
 
-    /// Measuring begins.
-    pub fn start(&mut self, now: u64) {
+    /// Starts measuring.
+    pub(crate) fn start(&mut self, now: u64) {
         self.begins_at = if self.range == 0 { u64::MAX } else { now };
         self.slots.fill((NONE, 0));
         self.clear();
     }
 
-    /// A page is written by the host.
+    /// Notes a host write of a page.
     #[inline]
-    pub fn written(&mut self, lpn: u32, now: u64) {
+    pub(crate) fn written(&mut self, lpn: u32, now: u64) {
         if now >= self.begins_at {
             self.in_burst(lpn, now - self.begins_at);
         }
     }
 
-    /// The same, so long after the burst began.
+    /// The same, at this time since the burst began.
     #[inline(never)]
     fn in_burst(&mut self, lpn: u32, since: u64) {
         if since >= 2 * self.range {
@@ -81,18 +82,18 @@ impl ShortIntervals {
         }
     }
 
-    /// Intervals by bucket, and how many were longer than the range.
-    pub fn counts(&self) -> (&[u64], u64) {
+    /// Intervals by bucket, and the number of intervals longer than the range.
+    pub(crate) fn counts(&self) -> (&[u64], u64) {
         (&self.counts, self.longer)
     }
 
-    /// Forgets what was counted, though not a burst that is under way.
-    pub fn clear(&mut self) {
+    /// Resets the counts, but keeps a current burst.
+    pub(crate) fn clear(&mut self) {
         self.counts.fill(0);
         self.longer = 0;
     }
 
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.slots[..]) + size_of_val(&self.counts[..])
     }
 }
@@ -101,8 +102,8 @@ impl ShortIntervals {
 mod tests {
     use super::*;
 
-    /// Page 7 every 10 writes, all other writes to new pages: a tenth of the writes has an interval of 10, and the
-    /// others are longer.
+    /// The rule: intervals below the range are counted, and others as longer. Page 7 is written every 10
+    /// writes, and all other writes are to new pages.
     #[test]
     fn every_page_counts() {
         let mut short = ShortIntervals::new(100, 4);
@@ -113,7 +114,7 @@ mod tests {
         let mut expected = [0; 25];
         expected[2] = 10;
         assert_eq!(short.counts(), (&expected[..], 90));
-        // Between two bursts nothing is counted, in the next one as much.
+        // Between two bursts no interval is counted; the next burst counts as many.
         (205..3_205).for_each(|now| short.written(7, now));
         assert_eq!(short.counts(), (&expected[..], 90));
         (3_205..3_405).for_each(|now| short.written(7, now));
@@ -129,9 +130,9 @@ mod tests {
         assert_eq!((short.counts(), short.bytes()), ((&[][..], 0), 0));
     }
 
-    /// The rule: where measuring begins anew, nothing is known of what was before.
+    /// The rule: a new start of measuring drops everything before.
     #[test]
-    fn measuring_begins_with_nothing() {
+    fn measuring_starts_from_empty_counts() {
         let mut short = ShortIntervals::new(100, 10);
         short.start(0);
         (0..130).for_each(|now| short.written(7, now));

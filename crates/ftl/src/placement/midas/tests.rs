@@ -1,4 +1,5 @@
 use super::*;
+use crate::victim::VictimConfig;
 
 /// A drive of 100 segments of 16 pages.
 fn drive() -> DriveShape {
@@ -6,8 +7,8 @@ fn drive() -> DriveShape {
     DriveShape { logical_pages: 1_000, segments: 100, segment_pages: 16, reserve: 4, victim }
 }
 
-/// MiDAS with HOT, G1 of these sizes and G2, which are predicted to pass on 50 and 80 %, and a table of segments
-/// after 2,000 writes.
+/// MiDAS with HOT, G1 and G2, with predicted valid shares of 50 and 80 %, and a table of segments after 2,000
+/// writes.
 fn at_work(hot: u32, first: u32) -> (Midas, SegmentTable) {
     let mut midas = Midas::start(&MidasConfig::default(), &drive());
     let prediction =
@@ -22,7 +23,7 @@ fn at_work(hot: u32, first: u32) -> (Midas, SegmentTable) {
 fn the_last_group_too_can_be_irregular() {
     for (valid, is_off) in [(91, true), (89, false), (71, false), (69, true)] {
         let (mut midas, segments) = at_work(0, 0);
-        // Sizes of zero are reached, now and at the look before.
+        // Sizes of zero are reached now and at the look before.
         midas.filled = 2;
         midas.window[1] = Collected { segments: 100, valid: 8 * 100, written: 0 };
         midas.window[2] = Collected { segments: 100, valid: 16 * valid, written: 0 };
@@ -48,25 +49,26 @@ fn groups_get_their_sizes_one_after_the_other() {
     assert_eq!(midas.first_unsized, 3, "there is no other");
 }
 
-/// Copies in 1,000 writes since the last look, and what was had before: a tenth more is too much at once, a half
-/// per cent at the end of an epoch.
+/// The rule: groups are given up at once if they are worse than the best ones by more than a tenth, and at
+/// the end of an epoch if they are worse by more than half a per cent. The cases are copies in 1,000 writes
+/// since the last look.
 #[test]
-fn sizes_that_do_worse_are_given_up() {
-    let had = |configuration, unsized_from| Some(Had { waf: 2.0, configuration, unsized_from });
+fn worse_sizes_are_given_up() {
+    let had = |configuration, unsized_from| Some(Best { waf: 2.0, configuration, unsized_from });
     for (copied, is_worse) in [(1_300, true), (1_100, false)] {
         let (mut midas, segments) = at_work(1, 2);
-        (midas.had, midas.looks) = (had(None, 0), 2);
+        (midas.best, midas.looks) = (had(None, 0), 2);
         midas.looked.since = 1_000;
         midas.stretch.copied = copied;
         assert_eq!(midas.gave_up_at_once(&segments), is_worse, "{copied}");
         let is_back = matches!(midas.events.last(), Some(Event { why: Why::Worse(..), unsized_from: 0, .. }));
         assert_eq!((is_back, midas.sizes.is_empty()), (is_worse, is_worse), "{copied}");
     }
-    // At the end of an epoch: the groups that were had had sizes.
+    // At the end of an epoch: the best groups had sizes.
     for (copied, is_worse) in [(1_020, true), (1_005, false)] {
         let (mut midas, segments) = at_work(1, 2);
         let before = Configuration { hot: 3, ..midas.configuration.clone().unwrap() };
-        midas.had = had(Some(before), 2);
+        midas.best = had(Some(before), 2);
         midas.sampler.start(0);
         (0..2_000).for_each(|now| midas.sampler.written((now % 1_000) as u32, now));
         midas.lifetimes = midas.sampler.take();
@@ -87,13 +89,14 @@ fn configuration(hot: u32, sized: &[u32]) -> Configuration {
     Configuration { hot, sized: sized.to_vec(), prediction }
 }
 
-/// The rule: segments keep their group where that has a size, before and after. Those of GN, and of groups that are no more, become GN's.
+/// The rule: segments keep their group if it has a size before and after. Segments of GN and of removed
+/// groups move to GN.
 #[test]
-fn segments_of_the_last_group_stay_the_last_ones() {
+fn segments_of_the_last_group_stay_in_it() {
     let mut midas = Midas::start(&MidasConfig::default(), &drive());
     let mut groups = |sized: &[u32]| -> Vec<u16> {
         midas.adopt(configuration(1, sized));
-        // All have reached their sizes.
+        // All groups have reached their sizes.
         midas.first_unsized = midas.last;
         midas.take_regrouping().unwrap().into_iter().map(|stream| stream.0).take(9).collect()
     };
@@ -103,16 +106,16 @@ fn segments_of_the_last_group_stay_the_last_ones() {
     assert_eq!(midas.take_regrouping(), None);
 }
 
-/// The rule: the groups that were had are taken again as they were: with their sizes, with the first of them, or with none. Others are then
-/// looked for no more.
+/// The rule: the best groups return as they were: with all their sizes, with the first of them, or with none.
+/// The search for better ones then ends.
 #[test]
-fn what_was_had_comes_back_as_it_was() {
+fn the_best_groups_return_with_their_sizes() {
     let all = configuration(3, &[4, 5, 6]);
     for (unsized_from, sizes, last) in
         [(0, vec![], 8), (2, vec![3, 4], 10), (3, vec![3, 4, 5], 11), (4, vec![3, 4, 5, 6], 4)]
     {
         let (mut midas, segments) = at_work(1, 2);
-        midas.had = Some(Had { waf: 2.0, configuration: Some(all.clone()), unsized_from });
+        midas.best = Some(Best { waf: 2.0, configuration: Some(all.clone()), unsized_from });
         midas.go_back(&segments, 3.0);
         assert_eq!((&midas.sizes, midas.last, midas.settled), (&sizes, last, true));
         let event = midas.events.last().unwrap();
@@ -132,10 +135,11 @@ fn two_lifetimes() -> Lifetimes {
     Lifetimes::from_counts(4, &counts, &[], 0).unwrap()
 }
 
-/// The rule: what HOT gets and keeps is measured where sixteen of its segments were collected; where it has none, nothing is hot.
+/// The rule: HOT's inflow and valid share are measured once sixteen of its segments were collected. If HOT is
+/// empty, no page is hot.
 #[test]
 fn hot_is_learned_from_sixteen_segments() {
-    // HOT's segments now, those collected, and its size.
+    // HOT's segments now, its collected segments, and its size.
     for (has, collected, size, is_known) in
         [(3, 16, 1, true), (3, 15, 1, false), (0, 16, 1, false), (3, 16, 0, true), (3, 15, 0, false)]
     {
@@ -147,7 +151,8 @@ fn hot_is_learned_from_sixteen_segments() {
         recent.collected[0] = Collected { segments: collected, valid: 64, written: 250 };
         midas.learn(&recent, &segments);
         if is_known {
-            // A quarter of the writes, to 48 pages; of 256 pages 64 were valid. All that dies in 192 writes is half.
+            // A quarter of the writes, to 48 pages; of 256 pages 64 were valid. Half of the writes have
+            // lifetimes up to 192.
             let learned = Learned { hot_traffic: 0.5, hot_valid: 0.25, hot_residence: 192.0, last: 1.0 };
             assert_eq!(midas.learned, learned, "{has} {collected}");
         } else {
@@ -157,10 +162,11 @@ fn hot_is_learned_from_sixteen_segments() {
     }
 }
 
-/// The rule: GN's copies are held against the prediction where sixteen of its segments were collected, with a factor of eight at most.
+/// The rule: GN's copies are compared with the prediction once sixteen of its segments were collected. The
+/// correction is limited to a factor of eight.
 #[test]
 fn the_last_group_is_learned_from_sixteen_segments() {
-    // Four copies are predicted for each page that GN frees.
+    // The prediction is four copies for each page that GN frees.
     for (collected, valid, last) in
         [(16, 128, 0.25), (15, 128, 1.0), (16, 240, 3.75), (16, 254, 8.0), (16, 0, 0.125)]
     {
@@ -173,9 +179,10 @@ fn the_last_group_is_learned_from_sixteen_segments() {
     }
 }
 
-/// The rule: pages lie still in segments of groups without a size of which none has died in a whole capacity.
+/// The rule: still pages are those in full segments of groups without a size that were sealed a whole
+/// capacity ago and have no garbage.
 #[test]
-fn pages_lie_still_where_none_has_died_in_a_capacity() {
+fn still_pages_had_no_death_in_a_capacity() {
     let (midas, _) = at_work(1, 2);
     let mut segments = SegmentTable::new(100, 16, GROUPS + 1);
     let sealed = |segment: u32, stream: u16, segments: &mut SegmentTable| {
@@ -195,7 +202,8 @@ fn pages_lie_still_where_none_has_died_in_a_capacity() {
     assert_eq!(midas.still_pages(&segments), 3.0 * 16.0);
 }
 
-/// The rule: a group is irregular, and its valid share is told, where sixteen of its segments were collected.
+/// The rule: a group counts as irregular, and its valid share is reported, only if sixteen of its segments
+/// were collected.
 #[test]
 fn shares_are_measured_on_sixteen_segments() {
     for (segments, is_measured) in [(15, false), (16, true)] {
@@ -208,14 +216,14 @@ fn shares_are_measured_on_sixteen_segments() {
         midas.note(&table, Why::Runaway);
         let event = &midas.events[0];
         let expected = is_measured.then_some(0.5);
-        // HOT, G1 and the others up to GN: eight more since sizes were given up.
+        // HOT, G1 and the others up to GN: eight more after sizes were given up.
         assert_eq!(event.measured[..3], [None, None, expected]);
         assert_eq!(event.measured.len(), if is_measured { 11 } else { 3 });
     }
 }
 
-/// The rule: copies of a victim count the same, told one by one or at once: as pages copied, as pages written to their group, and for the
-/// filter. They are no writes of the host, so they have no lifetime.
+/// The rule: copies of a victim count the same one by one or all at once: as copied pages, as pages written
+/// to their group, and for the filter. They are not host writes, so they have no lifetime.
 #[test]
 fn copies_count_the_same_one_by_one_and_at_once() {
     for group in [0, 1, 2] {
@@ -223,7 +231,7 @@ fn copies_count_the_same_one_by_one_and_at_once() {
         let victim = SegmentId(7);
         segments.open(victim, StreamId(group));
         one_by_one.sampler.start(0);
-        // Three writes of pages of HOT: these are hot.
+        // Three writes of pages of HOT make them hot.
         let hot = SegmentId(8);
         segments.open(hot, StreamId(HOT));
         (0..9).for_each(|write| one_by_one.filter.written(write % 3, hot, &segments));
@@ -244,7 +252,7 @@ fn copies_count_the_same_one_by_one_and_at_once() {
     }
 }
 
-/// The rule: measuring begins with the first victim, and with nothing from before.
+/// The rule: measuring begins with the first victim, and nothing from before counts.
 #[test]
 fn measuring_begins_with_the_first_victim() {
     let mut midas = Midas::start(&MidasConfig::default(), &drive());
@@ -269,10 +277,10 @@ fn measuring_begins_with_the_first_victim() {
     assert_eq!(midas.stretch.collected[1], Collected { segments: 2, valid: 30, written: 0 });
 }
 
-/// The rule: sizes are given up, and no others looked for, once 64 victims in a row have made no room. Without sizes there is nothing to
-/// give up.
+/// The rule: sizes are given up for good once 64 victims in a row have gained no space. Without sizes there
+/// are none to give up.
 #[test]
-fn sizes_that_leave_no_room_are_given_up() {
+fn sizes_that_gain_no_space_are_given_up() {
     for is_sized in [true, false] {
         let (mut midas, mut segments) = at_work(1, 2);
         if !is_sized {
@@ -289,19 +297,19 @@ fn sizes_that_leave_no_room_are_given_up() {
     }
 }
 
-/// What is known at the end of an epoch.
+/// The state at the end of an epoch.
 #[derive(Clone, Copy, Debug)]
 struct End {
-    /// These lifetimes are in force.
+    /// Whether these lifetimes are in force.
     known: bool,
     sized: bool,
     settled: bool,
     choices: u32,
     judge: bool,
     program: bool,
-    /// When the last part of the epoch began; it ends after 4,000 writes.
+    /// The start of the last part of the epoch, which ends after 4,000 writes.
     since: u64,
-    /// What was had before, by the promise of the next choice.
+    /// The write amplification of the best groups, divided by the prediction of the next choice.
     had: Option<f64>,
 }
 
@@ -318,8 +326,8 @@ impl End {
     };
     const FIRST: End = End { known: false, sized: false, ..End::LEARNING };
 
-    /// Why groups change, or do not, where in the last part of the epoch the write amplification was so many times what the next
-    /// choice promises; nothing was copied before.
+    /// The reason for a change of the groups, or for none. `measured` is the write amplification in the last
+    /// part of the epoch, divided by the prediction of the next choice; no page was copied before.
     fn why(self, measured: f64) -> &'static str {
         let follows = if self.program { Definition::Program } else { Definition::Paper };
         let update = fulgurite_base::Share::percent(50);
@@ -351,7 +359,7 @@ impl End {
             writes(&mut midas);
         }
         (midas.settled, midas.choices) = (self.settled, self.choices);
-        // Without sizes the new lifetimes are taken, even if they are much the same.
+        // Without sizes the new lifetimes are adopted, even if they have hardly changed.
         let in_force = midas.lifetimes.clone().filter(|_| self.sized);
         let lifetimes = in_force.or_else(|| midas.sampler.clone().take()).unwrap();
         let mut space = midas.space(&segments);
@@ -360,7 +368,8 @@ impl End {
             space.learned.hot_traffic = 0.0;
         }
         let promised = space.select(&lifetimes).expect("some sizes promise something").prediction.waf;
-        midas.had = self.had.map(|times| Had { waf: times * promised, configuration: None, unsized_from: 0 });
+        midas.best =
+            self.had.map(|times| Best { waf: times * promised, configuration: None, unsized_from: 0 });
         let copied = (measured * promised - 1.0) * (4_000 - self.since) as f64;
         (midas.stretch.copied, midas.early.since) = (copied.round() as u64, self.since);
         midas.end_epoch(&segments);
@@ -376,10 +385,11 @@ impl End {
     }
 }
 
-/// The rule: sizes under new lifetimes, or where groups had none, are adopted if they promise less than was measured. Under the
-/// same lifetimes they must promise half a per cent less.
+/// The rule: after new lifetimes, and for groups without sizes, a choice is adopted if its prediction is
+/// better than the measured write amplification. Under the same lifetimes its prediction must be better by
+/// half a per cent.
 #[test]
-fn sizes_are_adopted_that_promise_less_than_was_had() {
+fn sizes_are_adopted_if_their_prediction_is_better() {
     let given_up = End { sized: false, ..End::LEARNING };
     for (end, expected) in [
         (End::FIRST, ["no gain", "lifetimes", "lifetimes"]),
@@ -391,10 +401,10 @@ fn sizes_are_adopted_that_promise_less_than_was_had() {
     }
 }
 
-/// The rule: without being judged, sizes are adopted whatever was measured, and once. The program compares with the whole epoch, in the
-/// first half of which nothing was copied here.
+/// The rule: with `judge=no`, a choice is adopted once, whatever was measured. The program compares with the
+/// whole epoch; here no page was copied in its first half.
 #[test]
-fn without_judging_sizes_are_adopted_once() {
+fn without_judge_sizes_are_adopted_once() {
     let first = End { judge: false, ..End::FIRST };
     assert_eq!([0.6, 1.5].map(|measured| first.why(measured)), ["lifetimes"; 2]);
     let given_up = End { known: true, settled: true, ..first };
@@ -405,10 +415,11 @@ fn without_judging_sizes_are_adopted_once() {
     assert_eq!([1.01, 9.0].map(|measured| program.why(measured)), ["no gain", "lifetimes"]);
 }
 
-/// The rule: sizes that do worse than what was had are replaced by the next choice, if it promises less, three times in all; then by what
-/// was had. Only three tenths of an epoch and more are judged, and what is settled is not.
+/// The rule: groups that are worse than the best ones are replaced by the next choice if its prediction is
+/// better, up to three choices, and then by the best groups. Stretches below three tenths of an epoch are not
+/// evaluated, nor are settled groups.
 #[test]
-fn three_choices_are_judged() {
+fn three_choices_are_evaluated() {
     let worse = End { had: Some(1.1), ..End::LEARNING };
     let why = |end: End| end.why(1.3);
     assert_eq!([0, 2, 3].map(|choices| why(End { choices, ..worse })), ["learned", "learned", "worse"]);
