@@ -1,6 +1,6 @@
 //! The simulator's own cost on the reference geometry: uniform random 4 KiB writes at QD 64 on a
-//! preconditioned drive, garbage collection running. Prints host requests and page operations
-//! (reads + programs) per second of one core, and bytes of memory per physical page.
+//! preconditioned drive, with garbage collection. Prints host requests and page operations (reads + programs)
+//! per second of one core, and bytes of memory per physical page.
 //!
 //! `cargo bench -p fulgurite-ssd --bench reference_e`; `--test` runs a small drive once.
 
@@ -57,7 +57,8 @@ fn main() {
             - before.flash_pages_read
             - before.flash_pages_programmed;
         println!(
-            "round {round}: {:.2} M requests/s, {:.2} M page operations/s, {:.2} operations a request, {:.1} B a physical page",
+            "round {round}: {:.2} M requests/s, {:.2} M page operations/s, {:.2} operations a request, \
+             {:.1} B a physical page",
             requests as f64 / seconds / 1e6,
             operations as f64 / seconds / 1e6,
             operations as f64 / requests as f64,

@@ -1,5 +1,5 @@
-//! Every parameter of the simulated drive, as one table: its name on the command line, what it does, its bounds,
-//! how it is read and printed. A preset fills it; `preset:key=value` changes it in place.
+//! Every parameter of the simulated drive, in one table: its name on the command line, its meaning, its
+//! bounds and its notation. A preset sets all of them; `preset:key=value` changes one.
 
 use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, SpecError, opt, units};
@@ -8,21 +8,21 @@ use fulgurite_ftl::placement::{PlacementConfig, STREAMS_AT_MOST};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::{Collect, FtlConfig, Stripe, WearLeveling, collect_opt};
 
-/// What becomes of a write that the drive has received.
+/// When a write is acknowledged, and whether it survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteCache {
-    /// It is acknowledged from the buffer, which a power cut does not empty; so a flush need not wait for the flash.
+    /// Acknowledged from the buffer, which survives a power cut. A flush need not wait for the flash.
     Protected,
-    /// It is acknowledged from the buffer, and lost in a power cut unless it was flushed.
+    /// Acknowledged from the buffer, and lost in a power cut unless it was flushed.
     Volatile,
-    /// It is acknowledged when it is programmed.
+    /// Acknowledged when it is programmed.
     Off,
 }
 
-/// What is allocated and collected by itself: a segment is an erase block of each of its planes.
+/// The unit of allocation and collection. A segment has an erase block of each of its planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GcUnit {
-    /// The drive as a whole: all dies collect at once.
+    /// The whole drive: all dies collect at once.
     Drive,
     /// Each channel.
     Channel,
@@ -30,20 +30,21 @@ pub enum GcUnit {
     Chip,
     /// Each die.
     Die,
-    /// Each plane. Planes then have different pages to program, so a die serves them one at a time.
+    /// Each plane. The planes of a die then have different pages to program, so the die serves them one at a
+    /// time.
     Plane,
 }
 
 /// A simulated drive as data. Times are in virtual nanoseconds, sizes in bytes or pages as named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsdConfig {
-    /// Channels, each moving one page at a time.
+    /// Channels. Each transfers one page at a time.
     pub channels: u32,
     /// Chips on a channel.
     pub chips: u32,
-    /// Dies in a chip, each doing one flash operation at a time.
+    /// Dies in a chip. Each performs one flash operation at a time.
     pub dies: u32,
-    /// Planes in a die, which can be programmed together.
+    /// Planes in a die. They can be programmed together.
     pub planes: u32,
     /// Erase blocks in a plane.
     pub blocks: u32,
@@ -53,13 +54,13 @@ pub struct SsdConfig {
     pub page_bytes: u32,
     /// Over-provisioning: (physical − logical) / logical.
     pub op: Share,
-    /// Flash array to page register.
+    /// Time to read from the flash array into the page register.
     pub read: Nanos,
-    /// Page register to flash array, all planes of a die at once.
+    /// Time to program from the page register into the flash array, for all planes of a die at once.
     pub program: Nanos,
-    /// Erase of one block in every plane of a die.
+    /// Time to erase one block in every plane of a die.
     pub erase: Nanos,
-    /// One page between a die and the controller, over the channel.
+    /// Time to transfer one page between a die and the controller, over the channel.
     pub transfer: Nanos,
     /// The serial part of a read, per command.
     pub read_command: Nanos,
@@ -75,31 +76,31 @@ pub struct SsdConfig {
     pub write_latency: Nanos,
     /// Bytes of writes that may wait for the flash.
     pub write_buffer: u64,
-    /// Whether they are acknowledged before they are programmed, and survive a power cut.
+    /// When writes are acknowledged, and whether they survive a power cut.
     pub write_cache: WriteCache,
-    /// Commands in flight at once.
+    /// The most commands in flight.
     pub queue_depth: u32,
-    /// The most pages of one share; 0 where the drive cannot share.
+    /// The most pages of one share; 0 if the drive cannot share.
     pub share_pages: u32,
-    /// How garbage is collected.
+    /// The policies and thresholds of garbage collection.
     pub collect: Collect,
-    /// Whether the next victim is begun while the last is erased.
+    /// Whether collection of the next victim begins while the last one is being erased.
     pub gc_overlap: bool,
-    /// What collects by itself, with thresholds of its own.
+    /// The unit of collection; each has its own thresholds.
     pub gc_unit: GcUnit,
-    /// How writes are spread over these units.
+    /// How writes are spread over the units.
     pub stripe: Stripe,
-    /// How long without a command makes a drive idle.
+    /// The time without a command after which the drive is idle.
     pub gc_idle: Nanos,
-    /// What suspending a program or an erase costs.
+    /// The cost of suspending a program or an erase.
     pub suspend: Nanos,
     /// How erases are spread over the segments.
     pub wear_leveling: WearLeveling,
-    /// How far a segment may fall behind in erases where leveling is static.
+    /// With static leveling: the most erases that a segment may be behind the most erased one.
     pub wear_gap: u32,
-    /// Erases that a segment bears before it is retired, within a tenth.
+    /// The erases after which a segment is retired, within a tenth.
     pub endurance: u32,
-    /// Erase blocks that are bad from the factory.
+    /// The share of erase blocks that are bad from the factory.
     pub bad_blocks: Share,
     /// Power while a page is read from the array, in milliwatts.
     pub read_mw: u32,
@@ -111,7 +112,7 @@ pub struct SsdConfig {
     pub transfer_mw: u32,
     /// A medium that is overwritten in place (3D XPoint): no translation, no garbage, no erase.
     pub in_place: bool,
-    /// The state at the start.
+    /// The state of the drive before the first request.
     pub precondition: Precondition,
 }
 
@@ -121,7 +122,7 @@ const PAGE_SIZE: Form<u32> =
 
 impl Declared for SsdConfig {
     const OPTIONS: &'static [Opt<SsdConfig>] = &[
-        opt!("channels", channels, COUNT, 1 => 1024, "channels, each moving one page at a time"),
+        opt!("channels", channels, COUNT, 1 => 1024, "channels, each transferring one page at a time"),
         opt!("chips", chips, COUNT, 1 => 1024, "chips on a channel"),
         opt!("dies", dies, COUNT, 1 => 1024, "dies in a chip, each doing one flash operation at a time"),
         opt!("planes", planes, COUNT, 1 => MAX_PLANES as u32, "planes in a die, programmed together"),
@@ -152,7 +153,7 @@ impl Declared for SsdConfig {
             "gc_unit",
             gc_unit,
             Form::<GcUnit>::choice("drive|channel|chip|die|plane"),
-            "what is allocated and collected by itself, with thresholds of its own"
+            "unit of allocation and collection, each with its own thresholds"
         ),
         opt!(
             "stripe",
@@ -160,11 +161,11 @@ impl Declared for SsdConfig {
             Form::<Stripe>::choice("round-robin|least-loaded|address"),
             "how writes are spread over the units of gc_unit"
         ),
-        opt!("gc_overlap", gc_overlap, YES_NO, "begin with the next victim while the last is erased"),
+        opt!("gc_overlap", gc_overlap, YES_NO, "collect the next victim while the last one is being erased"),
         collect_opt!(reserve, collect),
         collect_opt!(hard, collect),
         collect_opt!(background, collect),
-        opt!("gc_idle_us", gc_idle, MICROS, "time without a command that makes a drive idle"),
+        opt!("gc_idle_us", gc_idle, MICROS, "time without a command after which the drive is idle"),
         collect_opt!(urgent, collect),
         opt!("suspend_us", suspend, MICROS, "cost of suspending a program or an erase (schedule preemptive)"),
         collect_opt!(victim, collect),
@@ -178,7 +179,7 @@ impl Declared for SsdConfig {
             "none, dynamic or static"
         ),
         opt!("wear_gap", wear_gap, COUNT, "erases that a segment may fall behind (wear_leveling=static)"),
-        opt!("endurance", endurance, COUNT, "erases that a segment bears, within a tenth; 0: any number"),
+        opt!("endurance", endurance, COUNT, "erases that a segment endures, within a tenth; 0: unlimited"),
         opt!("bad_blocks", bad_blocks, SHARE, Share::ZERO => Share::percent(50),
             "share of erase blocks that are bad from the factory"),
         opt!("read_mw", read_mw, COUNT, "power of a plane that reads, in mW"),
@@ -195,11 +196,11 @@ impl Declared for SsdConfig {
     ];
 }
 
-/// `streams=N`, another way to write `placement=hints:streams=N`. It has no value of its own: what it sets is
-/// shown as the placement, so that a drive has one canonical text.
+/// `streams=N` is another notation for `placement=hints:streams=N`. It sets the placement and has no value of
+/// its own, so that a drive has one canonical text.
 const STREAMS: Opt<SsdConfig> = Opt {
     key: "streams",
-    about: "streams of writes kept apart by the host's hints: short for placement=hints:streams=N",
+    about: "streams of writes separated by the host's hints: short for placement=hints:streams=N",
     written: COUNT_16.written,
     bounds: || Some(("1".to_owned(), STREAMS_AT_MOST.to_string())),
     set: |config, text| {
@@ -207,7 +208,8 @@ const STREAMS: Opt<SsdConfig> = Opt {
         let placement = &mut config.collect.placement;
         if streams > 1 && *placement != PlacementConfig::ONE_STREAM {
             return Err(SpecError::new(format!(
-                "{streams} streams do not go with placement={placement}, which chooses streams itself; accepted: one of them"
+                "{streams} streams do not go with placement={placement}, which chooses streams itself; \
+                 accepted: one of them"
             )));
         }
         if streams > 1 {
@@ -219,7 +221,7 @@ const STREAMS: Opt<SsdConfig> = Opt {
 };
 
 impl SsdConfig {
-    /// This configuration with the options of `spec` applied, checked for sense.
+    /// Applies the options of `spec` to this configuration and validates the result.
     pub fn changed_by(self, mut spec: Spec) -> Result<SsdConfig, SpecError> {
         let keys = Self::OPTIONS.iter().map(|option| option.key);
         let given: Vec<&str> = keys.filter(|key| spec.has(key)).collect();
@@ -230,7 +232,7 @@ impl SsdConfig {
         Ok(config)
     }
 
-    /// Refuses options that change nothing beside the others.
+    /// Refuses options that have no effect together with the others.
     fn refuse_without_effect(&self, given: &[&str]) -> Result<(), SpecError> {
         let refuse = |keys: &[&str], why: &str| match given.iter().find(|key| keys.contains(key)) {
             Some(key) => Err(SpecError::new(format!("{key} changes nothing {why}; leave it out"))),
@@ -267,12 +269,12 @@ impl SsdConfig {
     }
 
     /// Dies of the drive.
-    pub fn dies_in_all(&self) -> u32 {
+    pub(crate) fn dies_in_all(&self) -> u32 {
         self.channels * self.chips * self.dies
     }
 
     /// Planes of the drive.
-    pub fn planes_in_all(&self) -> u32 {
+    pub(crate) fn planes_in_all(&self) -> u32 {
         self.dies_in_all() * self.planes
     }
 
@@ -287,12 +289,12 @@ impl SsdConfig {
         }
     }
 
-    /// Planes of a unit: the erase blocks in a segment.
+    /// Planes of a unit: the erase blocks of a segment.
     pub(crate) fn planes_per_unit(&self) -> u32 {
         self.planes_in_all() / self.units()
     }
 
-    /// Planes that one operation serves together.
+    /// Planes that one operation uses together.
     pub(crate) fn row_planes(&self) -> u32 {
         if self.gc_unit == GcUnit::Plane { 1 } else { self.planes }
     }
@@ -302,8 +304,8 @@ impl SsdConfig {
         self.planes_per_unit() * self.pages
     }
 
-    /// Segments of a unit: as many as the plane with the most bad blocks has good ones. A drive's bad blocks
-    /// are always the same.
+    /// Segments of a unit: the number of good blocks of the plane with the most bad blocks. The bad blocks of
+    /// a drive are always the same.
     pub fn segments(&self) -> u32 {
         if self.bad_blocks == Share::percent(0) {
             return self.blocks;
@@ -313,7 +315,7 @@ impl SsdConfig {
         (0..self.planes_in_all()).map(good).min().unwrap_or(0)
     }
 
-    /// Physical pages, bad ones included.
+    /// Physical pages, including bad ones.
     pub fn physical_pages(&self) -> u64 {
         u64::from(self.planes_in_all() * self.pages) * u64::from(self.blocks)
     }
@@ -324,11 +326,12 @@ impl SsdConfig {
     }
 
     /// Pages of writes that may wait for the flash.
-    pub fn write_buffer_pages(&self) -> u32 {
+    pub(crate) fn write_buffer_pages(&self) -> u32 {
         u32::try_from(self.write_buffer / u64::from(self.page_bytes)).unwrap_or(u32::MAX)
     }
 
-    /// What a drive of this configuration can do; `contents`: whether it keeps the bytes of its pages.
+    /// The capabilities of a drive of this configuration; `contents`: whether it keeps the bytes of its
+    /// pages.
     pub fn caps(&self, contents: bool) -> Caps {
         Caps {
             page_bytes: self.page_bytes,
@@ -336,29 +339,29 @@ impl SsdConfig {
             queue_depth: self.queue_depth,
             // A write enters the buffer as a whole, so a larger one would wait for ever.
             pages_per_command: self.write_buffer_pages().min(1024),
-            // A page is programmed, or taken back by a power cut, as a whole.
+            // A page is programmed, or rolled back by a power cut, as a whole.
             atomic_bytes: self.page_bytes,
-            // A page that is shared stays where it is, though its home by address is elsewhere: that unit could
-            // become too full.
+            // A shared page stays at its place, even if its unit by address is another one; that unit could
+            // then become too full.
             durable_writes: false,
             share_pages: if self.in_place || self.is_by_address() { 0 } else { self.share_pages },
             streams: self.collect.placement.hints(),
             contents,
             erase_counts: !self.in_place,
-            // What is written in order is striped over the units, and fills a segment of each.
+            // Sequential writes are striped over the units and fill a segment of each.
             erase_pages: if self.in_place { 0 } else { self.pages_per_segment() * self.units() },
         }
     }
 
-    /// Whether a logical page always goes to the same of several units.
+    /// Whether there are several units, and a logical page always goes to the same one.
     pub(crate) fn is_by_address(&self) -> bool {
         self.units() > 1 && self.stripe == Stripe::Address
     }
 
-    /// Refuses what cannot work, naming the parameter and what would do.
+    /// Refuses impossible values. The error names the parameter and the accepted values.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.check_bounds()?;
-        // These counts are multiplied in 32 bits elsewhere, so their product is bounded first.
+        // Other code multiplies these counts in 32 bits, so their product is bounded first.
         if u64::from(self.channels) * u64::from(self.chips) * u64::from(self.dies) > 1 << 16 {
             return Err(SpecError::new("channels × chips × dies is over 65536; use fewer dies"));
         }
@@ -386,7 +389,8 @@ impl SsdConfig {
         }
         if self.units() > 1 && !self.is_by_address() && self.write_cache == WriteCache::Volatile {
             return Err(SpecError::new(format!(
-                "stripe={} does not go with write_cache=volatile: a power cut would put pages back into units that have no room for them; accepted: stripe=address, or write_cache=protected or off",
+                "stripe={} does not go with write_cache=volatile: a power cut would put pages back into units \
+                 that have no room for them; accepted: stripe=address, or write_cache=protected or off",
                 fulgurite_base::option::name_of(self.stripe)
             )));
         }
@@ -426,7 +430,7 @@ impl SsdConfig {
     }
 }
 
-/// What a medium that is overwritten in place has no use for.
+/// Options that a medium overwritten in place does not use.
 const IN_PLACE_IGNORES: &[&str] = &[
     "share_pages",
     "erase_us",
@@ -450,7 +454,7 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "erase_mw",
 ];
 
-/// A die programs at most this many pages together.
+/// The most pages that a die programs together.
 pub(crate) const MAX_PLANES: usize = 8;
 
 impl Choice for GcUnit {

@@ -1,8 +1,8 @@
-//! Where a physical page lies: the order in which consecutive pages of a segment visit the drive.
+//! The place of a physical page: the order in which consecutive pages of a segment are spread over the drive.
 //!
 //! A segment is one erase block of every plane of a unit of collection. Consecutive pages go to the planes of
 //! one die first (so that they can be programmed together), then to the next channel of the unit, then to the
-//! next die on the channels, then to the next row. Consecutive units lie on consecutive channels.
+//! next die on the channels, then to the next row. Consecutive units are on consecutive channels.
 
 use crate::SsdConfig;
 use fulgurite_base::Ppn;
@@ -11,13 +11,13 @@ use fulgurite_ftl::{Divisor, SegmentId};
 /// The place of a page: a die, and a row of pages that its planes can serve together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    pub die: u32,
+    pub(crate) die: u32,
     /// Index of the erase block over the whole drive: segment by segment.
-    pub block: u32,
+    pub(crate) block: u32,
     /// Page inside the erase block.
-    pub page: u32,
-    /// Equal for two pages exactly when one multi-plane operation can serve both.
-    pub row: u32,
+    pub(crate) page: u32,
+    /// Equal for two pages exactly if one multi-plane operation can serve both.
+    pub(crate) row: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -25,14 +25,14 @@ pub(crate) struct Layout {
     segment: Divisor,
     /// Planes of a unit.
     planes: Divisor,
-    /// Planes that are served together.
+    /// Planes that operate together.
     die: Divisor,
     /// Segments of a unit.
     unit: Divisor,
     units: u32,
-    /// How far apart the numbers of a unit's dies are.
+    /// The distance between the numbers of a unit's dies.
     stride: Divisor,
-    /// Rows of a segment on one page of each of its blocks.
+    /// Rows of a segment with one page of each of its blocks.
     rows: u32,
     channels: u32,
     pages_per_block: u32,
@@ -46,7 +46,7 @@ impl Layout {
             die: Divisor::new(config.row_planes()),
             unit: Divisor::new(config.segments().max(1)),
             units: config.units(),
-            // Units that are planes share dies, and have one each.
+            // If units are planes, several share a die, and each has one die.
             stride: Divisor::new(config.units().min(config.dies_in_all())),
             rows: config.planes_per_unit() / config.row_planes(),
             channels: config.channels,
@@ -63,7 +63,7 @@ impl Layout {
             die: if self.units == 1 { part } else { self.die_of(self.unit.divide(segment).0, part) },
             block: segment * self.planes.divisor() + lane,
             page,
-            // A row has a number of its own on every die, so equal rows mean equal dies too.
+            // A row has a different number on every die, so equal rows mean equal dies too.
             row: (segment * self.pages_per_block + page) * self.rows + part,
         }
     }
@@ -89,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// The die of a unit with this number there.
+    /// The die with this number in a unit.
     #[inline]
     pub(crate) fn die_of(&self, unit: u32, part: u32) -> u32 {
         match self.units {
@@ -109,19 +109,19 @@ impl Layout {
         self.rows
     }
 
-    /// Whether units share dies: where they are planes.
+    /// Whether units share dies, because they are planes.
     #[inline]
     pub(crate) fn shares_dies(&self) -> bool {
         self.units > self.stride.divisor()
     }
 
-    /// The first unit that has a part of `die`: the only one, unless units share dies.
+    /// The first unit with a part of `die`; it is the only one, unless units share dies.
     #[inline]
     pub(crate) fn unit_of_die(&self, die: u32) -> usize {
         self.stride.divide(die).1 as usize
     }
 
-    /// The units that have a part of `die`: one, or its planes.
+    /// The units with a part of `die`: one, or the units that are its planes.
     pub(crate) fn units_of_die(&self, die: u32) -> impl Iterator<Item = usize> + use<> {
         let stride = self.stride.divisor();
         (self.unit_of_die(die)..self.units as usize).step_by(stride as usize)

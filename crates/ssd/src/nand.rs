@@ -1,27 +1,27 @@
-//! The rules of NAND, enforced on every operation that the dies perform: a page is programmed once
-//! after an erase, the pages of an erase block in order, and only programmed pages are read.
+//! The rules of NAND, checked on every operation of the dies: a page is programmed once after an erase, the
+//! pages of an erase block are programmed in order, and only programmed pages are read.
 
 use thiserror::Error;
 
-/// An operation that NAND would not have done.
+/// A violation of the rules.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NandError {
-    /// Programs skipped a page, repeated one, or ran past the end of the erase block.
+    /// A program skipped a page, repeated one, or went beyond the end of the erase block.
     #[error("program of page {page} of erase block {block}, whose next free page is {next}")]
     ProgramOrder {
         /// The erase block.
         block: u32,
-        /// The page that was to be programmed.
+        /// The page of the program.
         page: u32,
-        /// The only page that could have been.
+        /// The next page that may be programmed.
         next: u32,
     },
-    /// A page was read that holds nothing.
+    /// A read of a page that is not programmed.
     #[error("read of page {page} of erase block {block}, which has {programmed} programmed pages")]
     ReadOfErased {
         /// The erase block.
         block: u32,
-        /// The page that was to be read.
+        /// The page of the read.
         page: u32,
         /// Pages programmed since the last erase.
         programmed: u32,
@@ -37,12 +37,12 @@ pub(crate) struct Nand {
 }
 
 impl Nand {
-    /// Erase blocks with these numbers of programmed pages.
+    /// A table of erase blocks with these numbers of programmed pages.
     pub(crate) fn new(pages_per_block: u32, programmed: Vec<u16>) -> Nand {
         Nand { pages_per_block, programmed }
     }
 
-    /// Whether the page last written to this place has been programmed, rather than waiting.
+    /// Whether the page at this place has been programmed; otherwise its program is still pending.
     #[inline]
     pub(crate) fn is_programmed(&self, block: u32, page: u32) -> bool {
         page < u32::from(self.programmed[block as usize])
@@ -58,7 +58,7 @@ impl Nand {
         Ok(())
     }
 
-    /// After a power cut: `page` holds nothing of use and is passed over.
+    /// After a power cut: skips `page`, which holds no data.
     pub(crate) fn pad(&mut self, block: u32, page: u32) {
         let programmed = &mut self.programmed[block as usize];
         *programmed = (*programmed).max(page as u16 + 1);

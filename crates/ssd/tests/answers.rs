@@ -1,12 +1,13 @@
-//! When small drives answer, to the nanosecond, and what they do meanwhile, under every schedule, unit and kind of buffer: many
-//! small decisions about what goes first, of which a wrong one shows nowhere else.
+//! The answer times of small drives, to the nanosecond, and their activity meanwhile, under every schedule,
+//! unit and kind of buffer. These times depend on many small decisions about priority, and a wrong one shows
+//! in no other test.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Command, Device, Operation, Tag};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ssd::{SimDrive, SsdConfig, Waits, preset};
 
-/// The drive has a rest after so many requests, so many times.
+/// The drive pauses after this many requests, and this many times.
 const REQUESTS: usize = 250;
 const TIMES: usize = 6;
 const REST: Nanos = Nanos::from_micros(20_000);
@@ -27,7 +28,8 @@ fn small(options: &str) -> SsdConfig {
     small.changed_by(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
 }
 
-/// Half reads, then writes of up to four pages, most of them to popular pages; now and then a trim, a share or a flush.
+/// Half reads, otherwise writes of up to four pages, mostly to popular pages; sometimes a trim, a share or a
+/// flush.
 fn request(prng: &mut Prng, drive: &SimDrive) -> Operation {
     let pages = drive.caps().pages - 8;
     let lpn = Lpn(if prng.below(4) > 0 { prng.below(pages / 8) } else { prng.below(pages) });
@@ -44,9 +46,9 @@ fn request(prng: &mut Prng, drive: &SimDrive) -> Operation {
     }
 }
 
-/// Nanoseconds that reads and that all other requests took, summed, and of that their waits for collection, other requests, the
-/// channel and the buffer; pages copied, segments erased, reads of pages merged, operations overlapped, suspensions, flash
-/// operations, and pages that hold something in the end.
+/// Sums over the run: the times of reads and of all other requests in nanoseconds; their waits for
+/// collection, other requests, the channel and the buffer; copied pages, erased segments, merged reads,
+/// overlaps, suspensions, flash operations, and the pages with data at the end.
 fn answers(options: &str) -> [u64; 13] {
     let mut drive = SimDrive::new(small(options), 7, false).unwrap();
     drive.keep_served();
@@ -101,8 +103,8 @@ fn answers(options: &str) -> [u64; 13] {
     ]
 }
 
-/// By what is asked for. Not what is right but what is: whoever changes on purpose what a drive does first writes the new figures
-/// here, and looks in the study `preemptive-gc` for what the change is worth.
+/// By options. These figures record the current behaviour, not the right one. If you change a drive's
+/// priorities on purpose, update them and check the effect in the study `preemptive-gc`.
 const ANSWERS: &[(&str, [u64; 13])] = &[
     (
         "schedule=non-preemptive,gc_unit=drive",
@@ -346,15 +348,15 @@ const ANSWERS: &[(&str, [u64; 13])] = &[
 ];
 
 #[test]
-fn every_answer_comes_when_it_came() {
+fn answer_times_have_not_changed() {
     let now: Vec<(&str, [u64; 13])> =
         ANSWERS.iter().map(|(options, _)| (*options, answers(options))).collect();
     assert_eq!(now, ANSWERS);
 }
 
-/// The rule: settling waits for what the host has written and for nothing else.
+/// The rule: settling waits for the host's writes and for nothing else.
 #[test]
-fn a_drive_without_anything_in_its_buffer_is_settled() {
+fn a_drive_with_an_empty_buffer_is_settled() {
     let mut drive = SimDrive::new(small("gc_background=8,gc_idle_us=10000"), 7, false).unwrap();
     let mut completions = Vec::new();
     let perform = |drive: &mut SimDrive, completions: &mut Vec<_>| {

@@ -8,7 +8,7 @@ use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 
-/// Steady WAF of `victim` at spare `rho_percent`, and the translation layer that gave it.
+/// The steady WAF of `victim` at spare `rho_percent`, and the translation layer at the end.
 fn simulate(victim: VictimConfig, schedule: Schedule, rho_percent: u32, segment_pages: u32) -> (f64, Ftl) {
     let (segments, reserve) = (262_144 / segment_pages, 2);
     let effective = (segments - reserve) * segment_pages;
@@ -87,8 +87,8 @@ fn no_schedule_changes_write_amplification() {
     }
 }
 
-/// The same in virtual time, where a schedule decides how far collection lags behind the host: uniform
-/// random writes of 16 users against a drive of 8 dies.
+/// The same in virtual time, where a schedule decides how far collection is behind the host: uniform random
+/// writes of 16 users to a drive of 8 dies.
 #[test]
 fn no_schedule_changes_write_amplification_in_time() {
     let additions = ["semi-preemptive+merge+pipeline", "preemptive+merge+pipeline"];

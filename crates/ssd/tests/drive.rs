@@ -1,5 +1,5 @@
-//! The simulated drive as a device: conformance, hand-computed times, contents under garbage
-//! collection, and that every parameter matters.
+//! The simulated drive as a device: conformance, hand-computed times, contents under garbage collection, and
+//! the effect of every parameter.
 
 use fulgurite_base::{Declared, Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Arena, Command, Completion, Device, Operation, Tag, conformance};
@@ -10,8 +10,8 @@ use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ssd::{GcUnit, SimDrive, SsdConfig, WriteCache, preset};
 
-/// A drive so small that its times can be worked out by hand: one die, 64 pages in an erase block,
-/// the timing of the preemptive-GC study, nothing on the host side.
+/// A drive so small that its times can be computed by hand: one die, 64 pages in an erase block, the timing
+/// of the preemptive-GC study, no host costs.
 fn one_die() -> SsdConfig {
     SsdConfig {
         channels: 1,
@@ -92,11 +92,11 @@ fn the_simulated_drive_conforms() {
 #[test]
 fn collecting_two_valid_pages_takes_1_950_ms() {
     let mut drive = drive(one_die(), false);
-    // Segments 0 and 1 are filled; segment 2 takes all but two pages of segment 0 again.
+    // Segments 0 and 1 are filled; segment 2 supersedes all but two pages of segment 0.
     write_and_settle(&mut drive, (0..128).chain(2..66));
     let start = drive.now();
-    // The next write opens the last segment, so segment 0 is collected: two reads, two programs
-    // and an erase go before the write's own program.
+    // The next write opens the last segment, so segment 0 is collected: two reads, two programs and an erase
+    // go before the write's own program.
     write_and_settle(&mut drive, 66..67);
     let collection = drive.now() - start - Nanos::from_micros(200);
     assert_eq!(collection, Nanos::from_micros(1_950));
@@ -147,7 +147,7 @@ fn a_page_in_the_write_buffer_is_read_without_the_flash() {
     assert_eq!(drive.counters().flash_pages_read, 0);
 }
 
-/// The rule: what a flush waits for is what a power cut could take.
+/// The rule: a flush waits for exactly the writes that a power cut could lose.
 #[test]
 fn a_flush_waits_for_programs_where_the_buffer_is_volatile() {
     let latency = Nanos::from_micros(40);
@@ -185,7 +185,7 @@ fn write_byte(drive: &mut SimDrive, lpn: u64, byte: u8) -> Completion {
             durable: false,
         },
     );
-    // SAFETY: the write has completed, so the buffer is ours again.
+    // SAFETY: the write has completed, so the device has released the buffer.
     unsafe { from.bytes_mut() }.fill(0xee);
     completion
 }
@@ -198,7 +198,8 @@ fn read_byte(drive: &mut SimDrive, lpn: u64) -> u8 {
     bytes[4095]
 }
 
-/// The rule: the buffer accepts a write that the schedule keeps from its place, answers it at once, and reads find it.
+/// The rule: the buffer accepts a write that the schedule delays, and answers it at once. Reads find it in
+/// the buffer.
 #[test]
 fn a_write_is_accepted_before_it_has_its_place() {
     let (mut drive, start) = drive_that_must_collect(one_die());
@@ -211,9 +212,9 @@ fn a_write_is_accepted_before_it_has_its_place() {
     assert_eq!(drive.counters().host_pages_written, written + 3, "the drive has them");
     let read = drive.counters().flash_pages_read;
     assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 2]);
-    // This schedule keeps reads outside, until collection has read two pages.
+    // This schedule bars reads until collection has read two pages.
     assert_eq!(drive.counters().flash_pages_read, read + 2);
-    // A trim waits for the writes before it, and theirs is the flash's time.
+    // A trim waits for the earlier writes, which take the time of the flash.
     let trimmed = run(&mut drive, Operation::Trim { lpn: Lpn(67), pages: 1 });
     assert!(trimmed.at > start + Nanos::from_micros(1_500));
     assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 0]);
@@ -226,11 +227,11 @@ fn a_write_is_accepted_before_it_has_its_place() {
     assert_eq!(write_byte(&mut drive, 66, 1).at - start, Nanos::from_micros(1_950 + 200));
 }
 
-/// The rule: of a write of which only some pages have their places, each page is read right.
+/// The rule: if only some pages of a write have their places, each page is still read correctly.
 #[test]
-fn a_write_that_has_some_of_its_places_is_read_as_a_whole() {
+fn a_partly_placed_write_is_read_correctly() {
     let mut drive = drive(one_die(), true);
-    // Two pages short of the last segment, which only a collection lets the host use.
+    // Two pages short of the last segment, which the host can use only after a collection.
     write_and_settle(&mut drive, (0..128).chain(2..64));
     let (placed, from) =
         (drive.ftl().unwrap().counters().host_pages, Arena::new(4 * 4096).buffer(0, 4 * 4096));
@@ -247,15 +248,15 @@ fn a_write_that_has_some_of_its_places_is_read_as_a_whole() {
     drive.verify(true).unwrap();
 }
 
-/// The rule: pages that wait in the buffer hold their room, and it accepts no more than it has room for.
+/// The rule: waiting pages keep their room in the buffer, which accepts no more than it has room for.
 #[test]
-fn a_buffer_accepts_what_it_has_room_for() {
+fn a_buffer_accepts_only_what_fits() {
     let (mut drive, start) = drive_that_must_collect(SsdConfig { write_buffer: 16 * 4096, ..one_die() });
     for lpn in 0..16 {
         assert_eq!(write_byte(&mut drive, lpn, 1).at, start);
     }
     assert_eq!(write_byte(&mut drive, 16, 1).at - start, Nanos::from_micros(1_950 + 200));
-    // What a power cut leaves in the buffer has its room there.
+    // Pages that stay in the buffer over a power cut keep their room.
     let (mut drive, _) = drive_that_must_collect(SsdConfig { write_buffer: 16 * 4096, ..one_die() });
     for lpn in 0..16 {
         write_byte(&mut drive, lpn, 1);
@@ -265,9 +266,9 @@ fn a_buffer_accepts_what_it_has_room_for() {
     assert!(write_byte(&mut drive, 16, 1).at > start);
 }
 
-/// The rule: what was acknowledged outlives the power where the buffer is protected, also before it has its place.
+/// The rule: with a protected buffer, acknowledged writes survive a power cut, even before they have places.
 #[test]
-fn an_accepted_write_outlives_the_power_in_a_protected_buffer() {
+fn an_accepted_write_survives_a_power_cut_in_a_protected_buffer() {
     for (write_cache, kept) in [(WriteCache::Protected, [1, 2]), (WriteCache::Volatile, [0, 0])] {
         let (mut drive, _) = drive_that_must_collect(SsdConfig { write_cache, ..one_die() });
         write_byte(&mut drive, 66, 7);
@@ -283,9 +284,10 @@ fn an_accepted_write_outlives_the_power_in_a_protected_buffer() {
     }
 }
 
-/// The rule: a power cut ends the submitter's hold on a buffer, also of a write that was accepted and not yet answered.
+/// The rule: after a power cut the submitter may reuse its buffer, even that of a write that was accepted and
+/// not yet answered.
 #[test]
-fn bytes_that_outlive_the_power_are_the_drives_own() {
+fn bytes_that_survive_a_power_cut_belong_to_the_drive() {
     let (mut drive, start) =
         drive_that_must_collect(SsdConfig { write_latency: Nanos::from_micros(40), ..one_die() });
     let from = Arena::new(4096).buffer(0, 4096);
@@ -302,7 +304,7 @@ fn bytes_that_outlive_the_power_are_the_drives_own() {
     let mut completions = Vec::new();
     drive.wait(Some(start + Nanos::from_micros(20)), &mut completions);
     drive.power_cut();
-    // SAFETY: commands are forgotten with the power.
+    // SAFETY: a power cut drops all commands.
     unsafe { from.bytes_mut() }.fill(0xee);
     assert_eq!((read_byte(&mut drive, 66), completions.len()), (7, 0));
     drive.drain_events();
@@ -345,7 +347,7 @@ fn contents_survive_garbage_collection() {
     for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
         let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
         let victim = VictimConfig::COST_BENEFIT;
-        // Each stream has an append point of its own: there must be segments for all of them.
+        // Each stream has its own append point, so there must be segments for all of them.
         configs.extend(
             under_schedules(victim)
                 .map(|(victim, schedule)| collected(placement.clone(), 96, victim, schedule)),
@@ -360,7 +362,7 @@ fn contents_survive_garbage_collection() {
         let mut prng = Prng::new(3, "contents");
         let stamps = if blocks == 16 { 6_000 } else { 20_000 };
         for stamp in 1..stamps {
-            // A quarter of the pages takes most of it.
+            // A quarter of the pages gets most of the writes.
             let lpn = if prng.below(4) > 0 { prng.below(pages / 4) } else { prng.below(pages) };
             let buffer = arena.buffer(0, bytes);
             match prng.below(10) {
@@ -398,7 +400,8 @@ fn contents_survive_garbage_collection() {
     }
 }
 
-/// Conservation, Little's law and the rules of NAND are checked by `verify`, under a mix of everything at once.
+/// The rule: conservation, Little's law and the rules of NAND hold under a mix of all operations (checked by
+/// `verify`).
 #[test]
 fn every_schedule_obeys_every_law_under_load() {
     let names = [
@@ -434,7 +437,7 @@ fn every_schedule_obeys_every_law_under_load() {
         let counters = observe(config).3;
         assert!(counters.gc_pages_copied > 1_000, "{name}: {counters:?}");
         assert_eq!(counters.merged_pages > 0, name.contains("merge"), "{name}: {counters:?}");
-        // Where programs are suspended there is seldom one left to overlap with.
+        // If programs are suspended, there is rarely one left to overlap with.
         let overlaps = counters.overlaps > 0 || name.starts_with("preemptive");
         assert_eq!(overlaps && name.contains("pipeline"), name.contains("pipeline"), "{name}: {counters:?}");
         assert!(counters.overlaps == 0 || name.contains("pipeline"), "{name}: {counters:?}");
@@ -442,7 +445,7 @@ fn every_schedule_obeys_every_law_under_load() {
     }
 }
 
-/// A closed loop of mixed requests with a pause in the middle; everything that a user can observe of it.
+/// A closed loop of mixed requests with a pause in the middle. Returns everything that a user can observe.
 fn observe(config: SsdConfig) -> (u64, u64, u128, fulgurite_ssd::DriveCounters) {
     let mut drive = drive(config, false);
     let mut prng = Prng::new(5, "observe");
@@ -512,10 +515,10 @@ fn every_parameter_changes_something() {
         base.clone().changed_by(spec).unwrap_or_else(|error| panic!("{options}: {error}"))
     };
     assert_eq!(observe(base.clone()), observe(base.clone()), "a run repeats exactly");
-    // Wear takes longer to show, and nothing is shared here: tests/features.rs.
+    // Effects of wear take longer to appear, and this load shares no pages: see tests/features.rs.
     let elsewhere = |key: &str| key.starts_with("wear_") || key == "share_pages";
     for param in SsdConfig::OPTIONS.iter().filter(|param| !elsewhere(param.key)) {
-        // What is compared, and what both have besides.
+        // The changed value, the value before, and options of both drives.
         let (changed, before, beside) = match param.key {
             "op" => ("65%", "", ""),
             "page" => ("8KiB", "", ""),
@@ -537,7 +540,7 @@ fn every_parameter_changes_something() {
             "placement" => ("sep-gc", "", ""),
             "endurance" => ("1", "", ""),
             "bad_blocks" => ("3%", "", ""),
-            // No multi-plane programs there, so the comparison is with one plane.
+            // Media overwritten in place have no multi-plane programs, so the comparison is with one plane.
             "in_place" => ("yes", "", "planes=1"),
             "queue_depth" => ("8", "", ""),
             "channels" | "chips" | "dies" | "planes" => ("1", "", ""),
@@ -609,15 +612,15 @@ fn absurd_parameters_are_refused_with_their_name() {
     }
 }
 
-/// The rule: what is just within a bound is accepted, and what is just beyond it is not.
+/// The rule: a value at the bound is accepted, and one beyond it is refused.
 #[test]
-fn bounds_are_where_they_are_said_to_be() {
+fn values_at_the_bounds_are_accepted_and_beyond_refused() {
     let fits = |change: fn(SsdConfig) -> SsdConfig| change(one_die()).validate().is_ok();
-    // 65,536 dies, and not twice as many.
+    // 65,536 dies, but not twice as many.
     assert!(fits(|drive| SsdConfig { channels: 256, chips: 16, dies: 16, ..drive }));
     assert!(!fits(|drive| SsdConfig { channels: 256, chips: 16, dies: 32, ..drive }));
     assert!(!fits(|drive| SsdConfig { channels: 32, chips: 256, dies: 16, ..drive }));
-    // Pages of the drive are numbered in 32 bits: 2^16 dies of 2^8 blocks of 2^8 pages are too many by one.
+    // Pages of the drive are numbered in 32 bits: 2^16 dies of 2^8 blocks of 2^8 pages are one page too many.
     let dies = |drive| SsdConfig { channels: 256, chips: 16, dies: 16, ..drive };
     let refused =
         SsdConfig { blocks: 256, pages: 256, ..dies(one_die()) }.validate().unwrap_err().to_string();
@@ -629,16 +632,17 @@ fn bounds_are_where_they_are_said_to_be() {
     assert!(refused.contains("accepted: at least 64KiB"), "{refused}");
     let in_place = |planes| SsdConfig { in_place: true, planes, ..one_die() };
     assert!(in_place(1).validate().is_ok() && in_place(2).validate().is_err());
-    // What is erased at once, of everything that was written in order.
+    // The unit of erases for sequential writes.
     let erased = |gc_unit| {
         SsdConfig { channels: 4, planes: 2, blocks: 40, gc_unit, ..one_die() }.caps(false).erase_pages
     };
     assert_eq!([GcUnit::Drive, GcUnit::Channel, GcUnit::Plane].map(erased), [512; 3]);
 }
 
-/// The rule: a drive with something under way has no image: a request without an answer, or a page on its way to the flash.
+/// The rule: a drive with an operation in progress has no image: an unanswered request, or a page on its way
+/// to the flash.
 #[test]
-fn a_drive_at_work_has_no_image() {
+fn a_busy_drive_has_no_image() {
     let mut drive = drive(one_die(), false);
     assert!(drive.image().is_some());
     drive.submit(Command { tag: Tag(0), operation: Operation::write(Lpn(0), 1) }).unwrap();
@@ -651,19 +655,19 @@ fn a_drive_at_work_has_no_image() {
     assert!(drive.image().is_some());
 }
 
-/// A drive that begins with an image holds the bytes and the garbage that the other one held, and has done nothing yet. What
-/// is done to it changes neither the image nor another drive.
+/// The rule: a drive that starts with an image has the bytes and the garbage of the original, and zero
+/// counters. Writing to it changes neither the image nor another drive.
 #[test]
-fn a_drive_begins_with_what_another_held() {
+fn a_drive_starts_with_the_contents_of_another() {
     let in_place = SsdConfig { in_place: true, ..one_die() };
-    // With rows of several pages, one of which is open in the end.
+    // Rows have several pages; one row is incomplete at the end.
     let planes = SsdConfig { planes: 4, pages: 16, ..one_die() };
     for config in [one_die(), in_place, planes] {
         let mut first = drive(config.clone(), true);
         let arena = Arena::new(4096);
         let (buffer, pages) = (arena.buffer(0, 4096), first.caps().pages);
         let write = |drive: &mut SimDrive, lpn: u64, byte: u8| {
-            // SAFETY: no command is under way.
+            // SAFETY: no command is in flight.
             unsafe { buffer.bytes_mut() }.fill(byte);
             let (lpn, stream) = (Lpn(lpn), StreamId::default());
             run(
@@ -677,11 +681,11 @@ fn a_drive_begins_with_what_another_held() {
         let read = |drive: &mut SimDrive, lpn: u64| {
             let read = Operation::Read { lpn: Lpn(lpn), pages: 1, into: Some(buffer.clone()) };
             run(drive, read).status.unwrap();
-            // SAFETY: no command is under way.
+            // SAFETY: no command is in flight.
             let bytes = unsafe { buffer.bytes() };
             bytes[4095]
         };
-        // More than the drive has pages, so that collection has moved some of them.
+        // More writes than the drive has pages, so that collection has moved some of them.
         (0..4 * pages + 1).for_each(|at| write(&mut first, at % (pages - 1), (at % 251) as u8));
         first.settle();
         first.drain_events();

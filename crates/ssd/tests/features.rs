@@ -1,4 +1,4 @@
-//! The rest of a real drive: shared pages, power cuts, streams, wear, energy.
+//! Other features of a drive: shared pages, power cuts, streams, wear, energy.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Arena, Buffer, Command, Device, IoError, Operation, ShareRun, Tag};
@@ -10,7 +10,7 @@ use fulgurite_ssd::{DriveCounters, SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Four dies of two planes, small enough that garbage collection is always near.
+/// Four dies of two planes, so small that garbage collection is always near.
 fn small() -> SsdConfig {
     SsdConfig {
         channels: 2,
@@ -28,7 +28,7 @@ fn with(options: &str) -> SsdConfig {
     small().changed_by(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
 }
 
-/// A drive with contents: pages hold a number.
+/// A drive with contents: each page holds a number.
 struct Stamped {
     drive: SimDrive,
     arena: Arc<Arena>,
@@ -89,7 +89,7 @@ impl Stamped {
 }
 
 #[test]
-fn shared_pages_live_and_die_alone() {
+fn shared_pages_change_independently() {
     let mut stamped = Stamped::new(small());
     stamped.write(1, 11).unwrap();
     stamped.share(2, 1, 1);
@@ -100,11 +100,11 @@ fn shared_pages_live_and_die_alone() {
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 11, 11]);
     stamped.run(Operation::Trim { lpn: Lpn(2), pages: 1 }).unwrap();
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 11]);
-    // Sharing a page that holds nothing empties the destination.
+    // Sharing an empty page empties the destination.
     stamped.share(3, 2, 1);
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 0]);
     stamped.verify();
-    // Who shares a place already keeps it, alone or with others.
+    // A page that shares a place already keeps it, alone or with others.
     (0..4).for_each(|lpn| stamped.write(lpn, 100 + lpn).unwrap());
     stamped.share(4, 0, 4);
     stamped.share(0, 4, 4);
@@ -115,7 +115,7 @@ fn shared_pages_live_and_die_alone() {
     stamped.verify();
 }
 
-/// The rule: pages that share a place are read from it once, and each of them is there.
+/// The rule: pages that share a place are read from it once, and each of them gets its bytes.
 #[test]
 fn pages_that_share_a_place_are_read_once() {
     let mut stamped = Stamped::new(small());
@@ -133,7 +133,7 @@ fn pages_that_share_a_place_are_read_once() {
     assert_eq!(stamped.drive.counters().since(&before).flash_pages_read, 1);
 }
 
-/// One to five runs of one to four pages, anywhere.
+/// One to five runs of one to four pages at random addresses.
 fn random_runs(prng: &mut Prng, pages: u64) -> Box<[ShareRun]> {
     let count = 1 + prng.below(5);
     let run = |_| ShareRun {
@@ -152,8 +152,8 @@ fn sources(runs: &[ShareRun]) -> impl Iterator<Item = u64> + '_ {
     runs.iter().flat_map(|run| run.source.0..run.source.0 + u64::from(run.pages))
 }
 
-/// The rule: a power cut keeps all runs of a share or none, at whatever time it comes, and what has completed it keeps. The
-/// destinations hold what was flushed, the sources what was written since.
+/// The rule: a power cut at any time keeps all runs of a share or none, and completed shares. The
+/// destinations then hold the flushed contents of the sources, the sources their latest writes.
 #[test]
 fn a_power_cut_keeps_a_share_whole_or_not_at_all() {
     for cache in ["protected", "volatile", "off"] {
@@ -183,10 +183,10 @@ fn a_power_cut_keeps_a_share_whole_or_not_at_all() {
     }
 }
 
-/// The rule: a drive takes as many pages in one share as its options say, the published number if they say nothing, and none
-/// where a page cannot leave its place.
+/// The rule: the limit of pages in one share is the option's value, by default the published number, and 0 if
+/// pages cannot leave their place.
 #[test]
-fn a_drive_shares_as_many_pages_at_once_as_its_options_say() {
+fn the_pages_of_a_share_are_limited_by_the_options() {
     let pages = |options: &str| with(options).caps(true).share_pages;
     assert_eq!(small().caps(true).share_pages, 250);
     assert_eq!([pages("share_pages=16"), pages("share_pages=0")], [16, 0]);
@@ -212,19 +212,18 @@ fn a_share_takes_a_command_and_the_list_of_its_pages() {
     }
 }
 
-/// What the drive should hold, page by page, and what it may hold after a power cut.
+/// The expected contents of each page, now and after a power cut.
 struct Model {
     now: Vec<u64>,
-    /// Values since the last flush, oldest first, starting with the one flushed.
+    /// Values since the last flush, oldest first, starting with the flushed one.
     since_flush: Vec<Vec<u64>>,
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Random writes, shares, trims, flushes and power cuts under garbage collection: what was
-    /// acknowledged stays unless the buffer is volatile, what was flushed stays in any case, and a
-    /// shared range is there whole or not at all.
+    /// Random writes, shares, trims, flushes and power cuts under garbage collection. The rule: acknowledged
+    /// writes remain unless the buffer is volatile, flushed ones always remain, and a share is atomic.
     #[test]
     fn contents_survive_power_cuts(seed: u64, cache in 0usize..3, schedule in 0usize..3, unit in 0usize..6) {
         let cache = [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off][cache];
@@ -237,7 +236,7 @@ proptest! {
             (4, _) => "plane,stripe=address",
             _ => "channel,stripe=address,gc_overlap=yes",
         };
-        // The cache comes last: it does not go with every stripe.
+        // The cache is set last, because not every stripe allows it.
         let config = SsdConfig { write_cache: cache, ..with(&format!("schedule={schedule},gc_unit={unit}")) };
         let mut stamped = Stamped::new(config);
         let pages = stamped.drive.caps().pages;
@@ -271,7 +270,8 @@ proptest! {
                         set(&mut model, page, value);
                     }
                     if cache == WriteCache::Volatile {
-                        // A share is durable, and with it what it shares: all before is in the flash.
+                        // A completed share is durable together with its sources, so all earlier writes are
+                        // in the flash.
                         (0..pages as usize).for_each(|page| model.since_flush[page] = vec![model.now[page]]);
                     }
                 }
@@ -280,11 +280,17 @@ proptest! {
                     (0..pages as usize).for_each(|page| model.since_flush[page] = vec![model.now[page]]);
                 }
                 44..46 => {
-                    // A command in flight may have happened or not.
+                    // A command in flight may or may not have taken effect.
                     let (other, buffer) = (prng.below(pages), stamped.buffer());
                     stamp_buffer(&buffer, stamp);
                     let operation =
-                        Operation::Write { lpn: Lpn(other), pages: 1, from: Some(buffer), stream: StreamId(0), durable: false };
+                        Operation::Write {
+                            lpn: Lpn(other),
+                            pages: 1,
+                            from: Some(buffer),
+                            stream: StreamId(0),
+                            durable: false,
+                        };
                     stamped.drive.submit(Command { tag: Tag(9), operation }).unwrap();
                     stamped.drive.power_cut();
                     for page in 0..pages {
@@ -310,11 +316,12 @@ proptest! {
     }
 }
 
-/// Pages of a write of [`writes_under_way`].
+/// Pages of each write of [`writes_under_way`].
 const EACH: u64 = 5;
 
-/// A full drive that has just got writes of all its pages and has answered none of them: it has no places for all of them yet, and
-/// has stopped within one. With the memory that they come from, which holds twice the number of each page, and two.
+/// A full drive with writes of all its pages in flight and none answered. Not all pages have places, and the
+/// last placed write has only some of them. Also returns the memory of the writes, in which each page holds
+/// twice its number, plus two.
 fn writes_under_way(options: &str) -> (Stamped, Arc<Arena>) {
     let mut stamped = Stamped::new(with(&format!("write_latency_us=10000,queue_depth=1024,{options}")));
     let pages = stamped.drive.caps().pages;
@@ -344,8 +351,8 @@ fn writes_under_way(options: &str) -> (Stamped, Arc<Arena>) {
     (stamped, memory)
 }
 
-/// The rule: a write that a protected buffer has taken in outlives a power cut with the bytes that it came with, also before the
-/// host has its answer. The host may use its memory for something else after the cut.
+/// The rule: a write that a protected buffer has accepted survives a power cut with its original bytes, even
+/// before the host has its answer. The host may reuse its memory after the cut.
 #[test]
 fn a_write_without_an_answer_keeps_its_bytes_over_a_power_cut() {
     for unit in ["drive", "chip,stripe=address"] {
@@ -360,8 +367,8 @@ fn a_write_without_an_answer_keeps_its_bytes_over_a_power_cut() {
     }
 }
 
-/// The rule: a page counts as written by the host once the drive has accepted it, with or without a place, and without a cache
-/// once it has its place. What else is under way is no written page.
+/// The rule: a page counts as written by the host once the drive has accepted it; without a cache, once it
+/// has its place. No other page in flight counts.
 #[test]
 fn accepted_pages_count_as_written() {
     for cache in ["protected", "volatile", "off"] {
@@ -374,11 +381,12 @@ fn accepted_pages_count_as_written() {
     }
 }
 
-/// The rule: with a volatile buffer the old place of a page is not erased before its new place is programmed. Here a page
-/// is in the buffer, alone in its row, when an idle drive collects the segment that holds what it was before.
+/// The rule: with a volatile buffer, the old place of a page is not erased before its new place is
+/// programmed. Here the page is in the buffer, alone in its row, when an idle drive collects the segment with
+/// its old place.
 #[test]
-fn nothing_is_erased_that_a_power_cut_may_call_back() {
-    // With overlap the next victim is begun while the last one is erased.
+fn pages_that_a_power_cut_may_restore_are_not_erased() {
+    // With overlap, collection of the next victim begins while the last one is being erased.
     for overlap in ["", ",gc_overlap=yes"] {
         cut_the_power_while_it_collects(&format!("schedule=semi-preemptive{overlap}"));
     }
@@ -401,7 +409,7 @@ fn cut_the_power_while_it_collects(schedule: &str) {
         };
         config.collect.background = 5;
         let mut stamped = Stamped::new(config);
-        // Two segments, then all pages of the first one again; the last of them begins a row of its own.
+        // Two segments, then all pages of the first one again. The last of these pages begins a new row.
         let writes: Vec<u64> = (0..32).chain([16]).chain(0..16).collect();
         for (stamp, lpn) in (1..).zip(&writes) {
             stamped.write(*lpn, stamp).unwrap();
@@ -502,7 +510,8 @@ fn wear_is_levelled() {
     assert!(tight.0 <= 8, "{tight:?}");
 }
 
-/// The rule: a worn-out drive changes nothing any more, and has all that it has acknowledged, in the flash or the buffer.
+/// The rule: a worn-out drive accepts no changes, and keeps everything that it has acknowledged, in the flash
+/// or the buffer.
 #[test]
 fn a_worn_out_drive_can_still_be_read() {
     let units = ["drive", "plane,stripe=address"];
@@ -531,7 +540,7 @@ fn wear_out(options: &str, cache: &str) {
         assert!(written < 100_000, "it never wears out");
     };
     assert_eq!(error, IoError::WornOut);
-    // A cached write was accepted long before the drive knew that it is worn out.
+    // A cached write was accepted long before the drive was worn out.
     let in_buffer = stamped.drive.ftl().unwrap().counters().host_pages < written;
     assert_eq!(in_buffer, cache != "off", "{options}");
     let refused = Err(IoError::WornOut);
@@ -549,18 +558,18 @@ fn wear_out(options: &str, cache: &str) {
         stamped.drive.power_cut();
         check(&mut stamped);
     }
-    // What a volatile buffer held is gone now, so nothing is left that could not be made durable.
+    // The power cut clears the volatile buffer, so no page is left that could not be made durable.
     stamped.drive.power_cut();
     assert_eq!(stamped.run(Operation::Flush), Ok(()), "{options}");
     stamped.verify();
-    // About ten erases of every segment, whatever collection made of them.
+    // About ten erases of every segment.
     let physical = stamped.drive.config().physical_pages() as f64;
     let programmed = stamped.drive.counters().flash_pages_programmed as f64;
     assert!((8.0..12.0).contains(&(programmed / physical)), "{programmed} programs on {physical} pages");
 }
 
-/// The rule: a drive that wears out under several writes of several pages answers each of them, and has no page in its buffer
-/// but those that it has accepted.
+/// The rule: a drive that wears out during several writes of several pages answers each of them. Its buffer
+/// then holds only the pages that it has accepted.
 #[test]
 fn a_drive_that_wears_out_answers_every_write() {
     let units = ["drive", "plane,stripe=address"];
@@ -596,17 +605,18 @@ fn a_drive_that_wears_out_answers_every_write() {
                 }
             }
         }
-        // Of what was refused some pages may have been written all the same.
+        // Some pages of refused writes may have been written.
         assert!(written <= drive.counters().host_pages_written, "{options}: {written} pages were answered");
         drive.drain_events();
         drive.verify(true).unwrap();
     }
 }
 
-/// The rule: preconditioning stands for years of use and a rest after them. A drive begins with no collection that writes would have to
-/// wait for, and with no erase against its endurance. Where collection keeps step with the host it is where the host left it.
+/// The rule: preconditioning stands for years of use with an idle time at its end. A new drive has no overdue
+/// collection, and no erase counts against its endurance. A collection in step with the host continues from
+/// its position.
 #[test]
-fn a_preconditioned_drive_is_rested_and_unworn() {
+fn a_preconditioned_drive_is_idle_and_without_wear() {
     for (schedule, unit, seed) in ["paced", "semi-preemptive"].iter().flat_map(|schedule| {
         ["drive", "channel"].iter().flat_map(move |unit| (0..8).map(move |seed| (schedule, unit, seed)))
     }) {
@@ -621,10 +631,10 @@ fn a_preconditioned_drive_is_rested_and_unworn() {
     }
 }
 
-/// The rule: a medium that is overwritten in place has been written as a whole if it is preconditioned, and not at all otherwise. What was
-/// never written is answered without the medium.
+/// The rule: a medium that is overwritten in place is completely written if it is preconditioned, and
+/// completely unwritten otherwise. A read of an unwritten page is answered without the medium.
 #[test]
-fn a_medium_in_place_has_been_written_if_it_says_so() {
+fn a_preconditioned_medium_in_place_is_written() {
     for (precondition, read) in [(Precondition::None, 0), (Precondition::Fill, 1), (Precondition::Steady, 1)]
     {
         let mut stamped = Stamped::new(SsdConfig { in_place: true, planes: 1, precondition, ..small() });
@@ -633,7 +643,8 @@ fn a_medium_in_place_has_been_written_if_it_says_so() {
     }
 }
 
-/// The rule: a page that a power cut loses was not programmed; one that the drive still programs then was.
+/// The rule: pages that a power cut loses are not counted as programmed; pages that the drive still programs
+/// are.
 #[test]
 fn a_lost_page_counts_as_not_programmed() {
     for (cache, programmed) in [("protected", 1), ("volatile", 0), ("off", 1)] {
@@ -677,7 +688,7 @@ fn energy_is_power_times_time() {
     let expected = 2.0 * 200e-6 * 10e-3 + 40e-6 * 1e-3 + 3.0 * 5.12e-6;
     assert!((drive.counters().energy_j / expected - 1.0).abs() < 1e-12);
     assert!(drive.now() > Nanos::ZERO);
-    // With collection there are erases too, of 2 ms each, on every plane of a segment.
+    // Collection adds erases of 2 ms each, on every plane of a segment.
     let pages = drive.caps().pages;
     for lpn in (0..4 * pages).map(|at| at * 7 % pages) {
         drive.submit(Command { tag: Tag(0), operation: Operation::write(Lpn(lpn), 1) }).unwrap();
@@ -696,8 +707,8 @@ fn energy_is_power_times_time() {
     assert!((energy_j / expected - 1.0).abs() < 1e-9, "{energy_j} J, {expected} J expected");
 }
 
-/// The rule: a power cut ends everything that is under way. Nobody is answered for it later, the queue is free again, and the drive goes on
-/// as a new one would.
+/// The rule: a power cut ends everything in progress. No command completes later, the queue is empty, and the
+/// drive continues like a new one.
 #[test]
 fn a_power_cut_ends_what_is_under_way() {
     const DEPTH: u64 = 64;
@@ -736,7 +747,7 @@ fn a_power_cut_ends_what_is_under_way() {
             drive.submit(Command { tag: Tag(tag), operation }).unwrap();
         };
         let mut completions = Vec::new();
-        // Enough for collection to be under way.
+        // Enough writes for a collection to be in progress.
         for tag in 0..4 * pages {
             submit(&mut drive, &mut prng, tag);
             drive.wait(None, &mut completions);
@@ -748,7 +759,7 @@ fn a_power_cut_ends_what_is_under_way() {
         let cut = drive.now() + Nanos::from_micros(cut_us);
         while drive.now() < cut {
             drive.wait(Some(cut), &mut completions);
-            // As many as the queue has places are under way.
+            // The queue is full.
             for _ in completions.drain(..) {
                 submit(&mut drive, &mut prng, 0);
             }
@@ -779,10 +790,10 @@ fn a_power_cut_ends_what_is_under_way() {
     }
 }
 
-/// The rule: what a volatile buffer loses with the power was not written: each of its pages is again what it was before, also one that was
-/// written several times, and what collection has moved is found where it was.
+/// The rule: after a power cut with a volatile buffer, lost pages have their previous contents, even pages
+/// that were written several times. Pages that collection has moved are still found.
 #[test]
-fn pages_that_are_lost_are_what_they_were() {
+fn lost_pages_have_their_previous_contents() {
     let mut stamped = Stamped::new(with("write_cache=volatile"));
     for (stamp, lpn) in [(1, 7), (2, 8)] {
         stamped.write(lpn, stamp).unwrap();
@@ -791,11 +802,11 @@ fn pages_that_are_lost_are_what_they_were() {
     for (stamp, lpn) in [(3, 7), (4, 7), (5, 9)] {
         stamped.write(lpn, stamp).unwrap();
     }
-    // Nothing is programmed at once.
+    // No page is programmed at once.
     stamped.drive.power_cut();
     assert_eq!([7, 8, 9].map(|lpn| stamped.read(lpn)), [1, 2, 0]);
     stamped.verify();
-    // While collection is under way, what was flushed is cut at every step of it.
+    // While collection runs, the power is cut at every step of it, and flushed pages remain.
     let pages = stamped.drive.caps().pages;
     let mut prng = Prng::new(3, "pages");
     let mut known = vec![0; pages as usize];
@@ -834,9 +845,10 @@ fn pages_that_are_lost_are_what_they_were() {
     stamped.verify();
 }
 
-/// The rule: what a protected buffer has accepted gets its places after a power cut though no request comes.
+/// The rule: pages that a protected buffer has accepted get their places after a power cut, even without
+/// requests.
 #[test]
-fn what_a_power_cut_leaves_in_the_buffer_is_written() {
+fn pages_left_in_the_buffer_by_a_power_cut_are_written() {
     for unit in ["drive", "chip,stripe=address"] {
         let (mut stamped, _memory) = writes_under_way(&format!("gc_unit={unit}"));
         let pages = stamped.drive.caps().pages;
@@ -846,8 +858,8 @@ fn what_a_power_cut_leaves_in_the_buffer_is_written() {
     }
 }
 
-/// The rule: a drive that settles closes a row only once no page waits for its place. So it programs as few rows as one that is first
-/// left alone until nothing happens any more, but for the row that was open when it began.
+/// The rule: a settling drive completes a row early only when no page waits for its place. So it programs as
+/// few rows as a drive that first runs until no event is left, except for the row that was open at the start.
 #[test]
 fn a_settling_drive_fills_its_rows() {
     for write_cache in ["protected", "volatile"] {
@@ -875,9 +887,9 @@ fn a_settling_drive_fills_its_rows() {
     }
 }
 
-/// The rule: an answer that was not taken before a power cut is never given.
+/// The rule: completions that were not taken before a power cut are never delivered.
 #[test]
-fn an_answer_that_was_not_taken_goes_with_the_power() {
+fn untaken_completions_are_lost_in_a_power_cut() {
     let mut drive = SimDrive::new(small(), 42, false).unwrap();
     drive.submit(Command { tag: Tag(1), operation: Operation::read(Lpn(0), 1) }).unwrap();
     drive.drain_events();
@@ -887,7 +899,7 @@ fn an_answer_that_was_not_taken_goes_with_the_power() {
     assert_eq!(completions, []);
 }
 
-/// The rule: a page that is written without bytes reads as zeros, also where it overwrites bytes in place.
+/// The rule: a page written without bytes reads as zeros, even if it overwrites bytes in place.
 #[test]
 fn a_page_written_without_bytes_is_empty() {
     for in_place in [false, true] {
@@ -899,14 +911,14 @@ fn a_page_written_without_bytes_is_empty() {
     }
 }
 
-/// The rule: a drive tells how often the erase block of a page was erased, for pages that it has.
+/// The rule: the erase count of a page is that of its erase block, for all pages of the drive.
 #[test]
-fn erases_are_told_of_pages() {
+fn the_drive_reports_erases_by_page() {
     let mut stamped = Stamped::new(small());
     let pages = stamped.drive.caps().pages;
     stamped.write(0, 1).unwrap();
     assert_eq!([0, pages, 1 << 40].map(|lpn| stamped.drive.erases(Lpn(lpn))), [Some(0), None, None]);
-    // Round and round: each segment is erased whole.
+    // Sequential writes in rounds: each segment is erased as a whole.
     (0..8 * pages).for_each(|at| stamped.write(at % pages, at).unwrap());
     let told: Vec<u64> = (0..pages).filter_map(|lpn| stamped.drive.erases(Lpn(lpn))).collect();
     assert_eq!(told.len() as u64, pages);

@@ -1,5 +1,5 @@
-//! Schedules of garbage collection on drives so small that everything can be worked out by hand, and
-//! against a slow model of one die under random arrivals.
+//! Schedules of garbage collection on drives so small that all times can be computed by hand, and against a
+//! slow model of one die under random arrivals.
 
 use fulgurite_base::{Lpn, Nanos, Share};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
@@ -15,7 +15,7 @@ const READ: u64 = 25;
 const PROGRAM: u64 = 200;
 const ERASE: u64 = 1_500;
 
-/// One die with the timing of the preemptive-GC study, in which two free segments are too few.
+/// One die with the timing of the preemptive-GC study; two free segments are too few for it.
 fn one_die(schedule: &str, transfer: u64) -> SsdConfig {
     SsdConfig {
         channels: 1,
@@ -40,7 +40,7 @@ fn submit(drive: &mut SimDrive, tag: u64, operation: Operation) {
     drive.submit(Command { tag: Tag(tag), operation }).unwrap();
 }
 
-/// Performs requests that arrive at the given times (µs after `start`) and returns their response times.
+/// Performs requests that arrive at the given times (µs after `start`), and returns their response times.
 fn replay(drive: &mut SimDrive, start: Nanos, requests: &[(u64, Operation)]) -> Vec<u64> {
     let mut completions: Vec<Completion> = Vec::new();
     for (tag, (at, operation)) in requests.iter().enumerate() {
@@ -63,7 +63,7 @@ fn replay(drive: &mut SimDrive, start: Nanos, requests: &[(u64, Operation)]) -> 
     responses
 }
 
-/// A drive whose next write begins a collection: pages 0 and 1 are all that is valid in its victim.
+/// A drive whose next write begins a collection: only pages 0 and 1 are valid in its victim.
 fn about_to_collect(schedule: &str, transfer: u64) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, transfer), 42, false).unwrap();
     for lpn in (0..128).chain(2..66) {
@@ -97,11 +97,11 @@ fn a_read_waits_for_one_residual_operation_at_most() {
         let end = ends.iter().copied().find(|end| *end > at).unwrap();
         let residual = end - at;
         assert_eq!(read_response("semi-preemptive", at), residual + READ, "at {at}");
-        // Suspended where that is sooner: after 20 µs.
+        // With suspension, where that is sooner: after 20 µs.
         let is_read = ends.iter().position(|known| *known == end).is_some_and(|op| op == 1 || op == 3);
         let wait = if is_read { residual } else { residual.min(20) };
         assert_eq!(read_response("preemptive", at), wait + READ, "at {at}");
-        // Everything waits for all of it, and the write comes after it too.
+        // All requests wait for the whole collection and then for the write.
         let wait = if at < 1_950 { 1_950 - at } else { PROGRAM + 1_950 - at };
         assert_eq!(read_response("non-preemptive", at), wait + READ, "at {at}");
     }
@@ -138,18 +138,18 @@ fn merging_saves_exactly_the_reads_of_collection() {
         drive.verify(true).unwrap();
         let after = drive.counters();
         let elapsed = (drive.now() - start).0 / 1_000;
-        // What is told as merged is what was not read.
+        // The merged reads are those that were saved.
         assert_eq!(after.merged_pages - before.merged_pages, u64::from(schedule.contains("merge")));
         (responses[1..].to_vec(), after.flash_pages_read - before.flash_pages_read, elapsed)
     };
     let all = PROGRAM + 1_950;
-    // Page 1 is still to be moved when it is asked for, during the read of page 0 (200..225).
+    // Page 1 has not been moved yet when the host reads it, during the read of page 0 (200..225).
     assert_eq!(run("semi-preemptive", &[(210, 1)]), (vec![15 + READ], 3, all + READ));
     assert_eq!(run("semi-preemptive+merge", &[(210, 1)]), (vec![15 + READ], 2, all));
-    // Page 0 is being read when it is asked for.
+    // The host reads page 0 while collection is reading it.
     assert_eq!(run("semi-preemptive", &[(210, 0)]), (vec![15 + READ], 3, all + READ));
     assert_eq!(run("semi-preemptive+merge", &[(210, 0)]), (vec![15], 2, all));
-    // Page 0 is held in the buffer while the die reads page 100 for the host.
+    // Page 0 is in the buffer while the die reads page 100 for the host.
     assert_eq!(run("semi-preemptive", &[(210, 100), (230, 0)]), (vec![40, 20 + READ], 4, all + 2 * READ));
     assert_eq!(run("semi-preemptive+merge", &[(210, 100), (230, 0)]), (vec![40, 0], 3, all + READ));
 }
@@ -159,7 +159,7 @@ fn a_host_write_makes_a_move_unnecessary() {
     for (lpn, copies) in [(1, 1), (0, 1), (100, 2)] {
         let mut drive = about_to_collect("semi-preemptive", 0);
         let (start, before) = (drive.now(), drive.counters());
-        // It arrives while page 0 is read; page 0 is then held, page 1 not yet moved.
+        // The read arrives while page 0 is read; page 0 is then in the buffer, and page 1 is not yet moved.
         let requests = [(0, Operation::write(Lpn(66), 1)), (210, Operation::write(Lpn(lpn), 1))];
         assert_eq!(replay(&mut drive, start, &requests), [PROGRAM, 15 + PROGRAM]);
         drive.drain_events();
@@ -187,7 +187,7 @@ fn pipelining_saves_exactly_the_overlap() {
     let write = |schedule| response(schedule, 300, Operation::write(Lpn(100), 1));
     assert_eq!(write("semi-preemptive"), 2 * (TRANSFER + PROGRAM) - 55);
     assert_eq!(write("semi-preemptive+pipeline"), TRANSFER + PROGRAM + PROGRAM - 55);
-    // A program that begins just before that one ends waits for its own transfer, and for nothing else.
+    // A program that begins just before that one ends only waits for its own transfer.
     let late = response("semi-preemptive+pipeline", 450, Operation::write(Lpn(100), 1));
     assert_eq!(late, TRANSFER + PROGRAM);
     // An operation of the other kind does not overlap.
@@ -195,9 +195,9 @@ fn pipelining_saves_exactly_the_overlap() {
     assert_eq!(other("semi-preemptive+pipeline"), other("semi-preemptive"));
 }
 
-/// The rule: an operation that overlaps has waited for collection until it begins, and not while it goes on.
+/// The rule: the wait for collection of an overlapping operation ends when it begins.
 #[test]
-fn what_overlaps_has_waited_until_it_begins() {
+fn an_overlapping_operation_waits_until_it_begins() {
     let waits = |at, operation| {
         let mut drive = about_to_collect("semi-preemptive+pipeline", 10);
         drive.keep_served();
@@ -208,13 +208,14 @@ fn what_overlaps_has_waited_until_it_begins() {
         let last = served.iter().find(|served| served.tag == Tag(1)).unwrap();
         (last.waits.gc / 1_000, last.waits.die, last.waits.channel)
     };
-    // The array of the die is free when the read of page 0 leaves it at 235, the channel when its program has it at 255.
+    // The die's array is free at 235, when the read of page 0 leaves it. The channel is free at 255, when the
+    // program of page 0 has it in the array.
     assert_eq!(waits(220, Operation::read(Lpn(100), 1)), (15, 0, 0));
 }
 
-/// The rule: a read that rides on one of collection has waited for collection, from when it came to the flash.
+/// The rule: a read that joins a collection read waits for collection from its arrival at the flash.
 #[test]
-fn who_rides_has_waited_for_collection() {
+fn a_joined_read_waits_for_collection() {
     let mut drive = about_to_collect("semi-preemptive+merge", 10);
     drive.keep_served();
     let start = drive.now();
@@ -227,9 +228,10 @@ fn who_rides_has_waited_for_collection() {
     assert_eq!((responses[1], waits.gc, waits.die), (25, 25_000, 0));
 }
 
-/// The rule: a power cut forgets the reads that wait for one of collection. When collection reads that page again, nobody waits for it.
+/// The rule: a power cut drops the reads that wait for a collection read. A later collection read of that
+/// page completes none of them.
 #[test]
-fn who_rides_is_forgotten_with_the_power() {
+fn a_power_cut_drops_joined_reads() {
     let mut drive = about_to_collect("semi-preemptive+merge", 10);
     let start = drive.now();
     submit(&mut drive, 0, Operation::write(Lpn(66), 1));
@@ -245,14 +247,15 @@ fn who_rides_is_forgotten_with_the_power() {
     assert!(completions.iter().all(|done| done.tag != Tag(1)), "{completions:?}");
 }
 
-/// A drive that holds page 100 and has nothing to collect.
+/// A drive that holds page 100 and has no garbage.
 fn with_page_100(schedule: &str) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, 0), 42, false).unwrap();
     replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(100), 1))]);
     drive
 }
 
-/// The rule: sixteen reads in a row at most go before a program that waits, and then sixteen more before the next.
+/// The rule: at most sixteen reads in a row go before a waiting program, and then sixteen more before the
+/// next.
 #[test]
 fn a_burst_of_reads_lets_programs_through() {
     let mut drive = with_page_100("semi-preemptive");
@@ -266,13 +269,15 @@ fn a_burst_of_reads_lets_programs_through() {
     assert_eq!(responses[51], 2 * round + 18 * READ, "the other reads come after both");
 }
 
-/// The rule: a program is suspended eight times at most, however many reads come, and not where it would end sooner.
+/// The rule: a program is suspended at most eight times, however many reads arrive, and not if it would end
+/// sooner.
 #[test]
 fn an_operation_is_suspended_a_few_times_and_ends() {
     const SUSPEND: u64 = 20;
     let mut drive = with_page_100("preemptive");
     let start = drive.now();
-    // A read comes 5 µs after the program has gone on, again and again: 10 µs of it pass each time, if not stopped any more.
+    // A read arrives 5 µs after each resumption of the program. So 10 µs of the program pass each time, until
+    // it is no longer suspended.
     let gap = 5 + SUSPEND + READ;
     let reads = (0..40).map(|at| (5 + at * gap, Operation::read(Lpn(100), 1)));
     let requests: Vec<_> = [(0, Operation::write(Lpn(0), 1))].into_iter().chain(reads).collect();
@@ -285,32 +290,34 @@ fn an_operation_is_suspended_a_few_times_and_ends() {
     assert_eq!(responses[9], waits + READ, "the ninth read waits for the end");
 }
 
-/// The rule: work that was suspended counts as work that waits, so a burst of reads does not keep it away.
+/// The rule: suspended work counts as waiting work, so a burst of reads delays it only for a bounded time.
 #[test]
-fn what_was_suspended_goes_on_after_a_burst_of_reads() {
+fn suspended_work_resumes_after_a_burst_of_reads() {
     let mut drive = with_page_100("preemptive");
     let start = drive.now();
     let reads = (0..40).map(|_| (50, Operation::read(Lpn(100), 1)));
     let requests: Vec<_> = [(0, Operation::write(Lpn(0), 1))].into_iter().chain(reads).collect();
-    // Stopped at 50, in 20 µs; the read that stopped it and sixteen more; then the rest.
+    // The program is suspended at 50, within 20 µs. Then the read that suspended it and sixteen more, then
+    // the rest of the program.
     assert_eq!(replay(&mut drive, start, &requests)[0], 50 + 20 + 17 * READ + 150);
 }
 
 #[test]
-fn an_idle_drive_collects_in_the_background_and_steps_aside() {
+fn an_idle_drive_collects_until_a_request_arrives() {
     let op = Share::percent(250);
     let usual = one_die("semi-preemptive", 0);
     let collect = Collect { background: 4, ..usual.collect.clone() };
     let config = SsdConfig { blocks: 7, op, collect, ..usual };
     let mut drive = SimDrive::new(config, 42, false).unwrap();
-    // Nothing is valid in the first segment but pages 0 and 1.
+    // In the first segment, only pages 0 and 1 are valid.
     for lpn in (0..64).chain(2..64).chain([2, 3]).chain(64..128) {
         replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
     }
     replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(4), 1))]);
     let start = drive.now();
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (3, 0));
-    // Collection begins after a millisecond: R 0, W 0, … A read in the program of page 0 ends idleness.
+    // Collection begins after a millisecond: R 0, W 0, … A read during the program of page 0 ends the idle
+    // time.
     let requests = [(1_100, Operation::read(Lpn(20), 1)), (1_500, Operation::read(Lpn(20), 1))];
     assert_eq!(replay(&mut drive, start, &requests), [125 + READ, READ]);
     assert_eq!(drive.state(), ScheduleState::Idle);
@@ -319,9 +326,10 @@ fn an_idle_drive_collects_in_the_background_and_steps_aside() {
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
 }
 
-/// The rule: a drive that begins in the middle of a collection, or is turned on again, goes on with it by itself, before any request.
+/// The rule: a drive that starts in the middle of a collection, or is turned on again, continues it before
+/// any request.
 #[test]
-fn a_collection_that_was_begun_before_is_ended() {
+fn an_unfinished_collection_is_continued() {
     for schedule in ["non-preemptive", "semi-preemptive", "preemptive"] {
         let mut drive = about_to_collect(schedule, 0);
         submit(&mut drive, 0, Operation::write(Lpn(66), 1));
@@ -336,7 +344,7 @@ fn a_collection_that_was_begun_before_is_ended() {
         check::check(ended).unwrap();
         assert_eq!((ended.victim(UnitId(0)), ended.free_segments()), (None, free + 1), "{schedule}");
         assert_eq!(again.state(), ScheduleState::Idle, "{schedule}");
-        // So does one that was turned off meanwhile.
+        // The same holds after a power cut during the collection.
         drive.power_cut();
         drive.drain_events();
         drive.verify(true).unwrap();
@@ -345,10 +353,10 @@ fn a_collection_that_was_begun_before_is_ended() {
     }
 }
 
-/// The rule: a drive is idle when no request has been under way for the time that makes it so. One that came before that time ends, and
-/// one that is still under way, both keep it busy.
+/// The rule: a drive is idle when no request has been in progress for the idle time. A request that completed
+/// within that time, or that is still in progress, keeps it busy.
 #[test]
-fn a_drive_with_a_request_under_way_is_not_idle() {
+fn a_drive_with_a_request_in_progress_is_not_idle() {
     let usual = one_die("semi-preemptive", 0);
     let collect = Collect { background: 4, ..usual.collect.clone() };
     let op = Share::percent(250);
@@ -360,8 +368,8 @@ fn a_drive_with_a_request_under_way_is_not_idle() {
     assert_eq!(drive.ftl().unwrap().free_segments(), 3);
     let start = drive.now();
     let mut completions = Vec::new();
-    // The write takes 200 µs, so it is under way when 100 µs have passed since the last request ended. The read behind it ends 25 µs later,
-    // and the write behind that 200 µs after it.
+    // The write takes 200 µs, so it is in progress when 100 µs have passed since the last request ended. The
+    // next read ends 25 µs later, and the write after it 200 µs after that.
     for (at, operation) in [
         (90, Operation::write(Lpn(5), 1)),
         (95, Operation::write(Lpn(6), 1)),
@@ -380,12 +388,13 @@ fn a_drive_with_a_request_under_way_is_not_idle() {
     assert_eq!(drive.state(), ScheduleState::Idle);
     drive.wait(Some(start + Nanos::from_micros(616)), &mut completions);
     assert_eq!(drive.state(), ScheduleState::Collecting);
-    // Whoever comes ends that at once.
+    // A request ends the idle time at once.
     submit(&mut drive, 616, Operation::read(Lpn(20), 1));
     assert_eq!(drive.state(), ScheduleState::Idle);
 }
 
-/// The rule: a drive that has had no request since it was made, or since a power cut, is idle too, and collects in the background.
+/// The rule: a drive without a request since its start, or since a power cut, is idle too, and collects in
+/// the background.
 #[test]
 fn a_drive_that_was_turned_on_is_idle() {
     let usual = one_die("semi-preemptive", 0);
@@ -405,7 +414,7 @@ fn a_drive_that_was_turned_on_is_idle() {
 }
 
 #[test]
-fn a_write_that_waits_too_long_makes_everything_wait_for_collection() {
+fn an_urgent_write_makes_all_operations_wait_for_collection() {
     let config = |urgent| {
         let urgent = Nanos::from_micros(urgent);
         let usual = one_die("semi-preemptive", 0);
@@ -418,7 +427,7 @@ fn a_write_that_waits_too_long_makes_everything_wait_for_collection() {
             replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(lpn), 1))]);
         }
         let start = drive.now();
-        // The last free segment of the host is filled at once, and reads never leave the die alone.
+        // The last free segment of the host is filled at once, and reads occupy the die all the time.
         let writes = (0..65).map(|lpn| (0, Operation::write(Lpn(2 + lpn), 1)));
         let reads = (0..4_000).map(|index| (index * 10, Operation::read(Lpn(100), 1)));
         let requests: Vec<_> = writes.chain(reads).collect();
@@ -428,9 +437,9 @@ fn a_write_that_waits_too_long_makes_everything_wait_for_collection() {
     assert!(urgent < patient / 2, "{urgent} µs with the limit, {patient} µs without");
 }
 
-/// A slow model of semi-preemptive collection on one die: FIFO victims, no buffer, everything a list.
+/// A slow model of semi-preemptive collection on one die: FIFO victims, no buffer, plain lists.
 struct Model {
-    /// What every page of every segment holds, in order of writing.
+    /// The logical page of every page of every segment, in order of writing.
     segments: Vec<Vec<u64>>,
     /// Segment and index of every logical page.
     places: BTreeMap<u64, (usize, usize)>,
@@ -438,7 +447,7 @@ struct Model {
     free: VecDeque<usize>,
     sealed: VecDeque<usize>,
     victim: Option<usize>,
-    /// The next index to look at, and the page held.
+    /// The next index to examine, and the page in the buffer.
     next: usize,
     held: Option<(u64, usize)>,
     /// Requests by number: reads, writes without a place, writes without a program.
@@ -504,14 +513,14 @@ impl Model {
         Some((ERASE, None))
     }
 
-    /// Ends of the requests (arrival, whether a read, page), by one flash operation after another.
+    /// The end times of the requests (arrival, whether a read, page), one flash operation after another.
     fn run(&mut self, requests: &[(u64, bool, u64)]) -> Vec<u64> {
         let mut ends = vec![0; requests.len()];
         let (mut now, mut arrived, mut burst) = (0, 0, 0);
         while ends.contains(&0) {
             let ends_of_program =
                 |model: &mut Model, place| model.unprogrammed.retain(|known| *known != place);
-            // What the die does next: a time, a request that ends with it, a place that is programmed.
+            // The die's next operation: its time, the request that ends with it, the place that it programs.
             let (time, request, place) = if !self.reads.is_empty() && (self.programs.is_empty() || burst < 16)
             {
                 burst += 1;
@@ -526,7 +535,7 @@ impl Model {
                 (requests[arrived].0 - now, None, None)
             };
             let end = now + time;
-            // What arrives as an operation ends finds the next one begun.
+            // A request that arrives at the end of an operation finds the next one begun.
             let is_idle = request.is_none() && place.is_none() && self.victim.is_none();
             while arrived < requests.len() && requests[arrived].0 < end + u64::from(is_idle) {
                 let (at, is_read, lpn) = requests[arrived];
@@ -559,7 +568,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Under any arrivals every request ends when the slow model says, so collection always ends.
+    /// The rule: under any arrivals, every request ends at the time of the slow model; so collection always
+    /// ends.
     #[test]
     fn arrivals_end_when_the_slow_model_says(
         gaps in prop::collection::vec((0u64..400, 0u8..10, 0u64..40), 1..250),
@@ -578,7 +588,7 @@ proptest! {
             ..one_die("semi-preemptive", 0)
         };
         let mut at = 0;
-        // Arrivals at odd microseconds: never at the very end of an operation.
+        // Arrivals are at odd microseconds, so never exactly at the end of an operation.
         let requests: Vec<(u64, bool, u64)> = gaps.iter().map(|(gap, kind, lpn)| {
             at += 2 * gap + 2;
             (at + 1, *kind < 4, *lpn)
@@ -614,8 +624,8 @@ proptest! {
         prop_assert_eq!(responses, expected);
     }
 
-    /// Whatever the order of host writes and steps of collection: a write waits while collection needs
-    /// its own segments, state 2 never uses up what is free, and it is left after finitely many steps.
+    /// The rule: in any order of host writes and steps of collection, a write waits while collection needs
+    /// its own segments, state 2 never uses up free segments, and it ends after finitely many steps.
     #[test]
     fn state_2_never_consumes_a_free_segment(steps in prop::collection::vec((any::<bool>(), 0u32..100), 1..2_000)) {
         let plain = fulgurite_ftl::FtlConfig::plain(100, 24, 8);
@@ -652,7 +662,7 @@ proptest! {
                     }
                 }
                 if state == ScheduleState::Pressed {
-                    // Beyond collection's own two segments nothing is used up.
+                    // Apart from collection's own two segments, no free segment is used.
                     prop_assert!(ftl.free_segments().saturating_sub(2) >= free.saturating_sub(2));
                 }
             }

@@ -1,4 +1,4 @@
-//! A write of many pages ends, whatever streams its pages go to and however few segments are free.
+//! The rule: a write of many pages always ends, for any streams of its pages and any number of free segments.
 
 use fulgurite_base::{Lpn, Prng, Share, Spec};
 use fulgurite_device::{Command, Device, Operation, Tag};
@@ -47,7 +47,7 @@ fn a_write_to_many_streams_never_stalls() {
                 let mut completions = Vec::new();
                 for at in 0..3_000 {
                     let count = 1 + prng.below(64).min(pages - 1);
-                    // Mostly hot pages, so that streams differ within a write.
+                    // Mostly hot pages, so that the pages of a write go to different streams.
                     let range = if prng.below(3) > 0 { pages / 8 } else { pages };
                     let lpn = Lpn(prng.below(range).min(pages - count));
                     let operation = Operation::write(lpn, count as u32);

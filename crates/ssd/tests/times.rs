@@ -1,4 +1,4 @@
-//! What requests waited for, and the record of what a drive did when, on drives whose times can be worked out by hand.
+//! The waits of requests, and the timeline, on drives whose times can be computed by hand.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
@@ -15,7 +15,7 @@ const TRANSFER: u64 = 10_000;
 const READ_LATENCY: u64 = 7_000;
 const WRITE_LATENCY: u64 = 11_000;
 
-/// Dies of one plane on one channel, of which each page is an operation of its own.
+/// Dies of one plane on one channel, so each page is an operation of its own.
 fn config(dies: u32, schedule: &str) -> SsdConfig {
     SsdConfig {
         channels: 1,
@@ -39,7 +39,8 @@ fn config(dies: u32, schedule: &str) -> SsdConfig {
     }
 }
 
-/// Performs requests of one page that arrive at the given times after now; each with what it waited for, and its response time.
+/// Performs requests of one page that arrive at the given times after now. Returns the waits and the response
+/// time of each.
 fn perform(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<(Served, u64)> {
     drive.keep_served();
     let (start, mut completions, mut served) = (drive.now().0, Vec::new(), Vec::new());
@@ -61,8 +62,7 @@ fn perform(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<(Served, 
     served
 }
 
-/// The rule: what a request waited for and the time in which it was served are its response time, where nothing overlaps and nothing
-/// is suspended.
+/// The rule: waits and service time add up to the response time, without overlaps and suspensions.
 #[test]
 fn waits_and_service_are_the_response_time() {
     let mut waited = [0; 4];
@@ -82,7 +82,8 @@ fn waits_and_service_are_the_response_time() {
             for (Served { tag, waits, .. }, response) in perform(&mut drive, &requests) {
                 let all = [waits.gc, waits.die, waits.channel, waits.buffer];
                 let served = response.checked_sub(all.iter().sum()).expect("nothing is waited for twice");
-                // A page that is in a buffer, or nowhere, is read without the flash; merged reads end with collection's.
+                // A page in a buffer, or an unmapped page, is read without the flash. A merged read ends with
+                // collection's read.
                 let expected: &[u64] = match &requests[tag.0 as usize].1 {
                     Operation::Read { .. } => &[READ_LATENCY + READ + TRANSFER, READ_LATENCY],
                     _ => &[WRITE_LATENCY + PROGRAM + TRANSFER],
@@ -95,9 +96,10 @@ fn waits_and_service_are_the_response_time() {
     assert!(waited.iter().all(|wait| *wait > 0), "{waited:?}");
 }
 
-/// The rule: an operation of collection begins on a die only where no read of the host waits for it, however many these are.
+/// The rule: a collection operation begins on a die only if no host read waits for it, however many reads
+/// there are.
 #[test]
-fn collection_begins_nothing_where_a_read_waits() {
+fn collection_does_not_start_where_a_read_waits() {
     let mut collected = 0;
     for seed in 0..12 {
         let mut drive =
@@ -106,7 +108,7 @@ fn collection_begins_nothing_where_a_read_waits() {
         drive.record_timeline(100_000);
         let mut prng = Prng::new(seed, "requests");
         let mut at = 0;
-        // Reads come in bursts, so that most of them wait.
+        // Reads arrive in bursts, so most of them wait.
         let requests: Vec<_> = (0..1_500)
             .map(|_| {
                 at += if prng.below(8) == 0 { prng.below(4 * PROGRAM) } else { 0 };
@@ -117,7 +119,7 @@ fn collection_begins_nothing_where_a_read_waits() {
         perform(&mut drive, &requests);
         let spans = drive.timeline().unwrap().spans();
         assert_eq!(drive.timeline().unwrap().left_out(), 0);
-        // By die, from when until when a read waited: it ends together with its operation.
+        // By die: the time from a read's arrival to its end, which is the end of its operation.
         let mut reads: Vec<(Track, Nanos, Nanos)> = Vec::new();
         for (index, host) in spans.iter().enumerate().filter(|(_, span)| span.kind == SpanKind::HostRead) {
             let mut of_flash = spans[..index].iter().rev().take_while(|span| span.end == host.end);
@@ -137,10 +139,10 @@ fn collection_begins_nothing_where_a_read_waits() {
     assert!(collected > 1_000, "{collected} operations of collection");
 }
 
-/// The rule: a timeline has a span for each operation of a die, each transfer and each request, and leaves out and counts what is
-/// beyond its bound.
+/// The rule: a timeline has a span for each operation of a die, each transfer and each request. Beyond its
+/// bound, spans are left out and counted.
 #[test]
-fn a_timeline_tells_what_was_done_when() {
+fn a_timeline_has_all_operations_and_requests() {
     let requests = [
         (0, Operation::write(Lpn(3), 1)),
         (300_000, Operation::read(Lpn(3), 1)),
@@ -178,9 +180,10 @@ fn a_timeline_tells_what_was_done_when() {
     }
 }
 
-/// The rule: a transfer is as long as its pages, and lies on the channel of its die, where it waits for the one before.
+/// The rule: a transfer's length follows from its pages. It is on the channel of its die, where it waits for
+/// the previous transfer.
 #[test]
-fn a_timeline_tells_which_channel_was_busy() {
+fn a_timeline_has_the_transfers_of_each_channel() {
     let config = SsdConfig { channels: 2, planes: 2, ..config(2, "semi-preemptive") };
     let mut drive = SimDrive::new(config, 42, false).unwrap();
     drive.record_timeline(100);
@@ -198,9 +201,10 @@ fn a_timeline_tells_which_channel_was_busy() {
     assert_eq!(transfers, expected.concat());
 }
 
-/// The rule: what collection does has its own kinds, and the states of the schedule follow one another without a gap.
+/// The rule: collection operations have their own kinds, and the states of the schedule follow one another
+/// without gaps.
 #[test]
-fn a_timeline_tells_what_collection_did() {
+fn a_timeline_has_collection_and_states() {
     let mut drive = SimDrive::new(config(1, "semi-preemptive"), 42, false).unwrap();
     let pages = drive.caps().pages;
     let begin = drive.now();
@@ -229,7 +233,7 @@ fn a_timeline_tells_what_collection_did() {
     assert!(before.1.is_some());
 }
 
-/// The rule: after a power cut nothing is under way on the channels either.
+/// The rule: after a power cut no transfer is in progress on the channels.
 #[test]
 fn a_power_cut_frees_the_channels() {
     let mut drive = SimDrive::new(config(4, "semi-preemptive"), 42, false).unwrap();

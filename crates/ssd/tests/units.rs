@@ -1,4 +1,4 @@
-//! Units of collection: each has free segments, victims, thresholds and states of its own, on one map.
+//! Units of collection: each has its own free segments, victims, thresholds and states, on one map.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
@@ -16,7 +16,7 @@ const SCHEDULES: [&str; 5] = [
     "preemptive+merge+pipeline",
 ];
 
-/// Four channels of two chips of two dies, small enough that garbage collection is always near.
+/// Four channels of two chips of two dies, so small that garbage collection is always near.
 fn small(options: &str) -> SsdConfig {
     let small = SsdConfig {
         channels: 4,
@@ -79,8 +79,8 @@ fn write_amplification_is_that_of_the_closed_form_in_every_unit() {
     }
 }
 
-/// Pages copied where `runs` of one length, together the logical space, are written in order, and then each is trimmed as
-/// a whole and written anew, a random one at a time.
+/// The number of copied pages when `runs` of equal length, which together fill the logical space, are first
+/// written in order, and then trimmed and rewritten as a whole in random order.
 fn copied(drive: &mut SimDrive, length: u64) -> u64 {
     let runs = drive.caps().pages / length;
     let mut prng = Prng::new(4, "runs");
@@ -104,9 +104,10 @@ fn copied(drive: &mut SimDrive, length: u64) -> u64 {
     drive.counters().gc_pages_copied
 }
 
-/// The promise of `Caps::erase_pages`. Shorter runs share what is erased, so it is neither less nor, by accident, nothing.
+/// The rule of `Caps::erase_pages`: rewriting runs of that length causes no copies. Runs of a quarter of it
+/// do cause copies.
 #[test]
-fn runs_as_long_as_what_is_erased_leave_nothing_to_copy() {
+fn runs_of_an_erase_unit_cause_no_copies() {
     for unit in ["drive", "channel", "chip", "plane"] {
         let config = small(&format!("gc_unit={unit},precondition=none,op=40%"));
         let erased = u64::from(config.caps(false).erase_pages);
@@ -136,7 +137,8 @@ fn times(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<u64> {
     by_tag.into_values().collect()
 }
 
-/// A request as the whole drive gets it: when, its first page, how many, whether it reads, and the hint of a write.
+/// A request to the whole drive: its time, its first page, its pages, whether it reads, and the hint of a
+/// write.
 #[derive(Clone, Copy)]
 struct Request {
     at: u64,
@@ -155,7 +157,8 @@ impl Request {
         }
     }
 
-    /// What a drive that is `channel` of four alone gets of it, where rows of `row` pages go to the channels in turn.
+    /// The part of the request for a drive that is `channel` of four alone; rows of `row` pages go to the
+    /// channels in turn.
     fn of_channel(self, channel: u64, row: u64) -> Option<Request> {
         let mut mine =
             (self.first..self.first + u64::from(self.pages)).filter(|page| page / row % 4 == channel);
@@ -164,10 +167,11 @@ impl Request {
     }
 }
 
-/// The oracle of all that units do by themselves: a drive whose channels collect apart, with pages by address, is as
-/// many drives of one channel, to the nanosecond. A request for several channels ends when its part on each of them has.
+/// The rule, and the oracle for all separate work of units: a drive with striping by address whose channels
+/// collect separately equals as many drives of one channel, to the nanosecond. A request for several channels
+/// ends when its last part does.
 #[test]
-fn channels_by_address_are_as_many_drives() {
+fn channels_by_address_equal_separate_drives() {
     for (at, schedule) in SCHEDULES.iter().enumerate() {
         for (cache, urgent, row) in [
             ("protected", 2_000, 1),
@@ -189,15 +193,16 @@ fn channels_by_address_are_as_many_drives() {
             let mut at = 0;
             let requests: Vec<Request> = (0..6_000)
                 .map(|_| {
-                    // Bursts, so that writes have to wait for collection.
+                    // Bursts, so that writes must wait for collection.
                     at += if prng.below(20) == 0 { prng.below(20_000_000) } else { prng.below(160_000) };
                     let rows = if prng.below(3) > 0 {
                         prng.below(pages / row / 4)
                     } else {
                         prng.below(pages / row - 4)
                     };
-                    // A read of several pages waits until none of their channels bars it, so it has one. A write has one row at
-                    // most for each channel, since a drive alone would place its rows together.
+                    // A read of several pages waits until none of their channels bars it, so reads have one
+                    // page. A write has at most one row for each channel, since a drive of one channel would
+                    // place its rows together.
                     let reads = prng.below(10) < 4;
                     let pages = if reads { 1 } else { 1 + prng.below(4 * row) as u32 };
                     Request { at, first: rows * row, pages, reads, hint: StreamId(prng.below(3) as u16) }
@@ -225,7 +230,7 @@ fn channels_by_address_are_as_many_drives() {
     }
 }
 
-/// Where the pages of a drive lie, by unit.
+/// The valid pages of a drive by unit.
 fn valid_by_unit(drive: &SimDrive) -> Vec<u32> {
     let ftl = drive.ftl().unwrap();
     let mut valid = vec![0; drive.config().units() as usize];
@@ -237,7 +242,8 @@ fn valid_by_unit(drive: &SimDrive) -> Vec<u32> {
     valid
 }
 
-/// Pages that leave one unit and come back to all make the others fuller and fuller; each has its limit.
+/// The rule: each unit has a limit. Pages that leave one unit and return to all units would otherwise make
+/// some fuller and fuller.
 #[test]
 fn no_unit_becomes_too_full_to_collect() {
     for stripe in ["round-robin", "least-loaded"] {
@@ -272,7 +278,7 @@ fn no_unit_becomes_too_full_to_collect() {
 }
 
 #[test]
-fn stripes_put_pages_where_they_say() {
+fn each_stripe_distributes_pages_by_its_rule() {
     for gc_unit in [GcUnit::Channel, GcUnit::Chip, GcUnit::Die] {
         for stripe in STRIPES {
             let config = small(&format!("stripe={stripe},gc_unit=channel,precondition=none"));
@@ -287,7 +293,7 @@ fn stripes_put_pages_where_they_say() {
             let [first, second] = [5, 6].map(|lpn| unit(&drive, lpn));
             let by_address = stripe == "address";
             assert_eq!([first, second], if by_address { [5 % units, 6 % units] } else { [0, 1] }, "{stripe}");
-            // The unit whose turn it is reads: only the load tells.
+            // The next unit in turn reads, so only the load decides.
             let now = drive.now().0;
             times(&mut drive, &[(now, Operation::write(Lpn(7), 1)), (now, Operation::write(Lpn(8), 1))]);
             for _ in 0..units - 4 {
@@ -307,7 +313,8 @@ fn stripes_put_pages_where_they_say() {
     }
 }
 
-/// Everything at once, in every unit: pages of many requests wait, many units collect, and every law holds.
+/// The rule: everything works at once in every unit: pages of many requests wait, many units collect, and all
+/// laws hold.
 #[test]
 fn every_unit_obeys_every_law_under_load() {
     for unit in ["channel", "chip", "die", "plane"] {
@@ -320,7 +327,8 @@ fn every_unit_obeys_every_law_under_load() {
                 }
                 let overlap = if ["channel", "chip"].contains(&unit) { ",gc_overlap=yes" } else { "" };
                 let options = format!(
-                    "planes=2,gc_unit={unit},stripe={stripe},schedule={schedule},write_cache={cache},gc_background=4{overlap}"
+                    "planes=2,gc_unit={unit},stripe={stripe},schedule={schedule},write_cache={cache},\
+                     gc_background=4{overlap}"
                 );
                 let mut drive = SimDrive::new(small(&options), 42, false).unwrap();
                 let mut prng = Prng::new(5, "laws");
@@ -346,7 +354,8 @@ fn every_unit_obeys_every_law_under_load() {
     }
 }
 
-/// How many victims a unit has at most at any time under load; where the power is cut when it first has two, after that.
+/// The most victims of a unit at a time under load. With `cut`, only after the power was cut when it first
+/// had two.
 fn victims_at_once(options: &str, cut: bool) -> usize {
     let mut drive = SimDrive::new(small(options), 42, false).unwrap();
     let mut prng = Prng::new(2, "ahead");
@@ -383,7 +392,7 @@ fn the_next_victim_is_begun_while_the_last_is_erased() {
     assert_eq!(victims_at_once(&format!("{options},gc_overlap=yes"), false), 2);
 }
 
-/// The rule: a power cut ends the collection of both victims, and the next ones overlap as before.
+/// The rule: a power cut ends the collection of both victims, and later ones overlap as before.
 #[test]
 fn a_power_cut_ends_both_victims() {
     for cache in ["protected", "volatile", "off"] {

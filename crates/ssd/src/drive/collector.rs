@@ -1,13 +1,13 @@
 //! Garbage collection of a unit in virtual time: one victim segment, step by step.
 //!
-//! On every die of the unit collection reads the next valid page of the victim, holds it in a buffer, writes it to
-//! the append point once the die there has nothing better to do, and erases the die's blocks of the
-//! victim when all of its pages have been programmed elsewhere. Every step is one flash operation,
-//! begun only on a die for which no host operation waits: between any two, the host goes first. (A
-//! schedule where collection goes first keeps the host's operations out of the dies' queues.)
+//! On every die of the unit, collection reads the next valid page of the victim, holds it in a buffer, and
+//! writes it to the append point as soon as the die there is free. It erases the die's blocks of the victim
+//! when all of their pages have been programmed elsewhere. Every step is one flash operation, and starts only
+//! on a die for which no host operation waits: the host goes first between any two steps. (If the schedule
+//! gives priority to collection, host operations do not enter the dies' queues.)
 //!
-//! A page is given its new place when its program begins, not before. So a host write or trim meanwhile
-//! just makes the move unnecessary, and a host read finds the page where it still is.
+//! A page gets its new place when its program begins, not earlier. So a host write or trim before that makes
+//! the move unnecessary, and a host read finds the page at its old place.
 
 use super::flash::{Flash, FlashOp, FlashOpKind, OpId, blocks_of};
 use crate::layout::Layout;
@@ -15,53 +15,53 @@ use fulgurite_base::Ppn;
 use fulgurite_ftl::{Ftl, SegmentId, UnitId};
 use std::collections::VecDeque;
 
-/// One die's part of the victim segment.
+/// The part of the victim on one die.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// The next row to look at.
+    /// The next row to examine.
     row: u32,
     /// Pages read, or being read, whose copies are not programmed yet.
     outstanding: u32,
     is_erased: bool,
 }
 
-/// What stands in the way of erasing.
+/// The condition for erasing the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Barrier {
-    /// Pages are still to be moved.
+    /// Pages must still be moved.
     Moving,
-    /// Host pages of this flush epoch, which superseded pages of the victim, are not programmed yet.
+    /// Host pages of this flush epoch are not programmed yet. They supersede pages of the victim.
     Epoch(u32),
-    /// Nothing.
+    /// The victim may be erased.
     Open,
 }
 
-/// Where the page of a host read is, as collection knows it.
+/// The place at which a host read finds its page.
 pub(super) enum Found {
-    /// In the flash alone.
+    /// Only in the flash.
     InFlash,
     /// In the collector's buffer.
     Held,
-    /// On its way there: the command is told when it arrives.
-    Rides,
+    /// Being read into the buffer: the command completes when the page arrives.
+    Joins,
 }
 
-/// A read of collection under way.
+/// A running read of collection.
 #[derive(Debug)]
 struct MoveRead {
     op: OpId,
-    /// The page of plane 0 of its row.
+    /// The page of plane 0 in its row.
     first: Ppn,
     planes: u8,
 }
 
-/// A victim of which only erases are left, while the next is collected already.
+/// A victim that only has to be erased, while the next one is collected.
 #[derive(Debug)]
 struct Erasing {
     victim: SegmentId,
-    /// By the number of the die in the unit, whether its erase has begun.
+    /// For each die of the unit, whether its erase has begun.
     begun: Vec<bool>,
-    /// Dies whose blocks are not erased.
+    /// Dies whose blocks are not erased yet.
     unerased: u32,
 }
 
@@ -78,26 +78,26 @@ pub(super) struct Collector {
     stripe_pages: u32,
     /// By the number of the die in the unit.
     lanes: Vec<Lane>,
-    /// Dies whose rows have not all been looked at.
+    /// Dies whose rows have not all been examined.
     unread: u32,
-    /// Dies whose blocks are not erased.
+    /// Dies whose blocks are not erased yet.
     unerased: u32,
-    /// A bit for every page of the victim that was read to be moved.
+    /// A bit for every page of the victim that was read for a move.
     taken: Vec<u64>,
-    /// Pages read and not placed, in the order of reading.
+    /// Pages that were read and have no new place yet, in the order of reading.
     held: VecDeque<Ppn>,
     /// Pages being read.
     reading: u32,
-    /// A die was refused a read because the buffer was full.
+    /// A die could not read because the buffer was full.
     was_full: bool,
     reads: Vec<MoveRead>,
-    /// Host commands that wait for a read of collection: its operation and the command.
-    riders: Vec<(OpId, u32)>,
+    /// Host commands that wait for a read of collection: the operation and the command.
+    joined: Vec<(OpId, u32)>,
     barrier: Barrier,
-    /// Whether pages that a power cut could call back must not be erased.
+    /// Whether pages that a power cut could restore must not be erased.
     is_careful: bool,
     /// Flash reads of pages that merging has saved.
-    pub merged_pages: u64,
+    pub(crate) merged_pages: u64,
 }
 
 impl Collector {
@@ -121,7 +121,7 @@ impl Collector {
             reading: 0,
             was_full: false,
             reads: Vec::new(),
-            riders: Vec::new(),
+            joined: Vec::new(),
             barrier: Barrier::Open,
             is_careful,
             merged_pages: 0,
@@ -132,7 +132,7 @@ impl Collector {
         self.victim.is_some()
     }
 
-    /// When it began with its victim, if it has one.
+    /// The time at which it began with its victim, if it has one.
     #[inline]
     pub(super) fn begun(&self) -> Option<u64> {
         self.victim.map(|_| self.begun)
@@ -144,15 +144,15 @@ impl Collector {
         &mut self.lanes[self.layout.part(die) as usize]
     }
 
-    /// Looks at every die of the unit before the next event.
+    /// Schedules every die of the unit to be examined before the next event.
     pub(super) fn touch_dies(&self, flash: &mut Flash) {
-        // Backwards, so that the lowest die is looked at first.
+        // In reverse order, so that the lowest die is examined first.
         for part in (0..self.lanes.len() as u32).rev() {
             flash.touch(self.layout.die_of(self.unit.0, part));
         }
     }
 
-    /// Begins with a victim at the time `now`.
+    /// Begins to collect a victim at the time `now`.
     pub(super) fn begin(&mut self, victim: SegmentId, now: u64) {
         (self.victim, self.begun) = (Some(victim), now);
         self.lanes.fill(Lane::default());
@@ -161,7 +161,7 @@ impl Collector {
         self.barrier = if self.is_careful { Barrier::Moving } else { Barrier::Open };
     }
 
-    /// Whether only erases are left to do, and the next victim may be begun.
+    /// Whether only erases are left to do, so that the next victim may be begun.
     pub(super) fn is_only_erasing(&self) -> bool {
         self.victim.is_some()
             && self.erasing.is_none()
@@ -170,7 +170,7 @@ impl Collector {
             && self.lanes.iter().all(|lane| lane.outstanding == 0)
     }
 
-    /// Begins with the next victim while the last is erased.
+    /// Begins with the next victim while the last one is being erased.
     pub(super) fn begin_ahead(&mut self, victim: SegmentId, now: u64) {
         self.erasing = self.victim.map(|victim| Erasing {
             victim,
@@ -185,17 +185,17 @@ impl Collector {
         self.victim.is_some() && self.unerased == 0
     }
 
-    /// Ends, or gives up after a power cut.
+    /// Ends the collection, or abandons it after a power cut.
     pub(super) fn end(&mut self) {
         self.victim = None;
         self.erasing = None;
         self.held.clear();
         self.reading = 0;
         self.reads.clear();
-        self.riders.clear();
+        self.joined.clear();
     }
 
-    /// Starts an operation on `die`, for which nothing of the host's waits, or on other such dies.
+    /// Starts an operation on `die`, or on other dies, if no host operation waits there.
     #[inline]
     pub(super) fn step(&mut self, die: u32, ftl: &mut Ftl, flash: &mut Flash) {
         // Held pages go first, since placing them makes room for further reads.
@@ -214,33 +214,34 @@ impl Collector {
             return;
         }
         let Lane { row, outstanding, is_erased } = *self.lane(die);
-        // Copies in a program are not in the flash yet, so `outstanding` must be zero before the source goes.
+        // A copy whose program is in progress is not in the flash yet, so `outstanding` must be zero before
+        // the source is erased.
         if row == self.rows && outstanding == 0 && !is_erased && self.barrier == Barrier::Open {
             self.lane(die).is_erased = true;
             flash.start_erase(self.victim.expect("active"), die);
         } else if self.is_all_read() {
-            // Only now is it known that no more pages come to fill a row.
+            // Only now is it known that no more pages will come to fill a row.
             self.place(ftl, flash);
         }
     }
 
-    /// Whether every page that must be moved has been read.
+    /// Whether every page that must move has been read.
     fn is_all_read(&self) -> bool {
         self.unread == 0 && self.reading == 0
     }
 
-    /// Whether every page that must be moved has its new place.
+    /// Whether every page that must move has its new place.
     fn is_all_placed(&self) -> bool {
         self.is_all_read() && self.held.is_empty()
     }
 
-    /// Starts a read of the next valid pages of the victim on `die`; false if there are none left.
+    /// Starts a read of the next valid pages of the victim on `die`. Returns false if there are none left.
     #[inline]
     fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
         let part = self.layout.part(die);
         while self.lanes[part as usize].row < self.rows {
             let first = self.page(part * self.planes, self.lanes[part as usize].row);
-            // A host read may have taken pages of the row along already.
+            // A merged host read may have taken pages of the row already.
             let planes = ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
             self.lanes[part as usize].row += 1;
             self.unread -= u32::from(self.lanes[part as usize].row == self.rows);
@@ -271,7 +272,7 @@ impl Collector {
         self.taken[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// Which of the planes whose first page is `first` were taken.
+    /// The planes whose pages were taken, in the row that begins with `first`.
     fn taken_bits(&self, first: Ppn) -> u8 {
         (0..self.planes).fold(0, |bits, plane| bits | u8::from(self.is_taken(Ppn(first.0 + plane))) << plane)
     }
@@ -296,13 +297,13 @@ impl Collector {
         }
     }
 
-    /// Gives held pages their new places, as far as the dies there have nothing better to do, and
-    /// their programs to those dies. Whole rows only, unless no more pages come.
+    /// Gives held pages their new places while the dies there are free, and sends the programs to those dies.
+    /// Only whole rows are placed, unless no more pages will come.
     #[inline]
     fn place(&mut self, ftl: &mut Ftl, flash: &mut Flash) {
         while let Some(stream) = self.first_stream(ftl, flash) {
             let point = ftl.append_point(self.unit, stream).map(|ppn| flash.layout.place(ppn));
-            // Without an append point the copy opens a segment, whose first page lies on the unit's first die.
+            // Without an append point the copy opens a segment, whose first page is on the unit's first die.
             let first = self.layout.die_of(self.unit.0, 0);
             let (die, filled) = point.map_or((first, 0), |place| (place.die, place.block % self.planes));
             if !flash.is_free(die) || flash.read_waits(die) {
@@ -318,11 +319,11 @@ impl Collector {
                 ftl.copy(ppn, flash);
             }
             if std::mem::take(&mut self.was_full) {
-                // Placing has made room, so dies that were refused a read may go on.
+                // Placing has made room, so dies without room for a read may continue.
                 self.touch_dies(flash);
             }
             if is_partial {
-                // No more pages come, so the row is programmed as it is.
+                // No more pages will come, so the row is programmed incomplete.
                 flash.close_copies(self.unit);
             }
         }
@@ -342,14 +343,14 @@ impl Collector {
         self.held.front().map(|ppn| ftl.copy_stream(*ppn))
     }
 
-    /// How many of the first held pages can go to one row, at most `wanted`; drops among them those
-    /// that the host has overwritten since they were read.
+    /// The number of first held pages, at most `wanted`, that can go to one row. Drops pages that the host
+    /// has overwritten since they were read.
     #[inline]
     fn ready(&mut self, wanted: usize, ftl: &Ftl, flash: &mut Flash) -> usize {
         let mut ready = 0;
         while let (true, Some(ppn)) = (ready < wanted, self.held.get(ready).copied()) {
             if !ftl.mapping().is_valid(ppn) {
-                // The host has overwritten it, so its die no longer waits for a copy of it.
+                // The host has overwritten it, so its die does not wait for a copy of it any more.
                 self.held.remove(ready);
                 self.page_is_gone(flash.layout.place(ppn).die, flash);
             } else if ready > 0 && ftl.copy_stream(ppn) != ftl.copy_stream(self.held[0]) {
@@ -361,7 +362,7 @@ impl Collector {
         ready
     }
 
-    /// A page of the victim on `die` needs it no more.
+    /// Notes that a page of the victim on `die` is programmed elsewhere or garbage.
     #[inline]
     fn page_is_gone(&mut self, die: u32, flash: &mut Flash) {
         let lane = self.lane(die);
@@ -371,7 +372,7 @@ impl Collector {
         }
     }
 
-    /// Where a host read of `command` finds the page. Asked only where the schedule merges.
+    /// The place at which a host read of `command` finds the page. Called only if the schedule merges.
     pub(super) fn find(&mut self, ppn: Ppn, command: u32) -> Found {
         let Some(victim) = self.victim else { return Found::InFlash };
         let pages = self.rows * self.stripe_pages;
@@ -382,17 +383,17 @@ impl Collector {
         let reads_it = |read: &&MoveRead| blocks_of(read.first.0, read.planes).any(|page| page == ppn.0);
         match self.reads.iter().find(reads_it) {
             Some(read) => {
-                self.riders.push((read.op, command));
-                Found::Rides
+                self.joined.push((read.op, command));
+                Found::Joins
             }
             None => Found::Held,
         }
     }
 
-    /// A host read begins: collection takes along what it still has to read of its pages.
+    /// Merges a starting host read: collection takes those of its pages that it still has to read.
     pub(super) fn merge(&mut self, op: &mut FlashOp, ftl: &Ftl) {
         let Some(victim) = self.victim else { return };
-        // The host's pages come on top of those that collection reads by itself, as many again.
+        // Merged pages come in addition to those that collection reads itself, up to the same number.
         let has_room = self.held.len() as u32 + self.reading < 2 * self.stripe_pages;
         if !has_room || op.block / self.stripe_pages != victim.0 {
             return;
@@ -411,28 +412,29 @@ impl Collector {
         self.hold(self.page(op.block % self.stripe_pages, op.page), merged, ftl);
     }
 
-    /// A read of collection has ended; returns the commands that waited for it too.
+    /// Ends a read of collection. Returns the commands that waited for it too.
     pub(super) fn read_done(&mut self, op: OpId, ftl: &Ftl) -> Vec<u32> {
         let at = self.reads.iter().position(|read| read.op == op).expect("it was under way");
         let read = self.reads.swap_remove(at);
         self.hold(read.first, read.planes, ftl);
-        if self.riders.is_empty() {
-            // Only merging makes riders, and an empty vector allocates nothing.
+        if self.joined.is_empty() {
+            // Only merging makes commands wait for these reads. An empty vector allocates nothing.
             return Vec::new();
         }
-        let riders = self.riders.iter().filter(|rider| rider.0 == op).map(|rider| rider.1).collect();
-        self.riders.retain(|rider| rider.0 != op);
-        riders
+        let joined = self.joined.iter().filter(|joined| joined.0 == op).map(|joined| joined.1).collect();
+        self.joined.retain(|joined| joined.0 != op);
+        joined
     }
 
-    /// A program has ended with copies of pages from these dies.
+    /// Ends a program with copies of pages from these dies.
     pub(super) fn program_done(&mut self, sources: &[u32], flash: &mut Flash) {
         for die in sources {
             self.page_is_gone(*die, flash);
         }
     }
 
-    /// The blocks of `segment` on a die are erased; whether that was the last of a victim before the present one.
+    /// Notes that the blocks of `segment` on a die are erased. Returns whether this was the last die of the
+    /// previous victim.
     pub(super) fn erase_done(&mut self, segment: SegmentId) -> bool {
         match &mut self.erasing {
             Some(erasing) if erasing.victim == segment => {
@@ -446,18 +448,18 @@ impl Collector {
         }
     }
 
-    /// Whether the pages are all moved and nobody has said yet what must be programmed before they
-    /// may be erased.
+    /// Whether all pages are moved, but the epoch that must be programmed before the erase is not set.
     pub(super) fn wants_barrier(&self) -> bool {
         self.barrier == Barrier::Moving && self.victim.is_some() && self.is_all_placed()
     }
 
-    /// The host pages of flush epochs up to `epoch` must be programmed first.
+    /// Delays the erase until the host pages of flush epochs up to `epoch` are programmed.
     pub(super) fn raise_barrier(&mut self, epoch: u32) {
         self.barrier = Barrier::Epoch(epoch);
     }
 
-    /// Host pages of flush epochs before `first_epoch` are programmed; true if that lets erases begin.
+    /// Notes that host pages of flush epochs before `first_epoch` are programmed. Returns true if the erase
+    /// may now begin.
     pub(super) fn lower_barrier(&mut self, first_epoch: u32) -> bool {
         let lowered = matches!(self.barrier, Barrier::Epoch(epoch) if epoch < first_epoch);
         if lowered {
@@ -489,14 +491,14 @@ mod tests {
         }
     }
 
-    /// The rule: a page that collection holds gets no place on a die for which a read of the host waits, though the die does nothing yet.
+    /// The rule: a held page gets no place on a die for which a host read waits, even if the die is idle.
     #[test]
     fn no_place_is_given_where_a_read_waits() {
         let mut drive = SimDrive::new(small(), 42, false).unwrap();
-        // Each page again in another order, so that a victim has pages to move.
+        // Writes all pages again in another order, so that victims have pages to move.
         let pages = drive.caps().pages;
         let mut lpns = (0..pages).chain((0..4 * pages).map(|at| at * 7 % pages));
-        // Until a read of collection ends with the next event.
+        // Until the next event is the end of a read of collection.
         while !drive.flash.ends_move_read(0) {
             if !drive.next_event() {
                 let lpn = Lpn(lpns.next().expect("there is something to collect"));
@@ -518,7 +520,8 @@ mod tests {
         assert_eq!(ftl.counters().copied_pages, copied + 1);
     }
 
-    /// The rule: bytes go with their erase block, so that a drive keeps no more of them than its blocks hold.
+    /// The rule: the bytes of a page are dropped when its block is erased, so a drive keeps no more than its
+    /// blocks hold.
     #[test]
     fn an_erased_segment_holds_no_bytes() {
         let mut drive = SimDrive::new(small(), 42, true).unwrap();

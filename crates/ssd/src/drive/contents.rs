@@ -1,5 +1,5 @@
-//! Page contents by physical page, for drives that are asked to keep them. Garbage collection
-//! carries them along, so a wrong mapping shows as wrong bytes. Bytes are never changed, so copies share them.
+//! Page contents by physical page, for drives that keep them. Garbage collection moves them with the pages,
+//! so a wrong mapping shows as wrong bytes. The bytes are immutable, so copies share them.
 
 use fulgurite_base::Ppn;
 use rustc_hash::FxHashMap;

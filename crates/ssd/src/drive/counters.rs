@@ -1,4 +1,4 @@
-//! Counts what a drive did, and checks it.
+//! The counters of a drive, and its self-check.
 
 use super::command::InFlight;
 use super::{SimDrive, Translation};
@@ -9,19 +9,19 @@ use fulgurite_device::MeterError;
 use fulgurite_ftl::check::{self, CheckError};
 use thiserror::Error;
 
-/// Something that the drive found wrong with itself.
+/// A violation that the drive found in itself.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DriveError {
-    /// A law of queues.
+    /// A law of queues is violated.
     #[error(transparent)]
     Meter(#[from] MeterError),
-    /// A rule of NAND.
+    /// A rule of NAND is violated.
     #[error("NAND rule broken: {0}")]
     Nand(#[from] NandError),
-    /// An invariant of the flash translation layer.
+    /// An invariant of the flash translation layer is violated.
     #[error("FTL invariant broken: {0}")]
     Ftl(#[from] CheckError),
-    /// The flash did not perform what the FTL emitted.
+    /// The dies programmed other pages than the FTL emitted.
     #[error("the FTL emitted {emitted} page programs, the dies performed {performed}")]
     Programs {
         /// By the FTL.
@@ -29,22 +29,22 @@ pub enum DriveError {
         /// By the dies.
         performed: u64,
     },
-    /// Room in the write buffer that is neither free nor holds a page.
+    /// The free and the held pages of the write buffer do not add up to its size.
     #[error("the write buffer has {free} free pages and holds {held}, together not its {pages}")]
     Buffer {
         /// Pages of the buffer.
         pages: u32,
-        /// That are free.
+        /// Free pages.
         free: u32,
-        /// That hold pages, without a place or on their way to the flash.
+        /// Pages without a place, or on their way to the flash.
         held: u32,
     },
-    /// A request that was answered is kept, though nothing of it is left to do.
+    /// An answered request is kept, though it has nothing left to do.
     #[error("a request that was answered is kept for nothing")]
     Kept,
 }
 
-/// What a drive has done since it was preconditioned.
+/// Counters of a drive since it was preconditioned.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DriveCounters {
     /// Pages that the host wrote.
@@ -57,24 +57,24 @@ pub struct DriveCounters {
     pub gc_pages_copied: u64,
     /// Segments erased.
     pub erases: u64,
-    /// Operations of dies, multi-plane ones counted once.
+    /// Operations of dies; a multi-plane operation counts once.
     pub flash_operations: u64,
     /// Flash reads of pages that merging has saved.
     pub merged_pages: u64,
-    /// Host operations that overlapped one of collection.
+    /// Host operations that overlapped an operation of collection.
     pub overlaps: u64,
     /// Suspensions of programs and erases.
     pub suspensions: u64,
     /// Pages that were shared instead of written.
     pub shared_pages: u64,
-    /// Segments that were collected to level wear.
+    /// Segments collected by wear leveling.
     pub leveled_segments: u64,
     /// Energy of all flash operations and transfers, in joules.
     pub energy_j: f64,
 }
 
 impl DriveCounters {
-    /// What has been done since these were the counters.
+    /// The difference to earlier counters.
     pub fn since(&self, before: &DriveCounters) -> DriveCounters {
         DriveCounters {
             host_pages_written: self.host_pages_written - before.host_pages_written,
@@ -94,7 +94,7 @@ impl DriveCounters {
 }
 
 impl SimDrive {
-    /// What the drive has done.
+    /// The current counters.
     pub fn counters(&self) -> DriveCounters {
         let performed = self.flash.performed;
         let counters = match &self.translation {
@@ -126,7 +126,7 @@ impl SimDrive {
         }
     }
 
-    /// Power × time of every operation and transfer so far.
+    /// Power × time of all operations and transfers so far.
     fn energy_j(&self) -> f64 {
         let performed = self.flash.performed;
         let SsdConfig { read, program, erase, transfer, .. } = self.config;
@@ -143,9 +143,9 @@ impl SimDrive {
             )
     }
 
-    /// Checks everything that can be checked once the drive is flushed: conservation, Little's
-    /// law, the NAND rules, and that the dies did what the FTL emitted; with `deep`, the FTL's
-    /// invariants too, in O(physical pages).
+    /// Checks everything that can be checked once the drive is flushed: conservation, Little's law, the NAND
+    /// rules, and that the dies performed what the FTL emitted. With `deep` it also checks the FTL's
+    /// invariants, in O(physical pages).
     pub fn verify(&self, deep: bool) -> Result<(), DriveError> {
         self.meter.check()?;
         if let Some(fault) = &self.flash.fault {
@@ -156,7 +156,7 @@ impl SimDrive {
             counters.host_pages_written - self.accepted_pages() + counters.gc_pages_copied,
             counters.flash_pages_programmed + self.flash.performed.pages_lost,
         );
-        // Programs under way are emitted and not yet counted, so only an idle flash can be compared.
+        // Programs in progress are emitted and not yet counted, so only an idle flash can be compared.
         if self.flash.is_idle() && emitted != performed {
             return Err(DriveError::Programs { emitted, performed });
         }
@@ -167,8 +167,8 @@ impl SimDrive {
         Ok(())
     }
 
-    /// Each page of the write buffer is free, waits for its place, or is on its way to the flash; and what was answered is kept
-    /// for pages without a place alone.
+    /// Each page of the write buffer is free, waits for its place, or is on its way to the flash. Answered
+    /// requests are kept only for pages without a place.
     fn verify_buffer(&self) -> Result<(), DriveError> {
         let buffered = self.commands.iter().filter(|(_, command)| command.is_buffered);
         let unplaced: u32 = buffered.map(|(_, write)| write.pages - write.placed).sum();
@@ -211,9 +211,9 @@ mod tests {
         drive
     }
 
-    /// The rule: a drive that did what it should is right, and each thing that can be wrong with it is told.
+    /// The rule: a correct drive passes, and each violation is reported.
     #[test]
-    fn what_is_wrong_with_a_drive_is_told() {
+    fn every_violation_is_reported() {
         assert_eq!(written().verify(true), Ok(()));
         let found = |spoil: fn(&mut SimDrive)| {
             let mut drive = written();
@@ -235,7 +235,7 @@ mod tests {
 
     const FAULT: NandError = NandError::ReadOfErased { block: 0, page: 7, programmed: 1 };
 
-    /// The rule: the dies are held to the rules of NAND, and the first rule that was broken is told.
+    /// The rule: the dies obey the rules of NAND, and the first violation is reported.
     #[test]
     fn the_first_broken_rule_of_nand_is_kept() {
         let mut drive = written();
@@ -253,9 +253,9 @@ mod tests {
         assert_eq!(drive.verify(false), Err(FAULT.into()));
     }
 
-    /// The rule: a request that was answered is kept for pages without a place alone.
+    /// The rule: answered requests are kept only for pages without a place.
     #[test]
-    fn an_answered_request_is_not_kept_for_nothing() {
+    fn an_answered_request_is_kept_only_for_unplaced_pages() {
         let kept = |placed, is_answered| {
             let mut drive = written();
             drive.submit(Command { tag: Tag(9), operation: Operation::write(Lpn(9), 2) }).unwrap();
@@ -271,9 +271,9 @@ mod tests {
         assert_eq!(kept(2, false), Ok(()));
     }
 
-    /// The rule: of every count, [`DriveCounters::since`] tells what was added.
+    /// The rule: [`DriveCounters::since`] returns the increase of every counter.
     #[test]
-    fn counters_since_tell_what_was_added() {
+    fn counters_since_are_the_increase() {
         let counters = |of: fn(u64) -> u64| DriveCounters {
             host_pages_written: of(12),
             flash_pages_read: of(2),

@@ -1,9 +1,10 @@
-//! The host's commands on their way through the drive: reads to the dies, writes into the buffer and to their places,
-//! flushes, completions.
+//! The host's commands in the drive: reads go to the dies, writes into the buffer and then to their places;
+//! flushes; completions.
 //!
-//! Writes, trims, shares and flushes wait in one queue, in the order in which they arrive. A write takes its room in the
-//! buffer as soon as there is some, and a cached one is *accepted* with that: the host gets its answer, and the drive keeps
-//! the bytes until the pages have their places, however long the schedule lets them wait. Reads find them in the buffer.
+//! Writes, trims, shares and flushes wait in one queue, in order of arrival. A write takes its room in the
+//! buffer as soon as there is some. A cached write is then *accepted*: the host gets its answer, and the
+//! drive keeps the bytes until the pages have their places, however long the schedule delays them. Reads find
+//! these pages in the buffer.
 
 use super::collector::Found;
 use super::command::{CommandKind, InFlight, Payload, queue_event};
@@ -16,7 +17,7 @@ use fulgurite_ftl::{FlashSink, UnitId, Unplaced};
 use std::collections::hash_map::Entry;
 
 impl SimDrive {
-    /// Answers the host.
+    /// Sends the host its answer.
     pub(super) fn complete(&mut self, command: u32) {
         let is_cached = self.is_cached();
         let answered = &mut self.commands[command as usize];
@@ -48,7 +49,7 @@ impl SimDrive {
     /// Sets the time at which the drive becomes idle, if it collects then.
     pub(super) fn watch_idleness(&mut self) {
         if self.config.collect.background > 0 && self.unanswered == 0 {
-            // With a command in flight the drive is busy, so the time starts with the last completion.
+            // A drive with a command in flight is busy, so the time starts with the last completion.
             self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
         }
     }
@@ -74,8 +75,8 @@ impl SimDrive {
         }
     }
 
-    /// Queues the flash reads of a host read: pages of one row are read together, pages in a buffer
-    /// are not read at all.
+    /// Queues the flash reads of a host read. Pages of one row are read together; pages in a buffer are not
+    /// read.
     pub(super) fn read_flash(&mut self, command: u32) {
         let waiting = &mut self.commands[command as usize];
         waiting.since = self.flash.now;
@@ -99,7 +100,7 @@ impl SimDrive {
                 match self.collectors[unit].find(ppn, command) {
                     Found::InFlash => {}
                     Found::Held => continue,
-                    Found::Rides => {
+                    Found::Joins => {
                         parts += 1;
                         continue;
                     }
@@ -115,7 +116,7 @@ impl SimDrive {
         }
     }
 
-    /// One of a command's flash operations has ended, having waited for `waits`.
+    /// Ends one of the flash operations of a command, which had waited for `waits`.
     pub(super) fn part_done(&mut self, command: u32, waits: Waits) {
         let waiting = &mut self.commands[command as usize];
         waiting.parts -= 1;
@@ -137,12 +138,12 @@ impl SimDrive {
         queue_event(&mut self.acknowledgements, &mut self.flash, slot, at, command);
     }
 
-    /// A command that is no read has arrived.
+    /// Handles the arrival of a command that is not a read.
     pub(super) fn arrived(&mut self, command: u32) {
         let arrived = &mut self.commands[command as usize];
         arrived.since = self.flash.now;
         match arrived.kind {
-            // What was answered is in the flash, or the buffer outlives the power.
+            // All acknowledged writes are in the flash, or in a buffer that survives a power cut.
             CommandKind::Flush if self.flash.undo.is_none() => return self.acknowledge(command),
             CommandKind::Write(_) => self.entering.push_back(command),
             _ => {}
@@ -167,12 +168,12 @@ impl SimDrive {
             entering.waits.buffer += self.flash.now - entering.since;
             entering.since = self.flash.now;
             if !is_cached {
-                // One part stands for the placing itself.
+                // The placing itself counts as one part.
                 entering.parts = 1;
                 continue;
             }
             self.acknowledge(command);
-            // The first in the queue may find its places at once.
+            // The first write in the queue may find its places at once.
             if self.waiting.is_by_address() || self.gates[0].first() != Some(command) {
                 self.unplaced.extend((lpn..lpn + pages).map(|lpn| (lpn, command)));
                 self.commands[command as usize].is_listed = true;
@@ -180,7 +181,7 @@ impl SimDrive {
         }
     }
 
-    /// Lets stalled commands in, in order, as far as the schedule serves writes.
+    /// Admits stalled commands in order, while the schedule serves writes.
     pub(super) fn admit(&mut self) {
         while let Some(command) = self.gates[0].first() {
             let InFlight { kind, lpn, pages, is_buffered, .. } = self.commands[command as usize];
@@ -193,11 +194,11 @@ impl SimDrive {
                 CommandKind::Write(_) if !is_buffered => return,
                 CommandKind::Write(hint) if !self.write(command, hint) => return,
                 CommandKind::Write(_) => {}
-                // What came before it comes first.
+                // Earlier pages must go first.
                 _ if !self.waiting.is_empty() => return,
                 CommandKind::Flush => {}
                 CommandKind::Trim => self.translation.trim(lpn, pages),
-                // Shares nothing that a power cut could take back.
+                // A share must not depend on writes that a power cut could roll back.
                 CommandKind::Share if self.flash.undo.is_some() => {}
                 CommandKind::Share => self.share(command),
                 CommandKind::Read => unreachable!("reads take the other path"),
@@ -217,8 +218,8 @@ impl SimDrive {
         matches!(&self.translation, Translation::PageMapped(ftl) if ftl.is_worn_out())
     }
 
-    /// A worn-out drive can only be read. It refuses what it has not accepted; what it has accepted stays in the buffer,
-    /// so that a volatile one can be flushed no more.
+    /// Refuses a command on a worn-out drive, which can only be read. Accepted writes stay in the buffer, so
+    /// a volatile buffer can no longer be flushed.
     fn decline(&mut self, command: u32) {
         let InFlight { kind, pages, placed, is_buffered, .. } = self.commands[command as usize];
         match kind {
@@ -235,13 +236,14 @@ impl SimDrive {
         self.complete(command);
     }
 
-    /// Whether a write is accepted with its room in the buffer.
+    /// Whether writes are accepted as soon as they have room in the buffer.
     #[inline]
     pub(super) fn is_cached(&self) -> bool {
         self.config.write_cache != WriteCache::Off
     }
 
-    /// Makes all runs of a share. No event comes between two of them, so a power cut finds all or none.
+    /// Makes all runs of a share. No event comes between two of them, so the share is atomic under power
+    /// cuts.
     fn share(&mut self, command: u32) {
         if let Translation::PageMapped(ftl) = &mut self.translation {
             let Payload::Runs(runs) = &self.commands[command as usize].payload else { return };
@@ -251,15 +253,15 @@ impl SimDrive {
         }
     }
 
-    /// Gives the pages of a write their places, as many as may be written now; true when all have one, or wait for
-    /// it elsewhere.
+    /// Gives as many pages of a write their places as may be written now. Returns true if all have one, or
+    /// wait for one in another queue.
     fn write(&mut self, command: u32, hint: StreamId) -> bool {
         if self.waiting.is_by_address() {
             return true;
         }
         let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         if self.is_refused_again(command, hint) {
-            // Where it began to wait anew, nothing would wake it up.
+            // If its wait started again here, no event would wake it.
             let urgent_at = self.gates[0].urgent_at();
             debug_assert_eq!(
                 (
@@ -277,38 +279,38 @@ impl SimDrive {
             self.watch_urgency();
             self.list_unplaced(command, lpn + placed);
         }
-        // Pages may have used up free segments, or been refused: either way collection may now be wanted.
+        // Pages may have used up free segments, or been refused; in both cases collection may now be wanted.
         if placed < pages {
             self.look_at_all()
         } else {
             self.look_at_placed(lpn + before, count)
         }
         if programs > 0 {
-            // They must not wait for pages that may never come.
+            // Begun rows must not wait for pages that may never come.
             self.flash.close_partial();
         }
         self.end_placing(command);
         placed == pages
     }
 
-    /// Whether the first write in the queue, which was refused before, would be refused once more without any change: all that
-    /// follows from it has happened then. While writes wait, nearly every event asks this.
+    /// Whether another attempt to place the first write in the queue, which was refused before, would be
+    /// refused without any change. While writes wait, nearly every event asks this.
     #[inline]
     fn is_refused_again(&self, command: u32, hint: StreamId) -> bool {
         let [gate] = &self.gates[..] else { return false };
         let write = &self.commands[command as usize];
         let is_settled = !gate.state().serves_writes() && gate.urgent_at().is_some() && write.is_listed;
         let Translation::PageMapped(ftl) = &self.translation else { return false };
-        // With overlap the next victim might be begun now. Without, one is under way or there was none to pick, and no segment
-        // fills up while writes are refused.
+        // With overlap the next victim might be begun now. Without overlap, a collection is in progress or no
+        // segment could be picked, and no segment fills up while writes are refused.
         if !is_settled || self.config.gc_overlap {
             return false;
         }
         ftl.state(UnitId(0), ftl.stream(write.lpn + write.placed, hint)) == gate.state()
     }
 
-    /// Lets reads find the pages of the first write in the queue, from `first` on, that have no places. Who wrote such a
-    /// page later is listed already, and stays.
+    /// Lets reads find the pages of the first write in the queue, from `first` on, that have no places. A
+    /// later write of the same page is already listed and stays.
     fn list_unplaced(&mut self, command: u32, first: u32) {
         let InFlight { lpn, pages, .. } = self.commands[command as usize];
         if self.is_cached() {
@@ -319,7 +321,8 @@ impl SimDrive {
         self.commands[command as usize].is_listed = true;
     }
 
-    /// Once all of a write's pages have their places: one without a cache waits for its programs, a cached one is over.
+    /// Called when all pages of a write have their places. A write without a cache then waits for its
+    /// programs; a cached one ends.
     pub(super) fn end_placing(&mut self, command: u32) {
         let is_cached = self.is_cached();
         let write = &mut self.commands[command as usize];
@@ -334,8 +337,8 @@ impl SimDrive {
         }
     }
 
-    /// Places pages of `command` at the gate of `unit`. Returns how many are placed, and how many programs `command`
-    /// waits for by it.
+    /// Places pages of `command` through the gate of `unit`. Returns the number of placed pages, and the
+    /// number of programs that `command` waits for.
     pub(super) fn place_through(
         &mut self,
         unit: usize,
@@ -367,7 +370,7 @@ impl SimDrive {
         let write = &mut self.commands[command as usize];
         write.placed += count;
         write.parts += programs;
-        // Before anybody is let in who could read these pages.
+        // Before reads of these pages are admitted.
         self.keep_contents(command, first..first + count);
         if !self.unplaced.is_empty() {
             for lpn in first..first + count {
@@ -381,7 +384,7 @@ impl SimDrive {
         (count, programs)
     }
 
-    /// Sees what the schedule wants now where pages have just been placed.
+    /// Looks at the schedule in the units where pages have just been placed.
     fn look_at_placed(&mut self, first: u32, pages: u32) {
         if self.gates.len() == 1 {
             return self.look_at(0);
@@ -395,16 +398,16 @@ impl SimDrive {
         }
     }
 
-    /// Pages of the host are in the flash, in blocks of `unit`.
+    /// Notes that host pages are programmed in blocks of `unit`.
     pub(super) fn programmed(&mut self, unit: usize, pages: u32, epoch: u32) {
         if pages == 0 {
-            return; // moved pages only
+            return; // only moved pages
         }
         self.buffer_free += pages;
         self.unprogrammed[(epoch - self.first_epoch) as usize] -= pages;
         self.end_flushes();
         self.enter();
-        // A page that waits for its unit is tried again then, as a write that could go to any is.
+        // Like a write that could go to any unit, a page that waits for its own unit is then tried again.
         self.admit_to(unit);
     }
 
@@ -415,7 +418,7 @@ impl SimDrive {
         accepted.map(|(_, write)| u64::from(write.pages - write.placed)).sum()
     }
 
-    /// Whether pages of the host are on their way to the flash.
+    /// Whether host pages are on their way to the flash.
     pub(super) fn has_buffered(&self) -> bool {
         self.buffer_free < self.config.write_buffer_pages()
     }
@@ -425,22 +428,22 @@ impl SimDrive {
         self.end_epoch();
     }
 
-    /// Sends all host pages on their way and opens the next flush epoch.
+    /// Sends all host pages to the flash and starts the next flush epoch.
     pub(super) fn end_epoch(&mut self) {
         self.flash.close_partial();
-        // Pages placed from now on must not delay a flush that came before them.
+        // Pages placed from now on must not delay an earlier flush.
         self.flash.epoch += 1;
         self.unprogrammed.push_back(0);
         self.end_flushes();
     }
 
-    /// Completes every flush whose epoch, and all before it, is in the flash.
+    /// Completes every flush whose epoch, and all epochs before it, is in the flash.
     pub(super) fn end_flushes(&mut self) {
         while self.unprogrammed.len() > 1 && self.unprogrammed[0] == 0 {
             self.unprogrammed.pop_front();
             self.first_epoch += 1;
         }
-        // The pages that superseded the victim's are programmed now, so its blocks may be erased.
+        // The pages that superseded the victim's pages are programmed now, so its blocks may be erased.
         if self.flash.undo.is_some() {
             for collector in &mut self.collectors {
                 if collector.lower_barrier(self.first_epoch) {
@@ -459,7 +462,7 @@ impl SimDrive {
         }
     }
 
-    /// Keeps the bytes of pages of a write under their new physical pages.
+    /// Stores the bytes of a write's pages under their new physical pages.
     fn keep_contents(&mut self, command: u32, placed: std::ops::Range<u32>) {
         let Some(contents) = &mut self.flash.contents else { return };
         let page_bytes = self.caps.page_bytes as usize;
@@ -472,14 +475,14 @@ impl SimDrive {
         }
     }
 
-    /// Gives a read the bytes as they are when it reaches the FTL.
+    /// Copies the current bytes into a read when it reaches the FTL.
     fn deliver_contents(&mut self, command: u32) {
         let InFlight { lpn, pages, payload: Payload::Bytes(buffer), .. } = &self.commands[command as usize]
         else {
             return;
         };
         let page_bytes = self.caps.page_bytes as usize;
-        // SAFETY: the submitter gave the buffer away until completion.
+        // SAFETY: the buffer belongs to the device until completion.
         let bytes = unsafe { buffer.bytes_mut() };
         for (lpn, page) in (*lpn..lpn + pages).zip(bytes.chunks_exact_mut(page_bytes)) {
             let stored = match self.unplaced.get(&lpn) {

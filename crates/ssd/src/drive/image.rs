@@ -1,5 +1,5 @@
-//! The contents of a drive, apart from the drive. Many drives can begin with the same contents, as if each had been
-//! filled anew.
+//! The contents of a drive without the drive. Many drives can start with the same contents, as if each had
+//! been filled.
 
 use super::contents::Contents;
 use super::in_place::InPlace;
@@ -7,7 +7,7 @@ use super::{SimDrive, Translation};
 use crate::SsdConfig;
 use fulgurite_ftl::Ftl;
 
-/// What an idle drive holds: where its pages are, and their bytes where it keeps them. Clones share the bytes.
+/// The contents of an idle drive: the map, and the bytes if it keeps them. Clones share the bytes.
 #[derive(Clone)]
 pub struct Image {
     translation: Held,
@@ -21,7 +21,7 @@ enum Held {
 }
 
 impl SimDrive {
-    /// What the drive holds; `None` while something is under way in it (see [`SimDrive::drain_events`]).
+    /// The contents of the drive; `None` while an operation is in progress (see [`SimDrive::drain_events`]).
     pub fn image(&self) -> Option<Image> {
         if !self.commands.is_empty() || !self.flash.is_idle() {
             return None;
@@ -29,7 +29,7 @@ impl SimDrive {
         let translation = match &self.translation {
             Translation::PageMapped(ftl) => {
                 let mut ftl = ftl.clone();
-                // A drive that begins with the image has had no requests.
+                // A drive that starts with the image has had no requests.
                 ftl.start_anew(self.config.endurance);
                 Held::PageMapped(ftl)
             }
@@ -38,7 +38,8 @@ impl SimDrive {
         Some(Image { translation, contents: self.flash.contents.clone() })
     }
 
-    /// A drive that holds what another one with the same `config` held. Its clock, counters and wear begin at zero.
+    /// A drive with the contents of another one of the same `config`. Its clock, counters and wear start at
+    /// zero.
     pub fn with_image(config: SsdConfig, image: &Image) -> SimDrive {
         let (ftl, medium) = match &image.translation {
             Held::PageMapped(ftl) => (Some((**ftl).clone()), None),

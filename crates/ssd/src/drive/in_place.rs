@@ -1,7 +1,7 @@
-//! A medium that is overwritten in place (3D XPoint): the physical address is the logical one, so
-//! there is no garbage, no erase, and write amplification is exactly one.
+//! A medium that is overwritten in place (3D XPoint). The physical address is the logical one, so there is no
+//! garbage and no erase, and write amplification is exactly one.
 
-/// Which pages were written.
+/// The set of written pages.
 #[derive(Clone, Debug)]
 pub(super) struct InPlace {
     pub(super) written: Vec<u64>,

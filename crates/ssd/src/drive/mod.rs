@@ -1,23 +1,26 @@
-//! The simulated drive as a `Device`: the host's commands on their way to the flash and back.
+//! The simulated drive: the host's commands on their way to the flash and back.
 //!
-//! A read passes a serial stage (controller, link), a fixed delay, then its pages are read from
-//! the flash. A write passes a serial stage of its own, waits for room in the write buffer and is acknowledged
-//! after a fixed delay, or, without a cache, when it is programmed. In the buffer it waits until the schedule
-//! admits it, and is given its place by the FTL; its buffer pages are free again when they are programmed. The
-//! two stages are what lets alpha, k_r and k_w be set apart. A flush of a volatile buffer waits until all that
-//! came before it is in the flash; a protected buffer outlives the power, so its flush is answered like a write.
+//! A read passes a serial stage (controller, link) and a fixed delay; then its pages are read from the flash.
+//! A write passes a serial stage of its own and waits for room in the write buffer. It is acknowledged after
+//! a fixed delay or, without a cache, when it is programmed. It waits in the buffer until the schedule admits
+//! it and the FTL gives it its place. Its buffer pages are free again when they are programmed. With two
+//! separate stages, alpha, k_r and k_w can be set independently. A flush of a volatile buffer waits until all
+//! earlier writes are in the flash. A protected buffer survives a power cut, so its flush is answered like a
+//! write.
 //!
-//! A share passes the stage of the writes with the list of its pages, 16 bytes each: the published command brings up to 250
-//! pairs in a block of 4 KiB. The map then changes for all of them at once. That takes no time, as it takes none for a trim, since
-//! the map is in the drive's memory. With a volatile buffer the share first waits, as a flush does.
+//! A share passes the stage of the writes with the list of its pages, 16 bytes each: the published command
+//! has up to 250 pairs in a block of 4 KiB. The map then changes for all of them at once. Like a trim, this
+//! takes no time, since the map is in the drive's memory. With a volatile buffer the share first waits, as a
+//! flush does.
 //!
-//! The drive looks at the schedule's state whenever it may have changed. The state decides which commands enter
-//! the dies' queues; in these queues, the host goes before collection.
+//! The drive asks for the schedule's state whenever it may have changed. The state decides which commands
+//! enter the dies' queues. In these queues, host operations go before collection.
 
 mod collector;
 mod command;
 mod contents;
 mod counters;
+mod device;
 mod flash;
 mod host;
 mod image;
@@ -26,6 +29,7 @@ mod power;
 mod timeline;
 mod tournament;
 mod units;
+mod waiting;
 mod waits;
 
 pub use counters::{DriveCounters, DriveError};
@@ -47,22 +51,22 @@ use rustc_hash::FxHashMap;
 use slab::Slab;
 use std::collections::VecDeque;
 use tournament::NEVER;
-use units::Waiting;
+use waiting::Waiting;
 
 enum Translation {
     PageMapped(Box<Ftl>),
     InPlace(InPlace),
 }
 
-/// The event slots behind those of the dies.
+/// The event slots after those of the dies.
 #[derive(Clone, Copy)]
 enum HostSlot {
     Reads,
     Writes,
     Acknowledgements,
-    /// A write has waited for collection for as long as it may.
+    /// A write has waited for collection as long as it may.
     Urgent,
-    /// The drive has had no command for as long as makes it idle.
+    /// The drive has had no command for so long that it is idle.
     Idle,
 }
 
@@ -74,17 +78,17 @@ pub struct SimDrive {
     caps: Caps,
     translation: Translation,
     flash: Flash,
-    /// By unit, as the gates. Commands wait in the first gate's queue.
+    /// By unit, like the gates. Commands wait in the first gate's queue.
     collectors: Vec<Collector>,
     gates: Vec<Gate>,
     waiting: Waiting,
-    /// Those that the host waits for, and accepted writes that have no places yet.
+    /// Commands without an answer, and accepted writes with pages that have no places yet.
     commands: Slab<InFlight>,
-    /// How many of them the host waits for.
+    /// The number of commands without an answer.
     unanswered: u32,
     /// Writes that have no room in the buffer, in the order of the first gate's queue.
     entering: VecDeque<u32>,
-    /// The accepted write that has the latest bytes of a logical page, where these have no place yet.
+    /// The accepted write with the latest bytes of a logical page, if the page has no place yet.
     unplaced: FxHashMap<u32, u32>,
     reads: Path,
     writes: Path,
@@ -101,15 +105,15 @@ pub struct SimDrive {
 }
 
 impl SimDrive {
-    /// A drive in the state that `config.precondition` names, reached with the randomness of `seed`.
-    /// It keeps page contents only where `contents` says so.
+    /// A drive in the state that `config.precondition` names; `seed` determines the random writes. It keeps
+    /// page contents only if `contents` is true.
     pub fn new(config: SsdConfig, seed: u64, contents: bool) -> Result<SimDrive, SpecError> {
         let ftl = SimDrive::preconditioned(&config, 1, seed)?;
         Ok(SimDrive::with_ftl(config, ftl, contents))
     }
 
-    /// The FTL of a drive after preconditioning with random writes of `request_pages`; `None` for
-    /// a medium that needs none. Cloning it is much cheaper than making it again.
+    /// The FTL of a drive after preconditioning with random writes of `request_pages`; `None` for a medium
+    /// without an FTL. Cloning it is much cheaper than making it again.
     pub fn preconditioned(
         config: &SsdConfig,
         request_pages: u32,
@@ -122,7 +126,7 @@ impl SimDrive {
         })
     }
 
-    /// The FTL of a drive after `write` has written to it; `None` for a medium that has none.
+    /// The FTL of a drive after `write` has written to it; `None` for a medium without an FTL.
     pub fn written_before(
         config: &SsdConfig,
         write: impl FnOnce(&mut Ftl),
@@ -131,10 +135,10 @@ impl SimDrive {
         if config.in_place {
             return Ok(None);
         }
-        // Preconditioning must not retire segments, so they bear any number of erases.
+        // Preconditioning must not retire segments, so their endurance is unlimited.
         let mut ftl = Ftl::new(FtlConfig { endurance: 0, ..config.ftl() })?;
         write(&mut ftl);
-        // The drive has had a rest since: no collection is late.
+        // The drive has been idle since, so no collection is late.
         let mut drive = SimDrive::with_ftl(config.clone(), Some(ftl), false);
         drive.drain_events();
         let Translation::PageMapped(mut ftl) = drive.translation else { return Ok(None) };
@@ -143,7 +147,7 @@ impl SimDrive {
         Ok(Some(*ftl))
     }
 
-    /// A drive that starts with an FTL made by [`SimDrive::preconditioned`] for the same `config`.
+    /// A drive that starts with an FTL from [`SimDrive::preconditioned`] for the same `config`.
     pub fn with_ftl(config: SsdConfig, ftl: Option<Ftl>, contents: bool) -> SimDrive {
         let logical = config.logical_pages() as u32;
         let mut flash = Flash::new(&config, ftl.as_ref(), HOST_SLOTS, contents);
@@ -191,7 +195,7 @@ impl SimDrive {
         drive
     }
 
-    /// Preconditioning may leave a victim half collected.
+    /// Continues a collection that preconditioning has left unfinished.
     fn resume_collection(&mut self) {
         if let Translation::PageMapped(ftl) = &self.translation {
             for (unit, collector) in ftl.units().zip(&mut self.collectors) {
@@ -217,17 +221,17 @@ impl SimDrive {
         }
     }
 
-    /// The schedule's state: of several units, that of the one which serves least.
+    /// The schedule's state; of several units, the most restrictive one.
     pub fn state(&self) -> ScheduleState {
         self.gates.iter().map(Gate::state).max().unwrap_or(ScheduleState::Idle)
     }
 
-    /// Starts to keep what every request waited for, until it is taken by [`SimDrive::take_served`].
+    /// Starts to record the waits of every request, until [`SimDrive::take_served`] takes them.
     pub fn keep_served(&mut self) {
         self.served.get_or_insert_default();
     }
 
-    /// Moves what was kept of the requests that have completed since to `served`, in their order.
+    /// Moves the records of the requests completed since to `served`, in their order.
     pub fn take_served(&mut self, served: &mut Vec<Served>) {
         served.append(self.served.get_or_insert_default());
     }
@@ -252,11 +256,11 @@ impl SimDrive {
         ftl + self.flash.nand.bytes()
     }
 
-    /// Lets the drive program all that is in its buffer, as a flush does where the buffer is volatile.
+    /// Programs everything in the buffer, as a flush does if the buffer is volatile.
     pub fn settle(&mut self) {
         self.end_epoch();
         self.start_work();
-        // A write that has its places only now may leave a row open.
+        // A write that gets its places only now may leave a row incomplete.
         while self.has_buffered() && self.next_event() {
             if self.unplaced.is_empty() {
                 self.flash.close_partial();
@@ -265,12 +269,12 @@ impl SimDrive {
         }
     }
 
-    /// Lets everything that is under way come to its end, collection included.
+    /// Runs everything in progress to its end, including collection.
     pub fn drain_events(&mut self) {
         while self.next_event() {}
     }
 
-    /// Performs the next event, whenever it is; whether there was one.
+    /// Performs the next event, at any time. Returns whether there was one.
     fn next_event(&mut self) -> bool {
         let (slot, at) = self.flash.events.first();
         if at == NEVER {
@@ -285,7 +289,7 @@ impl SimDrive {
         self.flash.dies() + slot as usize
     }
 
-    /// Performs the event of `slot` at the current time, and everything that becomes possible by it.
+    /// Performs the event of `slot` at the current time, and everything that it makes possible.
     fn event(&mut self, slot: usize) {
         if slot < self.flash.dies() {
             if let Some((id, op)) = self.flash.event(slot) {
@@ -312,7 +316,7 @@ impl SimDrive {
         self.start_work();
     }
 
-    /// A flash operation has ended.
+    /// Handles the end of a flash operation.
     fn ended(&mut self, id: OpId, op: &FlashOp) {
         if let Some(timeline) = &mut self.timeline {
             timeline.flash_operation(op, self.flash.now);
@@ -358,7 +362,7 @@ impl SimDrive {
         }
     }
 
-    /// Gives every die that was touched something to do.
+    /// Gives every touched die an operation, if there is one.
     #[inline]
     fn start_work(&mut self) {
         while let Some(die) = self.flash.touched.pop() {
@@ -369,14 +373,14 @@ impl SimDrive {
             }
             self.flash.quiet_if_idle(die);
         }
-        // Without a list of what to take back nothing must be programmed before an erase.
+        // Without a rollback list, no page must be programmed before an erase.
         if self.flash.undo.is_some() && self.raise_barriers() {
-            // Ending the epoch has sent programs to dies, which then have work.
+            // Ending the epoch has sent programs to dies, so they have operations to start.
             self.start_work();
         }
     }
 
-    /// Lets collection go on on `die`, which the host leaves alone.
+    /// Continues collection on `die`, which has no host operation.
     #[inline]
     fn collect_on(&mut self, die: u32) {
         if self.flash.layout.shares_dies() {
@@ -391,7 +395,8 @@ impl SimDrive {
         }
     }
 
-    /// The same for the planes of a die that collect by themselves. The first to begin goes first, or one would starve.
+    /// The same for a die whose planes are units of their own. The unit that began first goes first, so that
+    /// none starves.
     fn collect_in_turn(&mut self, die: u32) {
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
         let mut after = None;
@@ -405,8 +410,8 @@ impl SimDrive {
         }
     }
 
-    /// Ends the flush epoch for every unit whose victim must not be erased before what superseded it is programmed;
-    /// whether there was one.
+    /// Ends the flush epoch for every unit whose victim must not be erased before the superseding pages are
+    /// programmed. Returns whether there was one.
     fn raise_barriers(&mut self) -> bool {
         let epoch = self.flash.epoch;
         let mut raised = false;
@@ -420,7 +425,7 @@ impl SimDrive {
         raised
     }
 
-    /// Lets collection take along the pages of a host read that begins.
+    /// Lets collection use the pages of a starting host read.
     fn merge(&mut self, op: OpId) {
         if !self.config.collect.schedule.merge {
             return;

@@ -1,35 +1,32 @@
-//! Power cuts: which pages a drive still has after one.
+//! Power cuts: the pages that a drive still has after one.
 //!
-//! A protected buffer outlives the power: the capacitors let the drive program what has its places, and what it has
-//! accepted beside that still waits for its places afterwards. With a volatile buffer, pages that were not programmed
-//! are lost and their logical pages are again what they were before. For that the old copies must still be there, so
-//! the collector erases nothing that superseded pages could be called back to, and this file keeps a list of what was
-//! written but not programmed.
-//! Trims and shares are not taken back.
+//! A protected buffer survives the power cut: its capacitors let the drive program the pages that have
+//! places, and the other accepted pages still wait for their places afterwards. With a volatile buffer, pages
+//! that were not programmed are lost, and their logical pages return to their previous contents. So the old
+//! copies must still exist: the collector erases no page that may have to be restored, and the drive keeps a
+//! list of the writes that are not programmed. Trims and shares are not rolled back.
 
 use super::collector::Collector;
 use super::command::{InFlight, Path};
+use super::flash::Undo;
 use super::{HOST_SLOTS, NEVER, SimDrive, Translation};
 use crate::WriteCache;
 use fulgurite_base::Ppn;
 use fulgurite_device::Meter;
 use std::collections::VecDeque;
 
-/// The places given to pages that are not programmed yet, with their places before.
-pub(super) type Undo = VecDeque<(Ppn, Option<Ppn>)>;
-
 impl SimDrive {
-    /// Cuts the power and turns the drive on again. Commands in flight are never completed; a write
-    /// among them may have happened, whole pages of it, or not. What was acknowledged stays if the
-    /// write cache is protected or off, or if it was flushed.
+    /// Cuts the power and turns the drive on again. Commands in flight never complete. A write among them may
+    /// have taken effect, in whole pages. Acknowledged writes remain if the write cache is protected or off,
+    /// or if they were flushed.
     pub fn power_cut(&mut self) {
         self.forget_commands();
         let undo = self.flash.undo.take();
-        // `power_off` drains every operation, so none may stay listed as partial.
+        // `power_off` drains all operations, so none may stay listed as incomplete.
         self.flash.close_partial();
         if let (Some(undo), Translation::PageMapped(ftl)) = (&undo, &mut self.translation) {
             let is_lost = |(ppn, _): &&(Ppn, _)| !self.flash.is_programmed(self.flash.layout.place(*ppn));
-            // The latest write goes first: an older place of the same page may be lost as well.
+            // The latest write goes first, because an older place of the same page may be lost as well.
             for (ppn, old) in undo.iter().rev().filter(is_lost) {
                 ftl.take_back(*ppn, *old);
             }
@@ -50,7 +47,7 @@ impl SimDrive {
         self.watch_idleness();
     }
 
-    /// Forgets all commands but the writes that a protected buffer has accepted.
+    /// Drops all commands except the writes that a protected buffer has accepted.
     fn forget_commands(&mut self) {
         let outlives_power = self.config.write_cache == WriteCache::Protected;
         let is_kept = |write: &InFlight| outlives_power && write.is_buffered && write.placed < write.pages;

@@ -1,11 +1,11 @@
-//! A record of what a drive did when, for people to look at: operations of dies, transfers on channels,
-//! requests of the host, collections of segments, states of the schedule.
+//! A record of a drive's activity over time, for display: operations of dies, transfers on channels, host
+//! requests, collections of segments, states of the schedule.
 
 use super::flash::{FlashOp, FlashOpKind};
 use fulgurite_base::Nanos;
 use fulgurite_ftl::schedule::ScheduleState;
 
-/// Where something happens.
+/// The row of the timeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Track {
     /// The host's requests; they overlap.
@@ -18,9 +18,9 @@ pub enum Track {
     Die(u32),
 }
 
-/// What happens.
+/// The kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)] // the names are those of the field
+#[allow(missing_docs)] // the names are field terms
 pub enum SpanKind {
     HostRead,
     HostWrite,
@@ -40,24 +40,24 @@ pub enum SpanKind {
     State(ScheduleState),
 }
 
-/// Something that happened, from its start to its end.
+/// An activity with its start and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Where.
+    /// The row.
     pub track: Track,
-    /// What.
+    /// The kind.
     pub kind: SpanKind,
-    /// From when.
+    /// The start.
     pub start: Nanos,
-    /// Until when.
+    /// The end.
     pub end: Nanos,
-    /// The first logical page of a request, the erase block of a flash operation.
+    /// The first logical page of a request, or the erase block of a flash operation.
     pub place: u32,
     /// Pages.
     pub pages: u32,
 }
 
-/// Spans in the order in which they ended.
+/// Spans in the order of their ends.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     spans: Vec<Span>,
@@ -82,12 +82,12 @@ impl Timeline {
         }
     }
 
-    /// What was recorded.
+    /// The recorded spans.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// How many spans came after the record was full.
+    /// The number of spans after the record was full.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -100,7 +100,7 @@ impl Timeline {
         }
     }
 
-    /// A flash operation ends `now`, and with it its transfer if it was a read.
+    /// Records a flash operation that ends `now`, and its transfer.
     pub(super) fn flash_operation(&mut self, op: &FlashOp, now: u64) {
         let kind = match op.kind {
             FlashOpKind::HostRead { .. } => SpanKind::Read,
@@ -114,7 +114,7 @@ impl Timeline {
         self.push(Span { track: Track::Die(op.die), kind, start, end, place, pages });
         let time = self.transfer * u64::from(pages);
         let start = match op.kind {
-            // A read ends with its transfer; a program begins with it once the channel is free.
+            // A read ends with its transfer. A program begins with it, once the channel is free.
             FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => now - time,
             FlashOpKind::Program(_) => op.since + op.waits.channel,
             FlashOpKind::Erase => return,
@@ -128,7 +128,7 @@ impl Timeline {
         self.push(Span { track: Track::Host, kind, start, end, place: lpn, pages });
     }
 
-    /// The schedule enters `state`.
+    /// Records that the schedule enters `state`.
     pub(super) fn enter(&mut self, state: ScheduleState, now: Nanos) {
         let kind = SpanKind::State(std::mem::replace(&mut self.state, state));
         let start = std::mem::replace(&mut self.since, now);

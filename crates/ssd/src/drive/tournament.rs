@@ -1,8 +1,8 @@
 //! The earliest of a fixed set of events: a tournament tree.
 //!
-//! Every die, and each of the few host-side queues, has at most one next event. A tree over these
-//! slots finds the earliest with log₂ n comparisons per change and no allocation; a heap would
-//! need deletions. Equal times go to the lower slot, so the order of events is fixed.
+//! Every die, and each of the few host-side queues, has at most one next event. A tree over these slots finds
+//! the earliest one with log₂ n comparisons per change and without allocation; a heap would need deletions.
+//! Equal times go to the lower slot, so the order of events is fixed.
 
 /// No event.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -10,13 +10,13 @@ pub(super) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Tournament {
     leaves: usize,
-    /// The earliest event under each node; node 1 is the root, the children of `i` are `2i` and `2i + 1`, the leaves
-    /// come last. The times are here and not only at the leaves, so that a change touches no more than its path and the
-    /// neighbours on it.
+    /// The earliest event under each node. Node 1 is the root, the children of `i` are `2i` and `2i + 1`, and
+    /// the leaves are last. Each node stores the time, so a change only touches its path and the neighbours
+    /// on it.
     nodes: Vec<Event>,
 }
 
-/// A time above a slot, in one number: the lesser of two comes first, and no branch has to be guessed for that.
+/// A time above a slot, in one number. Comparing two needs no branch that could be mispredicted.
 type Event = u128;
 
 #[inline]
@@ -60,7 +60,7 @@ impl Tournament {
         (self.nodes[self.leaves + slot] >> 64) as u64
     }
 
-    /// The slot with the earliest event and its time, [`NEVER`] if there is none.
+    /// The slot with the earliest event and its time; the time is [`NEVER`] if there is none.
     #[inline]
     pub(super) fn first(&self) -> (usize, u64) {
         let first = self.nodes[1];
@@ -75,7 +75,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_first_is_the_least_of_all(slots in 1usize..70, changes in prop::collection::vec((0usize..70, 0u64..50), 1..200)) {
+        fn the_first_is_the_least_of_all(
+            slots in 1usize..70,
+            changes in prop::collection::vec((0usize..70, 0u64..50), 1..200),
+        ) {
             let mut tournament = Tournament::new(slots);
             let mut oracle = vec![NEVER; slots];
             for (slot, time) in changes {

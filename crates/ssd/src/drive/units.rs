@@ -1,52 +1,19 @@
-//! Coordinates the units of a drive: which unit's schedule decides, which pages of a write wait for which unit, and what
-//! a read must wait for.
+//! Coordinates the units of a drive: the unit whose schedule decides, the unit that each page of a write
+//! waits for, and the unit that a read waits for.
 //!
-//! Where pages are spread as the units come, a write that finds all of them closed waits as a whole, in the order of
-//! arrival. Where a page has its unit by address, a write that has its room in the buffer is taken apart, and each
-//! page waits for its own unit, in order; so a unit that collects holds nobody up but those who need it. Trims,
-//! shares and flushes wait until no page waits that came before them.
+//! With round-robin striping, a write that finds all units closed waits as a whole, in order of arrival. With
+//! striping by address, a write with room in the buffer is split, and each page waits for its own unit, in
+//! order. So a collecting unit only delays the pages that need it. Trims, shares and flushes wait until no
+//! earlier page waits.
 
 use super::command::{CommandKind, InFlight};
 use super::{HostSlot, NEVER, SimDrive, Translation};
 use fulgurite_base::{Nanos, StreamId};
 use fulgurite_device::IoError;
 use fulgurite_ftl::UnitId;
-use std::collections::VecDeque;
-
-/// Pages of writes that wait for their units: the command and the logical page.
-#[derive(Debug, Default)]
-pub(super) struct Waiting {
-    /// By unit; empty where pages have no unit by address.
-    queues: Vec<VecDeque<(u32, u32)>>,
-    pages: u32,
-}
-
-impl Waiting {
-    pub fn new(units: u32) -> Waiting {
-        Waiting { queues: vec![VecDeque::new(); units as usize], pages: 0 }
-    }
-
-    /// Whether pages have their units by address.
-    #[inline]
-    pub fn is_by_address(&self) -> bool {
-        !self.queues.is_empty()
-    }
-
-    /// Whether no page waits.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.pages == 0
-    }
-
-    /// The pages of other commands than those wait no longer.
-    pub fn retain(&mut self, is_kept: impl Fn(u32) -> bool) {
-        self.queues.iter_mut().for_each(|queue| queue.retain(|(command, _)| is_kept(*command)));
-        self.pages = self.queues.iter().map(|queue| queue.len() as u32).sum();
-    }
-}
 
 impl SimDrive {
-    /// The victim of `unit` is erased, or with `before` the one before it.
+    /// Ends the collection whose victim in `unit` is erased; with `before`, the previous collection.
     pub(super) fn release(&mut self, unit: usize, before: bool) {
         let is_by_address = self.waiting.is_by_address();
         if let Translation::PageMapped(ftl) = &mut self.translation {
@@ -56,7 +23,7 @@ impl SimDrive {
                 false => ftl.release(of, &mut self.flash),
             }
             if !is_by_address {
-                // What waits can go to any unit, so no other need hurry any more.
+                // Waiting writes can go to any unit, so no other unit is urgent any more.
                 ftl.end_urgency();
             }
         }
@@ -74,7 +41,7 @@ impl SimDrive {
         self.admit_to(unit);
     }
 
-    /// Sees what the schedule wants now in every unit.
+    /// Looks at the schedule in every unit.
     pub(super) fn look_at_all(&mut self) {
         (0..self.gates.len()).for_each(|unit| self.look_at(unit));
     }
@@ -88,7 +55,8 @@ impl SimDrive {
             return Some((lpn, hint));
         }
         match self.commands[self.gates[0].first()? as usize] {
-            // Its next page: the pages of a write may go to different streams, and the state depends on the stream.
+            // The next page of the write. Its pages may go to different streams, and the state depends on the
+            // stream.
             InFlight { kind: CommandKind::Write(hint), lpn, pages, placed, .. } => {
                 Some((lpn + placed.min(pages - 1), hint))
             }
@@ -96,7 +64,7 @@ impl SimDrive {
         }
     }
 
-    /// Sees what the schedule wants now in `unit`, and begins a collection or lets the host in accordingly.
+    /// Asks the schedule for the state of `unit`. Then begins a collection or admits commands.
     pub(super) fn look_at(&mut self, unit: usize) {
         let waiting = self.first_waiting(unit);
         let of_drive = self.timeline.is_some().then(|| self.state());
@@ -118,7 +86,8 @@ impl SimDrive {
                 collector.begin(victim, self.flash.now);
             }
             if collector.is_active() {
-                // Every die of the unit holds a part of a new victim; those left alone by collection have work again.
+                // Every die of the unit holds a part of a new victim; dies without collection work have some
+                // again.
                 collector.touch_dies(&mut self.flash);
             }
         }
@@ -131,21 +100,21 @@ impl SimDrive {
         self.let_reads_in(unit);
     }
 
-    /// Lets the reads in that were barred and pass now.
+    /// Admits barred reads that pass now.
     #[inline]
     fn let_reads_in(&mut self, unit: usize) {
         while let Some(command) = self.gates[unit].next_read() {
             let waiting = &mut self.commands[command as usize];
             waiting.waits.gc += self.flash.now - waiting.since;
             waiting.since = self.flash.now;
-            // Its other pages may lie in a unit that is closed.
+            // Its other pages may be in a unit that bars it.
             if self.passes(command) {
                 self.read_flash(command);
             }
         }
     }
 
-    /// Whether the read `command` may go to the flash; if not, it waits for a unit that bars it.
+    /// Whether the read `command` may go to the flash. If not, it waits for a unit that bars it.
     #[inline]
     pub(super) fn passes(&mut self, command: u32) -> bool {
         let Translation::PageMapped(ftl) = &self.translation else { return true };
@@ -159,7 +128,7 @@ impl SimDrive {
         barred.is_none_or(|unit| self.gates[unit].passes(command))
     }
 
-    /// A write has waited for too long.
+    /// Handles a write that has waited too long.
     pub(super) fn become_urgent(&mut self) {
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
         let now = self.flash.now;
@@ -172,17 +141,17 @@ impl SimDrive {
         self.watch_urgency();
     }
 
-    /// Sets the event at which a write has waited too long, if one waits.
+    /// Sets the event for the time at which a waiting write becomes urgent.
     pub(super) fn watch_urgency(&mut self) {
         let slot = self.slot(HostSlot::Urgent);
         let at = self.gates.iter().filter_map(|gate| gate.urgent_at()).min().map_or(NEVER, |at| at.0);
-        // Nearly always unchanged, and cheaper to read than to set.
+        // The time is nearly always unchanged, and reading it is cheaper than setting it.
         if self.flash.events.time(slot) != at {
             self.flash.events.set(slot, at);
         }
     }
 
-    /// Lets in what waited for `unit`, and what waited behind that.
+    /// Admits the pages that waited for `unit`, and the commands behind them.
     #[inline]
     pub(super) fn admit_to(&mut self, unit: usize) {
         if !self.waiting.is_empty() {
@@ -191,7 +160,7 @@ impl SimDrive {
         self.admit();
     }
 
-    /// Takes a write apart that has its room in the buffer, and places what can be placed.
+    /// Splits a write that has its room in the buffer, and places as many pages as possible.
     pub(super) fn scatter(&mut self, command: u32) {
         let Translation::PageMapped(ftl) = &self.translation else { return };
         let InFlight { lpn, pages, .. } = self.commands[command as usize];
@@ -199,7 +168,7 @@ impl SimDrive {
             self.waiting.queues[ftl.home(lpn).0 as usize].push_back((command, lpn));
         }
         self.waiting.pages += pages;
-        // Pages of a row share a unit, so no unit need be asked twice.
+        // Pages of a row share a unit, so each unit is asked once.
         let mut asked = usize::MAX;
         for lpn in lpn..lpn + pages.min(self.gates.len() as u32 * self.flash.planes + self.flash.planes) {
             let Translation::PageMapped(ftl) = &self.translation else { return };
@@ -211,7 +180,7 @@ impl SimDrive {
         }
     }
 
-    /// Gives pages that wait for `unit` their places, in order, as many as may be written now.
+    /// Gives as many pages waiting for `unit` their places as may be written now, in order.
     fn place_waiting(&mut self, unit: usize) {
         while let Some((command, lpn)) =
             self.waiting.queues.get(unit).and_then(|queue| queue.front().copied())
@@ -236,7 +205,7 @@ impl SimDrive {
         }
     }
 
-    /// Gives pages of a write their places in the unit that they have by address; returns how many.
+    /// Gives pages of a write their places in their unit by address. Returns the number of placed pages.
     fn place_pages(&mut self, unit: usize, command: u32, lpn: u32, pages: u32) -> u32 {
         let CommandKind::Write(hint) = self.commands[command as usize].kind else { return 0 };
         let (placed, programs) = self.place_through(unit, command, lpn, pages, hint);
@@ -245,13 +214,13 @@ impl SimDrive {
         }
         self.look_at(unit);
         if programs > 0 {
-            // As for any write: they must not wait for pages that may never come.
+            // As for any write, begun rows must not wait for pages that may never come.
             self.flash.close_partial();
         }
         placed
     }
 
-    /// Pages that wait are not written any more, since the drive is worn out: those of an accepted write stay in the buffer.
+    /// Refuses waiting pages, since the drive is worn out. Pages of an accepted write stay in the buffer.
     fn decline_pages(&mut self, command: u32, pages: u32) -> u32 {
         if !self.is_cached() {
             let declined = &mut self.commands[command as usize];
@@ -274,10 +243,10 @@ mod tests {
     use fulgurite_ftl::precondition::Precondition;
     use fulgurite_ftl::schedule::ScheduleState;
 
-    /// How long a write waits before it is urgent: about as long as a collection takes.
+    /// The time after which a write is urgent: about the duration of a collection.
     const PATIENCE: u64 = 3_000_000;
 
-    /// Four channels that collect by themselves, small enough that garbage collection is always near.
+    /// Four channels that collect separately, so small that collection is always near.
     fn small(options: &str) -> SsdConfig {
         let small = SsdConfig {
             channels: 4,
@@ -292,10 +261,10 @@ mod tests {
         small.changed_by(Spec::parse(&options).unwrap()).unwrap()
     }
 
-    /// What a unit is at before or after an event.
+    /// The state of a unit before or after an event.
     #[derive(Clone, Copy)]
     struct Seen {
-        /// When its victim was picked.
+        /// The time at which its victim was picked.
         begun: Option<u64>,
         state: ScheduleState,
         urgent_at: Option<Nanos>,
@@ -311,7 +280,8 @@ mod tests {
         seen.collect()
     }
 
-    /// Performs some events of a drive that 24 users read and write, and tells what every unit was at before and after each.
+    /// Performs some events of a drive with reads and writes of 24 users, and calls `check` with the state of
+    /// every unit before and after each event.
     fn each_event(drive: &mut SimDrive, events: u32, mut check: impl FnMut(&SimDrive, &[Seen], &[Seen])) {
         let pages = drive.caps().pages;
         let mut prng = Prng::new(3, "events");
@@ -321,7 +291,7 @@ mod tests {
                 let operation = match prng.below(4) {
                     0 => Operation::read(lpn, pages),
                     _ => {
-                        // Neighbours differ in their hints; a drive of one stream does not look at them.
+                        // Neighbours differ in their hints; a drive of one stream ignores them.
                         let stream = StreamId((lpn.0 % 2) as u16);
                         Operation::Write { lpn, pages, from: None, stream, durable: false }
                     }
@@ -334,11 +304,11 @@ mod tests {
         }
     }
 
-    /// The rules: a unit hurries when a write has waited for it too long, and every unit where that could go to any. It hurries no more
-    /// when its victim is erased; where what waits can go to any unit, no unit does then. The next event of this kind is that of the
-    /// write that has waited longest.
+    /// The rules: a unit becomes urgent when a write has waited too long for it; if the write could go to any
+    /// unit, all of them do. A unit stops being urgent when its victim is erased; if waiting writes can go to
+    /// any unit, all of them stop. The next urgency event is that of the write that has waited longest.
     #[test]
-    fn who_hurries_and_until_when() {
+    fn urgency_begins_and_ends_in_the_right_units() {
         for (stripe, cache) in ["round-robin", "least-loaded", "address"]
             .iter()
             .flat_map(|stripe| ["protected", "off"].map(|cache| (*stripe, cache)))
@@ -406,9 +376,10 @@ mod tests {
         }
     }
 
-    /// The rule: the state of a unit is the one that the page sees that waits for it. It depends on the page's stream.
+    /// The rule: the state of a unit is the one for the page that waits for it, and depends on the stream of
+    /// that page.
     #[test]
-    fn a_unit_is_in_the_state_that_its_waiting_page_sees() {
+    fn the_state_of_a_unit_is_that_for_its_waiting_page() {
         for cache in ["protected", "off"] {
             let options = format!("schedule=semi-preemptive,stripe=address,write_cache={cache},streams=2");
             let mut drive = SimDrive::new(small(&options), 7, false).unwrap();
@@ -430,9 +401,9 @@ mod tests {
         }
     }
 
-    /// The rule: a power cut ends what every unit had to do, so a unit has as much to do as has been begun since.
+    /// The rule: a power cut clears the load of every unit, so later loads only count operations begun since.
     #[test]
-    fn a_power_cut_ends_what_units_had_to_do() {
+    fn a_power_cut_clears_the_load_of_units() {
         for options in ["write_cache=off", "stripe=address,write_cache=volatile"] {
             let mut drive = SimDrive::new(small(options), 42, false).unwrap();
             let load = |drive: &SimDrive| drive.flash.loads.iter().sum::<u32>() as usize;
@@ -443,9 +414,10 @@ mod tests {
         }
     }
 
-    /// The rule: after a power cut the accepted writes that can have their places have them at once, whichever unit they are for.
+    /// The rule: after a power cut, accepted writes that can have their places get them at once, in every
+    /// unit.
     #[test]
-    fn a_power_cut_lets_in_who_need_not_wait() {
+    fn a_power_cut_admits_writes_that_need_not_wait() {
         for (stripe, schedule) in ["round-robin", "address"]
             .iter()
             .flat_map(|stripe| ["semi-preemptive", "paced"].map(|schedule| (stripe, schedule)))
@@ -463,12 +435,12 @@ mod tests {
                 (0..drive.gates.len()).for_each(|unit| drive.admit_to(unit));
                 assert_eq!(placed(&drive), after, "{options}");
             }
-            // A collection in step with the host has a new pace when it begins anew.
+            // A collection in step with the host has a new pace when it begins again.
             assert_eq!(let_in > 0, options.starts_with("stripe=address,schedule=paced"), "{options}");
         }
     }
 
-    /// The rule: a drive that is worn out lets no page wait for any unit.
+    /// The rule: on a worn-out drive no page waits for a unit.
     #[test]
     fn no_page_waits_in_a_worn_out_drive() {
         for cache in ["protected", "off"] {

@@ -2,28 +2,28 @@
 
 use fulgurite_base::Nanos;
 
-/// Parts of a request's response time, in nanoseconds: those in which it waited rather than being
-/// served. Of a request with several flash operations, those of the last to end.
+/// The waiting times within a request's response time, in nanoseconds. For a request with several flash
+/// operations, those of the last one to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// While its die worked for collection or was kept free for it; of a write without a cache, also while it was
-    /// not admitted because collection had to free a segment first. A cached write waits for that in the buffer.
+    /// While its die worked for collection or was reserved for it. For a write without a cache, also while it
+    /// waited for collection to free a segment; a cached write waits for that in the buffer.
     pub gc: u64,
     /// While its die worked for other requests.
     pub die: u64,
     /// For the channel of its die.
     pub channel: u64,
-    /// Of a write, for room in the write buffer.
+    /// For room in the write buffer; writes only.
     pub buffer: u64,
 }
 
-/// A request that has ended, for statistics.
+/// A completed request, for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Its tag.
     pub tag: fulgurite_device::Tag,
     /// When it was submitted.
     pub submitted: Nanos,
-    /// What it waited for.
+    /// Its waiting times.
     pub waits: Waits,
 }

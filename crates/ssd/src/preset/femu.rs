@@ -1,11 +1,15 @@
-//! FEMU's black-box SSD (Li et al., "The CASE of FEMU", FAST 2018), an emulator that others run databases on.
+//! FEMU's black-box SSD (Li et al., "The CASE of FEMU", FAST 2018), an emulator for running databases and
+//! other software.
 //!
-//! From its sources: 40/200/2000 µs, 8 channels × 8 LUNs of one plane, 256 pages of 4 KiB in a block; a line is a block of every LUN,
-//! allocated and collected as one, when 75 % or 95 % of the lines are used. Assumed: no time on the channel; no write buffer, so a write is
-//! acknowledged when its page is programmed; 12 GiB of 16 for the user; a collection holds its LUNs until it is through. Scaled down: 128 lines
-//! of 256. Otherwise: collection begins at 95 %, the second threshold. At the first, a full drive of this size would collect before every write.
+//! From its sources: 40/200/2000 µs, 8 channels × 8 LUNs of one plane, 256 pages of 4 KiB in a block. A line
+//! is a block of every LUN; it is allocated and collected as one unit when 75 % or 95 % of the lines are
+//! used. Assumed: transfers on the channel take no time; there is no write buffer, so a write is acknowledged
+//! when its page is programmed; the user has 12 GiB of 16; a collection occupies its LUNs until it ends.
+//! Scaled down: 128 lines of 256. Different: collection begins at 95 %, the second threshold. With the first
+//! threshold, a full drive of this size would collect before every write.
 
-use super::{Preset, reference_e};
+use super::reference_e::reference_e;
+use super::target::Preset;
 use crate::{SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::Collect;

@@ -1,8 +1,8 @@
-//! Ready-made drives. Each stands for a device that the literature characterises, with its source
-//! and the figures that it should show when it is measured the same way.
+//! Ready-made drives. Each represents a device from the literature, with its source and the figures that it
+//! should show under the same measurements.
 //!
-//! The capacities are scaled down: alpha, k_r and k_w do not depend on them, and a run should
-//! take seconds. Every parameter can be changed in place (`p4510:channels=4,program_us=400`).
+//! The capacities are scaled down: alpha, k_r and k_w do not depend on them, and a run should take seconds.
+//! Every parameter can be changed (`p4510:channels=4,program_us=400`).
 
 mod femu;
 mod optane;
@@ -10,58 +10,14 @@ mod p4510;
 mod preemptive_gc;
 mod reference_e;
 mod sata;
+mod target;
 mod virtual_ssd;
 
 pub use reference_e::reference_e;
+pub use target::{Concurrency, Preset, Target};
 
 use crate::SsdConfig;
-use fulgurite_base::option::with_name;
 use fulgurite_base::{Declared, Entry, Registry, Spec, SpecError};
-
-/// What a published characterisation says of a concurrency.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Concurrency {
-    /// This many requests reach the plateau.
-    Is(u32),
-    /// The plateau was not reached with this many.
-    MoreThan(u32),
-}
-
-/// The published figures of a device for one page size.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Target {
-    /// Request size.
-    pub page_bytes: u32,
-    /// Read throughput over write throughput.
-    pub alpha: f64,
-    /// Read concurrency.
-    pub k_r: Concurrency,
-    /// Write concurrency.
-    pub k_w: Concurrency,
-}
-
-/// A ready-made drive.
-pub struct Preset {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// What it stands for.
-    pub about: &'static str,
-    /// Where its figures come from.
-    pub source: &'static str,
-    /// Its parameters.
-    pub config: fn() -> SsdConfig,
-    /// What it should show.
-    pub targets: &'static [Target],
-    /// Where it is known to miss a target, and why.
-    pub misses: &'static str,
-}
-
-impl Preset {
-    /// A drive made from this preset as text: the preset's name, and what differs from it.
-    pub fn canonical(&self, config: &SsdConfig) -> String {
-        with_name(self.name, &config.options_beside(&(self.config)()))
-    }
-}
 
 macro_rules! presets {
     ($($preset:path)*) => {
@@ -129,7 +85,8 @@ mod tests {
         );
     }
 
-    /// One text for one drive: a preset's value written out, and `streams=N`, change nothing.
+    /// The rule: a drive has one text. Writing out a preset's value, or using `streams=N`, does not change
+    /// it.
     #[test]
     fn a_drive_has_one_canonical_text() {
         let canonical = |text: &str| {
@@ -141,7 +98,7 @@ mod tests {
             for option in (preset.config)().describe_options() {
                 let text = format!("{}:{}={}", preset.name, option.key, option.default);
                 let written_out = Spec::parse(&text).and_then(configure);
-                // Some are refused, since they change nothing whatever their value.
+                // Some values are refused, because the option has no effect on this preset.
                 if let Ok(config) = written_out {
                     assert_eq!(preset.canonical(&config), preset.name, "{text}");
                 }

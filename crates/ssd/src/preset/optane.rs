@@ -1,8 +1,9 @@
 //! An Intel Optane SSD (3D XPoint), as characterised in the ACE study (ICDE 2023).
 //!
-//! The medium is overwritten in place, so there is no garbage and writes cost about what reads do.
+//! The medium is overwritten in place, so there is no garbage, and writes cost about as much as reads.
 
-use super::{Concurrency::Is, Preset, Target, reference_e};
+use super::reference_e::reference_e;
+use super::target::{Concurrency::Is, Preset, Target};
 use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;

@@ -1,12 +1,13 @@
-//! Intel P4510 1 TB (NVMe, TLC), as characterised in "ACE: Asymmetry- and Concurrency-Aware
-//! Bufferpool Management" (ICDE 2023): behind a file system, and as a raw device.
+//! Intel P4510 1 TB (NVMe, TLC), as characterised in "ACE: Asymmetry- and Concurrency-Aware Bufferpool
+//! Management" (ICDE 2023): behind a file system, and as a raw device.
 //!
-//! Serial costs are set from the published plateaus (1/X at 4 and 8 KiB gives the part per command
-//! and the part per page), array read time and delays from k ≈ X·L plus what random collisions on
-//! the dies add. Program time and over-provisioning are such that garbage collection keeps up with
-//! the write path at the plateau: the file system's device was not full of live data.
+//! Serial costs follow from the published plateaus: 1/X at 4 and 8 KiB gives the parts per command and per
+//! page. Array read time and delays follow from k ≈ X·L plus the effect of random collisions on the dies.
+//! Program time and over-provisioning are such that garbage collection keeps up with the write path at the
+//! plateau, since the measured device was not full of live data.
 
-use super::{Concurrency::Is, Preset, Target, reference_e};
+use super::reference_e::reference_e;
+use super::target::{Concurrency::Is, Preset, Target};
 use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;
@@ -34,7 +35,8 @@ pub(super) const RAW: Preset = Preset {
         Target { page_bytes: 4096, alpha: 3.0, k_r: Is(16), k_w: Is(6) },
         Target { page_bytes: 8192, alpha: 3.0, k_r: Is(15), k_w: Is(4) },
     ],
-    misses: "k_w at 8 KiB is 5 for 4: by k = X·L the study has 8 KiB writes acknowledged sooner than 4 KiB ones; the model has one delay for both",
+    misses: "k_w at 8 KiB is 5 for 4: by k = X·L the study has 8 KiB writes acknowledged sooner than 4 KiB ones; \
+             the model has one delay for both",
 };
 
 fn with_file_system() -> SsdConfig {

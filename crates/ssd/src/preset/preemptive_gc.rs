@@ -1,16 +1,17 @@
 //! The drive of "Preemptible I/O Scheduling of Garbage Collection for Solid State Drives" (Lee, Kim, Shipman,
-//! Oral, Kim; IEEE TCAD 2013; ISPASS 2011 before it), simulated there with the SSD extension of DiskSim.
+//! Oral, Kim; IEEE TCAD 2013, after ISPASS 2011). The paper simulates it with the SSD extension of DiskSim.
 //!
-//! From the paper: 8 channels with an element each, 64 pages of 4 KiB in a block, 0.025/0.200/1.5 ms, 15 %
-//! reserved, 5 % minimum free blocks, greedy, no write buffer, 20 µs to suspend; filled with valid data at the
-//! start. From that simulator's sample parameters: 25 ns a byte on the channel. Otherwise: one plane of eight in
-//! an element, and half of its blocks, which changes capacities and not times; the hard threshold at a fifth of
-//! the soft one, the lower of the two that the paper shows.
+//! From the paper: 8 channels with one element each, 64 pages of 4 KiB in a block, 0.025/0.200/1.5 ms, 15 %
+//! reserved, 5 % minimum free blocks, greedy victims, no write buffer, 20 µs to suspend; filled with valid
+//! data at the start. From that simulator's sample parameters: 25 ns a byte on the channel. Different: an
+//! element has one plane of eight, and half of its blocks, which changes capacities but no times; the hard
+//! threshold is a fifth of the soft one, the lower of the two in the paper.
 //!
-//! Collection runs in each element, and so in each channel, by itself; a page has its element by address, as that
-//! simulator deals out its pages.
+//! Each element, and so each channel, collects separately. A page's element follows from its address, as in
+//! that simulator.
 
-use super::{Preset, reference_e};
+use super::reference_e::reference_e;
+use super::target::Preset;
 use crate::{GcUnit, SsdConfig, WriteCache};
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;

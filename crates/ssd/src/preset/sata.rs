@@ -1,9 +1,10 @@
-//! A SATA SSD, as characterised beside the P4510 in the ACE study (ICDE 2023).
+//! A SATA SSD, as characterised together with the P4510 in the ACE study (ICDE 2023).
 //!
-//! The part per page, 7 µs for 4 KiB, is the SATA link (about 585 MB/s). An 8 KiB request reads two
-//! dies, which is what raises its k_r; hence single planes.
+//! The time per page, 7 µs for 4 KiB, is that of the SATA link (about 585 MB/s). An 8 KiB request reads two
+//! dies, which raises its k_r; so dies have a single plane.
 
-use super::{Concurrency::Is, Preset, Target, reference_e};
+use super::reference_e::reference_e;
+use super::target::{Concurrency::Is, Preset, Target};
 use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;
@@ -17,7 +18,8 @@ pub(super) const PRESET: Preset = Preset {
         Target { page_bytes: 4096, alpha: 1.5, k_r: Is(25), k_w: Is(9) },
         Target { page_bytes: 8192, alpha: 1.3, k_r: Is(21), k_w: Is(5) },
     ],
-    misses: "k_w at 8 KiB is 6 for 5: by k = X·L the study has 8 KiB writes acknowledged sooner than 4 KiB ones; the model has one delay for both",
+    misses: "k_w at 8 KiB is 6 for 5: by k = X·L the study has 8 KiB writes acknowledged sooner than 4 KiB ones; \
+             the model has one delay for both",
 };
 
 fn config() -> SsdConfig {

@@ -1,7 +1,8 @@
 //! A cloud provider's virtual SSD, as characterised in the ACE study (ICDE 2023): long delays,
 //! and provisioned rates that the study's load did not saturate (its k are lower bounds).
 
-use super::{Concurrency::MoreThan, Preset, Target, reference_e};
+use super::reference_e::reference_e;
+use super::target::{Concurrency::MoreThan, Preset, Target};
 use crate::SsdConfig;
 use fulgurite_base::{Nanos, Share};
 use fulgurite_ftl::precondition::Precondition;

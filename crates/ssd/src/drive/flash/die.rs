@@ -1,225 +1,33 @@
-//! One die: it starts operations, lets them overlap, suspends them and resumes them.
+//! The state of one die.
 
-use super::op::{FlashOpKind, OpId};
-use super::{Flash, READ_BURST};
-use crate::layout::Place;
-use fulgurite_ftl::SegmentId;
-use fulgurite_ftl::schedule::SUSPENSIONS;
+use super::op::OpId;
 use std::collections::VecDeque;
 
-/// The row of an operation on whole erase blocks: no page lies in it.
-const NO_ROW: u32 = u32::MAX;
-
-/// What a die does and what waits for it.
+/// The operations of a die, running and queued.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Die {
-    pub current: Option<OpId>,
-    /// An operation that overlaps with `current` and becomes it.
-    pub follower: Option<OpId>,
-    /// A program or an erase that was suspended, and what is left of it.
-    pub suspended: Option<OpId>,
-    pub left: u64,
+    pub(crate) current: Option<OpId>,
+    /// An operation that overlaps with `current` and then becomes it.
+    pub(crate) follower: Option<OpId>,
+    /// A suspended program or erase; `left` is its remaining time.
+    pub(crate) suspended: Option<OpId>,
+    pub(crate) left: u64,
     /// Host reads, in order.
-    pub reads: VecDeque<OpId>,
-    /// Programs of host pages, in the order in which the FTL emitted them; a program of copies is
-    /// here from its emission to its start.
-    pub work: VecDeque<OpId>,
-    pub reads_in_a_row: u8,
-    /// Time spent on operations of the host that have ended.
-    pub host_busy: u64,
+    pub(crate) reads: VecDeque<OpId>,
+    /// Programs of host pages, in the order in which the FTL emitted them. A program of copies is here from
+    /// its emission to its start.
+    pub(crate) work: VecDeque<OpId>,
+    pub(crate) reads_in_a_row: u8,
+    /// Time spent on host operations that have ended.
+    pub(crate) host_busy: u64,
 }
 
-/// What a die was given to do.
+/// The result of looking for work for a die.
 pub(in crate::drive) enum Next {
-    /// A host operation, or a program of copies.
+    /// A host operation, or a program of copies, has started.
     Started(OpId),
-    /// Nothing new: it is at work.
+    /// The die was busy, and no operation has started.
     Busy,
-    /// Nothing: nothing of the host's waits for it.
+    /// No host operation waits for the die.
     Nothing,
-}
-
-impl Flash {
-    /// Whether `die` does nothing and nothing waits for it but host reads.
-    #[inline]
-    pub(in crate::drive) fn is_free(&self, die: u32) -> bool {
-        let state = &self.dies[die as usize];
-        state.current.is_none() && state.suspended.is_none() && state.work.is_empty()
-    }
-
-    /// Whether a host read waits on `die`.
-    #[inline]
-    pub(in crate::drive) fn read_waits(&self, die: u32) -> bool {
-        !self.dies[die as usize].reads.is_empty()
-    }
-
-    /// Starts what waits in the queues of `die`, if it can start now.
-    #[inline]
-    pub(in crate::drive) fn next_host(&mut self, die: u32) -> Next {
-        let state = &mut self.dies[die as usize];
-        if state.current.is_some() {
-            return self.beside_current(die);
-        }
-        let work_waits = !state.work.is_empty() || state.suspended.is_some();
-        let work_starves = work_waits && state.reads_in_a_row >= READ_BURST;
-        // Before programs of host data, which were acknowledged from the buffer.
-        if !state.reads.is_empty() && !work_starves {
-            state.reads_in_a_row = state.reads_in_a_row.saturating_add(1);
-            let id = state.reads.pop_front().expect("not empty");
-            self.start(die, id);
-            return Next::Started(id);
-        }
-        // What was suspended goes on before anything new is programmed.
-        state.reads_in_a_row = 0;
-        if state.suspended.is_some() {
-            self.resume(die);
-            return Next::Busy;
-        }
-        match state.work.pop_front() {
-            Some(id) => {
-                self.start(die, id);
-                Next::Started(id)
-            }
-            None => Next::Nothing,
-        }
-    }
-
-    /// Starts a host operation although the die is at work: by overlapping, or by suspension.
-    #[inline]
-    fn beside_current(&mut self, die: u32) -> Next {
-        let state = &self.dies[die as usize];
-        let read_waits = !state.reads.is_empty();
-        if !read_waits && (!self.schedule.pipeline || state.work.is_empty()) {
-            return Next::Busy;
-        }
-        let Some(current) = state.current.map(|current| &self.ops[current.key()]) else { return Next::Busy };
-        if self.schedule.pipeline && current.collects() && current.second_phase && state.follower.is_none() {
-            // The follower takes what is idle: the array during a transfer, the channel during array time.
-            match current.kind {
-                FlashOpKind::MoveRead if read_waits => return Next::Started(self.follow(die, true)),
-                FlashOpKind::Program(_) if !read_waits => return Next::Started(self.follow(die, false)),
-                _ => {}
-            }
-        }
-        let is_in_array = current.is_erase() || current.is_program() && current.second_phase;
-        let can_stop = is_in_array && state.suspended.is_none() && state.follower.is_none();
-        // An operation that ends before it could stop is left alone; the count keeps it from starving.
-        let worth_it = current.until > self.now + self.suspend && current.suspensions < SUSPENSIONS;
-        if self.schedule.suspends() && read_waits && can_stop && worth_it {
-            return Next::Started(self.suspend(die));
-        }
-        Next::Busy
-    }
-
-    /// Starts the first host read, or program, of `die` while the operation under way goes on.
-    fn follow(&mut self, die: u32, is_read: bool) -> OpId {
-        let state = &mut self.dies[die as usize];
-        let queue = if is_read { &mut state.reads } else { &mut state.work };
-        let id = queue.pop_front().expect("it was looked at");
-        state.follower = Some(id);
-        self.performed.overlaps += 1;
-        self.set_out(die, id);
-        let until = if is_read { self.now + self.read } else { self.reserve_channel(die, id) };
-        self.ops[id.key()].until = until;
-        id
-    }
-
-    /// Suspends the program or erase of `die` and starts the first host read in its place.
-    fn suspend(&mut self, die: u32) -> OpId {
-        let state = &mut self.dies[die as usize];
-        state.suspended = state.current.take();
-        let stopped = &mut self.ops[state.suspended.expect("the die is at work").key()];
-        // A program is only stopped in its array time, so its transfer is over first.
-        let array_time = if stopped.is_erase() { self.erase } else { self.program };
-        let stop = self.now.max(stopped.until.saturating_sub(array_time));
-        stopped.suspensions += 1;
-        state.left = stopped.until - stop;
-        if !stopped.collects() {
-            // Going on sets `since` anew, so the time up to here is counted now.
-            state.host_busy += self.now - stopped.since;
-        }
-        self.performed.suspensions += 1;
-        let id = state.reads.pop_front().expect("it was looked at");
-        self.start(die, id);
-        // `start` has set a time that leaves out what stopping takes.
-        self.events.set(die as usize, stop + self.suspend + self.read);
-        id
-    }
-
-    fn resume(&mut self, die: u32) {
-        let state = &mut self.dies[die as usize];
-        let id = state.suspended.take().expect("it was looked at");
-        state.current = Some(id);
-        let op = &mut self.ops[id.key()];
-        op.since = self.now;
-        op.until = self.now + state.left;
-        self.events.set(die as usize, op.until);
-    }
-
-    /// Notes that an operation leaves its queue, and what it waited for there.
-    #[inline]
-    fn set_out(&mut self, die: u32, id: OpId) {
-        let host_busy = self.host_busy(die);
-        let op = &mut self.ops[id.key()];
-        op.waits.die = host_busy - op.host_busy;
-        op.waits.gc = (self.now - op.since).saturating_sub(op.waits.die);
-        op.since = self.now;
-    }
-
-    /// Starts an operation on a die that does nothing.
-    #[inline]
-    pub(in crate::drive) fn start(&mut self, die: u32, id: OpId) {
-        self.set_out(die, id);
-        self.dies[die as usize].current = Some(id);
-        let end = match &self.ops[id.key()].kind {
-            FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => self.now + self.read,
-            FlashOpKind::Program(_) => self.reserve_channel(die, id),
-            FlashOpKind::Erase => self.now + self.erase,
-        };
-        let op = &mut self.ops[id.key()];
-        // Without pipelining nobody needs to know when a program's transfer ends.
-        let one_event = op.is_program() && !self.schedule.pipeline;
-        op.second_phase = one_event;
-        op.until = if one_event { end + self.program } else { end };
-        self.events.set(die as usize, op.until);
-    }
-
-    /// Starts a read of garbage collection: the pages of `place`'s row in `planes`.
-    #[inline]
-    pub(in crate::drive) fn start_move_read(&mut self, place: Place, planes: u8) -> OpId {
-        let op = self.insert(FlashOpKind::MoveRead, place);
-        self.ops[op.key()].planes = planes;
-        self.start(place.die, op);
-        op
-    }
-
-    /// Starts the erase of the blocks of `segment` that lie on `die`.
-    pub(in crate::drive) fn start_erase(&mut self, segment: SegmentId, die: u32) {
-        let block = self.layout.blocks_of_segment(segment.0).start + self.layout.part(die) * self.planes;
-        let op = self.insert(FlashOpKind::Erase, Place { die, block, page: 0, row: NO_ROW });
-        self.ops[op.key()].planes = ((1u16 << self.planes) - 1) as u8;
-        self.start(die, op);
-    }
-
-    /// Time that `die` has worked for the host up to now.
-    #[inline]
-    pub(super) fn host_busy(&self, die: u32) -> u64 {
-        let &Die { host_busy, current, .. } = &self.dies[die as usize];
-        let under_way = current.map(|op| &self.ops[op.key()]).filter(|op| !op.collects());
-        host_busy + under_way.map_or(0, |op| self.now - op.since)
-    }
-
-    /// Gives the die to the operation that overlapped with the one before, if there was one.
-    #[inline]
-    pub(super) fn go_on_with_follower(&mut self, die: usize) {
-        // Without one the die is touched: it gets something to do, or `quiet_if_idle` is called.
-        let Some(id) = self.dies[die].current else { return };
-        let op = &mut self.ops[id.key()];
-        let is_read = op.is_read();
-        let end = op.until.max(self.now);
-        // A program's array time begins when both its transfer and the program before have ended.
-        op.until = if is_read { end } else { end + self.program };
-        op.second_phase = !is_read;
-        self.events.set(die, op.until);
-    }
 }

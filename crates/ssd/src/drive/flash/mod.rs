@@ -1,84 +1,85 @@
 //! Dies and channels in virtual time.
 //!
-//! A die does one operation at a time. A read occupies it for the array time and until the channel
-//! has taken the page; a program holds it from the transfer to the end of the array time. Channels
-//! serve in order of request. Pages of one row (the same page of the planes of a die) are read or
-//! programmed by one multi-plane operation. Two exceptions, where the schedule has them: a host
-//! operation may overlap one of collection of the same kind (its array time with the other's
-//! transfer), and a host read may suspend a program or an erase.
+//! A die performs one operation at a time. A read occupies it for the array time, and then until the channel
+//! has transferred the page. A program occupies it from the transfer to the end of the array time. Channels
+//! serve in order of request. Pages of one row (the same page of the planes of a die) are read or programmed
+//! by one multi-plane operation. The schedule may allow two exceptions: a host operation may overlap a
+//! collection operation of the same kind (its array time with the other's transfer), and a host read may
+//! suspend a program or an erase.
 //!
-//! This file knows what a die can do. What it should do next is decided elsewhere: host operations
-//! wait here in queues, and [`Flash::next_host`] takes from them; the collector starts operations of
-//! collection when no host operation waits for the die.
+//! This module models the abilities of a die. Other modules decide its next operation: host operations wait
+//! here in queues, and [`Flash::next_host`] takes from them; the collector starts collection operations when
+//! no host operation waits for the die.
 
 mod die;
 mod op;
 mod program;
+mod work;
 
 pub(super) use die::Next;
 pub(super) use op::{FlashOp, FlashOpKind, OpId, blocks_of};
 pub(super) use program::HostPages;
 
 use super::contents::Contents;
-use super::power::Undo;
 use super::tournament::{NEVER, Tournament};
 use super::waits::Waits;
 use crate::SsdConfig;
 use crate::layout::{Layout, Place};
 use crate::nand::{Nand, NandError};
 use die::Die;
+use fulgurite_base::Ppn;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Ftl, SegmentId};
 use slab::Slab;
+use std::collections::VecDeque;
 
-/// Host reads that may go, one after another, before work that waits on the same die: a bound on
-/// how long writes can starve.
-const READ_BURST: u8 = 16;
+/// The places of pages that are not programmed yet, with their previous places.
+pub(super) type Undo = VecDeque<(Ppn, Option<Ppn>)>;
 
-/// Operations performed.
+/// Counts of operations and pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Performed {
-    pub pages_read: u64,
-    pub pages_programmed: u64,
-    pub blocks_erased: u64,
-    pub operations: u64,
-    pub suspensions: u64,
-    pub overlaps: u64,
-    /// Pages that a power cut kept from being programmed.
-    pub pages_lost: u64,
+    pub(crate) pages_read: u64,
+    pub(crate) pages_programmed: u64,
+    pub(crate) blocks_erased: u64,
+    pub(crate) operations: u64,
+    pub(crate) suspensions: u64,
+    pub(crate) overlaps: u64,
+    /// Pages whose program a power cut has prevented.
+    pub(crate) pages_lost: u64,
 }
 
 pub(super) struct Flash {
-    pub layout: Layout,
+    pub(crate) layout: Layout,
     read: u64,
     program: u64,
     erase: u64,
     transfer: u64,
     suspend: u64,
-    pub planes: u32,
+    pub(crate) planes: u32,
     in_place: bool,
     schedule: Schedule,
     dies: Vec<Die>,
-    /// Operations that wait or run, by unit; by die where units are planes. Empty where there is one unit.
-    pub loads: Vec<u32>,
+    /// Queued and running operations by unit, or by die if units are planes. Empty on a drive of one unit.
+    pub(crate) loads: Vec<u32>,
     /// When each channel is next free.
     channels: Vec<u64>,
-    pub ops: Slab<FlashOp>,
+    pub(crate) ops: Slab<FlashOp>,
     /// Program operations that still have planes to fill, at most one for each stream.
     partial: Vec<OpId>,
-    /// Dies to look at before the next event: they may have something to start.
-    pub touched: Vec<u32>,
-    pub nand: Nand,
-    /// Slots `0..dies` are the dies; the host side uses the rest.
-    pub events: Tournament,
-    pub now: u64,
+    /// Dies to examine before the next event, because they may have an operation to start.
+    pub(crate) touched: Vec<u32>,
+    pub(crate) nand: Nand,
+    /// Slots `0..dies` are the dies; the host side uses the others.
+    pub(crate) events: Tournament,
+    pub(crate) now: u64,
     /// The flush epoch that new host pages belong to.
-    pub epoch: u32,
-    pub performed: Performed,
-    pub fault: Option<NandError>,
-    pub contents: Option<Contents>,
-    /// Kept where the write buffer is volatile.
-    pub undo: Option<Undo>,
+    pub(crate) epoch: u32,
+    pub(crate) performed: Performed,
+    pub(crate) fault: Option<NandError>,
+    pub(crate) contents: Option<Contents>,
+    /// Kept if the write buffer is volatile.
+    pub(crate) undo: Option<Undo>,
 }
 
 impl Flash {
@@ -115,7 +116,7 @@ impl Flash {
         self.dies.len()
     }
 
-    /// Whether no die has anything to do and no program is waiting for more planes.
+    /// Whether no die has an operation and no program waits for more planes.
     pub(super) fn is_idle(&self) -> bool {
         self.ops.is_empty()
     }
@@ -125,14 +126,14 @@ impl Flash {
         self.touched.push(die);
     }
 
-    /// Whether a page has been programmed, rather than waiting for it in a buffer.
+    /// Whether a page has been programmed; otherwise it is still in a buffer.
     #[inline]
     pub(super) fn is_programmed(&self, place: Place) -> bool {
         self.in_place || self.nand.is_programmed(place.block, place.page)
     }
 
-    /// Queues a flash read of a host command for the page at `place`, or adds the page to `last`, the
-    /// read queued before, where it lies in the same row. Returns the read that has the page.
+    /// Queues a flash read of a host command for the page at `place`. If the page is in the row of `last`,
+    /// the read queued before, it is added to that. Returns the read that has the page.
     pub(super) fn host_read(&mut self, command: u32, place: Place, last: Option<OpId>) -> OpId {
         let op = last.filter(|op| self.ops[op.key()].row == place.row).unwrap_or_else(|| {
             let op = self.insert(FlashOpKind::HostRead { command, merged: 0 }, place);
@@ -144,7 +145,7 @@ impl Flash {
         op
     }
 
-    /// Performs the event of `die` at the current time: an operation that has ended, if one has, with
+    /// Performs the event of `die` at the current time. Returns the operation that has ended, if any, with
     /// its number.
     #[inline]
     pub(super) fn event(&mut self, die: usize) -> Option<(OpId, FlashOp)> {
@@ -156,7 +157,7 @@ impl Flash {
                 if op.is_read() { self.reserve_channel(die as u32, id) } else { self.now + self.program };
             self.ops[id.key()].until = end;
             self.events.set(die, end);
-            // The second phase is where another operation may overlap.
+            // In the second phase another operation may overlap.
             if self.schedule.pipeline {
                 self.touch(die as u32);
             }
@@ -177,7 +178,7 @@ impl Flash {
         Some((id, op))
     }
 
-    /// A die that was left without anything to do has no next event.
+    /// Clears the next event of a die that has no operation.
     #[inline]
     pub(super) fn quiet_if_idle(&mut self, die: u32) {
         if self.dies[die as usize].current.is_none() && self.events.time(die as usize) != NEVER {
@@ -185,7 +186,7 @@ impl Flash {
         }
     }
 
-    /// Counts an operation that has ended, and enforces the rules of NAND on it.
+    /// Counts an operation that has ended, and checks it against the rules of NAND.
     #[inline]
     fn perform(&mut self, op: &FlashOp) {
         let pages = u64::from(op.pages());
@@ -207,12 +208,12 @@ impl Flash {
             }
         });
         if let Err(fault) = checked {
-            // The first fault is kept, since later ones may follow from it.
+            // The first violation is kept, since later ones may follow from it.
             self.fault.get_or_insert(fault);
         }
     }
 
-    /// Takes the channel for the pages of an operation and returns when their transfers end.
+    /// Reserves the channel for the pages of an operation. Returns the end of their transfers.
     #[inline]
     fn reserve_channel(&mut self, die: u32, id: OpId) -> u64 {
         let op = &mut self.ops[id.key()];
@@ -222,10 +223,10 @@ impl Flash {
         *free
     }
 
-    /// How many operations of the unit of `die` there are, where units are told apart.
+    /// The load counter of the unit of `die`, on a drive of several units.
     #[inline]
     fn load(&mut self, die: u32) -> Option<&mut u32> {
-        // A division for each operation would show on a drive of one unit.
+        // A division for each operation would be noticeable on a drive of one unit.
         if self.loads.is_empty() {
             return None;
         }
@@ -255,15 +256,16 @@ impl Flash {
         OpId::of_key(self.ops.insert(op))
     }
 
-    /// Ends everything under way. What was to be programmed is programmed if the buffer is
-    /// `protected`; if not its pages are padded, so that the rest of those erase blocks can be used.
+    /// Ends all operations in progress. With a `protected` buffer, pending pages are programmed. Otherwise
+    /// their pages are padded, so that the rest of those erase blocks can be used.
     pub(super) fn power_off(&mut self, protected: bool) {
         for op in self.ops.drain().filter(FlashOp::is_program) {
             op.blocks().for_each(|block| self.nand.pad(block, op.page));
             let pages =
                 if protected { &mut self.performed.pages_programmed } else { &mut self.performed.pages_lost };
             *pages += u64::from(op.pages());
-            // Whoever still looks for a lost page there must not find its bytes. In place, the page may as well have been written.
+            // A read that still refers to a lost page must not find its bytes. In place, the page may have
+            // been written.
             if let (false, false, Some(contents)) = (protected, self.in_place, &mut self.contents) {
                 op.blocks().for_each(|block| contents.remove(self.layout.page_at(block, op.page)));
             }
@@ -287,20 +289,21 @@ impl Flash {
         current.is_some_and(|op| matches!(op.kind, FlashOpKind::MoveRead) && op.second_phase)
     }
 
-    /// Takes the reads out of the queue of `die`.
+    /// Empties the read queue of `die`.
     pub(super) fn forget_reads(&mut self, die: usize) {
         self.dies[die].reads.clear();
     }
 }
 
-/// How many pages of each erase block a preconditioned FTL has written.
+/// The number of pages of each erase block that a preconditioned FTL has written.
 fn programmed_pages(config: &SsdConfig, ftl: &Ftl) -> Vec<u16> {
     let planes = config.planes_per_unit();
     let segments = ftl.segments();
     (0..segments.len())
         .flat_map(|segment| {
             let written = segments.written(SegmentId(segment));
-            // Consecutive pages go round the planes, so plane `lane` has every `planes`th page from `lane` on.
+            // Consecutive pages alternate between the planes, so plane `lane` has every `planes`th page from
+            // `lane` on.
             (0..planes).map(move |lane| (written.saturating_sub(lane)).div_ceil(planes) as u16)
         })
         .collect()

@@ -1,34 +1,34 @@
 //! One operation of a die, from its queue to its end.
 
-use super::Waits;
 use crate::config::MAX_PLANES;
+use crate::drive::waits::Waits;
 use crate::layout::Place;
 use std::num::NonZeroU32;
 
-/// The number of an operation, while it is under way.
+/// The number of an operation in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::drive) struct OpId(NonZeroU32);
 
 impl OpId {
     /// The operation with this key in the table of operations.
     #[inline]
-    pub fn of_key(key: usize) -> OpId {
-        // One more than the key, so that an `Option` of it is as small as the number itself.
+    pub(crate) fn of_key(key: usize) -> OpId {
+        // One more than the key, so that an `Option` of it has the same size.
         OpId(NonZeroU32::new(key as u32 + 1).expect("fewer than 2^32 operations are under way"))
     }
 
     #[inline]
-    pub fn key(self) -> usize {
+    pub(crate) fn key(self) -> usize {
         self.0.get() as usize - 1
     }
 }
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Debug)]
 pub(in crate::drive) enum FlashOpKind {
     HostRead {
         command: u32,
-        /// Its pages, by plane, that collection takes along.
+        /// Its pages, by plane, that collection takes as its own reads.
         merged: u8,
     },
     /// A read of garbage collection.
@@ -37,36 +37,36 @@ pub(in crate::drive) enum FlashOpKind {
     Erase,
 }
 
-/// What a program holds.
+/// The contents of a program.
 #[derive(Clone, Debug, Default)]
 pub(in crate::drive) struct Programmed {
     /// Pages of the host.
-    pub host_pages: u8,
+    pub(crate) host_pages: u8,
     /// Flush epoch of the host's pages.
-    pub epoch: u32,
+    pub(crate) epoch: u32,
     /// The write that waits for it.
-    pub command: Option<u32>,
-    /// Copies, and the dies from which they came.
+    pub(crate) command: Option<u32>,
+    /// The number of copies, and the dies of their sources.
     copies: u8,
     sources: [u32; MAX_PLANES],
 }
 
 impl Programmed {
-    /// Nothing yet.
-    pub fn in_epoch(epoch: u32) -> Programmed {
+    /// An empty program.
+    pub(crate) fn in_epoch(epoch: u32) -> Programmed {
         Programmed { epoch, ..Programmed::default() }
     }
 
     /// Adds a copy of a page of `die`.
     #[inline]
-    pub fn add_copy(&mut self, die: u32) {
+    pub(crate) fn add_copy(&mut self, die: u32) {
         self.sources[usize::from(self.copies)] = die;
         self.copies += 1;
     }
 
-    /// The dies from which its copies came.
+    /// The dies of its copies' sources.
     #[inline]
-    pub fn sources(&self) -> &[u32] {
+    pub(crate) fn sources(&self) -> &[u32] {
         &self.sources[..usize::from(self.copies)]
     }
 }
@@ -74,45 +74,45 @@ impl Programmed {
 /// One operation of a die, on up to one page in each of its planes.
 #[derive(Clone, Debug)]
 pub(in crate::drive) struct FlashOp {
-    pub kind: FlashOpKind,
-    pub die: u32,
+    pub(crate) kind: FlashOpKind,
+    pub(crate) die: u32,
     /// [`Place::row`] of its pages.
-    pub row: u32,
-    /// The erase block of plane 0, and which planes take part.
-    pub block: u32,
-    pub planes: u8,
-    pub page: u32,
-    /// In its second phase: a read in its transfer, a program in its array time.
-    pub second_phase: bool,
-    pub suspensions: u8,
-    /// When it was queued, and once it is under way, when that began.
-    pub since: u64,
-    /// What the die had worked for the host when this was queued.
-    pub host_busy: u64,
-    /// The end of the phase under way.
-    pub until: u64,
-    pub waits: Waits,
+    pub(crate) row: u32,
+    /// The erase block of plane 0, and the planes that take part.
+    pub(crate) block: u32,
+    pub(crate) planes: u8,
+    pub(crate) page: u32,
+    /// Whether it is in its second phase: a read in its transfer, a program in its array time.
+    pub(crate) second_phase: bool,
+    pub(crate) suspensions: u8,
+    /// When it was queued or, once it runs, when it started.
+    pub(crate) since: u64,
+    /// The die's time for host operations when this was queued.
+    pub(crate) host_busy: u64,
+    /// The end of the current phase.
+    pub(crate) until: u64,
+    pub(crate) waits: Waits,
 }
 
 impl FlashOp {
     #[inline]
-    pub fn pages(&self) -> u32 {
+    pub(crate) fn pages(&self) -> u32 {
         self.planes.count_ones()
     }
 
-    /// Adds the page at `place`, which lies in the op's row.
+    /// Adds the page at `place`, which is in the operation's row.
     #[inline]
-    pub fn add(&mut self, place: Place) {
+    pub(crate) fn add(&mut self, place: Place) {
         self.planes |= 1 << (place.block - self.block);
     }
 
-    pub fn blocks(&self) -> impl Iterator<Item = u32> + use<> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = u32> + use<> {
         blocks_of(self.block, self.planes)
     }
 
-    /// Whether this operation is garbage collection's alone.
+    /// Whether the operation only serves garbage collection.
     #[inline]
-    pub fn collects(&self) -> bool {
+    pub(crate) fn collects(&self) -> bool {
         match &self.kind {
             FlashOpKind::HostRead { .. } => false,
             FlashOpKind::MoveRead | FlashOpKind::Erase => true,
@@ -121,22 +121,22 @@ impl FlashOp {
     }
 
     #[inline]
-    pub fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         matches!(self.kind, FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead)
     }
 
     #[inline]
-    pub fn is_program(&self) -> bool {
+    pub(crate) fn is_program(&self) -> bool {
         matches!(self.kind, FlashOpKind::Program(_))
     }
 
     #[inline]
-    pub fn is_erase(&self) -> bool {
+    pub(crate) fn is_erase(&self) -> bool {
         matches!(self.kind, FlashOpKind::Erase)
     }
 
-    /// Copies in a program.
-    pub fn copies(&self) -> usize {
+    /// The number of copies in a program.
+    pub(crate) fn copies(&self) -> usize {
         match &self.kind {
             FlashOpKind::Program(programmed) => programmed.sources().len(),
             _ => 0,

@@ -1,4 +1,4 @@
-//! Programs: pages of one row are gathered until the row is full, both pages of the host and copies.
+//! Programs: pages of one row, of the host and copies, are gathered until the row is full.
 
 use super::Flash;
 use super::op::{FlashOpKind, OpId, Programmed};
@@ -6,12 +6,12 @@ use crate::layout::Place;
 use fulgurite_base::Ppn;
 use fulgurite_ftl::{FlashSink, SegmentId, UnitId};
 
-/// Where the pages of one write of the host go.
+/// The sink for the pages of one host write.
 pub(in crate::drive) struct HostPages<'f> {
-    pub flash: &'f mut Flash,
-    /// The write, if it waits for its programs, and how many these are.
-    pub command: Option<u32>,
-    pub programs: u32,
+    pub(crate) flash: &'f mut Flash,
+    /// The write, if it waits for its programs, and the number of these programs.
+    pub(crate) command: Option<u32>,
+    pub(crate) programs: u32,
 }
 
 impl FlashSink for HostPages<'_> {
@@ -42,7 +42,7 @@ impl FlashSink for HostPages<'_> {
     }
 }
 
-/// Where the copies of collection go.
+/// The sink for the copies of collection.
 impl FlashSink for Flash {
     /// The drive has read the page before it asked for the copy.
     fn read(&mut self, _: Ppn) {}
@@ -58,7 +58,7 @@ impl FlashSink for Flash {
         }
     }
 
-    /// The dies have erased it before the drive asked to release it.
+    /// The dies have erased it before the drive asked for the release.
     fn erase(&mut self, segment: SegmentId) {
         if let Some(contents) = &mut self.contents {
             self.layout.pages_of_segment(segment.0).for_each(|ppn| contents.remove(Ppn(ppn)));
@@ -67,10 +67,11 @@ impl FlashSink for Flash {
 }
 
 impl Flash {
-    /// The program operation that takes the page at `place`, opened if need be; `add` tells it what the page is.
+    /// Adds the page at `place` to its row's program operation, which is opened if necessary. `add` describes
+    /// the page.
     #[inline]
     fn program_at(&mut self, place: Place, add: impl FnOnce(&mut Programmed)) {
-        // The list has one entry for each open stream at most, so a scan is cheap.
+        // The list has at most one entry for each open stream, so a scan is cheap.
         let at = self.partial.iter().position(|op| self.ops[op.key()].row == place.row);
         let at = at.unwrap_or_else(|| {
             let op = self.insert(FlashOpKind::Program(Programmed::in_epoch(self.epoch)), place);
@@ -83,22 +84,22 @@ impl Flash {
         if let FlashOpKind::Program(programmed) = &mut op.kind {
             add(programmed);
         }
-        // An open segment is written in order, so the last plane closes the row. In place, pages
-        // come in no order and there is nothing to wait for.
+        // An open segment is written in order, so the last plane completes the row. In place, pages come in
+        // any order, so no row is gathered.
         if op.planes >> (self.planes - 1) == 1 || self.in_place {
             self.partial.swap_remove(at);
             self.queue_work(id);
         }
     }
 
-    /// Sends programs on their way although planes are left over, so that they can end.
+    /// Queues incomplete programs, so that they can end.
     pub(in crate::drive) fn close_partial(&mut self) {
         for op in std::mem::take(&mut self.partial) {
             self.queue_work(op);
         }
     }
 
-    /// The same for programs of `unit` that hold copies.
+    /// The same for programs of `unit` that contain copies.
     pub(in crate::drive) fn close_copies(&mut self, unit: UnitId) {
         let is_meant = |flash: &Flash, op: OpId| {
             let op = &flash.ops[op.key()];
@@ -117,13 +118,13 @@ impl Flash {
         self.touch(die);
     }
 
-    /// Notes for a volatile buffer that a page's place was `old` before it became `ppn`.
+    /// For a volatile buffer: notes that `old` was the previous place of the page that is now at `ppn`.
     #[inline]
     pub(in crate::drive) fn note_old_place(&mut self, ppn: Ppn, old: Option<Ppn>) {
-        // The list is taken out because `is_programmed` borrows all of `self`.
+        // The list is taken out, because `is_programmed` borrows all of `self`.
         let Some(mut undo) = self.undo.take() else { return };
         while undo.front().is_some_and(|(ppn, _)| self.is_programmed(self.layout.place(*ppn))) {
-            // What is programmed survives a power cut and needs no entry.
+            // A programmed page survives a power cut, so it needs no entry.
             undo.pop_front();
         }
         undo.push_back((ppn, old));

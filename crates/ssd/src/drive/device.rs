@@ -1,0 +1,123 @@
+//! The drive as a `Device`: a submitted command passes a serial stage and arrives at the drive later.
+
+use super::command::{CommandKind, InFlight, Payload, queue_event};
+use super::tournament::NEVER;
+use super::waits::Waits;
+use super::{HostSlot, SimDrive, Translation};
+use crate::SsdConfig;
+use fulgurite_base::{Lpn, Nanos};
+use fulgurite_device::{Buffer, Caps, Command, Completion, Device, Operation, QueueFull, ShareRun};
+
+/// Bytes of a share's list for each of its pages: the published command has 250 pairs in a block of 4 KiB.
+const PAIR_BYTES: u64 = 16;
+
+/// The time that a command of `pages` pages occupies its serial stage.
+#[inline]
+fn stage(config: &SsdConfig, kind: CommandKind, pages: u64) -> u64 {
+    match kind {
+        CommandKind::Read => config.read_command.0 + config.read_page.0 * pages,
+        CommandKind::Write(_) => config.write_command.0 + config.write_page.0 * pages,
+        // The command brings the list of its pages, as a write brings its bytes.
+        CommandKind::Share => {
+            config.write_command.0 + config.write_page.0 * pages * PAIR_BYTES / u64::from(config.page_bytes)
+        }
+        CommandKind::Trim | CommandKind::Flush => config.write_command.0,
+    }
+}
+
+impl Device for SimDrive {
+    fn caps(&self) -> &Caps {
+        &self.caps
+    }
+
+    fn erases(&self, lpn: Lpn) -> Option<u64> {
+        let Translation::PageMapped(ftl) = &self.translation else { return None };
+        let lpn = u32::try_from(lpn.0).ok().filter(|lpn| u64::from(*lpn) < self.caps.pages)?;
+        ftl.erases(lpn).map(u64::from)
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos(self.flash.now)
+    }
+
+    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
+        if self.unanswered >= self.config.queue_depth {
+            return Err(QueueFull(command));
+        }
+        let fault = command.operation.fault(&self.caps);
+        let none = Lpn(0);
+        let bytes = |buffer: Option<Buffer>| buffer.map_or_else(Payload::none, Payload::Bytes);
+        let (mut kind, lpn, pages, payload) = match command.operation {
+            Operation::Read { lpn, pages, into } => (CommandKind::Read, lpn, pages, bytes(into)),
+            Operation::Write { lpn, pages, from, stream, .. } => {
+                (CommandKind::Write(stream), lpn, pages, bytes(from))
+            }
+            Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn, pages, Payload::none()),
+            Operation::Share { runs } => {
+                let first = runs.first().map_or(none, |run| run.destination);
+                (CommandKind::Share, first, ShareRun::total(&runs) as u32, Payload::Runs(runs))
+            }
+            Operation::Flush => (CommandKind::Flush, none, 0, Payload::none()),
+        };
+        if fault.is_some() {
+            // A malformed command is answered from the read path, which changes no state.
+            kind = CommandKind::Read;
+        }
+        let now = self.flash.now;
+        // A faulty command is answered and not performed, so its pages take no time.
+        let serial = if fault.is_some() { 0 } else { u64::from(pages) };
+        let stage = stage(&self.config, kind, serial);
+        let (path, slot, delay) = match kind {
+            CommandKind::Read => (&mut self.reads, HostSlot::Reads, self.config.read_latency.0),
+            _ => (&mut self.writes, HostSlot::Writes, 0),
+        };
+        let slot = self.flash.dies() + slot as usize;
+        if let (Translation::PageMapped(ftl), None) = (&self.translation, &fault) {
+            ftl.mapping().prefetch(lpn.0 as u32);
+        }
+        path.free = path.free.max(now) + stage;
+        let id = self.commands.insert(InFlight {
+            tag: command.tag,
+            kind,
+            lpn: lpn.0 as u32,
+            pages,
+            submitted: Nanos(now),
+            parts: 0,
+            is_buffered: false,
+            is_listed: false,
+            is_answered: false,
+            placed: 0,
+            since: now,
+            waits: Waits::default(),
+            payload,
+            fault: fault.map(Box::new),
+        });
+        let at = path.free + delay;
+        queue_event(&mut path.arrivals, &mut self.flash, slot, at, id as u32);
+        self.meter.submit(Nanos(now));
+        self.unanswered += 1;
+        if self.unanswered == 1 {
+            self.end_idleness();
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
+        let deadline = deadline.map(|deadline| deadline.0.max(self.flash.now));
+        loop {
+            let (slot, at) = self.flash.events.first();
+            // All completions of one instant are delivered together. `NEVER` is no event, so a wait without a
+            // deadline ends before it.
+            let until = if self.done.is_empty() { deadline.unwrap_or(NEVER - 1) } else { self.flash.now };
+            if at > until {
+                break;
+            }
+            self.flash.now = at;
+            self.event(slot);
+        }
+        if let (true, Some(deadline)) = (self.done.is_empty(), deadline) {
+            self.flash.now = deadline;
+        }
+        completions.append(&mut self.done);
+    }
+}
