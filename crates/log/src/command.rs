@@ -1,44 +1,44 @@
-//! The host's commands, the commands to the drive below that serve them, and the pages under way.
+//! The host's commands, the commands to the drive below that serve them, and the pages in flight.
 
 use fulgurite_base::{Nanos, Ppn};
 use fulgurite_device::{Buffer, IoError, Operation, Tag};
 
-/// A command of the host's.
+/// A host command.
 pub(crate) struct InFlight {
-    pub tag: Tag,
-    pub operation: Operation,
-    pub submitted: Nanos,
-    /// What it waits for: commands below, pages that are on their way, and its own placing.
-    pub parts: u32,
+    pub(crate) tag: Tag,
+    pub(crate) operation: Operation,
+    pub(crate) submitted: Nanos,
+    /// The number of events that it waits for: commands below, pages in flight, and its own placing.
+    pub(crate) parts: u32,
     /// Pages of a write that have their places.
-    pub placed: u32,
-    pub status: Result<(), IoError>,
+    pub(crate) placed: u32,
+    pub(crate) status: Result<(), IoError>,
 }
 
-/// A command below, by what it is for.
+/// A command below, by its purpose.
 pub(crate) enum Part {
     /// Pages of a host read.
     Read { command: u32, first: Ppn },
     /// Pages of a host write, all in one segment.
     Write { command: u32, first: Ppn, pages: u32 },
-    /// A flush of the host's.
+    /// A host flush.
     Flush { command: u32 },
-    /// Pages of the victim, to be moved; whether they are tried again if that fails.
+    /// A read of pages of the victim, to move them. With `again`, failed pages are read once more.
     Fetch { first: Ppn, pages: u32, buffer: Option<Buffer>, again: bool },
-    /// Pages that were moved, all in one segment.
+    /// A write of moved pages, all in one segment.
     Store { first: Ppn, pages: u32 },
-    /// The victim is garbage.
+    /// A trim of the victim.
     Discard,
-    /// Pages that hold nothing.
+    /// A write of empty pages.
     Pad { first: Ppn },
 }
 
-/// A page that is not yet where the map says.
+/// A page that is not yet at its place in the map.
 pub(crate) enum Arriving {
-    /// The host writes it; these parts of reads wait: the command, and which of its pages.
+    /// The host is writing it. These parts of reads wait: the command, and the page's number in it.
     Written { readers: Vec<(u32, u32)> },
-    /// Collection moves it from here.
+    /// Collection is moving it from here.
     Moved { from: Ppn },
-    /// It never arrived.
+    /// Its write failed.
     Lost(IoError),
 }

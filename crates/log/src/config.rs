@@ -14,12 +14,12 @@ pub struct LogConfig {
     pub segment_bytes: u64,
     /// Pages that collection moves at once.
     pub depth: u32,
-    /// Whether the drive below is told that a segment is garbage as a whole.
+    /// Whether segments that have become garbage are trimmed below.
     pub trim: bool,
-    /// Whether the layer is filled before measurements, where the drive below is not a simulated one, which
-    /// says itself what state it starts from.
+    /// Whether the layer is filled before measurements. This is for real drives below; a simulated drive has
+    /// an option for its own initial state.
     pub fill: bool,
-    /// How garbage is collected.
+    /// The policies and thresholds of garbage collection.
     pub collect: Collect,
 }
 
@@ -37,9 +37,10 @@ impl Default for LogConfig {
 }
 
 impl Declared for LogConfig {
-    // Without the threshold of idle drives: a layer does not know when the host is idle.
+    // Without the threshold for idle drives: a layer does not know when the host is idle.
     const OPTIONS: &'static [Opt<LogConfig>] = &[
-        opt!("op", op, SHARE, Share::from_ppm(1) => Share::from_ppm(u32::MAX), "over-provisioning: (pages below - pages of the layer) / pages of the layer"),
+        opt!("op", op, SHARE, Share::from_ppm(1) => Share::from_ppm(u32::MAX),
+            "over-provisioning: (pages below - pages of the layer) / pages of the layer"),
         opt!("segment", segment_bytes, SIZE, "bytes in a segment"),
         collect_opt!(reserve, collect),
         collect_opt!(hard, collect),
@@ -54,7 +55,7 @@ impl Declared for LogConfig {
 }
 
 impl LogConfig {
-    /// The most pages of one share, whatever the drive below can do: any number, since the map is in memory.
+    /// The most pages of one share: any number on any drive, since the map is in memory.
     pub const SHARE_PAGES: u32 = u32::MAX;
 
     /// The defaults with the options of `spec`.
@@ -64,17 +65,17 @@ impl LogConfig {
         Ok(config)
     }
 
-    /// The layer as text: its name, and what differs from the defaults.
+    /// The canonical text of the layer: its name and the changed options.
     pub fn canonical(&self) -> String {
         with_name("log", &self.options_beside(&LogConfig::default()))
     }
 
-    /// Pages of a drive below on which a layer has room for `pages`.
+    /// The pages that a drive below must have, so that the layer has room for `pages`.
     pub fn pages_below(&self, pages: u64, page_bytes: u32) -> u64 {
         let segment = (self.segment_bytes / u64::from(page_bytes)).max(1);
         let (one, op) = (u64::from(Share::ONE.ppm()), u64::from(self.op.ppm()));
-        // The spare must hold the reserve and every open segment. One more segment keeps a small layer away from the least with
-        // which collection can go on.
+        // The spare must hold the reserve and every open segment. With one more segment, a small layer is not
+        // at the limit of collection.
         let spare = u128::from(self.collect.reserve + u32::from(self.collect.placement.streams()) + 1)
             * u128::from(segment);
         let least = spare * u128::from(one + op) / u128::from(op.max(1));
@@ -82,7 +83,7 @@ impl LogConfig {
         u64::try_from(least.max(wanted)).unwrap_or(u64::MAX).div_ceil(segment).saturating_mul(segment)
     }
 
-    /// The translation layer over a drive of `pages` pages, if it can work.
+    /// The translation layer over a drive of `pages` pages. Fails if the drive is too small.
     pub fn ftl(&self, pages: u64, page_bytes: u32) -> Result<FtlConfig, SpecError> {
         let bytes = u64::from(page_bytes);
         if !self.segment_bytes.is_multiple_of(bytes) || self.segment_bytes < bytes {
@@ -95,12 +96,14 @@ impl LogConfig {
         let Collect { placement, schedule, reserve, hard, .. } = &self.collect;
         if placement.needs_future() {
             return Err(SpecError::new(format!(
-                "placement={placement} must know all writes beforehand, and a layer above a drive does not; accepted in gc alone"
+                "placement={placement} must know all writes beforehand, and a layer above a drive does not; \
+                 accepted in gc alone"
             )));
         }
         if schedule.is_about_dies() {
             return Err(SpecError::new(format!(
-                "schedule={schedule} reaches into the dies of a drive, and a layer above it does not; accepted: non-preemptive, paced, semi-preemptive"
+                "schedule={schedule} reaches into the dies of a drive, and a layer above it does not; \
+                 accepted: non-preemptive, paced, semi-preemptive"
             )));
         }
         if schedule.has_hard_threshold() && reserve <= hard {
@@ -111,7 +114,8 @@ impl LogConfig {
         self.check_bounds()?;
         if self.segment_bytes / bytes > pages {
             return Err(SpecError::new(format!(
-                "segment={} is larger than the drive below, which has {pages} pages of {}; accepted: a small part of it",
+                "segment={} is larger than the drive below, which has {pages} pages of {}; \
+                 accepted: a small part of it",
                 units::format_size(self.segment_bytes),
                 units::format_size(bytes)
             )));
@@ -130,7 +134,7 @@ impl LogConfig {
         narrow(physical, "pages")?;
         let config = FtlConfig {
             collect: self.collect.clone(),
-            // The slack of a paced schedule grows with this, and all pages under way must fit into it.
+            // The slack of a paced schedule grows with this, and all pages in flight must fit into it.
             stripe_pages: self.depth.div_ceil(8),
             ..FtlConfig::plain(logical as u32, segments as u32, narrow(segment_pages, "pages in a segment")?)
         };
@@ -149,8 +153,9 @@ impl LogConfig {
 mod tests {
     use super::*;
 
-    /// The rule: a drive of [`LogConfig::pages_below`] has room for the layer's pages, and one with a segment less has not. A small
-    /// drive is larger: its spare holds the reserve, the open segments and one more, and on one with a segment less it does not.
+    /// The rule: a drive of [`LogConfig::pages_below`] has room for the layer's pages, and a drive with one
+    /// segment less has not. A small drive also needs spare for the reserve, the open segments and one more
+    /// segment.
     #[test]
     fn the_drive_below_is_as_large_as_the_layer_needs() {
         for text in
@@ -159,18 +164,18 @@ mod tests {
             let config = LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap();
             let segment = config.segment_bytes / 4096;
             let kept = u64::from(config.collect.reserve) + u64::from(config.collect.placement.streams()) + 1;
-            // With a part of a page more than whole segments, that part takes a segment.
+            // If the last segment is only partly needed, it still counts as a whole.
             let op = u64::from(config.op.ppm());
             let overhang = |pages: &u64| pages * (1_000_000 + op) % (segment * 1_000_000);
             let beyond =
                 (2_000_000..).find(|pages| op % 1_000_000 == 0 || (1..1_000_000).contains(&overhang(pages)));
-            // With whole segments and nothing beyond, they are enough.
+            // If whole segments are just enough, no further segment is needed.
             let whole = (2_000_000..).find(|pages| overhang(pages) == 0);
             for pages in [1, 1_000, 100_000, 3_456_789, beyond.unwrap(), whole.unwrap()] {
                 let below = config.pages_below(pages, 4096);
                 let is_enough = |segments: u64| {
                     let Ok(ftl) = config.ftl(segments * segment, 4096) else { return false };
-                    // Of 100 % + op the part op is spare.
+                    // The spare is the part op of 100 % + op.
                     let has_spare = segments * op >= kept * (1_000_000 + op);
                     has_spare && u64::from(ftl.logical_pages) >= pages
                 };

@@ -1,4 +1,4 @@
-//! Counts what a layer did, and checks it.
+//! The counters of a layer, and its self-check.
 
 use crate::LogDevice;
 use crate::command::Arriving;
@@ -8,30 +8,30 @@ use fulgurite_ftl::check::{self, CheckError};
 use fulgurite_ftl::{FtlCounters, SegmentState};
 use thiserror::Error;
 
-/// Something that the layer found wrong with itself.
+/// A violation that the layer found in itself.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LogError {
-    /// A law of queues.
+    /// A law of queues is violated.
     #[error("log layer: {0}")]
     Meter(#[from] MeterError),
-    /// An invariant of its translation layer.
+    /// An invariant of the translation layer is violated.
     #[error("log layer, FTL invariant broken: {0}")]
     Ftl(#[from] CheckError),
-    /// The medium failed under collection.
+    /// The medium failed during collection.
     #[error("log layer: a page could not be moved, so that nothing more can be written: {0}")]
     Medium(IoError),
-    /// The drive below has completed a command that it was not given.
+    /// The drive below completed a command that is not in flight.
     #[error("log layer: the drive below completed {0:?}, which is not in flight")]
     Stray(Tag),
-    /// It has lost count of the pages that never arrived.
+    /// The count of lost pages is wrong.
     #[error("log layer: {counted} pages are counted as lost, {found} are")]
     Lost {
-        /// Those that it counts.
+        /// The count.
         counted: u32,
-        /// Those that are known to be lost, in segments that are in use.
+        /// The lost pages in segments that are in use.
         found: u32,
     },
-    /// What it emitted and what it has written differ.
+    /// The emitted and the written pages differ in number.
     #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
     Writes {
         /// By the translation layer.
@@ -41,21 +41,21 @@ pub enum LogError {
     },
 }
 
-/// What a layer has done since it was ready for its first request.
+/// Counters of a layer since it was ready for its first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCounters {
     /// Pages written by the host.
     pub host_pages: u64,
     /// Pages moved by collection.
     pub copied_pages: u64,
-    /// Pages that hold nothing, written to keep segments in step with those of the drive below.
+    /// Empty pages, written to keep the layer's segments in step with those of the drive below.
     pub padded_pages: u64,
-    /// Segments given back.
+    /// Segments freed.
     pub segments_freed: u64,
 }
 
 impl LogCounters {
-    /// What has been done since these were the counters.
+    /// The difference to earlier counters.
     pub fn since(&self, before: &LogCounters) -> LogCounters {
         LogCounters {
             host_pages: self.host_pages - before.host_pages,
@@ -72,15 +72,16 @@ impl LogCounters {
 }
 
 impl<D: Device> LogDevice<D> {
-    /// What the layer has done.
+    /// The current counters.
     pub fn counters(&self) -> LogCounters {
         let FtlCounters { host_pages, copied_pages, erased_segments, .. } = self.ftl.counters();
         LogCounters { host_pages, copied_pages, padded_pages: self.padded, segments_freed: erased_segments }
     }
 
-    /// Checks conservation and Little's law; that the drive below has completed what it was asked and nothing else;
-    /// that no page was stuck; that what was emitted was written, once nothing is under way; with `deep`, the
-    /// translation layer's invariants and the count of lost pages too, in O(pages).
+    /// Checks conservation and Little's law; that the drive below completed exactly the commands it was
+    /// given; that every page could be moved; and, if nothing is in flight, that all emitted pages were
+    /// written. With `deep` it also checks the translation layer's invariants and the count of lost pages, in
+    /// O(pages).
     pub fn verify(&self, deep: bool) -> Result<(), LogError> {
         self.meter.check()?;
         if let Some(tag) = self.stray {
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_since_leaves_out_what_was_done_before() {
+    fn the_difference_leaves_out_earlier_counts() {
         let at = |by: u64| LogCounters {
             host_pages: 7 * by,
             copied_pages: 5 * by,

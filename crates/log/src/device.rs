@@ -1,14 +1,15 @@
 //! The layer as a `Device`: the host's commands, the commands below that serve them, and their order.
 //!
-//! A write is given its place by the translation layer and written there below; a read goes where its pages
-//! lie. Three rules keep contents right while commands overlap. A page that is still on its way down is read
-//! where it comes from, or when it has arrived. A segment with any command of the layer's under way in it is
-//! not given up. A victim is given up when its last copy has arrived.
+//! The translation layer gives each written page its place, and the page is written there below. A read goes
+//! to the places of its pages. Three rules keep contents right while commands overlap. A page that is not
+//! stored yet is read from its old place, or after it is stored. A segment with a command of the layer in
+//! flight is not given up. A victim is given up when its last copy is stored.
 //!
-//! The map is in memory: it lives as long as the device. Nothing is kept below from which it could be rebuilt.
+//! The map is in memory, so it exists as long as the device. The drive below holds no data to rebuild it
+//! from.
 
 use crate::LogConfig;
-use crate::collect::Collection;
+use crate::collection::Collection;
 use crate::command::{Arriving, InFlight, Part};
 use crate::tails::Tails;
 use fulgurite_base::{Lpn, Nanos, Ppn, SpecError, StreamId};
@@ -31,21 +32,21 @@ pub struct LogDevice<D> {
     pub(crate) gate: Gate,
     pub(crate) commands: Slab<InFlight>,
     parts: Slab<Part>,
-    /// What the queue below had no room for. In order: pages of a segment are then written below in the order
-    /// in which they lie, and segments of a stream one after the other.
+    /// Commands that the queue below had no room for, in order. So the pages of a segment are written below
+    /// in order, and the segments of a stream one after the other.
     queued: VecDeque<Command>,
     pub(crate) arriving: FxHashMap<u32, Arriving>,
-    /// How many of them are [`Arriving::Lost`].
+    /// The number of [`Arriving::Lost`] pages.
     pub(crate) lost: u32,
-    /// Commands of the host's below in each segment, and reads that wait for pages in it.
+    /// Commands of the host below in each segment, and reads that wait for pages in it.
     pub(crate) in_use: Vec<u32>,
-    /// Empty between writes, so that its memory is kept.
+    /// Empty between writes; kept to reuse its memory.
     pub(crate) places: Vec<Ppn>,
     now: Nanos,
     done: Vec<Completion>,
     below_done: Vec<Completion>,
     pub(crate) emitted: CountingSink,
-    /// A completion that nobody waited for.
+    /// A completion of a command that is not in flight.
     pub(crate) stray: Option<Tag>,
     pub(crate) pages_written: u64,
     pub(crate) padded: u64,
@@ -61,12 +62,12 @@ impl<D: Device> LogDevice<D> {
         Ok(LogDevice::with_ftl(below, config, ftl))
     }
 
-    /// A layer that starts with a translation layer of [`LogConfig::ftl`], whose pages lie on `below` where
-    /// it says.
+    /// A layer that starts with a translation layer of [`LogConfig::ftl`], whose pages are at their places on
+    /// `below`.
     pub fn with_ftl(below: D, config: LogConfig, ftl: Ftl) -> LogDevice<D> {
         let caps = Caps {
             pages: u64::from(ftl.config().logical_pages),
-            // A page is lost without the layer's own notes.
+            // A durable page would still be lost, because the map is not durable.
             durable_writes: false,
             share_pages: LogConfig::SHARE_PAGES,
             streams: config.collect.placement.hints(),
@@ -100,14 +101,14 @@ impl<D: Device> LogDevice<D> {
         layer
     }
 
-    /// Writes every page once, in order, and counts anew: what a layer above a drive that is not simulated
-    /// should start measurements from, where pages never written cost nothing.
+    /// Writes every page once, in order, and resets the counters. Measurements of a layer above a real drive
+    /// should start with this, because pages that were never written cost nothing.
     pub fn fill(&mut self) -> Result<(), IoError> {
         const IN_FLIGHT: usize = 32;
         let Caps { pages, page_bytes, pages_per_command, contents, .. } = self.caps;
         let most = pages_per_command.min(256);
         let bytes = most as usize * page_bytes as usize;
-        // All writes share one buffer, since every page of the fill holds the same zeros.
+        // All writes share one buffer, since every page of the fill has the same zeros.
         let zeros = contents.then(|| Arena::new(bytes).buffer(0, bytes));
         let mut completions = Vec::new();
         let mut first = 0;
@@ -123,7 +124,7 @@ impl<D: Device> LogDevice<D> {
             }
             self.wait(None, &mut completions);
             if completions.is_empty() {
-                // The drive below owes completions that it does not give.
+                // The drive below does not return its completions.
                 return Err(IoError::Media);
             }
             completions.drain(..).try_for_each(|completion| completion.status)?;
@@ -139,7 +140,7 @@ impl<D: Device> LogDevice<D> {
         &self.below
     }
 
-    /// The drive below, for what is not a command.
+    /// The drive below, for calls that are not commands.
     pub fn below_mut(&mut self) -> &mut D {
         &mut self.below
     }
@@ -149,7 +150,7 @@ impl<D: Device> LogDevice<D> {
         &self.ftl
     }
 
-    /// Whether nothing is under way below.
+    /// Whether no command is in flight below.
     pub fn is_idle(&self) -> bool {
         self.parts.is_empty()
     }
@@ -159,12 +160,12 @@ impl<D: Device> LogDevice<D> {
         self.pages_written
     }
 
-    /// Lets everything that is under way come to its end, collection included.
+    /// Runs everything in progress to its end, including collection.
     pub fn drain_events(&mut self) {
         while !self.parts.is_empty() {
             self.hand_down();
             self.below.wait(None, &mut self.below_done);
-            // The drive below owes completions that it does not give, and waiting on would never end.
+            // The drive below does not return its completions, so waiting would never end.
             if self.below_done.is_empty() {
                 return;
             }
@@ -172,7 +173,7 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Sends a command down.
+    /// Sends a command to the drive below.
     pub(crate) fn send(&mut self, part: Part, operation: Operation) {
         if let Operation::Write { pages, .. } = operation {
             self.pages_written += u64::from(pages);
@@ -187,7 +188,7 @@ impl<D: Device> LogDevice<D> {
         buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes))
     }
 
-    /// The stream that the drive below is told for pages from `first`, which are about to be sent there.
+    /// The stream below for pages from `first`, which are about to be sent there.
     pub(crate) fn stream_below(&mut self, first: Ppn, pages: u32) -> StreamId {
         self.tails.wrote(&self.ftl, first, pages)
     }
@@ -200,24 +201,24 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Writes pages that hold nothing.
+    /// Writes empty pages.
     pub(crate) fn write_nothing(&mut self, first: Ppn, pages: u32, stream: StreamId) {
         let most = self.caps.pages_per_command;
         for done in (0..pages).step_by(most as usize) {
             let (lpn, pages) = (Lpn(u64::from(first.0 + done)), most.min(pages - done));
             let bytes = pages as usize * self.caps.page_bytes as usize;
             let from = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
-            // Padding is under way in its segment too, so the segment must not be given up before it ends.
+            // Padding is in flight in its segment too, so the segment must not be given up before it ends.
             self.in_use[self.ftl.segment(first).0 as usize] += 1;
             self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream, durable: false });
         }
     }
 
-    /// Hands commands to the drive below as far as its queue has room.
+    /// Submits queued commands while the queue of the drive below has room.
     fn hand_down(&mut self) {
         while let Some(command) = self.queued.pop_front() {
             if let Err(QueueFull(command)) = self.below.submit(command) {
-                // It goes back to the front, since writes must reach the drive below in order.
+                // It returns to the front, since writes must reach the drive below in order.
                 return self.queued.push_front(command);
             }
         }
@@ -227,7 +228,7 @@ impl<D: Device> LogDevice<D> {
         let mut completions = std::mem::take(&mut self.below_done);
         for Completion { tag, at, status } in completions.drain(..) {
             self.now = at.max(self.now);
-            // Tags are keys of `parts`, so a tag that is not there was never sent or has come twice.
+            // Tags are keys of `parts`, so an unknown tag was never sent or has completed before.
             let Some(part) = self.parts.try_remove(tag.0 as usize) else {
                 self.stray = Some(tag);
                 continue;
@@ -255,7 +256,7 @@ impl<D: Device> LogDevice<D> {
         self.admit();
     }
 
-    /// One of the things that a command waited for is there.
+    /// Ends one of the events that a command waited for.
     pub(crate) fn part_done(&mut self, command: u32, status: Result<(), IoError>) {
         let waiting = &mut self.commands[command as usize];
         waiting.status = waiting.status.and(status);
@@ -341,7 +342,8 @@ mod tests {
     use fulgurite_ftl::Collect;
     use fulgurite_ftl::schedule::{Schedule, ScheduleState};
 
-    /// The rule: a fill writes every page once, in order, as many at once as the queue takes, and is not counted.
+    /// The rule: a fill writes every page once, in order, as many at once as the queue takes, and is not
+    /// counted.
     #[test]
     fn a_fill_writes_every_page_once() {
         for queue_depth in [1, 32] {
@@ -354,25 +356,26 @@ mod tests {
                 (0..layer.caps.pages as u32).map(|lpn| layer.ftl.lookup(lpn).unwrap().0).collect();
             assert!(lies.is_sorted_by(|one, next| *next == one + 1), "in order");
             layer.verify(true).unwrap();
-            // A second one is not counted either, nor is what it has collected.
+            // A second fill is not counted either, nor are its collections.
             for _ in 0..2 {
                 assert_eq!((layer.counters(), layer.pages_written()), (crate::LogCounters::default(), 0));
-                assert!(layer.is_idle(), "nothing of it is counted later");
+                assert!(layer.is_idle(), "no part of it is counted later");
                 layer.fill().unwrap();
             }
-            // A lost page too many is found, and so is what is emitted and not written.
+            // A wrong count of lost pages is found, and so are emitted pages that were not written.
             layer.lost += 1;
-            assert_eq!(layer.verify(false), Ok(()), "it looks at every page only where it is to");
+            assert_eq!(layer.verify(false), Ok(()), "it checks every page only if asked to");
             assert_eq!(layer.verify(true), Err(crate::LogError::Lost { counted: 1, found: 0 }));
             layer.pages_written += 1;
             assert_eq!(layer.verify(false), Err(crate::LogError::Writes { emitted: 0, written: 1 }));
         }
     }
 
-    /// The rule: what is left of a segment is written to its end, in order, with as many commands as that takes, and nothing else is.
-    /// A drive whose queue has room for one of them gets all when the layer is drained.
+    /// The rule: padding writes exactly the rest of a segment, in order, with the necessary number of
+    /// commands. If the drive's queue has room for one command, it still gets all of them when the layer is
+    /// drained.
     #[test]
-    fn padding_covers_what_is_left_and_nothing_else() {
+    fn padding_writes_exactly_the_rest_of_a_segment() {
         let below = MemDevice::new(256, 512, 1, Nanos::ZERO);
         let config = LogConfig { segment_bytes: 16 * 512, ..LogConfig::default() };
         let mut layer = LogDevice::new(below, LogConfig { op: Share::percent(50), ..config }).unwrap();
@@ -392,7 +395,8 @@ mod tests {
         assert!(layer.is_idle() && layer.in_use.iter().all(|commands| *commands == 0));
     }
 
-    /// A layer of few pages above a drive that takes 10 µs for everything, and collects by `schedule`, a page at a time.
+    /// A layer of few pages above a drive on which every command takes 10 µs. It collects by `schedule`, one
+    /// page at a time.
     fn pressed(schedule: Schedule, urgent: Nanos) -> LogDevice<MemDevice> {
         let usual = LogConfig::default();
         let collect = Collect { schedule, urgent, ..usual.collect };
@@ -400,7 +404,7 @@ mod tests {
         LogDevice::new(MemDevice::new(256, 512, 32, Nanos::from_micros(10)), config).unwrap()
     }
 
-    /// The rule: a write that waits for collection bars reads once it has waited for its patience, not before and not later.
+    /// The rule: a write that waits for collection bars reads exactly when its patience ends.
     #[test]
     fn a_write_that_has_waited_too_long_bars_reads() {
         let mut layer = pressed(Schedule::SEMI_PREEMPTIVE, Nanos(5_001));
@@ -418,14 +422,14 @@ mod tests {
             while layer.gate.urgent_at() == Some(at) && layer.now().0 < at.0 - 1 {
                 layer.wait(Some(Nanos(at.0 - 1)), &mut completions);
             }
-            // A write that stays urgent waits anew, and reads stay barred.
+            // If the write stays urgent, its wait starts again, and reads stay barred.
             if layer.gate.urgent_at() == Some(at) && layer.gate.state() != ScheduleState::Exclusive {
                 layer.wait(Some(at), &mut completions);
                 assert_eq!((layer.now(), layer.gate.state()), (at, ScheduleState::Exclusive));
                 assert_ne!(layer.gate.urgent_at(), Some(at), "it turns urgent once");
                 urgent += 1;
             }
-            // The next write that has to wait finds nobody before it.
+            // The next write that must wait is then the first in the queue.
             while !layer.commands.is_empty() {
                 layer.wait(None, &mut completions);
             }
@@ -435,10 +439,10 @@ mod tests {
         layer.verify(true).unwrap();
     }
 
-    /// The rule: whenever the host has its turn, what the schedule wants is under way, all of it is below, and no
-    /// time runs for a write where none waits. Collection goes on to its end without the host.
+    /// The rule: after every call, all work that the schedule wants has started and is submitted below, and
+    /// the urgency clock runs only while a write waits. Collection ends without further calls of the host.
     #[test]
-    fn what_the_schedule_wants_is_under_way() {
+    fn all_work_that_the_schedule_wants_has_started() {
         for schedule in [Schedule::SEMI_PREEMPTIVE, Schedule::PACED, Schedule::NON_PREEMPTIVE] {
             let mut layer = pressed(schedule, Nanos::from_micros(1_000));
             let is_settled = |layer: &LogDevice<MemDevice>| {
@@ -466,11 +470,11 @@ mod tests {
             assert!(waited > 100, "{schedule}: {waited}");
             layer.drain_events();
             is_settled(&layer);
-            assert!(!layer.gate.state().collects(), "{schedule}: collection has come to its end");
+            assert!(!layer.gate.state().collects(), "{schedule}: collection has ended");
         }
     }
 
-    /// The rule: a write that needs more than one segment waits for each of them anew.
+    /// The rule: a write that needs more than one segment starts to wait again with each of them.
     #[test]
     fn patience_begins_anew_with_each_segment() {
         let patience = Nanos::from_micros(1_000);
@@ -494,17 +498,17 @@ mod tests {
         assert!(waited > 100, "{waited}");
     }
 
-    /// The rule: reads that come once a write has waited for too long are barred, also where the write turns urgent in the moment in
-    /// which another command completes.
+    /// The rule: reads that arrive when a write becomes urgent are barred, even if another command completes
+    /// at the same time.
     #[test]
-    fn a_read_that_comes_when_a_write_turns_urgent_is_barred() {
+    fn a_read_that_arrives_when_a_write_becomes_urgent_is_barred() {
         let mut layer = pressed(Schedule::SEMI_PREEMPTIVE, Nanos::from_micros(45));
         let (mut prng, mut completions, mut barred) = (Prng::new(1, "writes"), Vec::new(), 0);
         for tag in 0..2_000 {
             let operation = Operation::write(Lpn(prng.below(layer.caps.pages)), 1);
             layer.submit(Command { tag: Tag(tag), operation }).unwrap();
             if let Some(at) = layer.gate.urgent_at() {
-                // A read takes 10 µs, so this one completes when the write turns urgent.
+                // A read takes 10 µs, so this one completes when the write becomes urgent.
                 let begins = at - Nanos::from_micros(10);
                 while layer.now() < begins && layer.gate.urgent_at() == Some(at) {
                     layer.wait(Some(begins), &mut completions);
@@ -532,9 +536,10 @@ mod tests {
         assert!(barred > 10, "{barred}");
     }
 
-    /// The rule: what ends at once ends at the time of the drive, which may have gone on while nothing was under way.
+    /// The rule: a command that needs no I/O completes at the drive's current time, even if that has advanced
+    /// while the layer was idle.
     #[test]
-    fn what_ends_at_once_ends_now() {
+    fn a_command_without_io_completes_now() {
         let config = LogConfig { segment_bytes: 16 * 512, op: Share::percent(50), ..LogConfig::default() };
         let mut layer = LogDevice::new(MemDevice::new(256, 512, 32, Nanos(10)), config).unwrap();
         let mut completions = Vec::new();

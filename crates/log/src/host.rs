@@ -1,4 +1,4 @@
-//! The host's commands: reads to where their pages lie, writes to their places.
+//! The host's commands: reads go to the places of their pages, writes to their new places.
 
 use crate::LogDevice;
 use crate::command::{Arriving, Part};
@@ -8,7 +8,7 @@ use fulgurite_device::{Buffer, Device, IoError, Operation};
 use fulgurite_ftl::Unplaced;
 
 impl<D: Device> LogDevice<D> {
-    /// Reads every page of a command where it lies.
+    /// Reads every page of a command at its place.
     pub(crate) fn read(&mut self, command: u32) {
         let Operation::Read { lpn, pages, ref into } = self.commands[command as usize].operation else {
             unreachable!("writes take the other path")
@@ -20,7 +20,7 @@ impl<D: Device> LogDevice<D> {
         for at in 0..pages {
             let Some(ppn) = self.ftl.lookup(lpn.0 as u32 + at) else {
                 if let Some(page) = self.slice(&into, at, 1) {
-                    // SAFETY: the submitter gave the buffer away until completion.
+                    // SAFETY: the buffer belongs to the device until completion.
                     unsafe { page.bytes_mut() }.fill(0);
                 }
                 continue;
@@ -32,7 +32,7 @@ impl<D: Device> LogDevice<D> {
                     readers.push((command, at));
                     self.commands[command as usize].parts += 1;
                     let segment = self.ftl.segment(ppn);
-                    // The segment must stay as it is until the page has arrived and has been read.
+                    // The segment must not change until the page is stored and read.
                     self.in_use[segment.0 as usize] += 1;
                     continue;
                 }
@@ -65,7 +65,7 @@ impl<D: Device> LogDevice<D> {
         self.part_done(command, status);
     }
 
-    /// Lets stalled commands in, in order, as far as the schedule serves writes.
+    /// Admits stalled commands in order, while the schedule serves writes.
     pub(crate) fn admit(&mut self) {
         while let Some(command) = self.gate.first() {
             match self.commands[command as usize].operation.clone() {
@@ -74,7 +74,7 @@ impl<D: Device> LogDevice<D> {
                         self.commands[command as usize].status = Err(error);
                     } else if !self.write(command, lpn.0 as u32, pages, &from, stream) {
                         self.look_at_schedule();
-                        // Collection may have made room without any command below.
+                        // Collection may have freed a segment without a command below.
                         if self.gate.state().serves_writes() {
                             continue;
                         }
@@ -102,13 +102,13 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Gives the pages of a write their places, as many as may be written now, and writes them there; true
-    /// when all have one.
+    /// Gives as many pages of a write their places as may be written now, and writes them there. Returns true
+    /// if all have places.
     fn write(&mut self, command: u32, lpn: u32, pages: u32, from: &Option<Buffer>, hint: StreamId) -> bool {
         let segment_pages = self.ftl.config().segment_pages;
         let before = self.commands[command as usize].placed;
         let unplaced = Unplaced { first: lpn + before, pages: pages - before, hint };
-        // Places first, commands below afterwards: pages that lie side by side become one command.
+        // First all places, then the commands below, so that consecutive pages share one command.
         let (now, mut places) = (self.below.now(), std::mem::take(&mut self.places));
         self.gate.place(&mut self.ftl, unplaced, now, &mut self.emitted, |_, _, ppn, _| places.push(ppn));
         let mut run: Option<Run> = None;
@@ -144,7 +144,8 @@ impl<D: Device> LogDevice<D> {
                 unreachable!("a page arrives once")
             };
             if let Err(error) = status {
-                // The map names the page already, so reads of it must fail until it is written again.
+                // The map has the new place already, so reads of the page must fail until it is written
+                // again.
                 self.arriving.insert(ppn, Arriving::Lost(error));
                 self.lost += 1;
             }

@@ -1,13 +1,14 @@
 //! A log-structured layer above a drive: the flash translation layer of `fulgurite-ftl`, on the host.
 //!
-//! [`LogDevice`] is a `Device` over any other, simulated or real. Every written page goes to the next page
-//! of an open segment of the drive below, so that the drive sees segments written in order and trimmed whole;
-//! the layer's own collection moves what is still valid. Placement, victims and schedules are those of the
-//! simulated drive, and the same code.
+//! [`LogDevice`] is a `Device` over any other device, simulated or real. Every written page goes to the next
+//! page of an open segment of the drive below. So the drive sees segments that are written in order and
+//! trimmed as a whole, and the layer's own collection moves the valid pages. Placement, victim policies and
+//! schedules are the same code as in the simulated drive.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod collect;
+mod collection;
 mod command;
 mod config;
 mod counters;

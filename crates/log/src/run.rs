@@ -1,23 +1,23 @@
-//! Joins pages that lie one behind the other on the drive below, so that one command serves all of them.
+//! Joins consecutive pages on the drive below, so that one command serves all of them.
 
 use fulgurite_base::Ppn;
 
-/// Pages of a command, or of a fetch, that lie one behind the other below, in one segment.
+/// Consecutive pages below of a command or a fetch, in one segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
-    pub first: Ppn,
-    pub pages: u32,
-    /// The first one's number in the command.
-    pub at: u32,
+    pub(crate) first: Ppn,
+    pub(crate) pages: u32,
+    /// The number of the first page in the command.
+    pub(crate) at: u32,
 }
 
 impl Run {
-    pub fn page(ppn: Ppn, at: u32) -> Run {
+    pub(crate) fn page(ppn: Ppn, at: u32) -> Run {
         Run { first: ppn, pages: 1, at }
     }
 
-    /// Adds `page` to the run at its end, or begins another with it; the one before that is returned.
-    pub fn extend(run: &mut Option<Run>, page: Run, segment_pages: u32) -> Option<Run> {
+    /// Appends `page` to the run, or begins a new run with it and returns the previous one.
+    pub(crate) fn extend(run: &mut Option<Run>, page: Run, segment_pages: u32) -> Option<Run> {
         match run {
             Some(run) if run.goes_on(&page, segment_pages) => {
                 run.pages += 1;
@@ -27,7 +27,7 @@ impl Run {
         }
     }
 
-    /// Whether `page` is the next of this run, in a segment of `segment_pages`.
+    /// Whether `page` continues this run, in a segment of `segment_pages`.
     fn goes_on(&self, page: &Run, segment_pages: u32) -> bool {
         page.first.0 == self.first.0 + self.pages
             && page.at == self.at + self.pages

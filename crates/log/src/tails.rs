@@ -1,22 +1,22 @@
 //! Keeps the segments of the layer and those of the drive below in step.
 //!
-//! A drive that is told of streams puts the pages of one stream behind each other. So long as the layer's segments
-//! are as large as the drive's, each lies in one of the drive's and both die together: the drive copies nothing.
-//! A segment that the layer seals before it is full (when groups are dissolved) would put all later ones of its
-//! stream out of step, so the rest of it is written all the same.
+//! A drive with streams puts the pages of one stream one after the other. If the layer's segments have the
+//! size of the drive's, each of them fills one of the drive's, and both become garbage together, so the drive
+//! copies no page. Sometimes the layer seals a segment before it is full, when groups are merged. The rest of
+//! that segment is still written; otherwise all later segments of its stream would be out of step.
 
 use fulgurite_base::Ppn;
 use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::{SegmentId, SegmentState};
 
-/// The last segment of each stream below, and how far it is written.
+/// The last segment of each stream below, and its number of written pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Tails(Vec<Option<(SegmentId, u32)>>);
 
 impl Tails {
     /// The tails of a translation layer above a drive of `streams` streams.
-    pub fn new(ftl: &Ftl, streams: u16) -> Tails {
+    pub(crate) fn new(ftl: &Ftl, streams: u16) -> Tails {
         let mut tails = Tails(vec![None; usize::from(streams.max(1))]);
         let table = ftl.segments();
         for segment in (0..table.len()).map(SegmentId) {
@@ -29,14 +29,14 @@ impl Tails {
         tails
     }
 
-    /// The stream below of pages at `ppn`: the same as the layer's, or the last one where the drive has fewer.
+    /// The stream below for pages at `ppn`: the same as the layer's, or the last one if the drive has fewer.
     fn stream(&self, ftl: &Ftl, ppn: Ppn) -> StreamId {
         let stream = ftl.segments().stream(ftl.segment(ppn));
         StreamId(stream.0.min(self.0.len() as u16 - 1))
     }
 
-    /// Pages from `first` are on their way; returns their stream.
-    pub fn wrote(&mut self, ftl: &Ftl, first: Ppn, pages: u32) -> StreamId {
+    /// Notes that pages from `first` are being written. Returns their stream.
+    pub(crate) fn wrote(&mut self, ftl: &Ftl, first: Ppn, pages: u32) -> StreamId {
         let stream = self.stream(ftl, first);
         let segment = ftl.segment(first);
         let end = first.0 + pages - segment.0 * ftl.config().segment_pages;
@@ -44,9 +44,9 @@ impl Tails {
         stream
     }
 
-    /// What is left of a segment that will not be written to the end, if there is one: the stream, the first
-    /// page and how many. With one stream below there is no step to keep.
-    pub fn next_cut_short(&mut self, ftl: &Ftl) -> Option<(StreamId, Ppn, u32)> {
+    /// The rest of a segment that will not be written to its end, if there is one: the stream, the first page
+    /// and the number of pages. With one stream below there is no step to keep.
+    pub(crate) fn next_cut_short(&mut self, ftl: &Ftl) -> Option<(StreamId, Ppn, u32)> {
         // Segments of all streams are mixed below then, and padding would only add writes.
         if self.0.len() == 1 {
             return None;
@@ -71,9 +71,10 @@ mod tests {
     use fulgurite_ftl::placement::PlacementConfig;
     use fulgurite_ftl::{Collect, CountingSink, FtlConfig};
 
-    /// The rule: of a translation layer that was used before, the segment that each stream fills is known, and how far.
+    /// The rule: for a translation layer that was used before, the segment of each stream and its number of
+    /// written pages are known.
     #[test]
-    fn a_used_layer_goes_on_where_its_open_segments_end() {
+    fn a_used_layer_continues_at_the_end_of_its_open_segments() {
         let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
         // Segments are filled, collected and opened again, each time in another order.
         for write in 0..1_000u32 {
@@ -81,7 +82,7 @@ mod tests {
             ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default());
             let open = ftl.segment(ftl.lookup(lpn).unwrap());
             let written = ftl.segments().written(open);
-            // A segment that is full is sealed with the next write only.
+            // A full segment is sealed only at the next write.
             if written < 8 {
                 assert_eq!(Tails::new(&ftl, 3).0, [Some((open, written)), None, None]);
             }
@@ -92,10 +93,10 @@ mod tests {
         assert_eq!(tails.0, [Some((segment, 5)), None, None]);
     }
 
-    /// The rule: what is left of a segment that is not open any more is to be written, once; where the drive keeps no streams
-    /// apart nothing is.
+    /// The rule: the rest of a segment that is no longer open is written once. If the drive has one stream,
+    /// it is not written.
     #[test]
-    fn what_is_left_of_a_segment_that_was_cut_short_is_told_once() {
+    fn the_rest_of_a_segment_cut_short_is_reported_once() {
         let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
         (0..19).for_each(|lpn| ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default()));
         let [full, cut, open] = [0, 8, 18].map(|lpn| ftl.segment(ftl.lookup(lpn).unwrap()));
@@ -105,9 +106,9 @@ mod tests {
         assert_eq!(Tails(vec![Some((cut, 3))]).next_cut_short(&ftl), None);
     }
 
-    /// The rule: a page lies below in the stream that it has in the layer, or in the last one where the drive has fewer.
+    /// The rule: a page has the same stream below as in the layer, or the last one if the drive has fewer.
     #[test]
-    fn a_drive_with_fewer_streams_gets_the_others_in_its_last() {
+    fn a_drive_with_fewer_streams_has_the_rest_in_its_last() {
         let placement = PlacementConfig::from_spec(Spec::parse("sep-gc").unwrap()).unwrap();
         let collect = Collect { placement, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(64, 16, 8) }).unwrap();

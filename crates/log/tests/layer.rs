@@ -1,5 +1,6 @@
-//! The layer conforms to the common body; keeps contents right under whatever order the drive below works in;
-//! copies exactly as much as the same translation layer without time; loses nothing when the medium fails.
+//! The layer passes the conformance tests, keeps contents right in any order of the drive's operations,
+//! copies exactly as much as the same translation layer without time, and loses no page when the medium
+//! fails.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 const PAGE: u32 = 512;
 
-/// Segments of eight pages, half as much again as is used.
+/// Segments of eight pages; the drive has half as many pages again as the layer.
 fn small() -> LogConfig {
     LogConfig {
         op: Share::percent(50),
@@ -44,7 +45,8 @@ fn layer<D: Device>(below: D, config: LogConfig) -> LogDevice<D> {
     LogDevice::new(below, config).unwrap()
 }
 
-/// A drive that performs its commands in any order, each when it completes: the worst that a drive may do.
+/// A drive that performs commands in any order, each at its completion: the least ordered behaviour that a
+/// drive may have.
 struct Shuffled {
     below: MemDevice,
     pending: Vec<Command>,
@@ -53,7 +55,7 @@ struct Shuffled {
     trims: u64,
     commands: u64,
     registered: usize,
-    /// Pages read since they were trimmed, and how often one of them was read again.
+    /// Pages read since they were trimmed, and the number of repeated reads.
     seen: BTreeSet<u64>,
     again: u64,
     caps: Caps,
@@ -151,10 +153,10 @@ fn the_layer_conforms_over_every_drive() {
     conformance::check(|| layer(SimDrive::new(drive.clone(), 42, true).unwrap(), config.clone()));
 }
 
-/// A page whose bytes are all `version`'s.
+/// Pages with consecutive versions from `version` on in all bytes.
 fn stamped(version: u64, pages: u64) -> Buffer {
     let buffer = Arena::new((pages * u64::from(PAGE)) as usize).buffer(0, (pages * u64::from(PAGE)) as usize);
-    // SAFETY: nobody else knows it.
+    // SAFETY: no other code has its address.
     for (page, bytes) in unsafe { buffer.bytes_mut() }.chunks_exact_mut(PAGE as usize).enumerate() {
         for word in bytes.chunks_exact_mut(8) {
             word.copy_from_slice(&(version + page as u64).to_le_bytes());
@@ -163,7 +165,7 @@ fn stamped(version: u64, pages: u64) -> Buffer {
     buffer
 }
 
-/// The versions that the pages of a buffer hold; each page holds one.
+/// The versions in a buffer; each page holds one.
 fn versions(buffer: &Buffer) -> Vec<u64> {
     // SAFETY: the command that filled it has completed.
     let pages = unsafe { buffer.bytes() }.chunks_exact(PAGE as usize);
@@ -176,8 +178,8 @@ fn versions(buffer: &Buffer) -> Vec<u64> {
     pages.map(version).collect()
 }
 
-/// What a page may read as: at least the newest version that had arrived when the read began, at most the
-/// newest that was sent.
+/// The versions that a read of a page may return: at least the newest that was completed when the read began,
+/// at most the newest that was sent.
 #[derive(Clone, Copy, Default)]
 struct Known {
     arrived: u64,
@@ -248,7 +250,7 @@ fn shuffle(config: LogConfig, seed: u64) -> LogDevice<Shuffled> {
     }
     device.drain_events();
     device.verify(true).unwrap();
-    // The last version sent to a page is what it holds.
+    // Each page holds the last version sent to it.
     for page in 0..pages {
         assert_eq!(read(&mut device, page), Ok(known[page as usize].sent), "page {page} at the end");
     }
@@ -275,7 +277,7 @@ fn write<D: Device>(device: &mut LogDevice<D>, page: u64, version: u64) -> Resul
 }
 
 #[test]
-fn contents_are_right_in_whatever_order_the_drive_works() {
+fn contents_are_right_in_any_order_of_the_drives_operations() {
     for name in PlacementConfig::registry().names() {
         let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
         if placement.needs_future() || placement.streams() > 3 {
@@ -293,12 +295,12 @@ fn contents_are_right_in_whatever_order_the_drive_works() {
     shuffle(LogConfig { trim: false, ..with_schedule(Schedule::NON_PREEMPTIVE, small()) }, 2);
 }
 
-/// The rule: pages that lie one behind the other below take one command there.
+/// The rule: consecutive pages on the drive below take one command.
 #[test]
 fn pages_side_by_side_take_one_command() {
     let mut device = layer(Shuffled::new(192, 1), small());
     let four = |lpn: u64| Operation::write(Lpn(lpn), 4);
-    // Two runs of four fill a segment of eight; the next four begin another.
+    // Two runs of four fill a segment of eight; the next four begin another segment.
     for (lpn, commands) in [(0, 1), (4, 2), (8, 3)] {
         run(&mut device, four(lpn)).unwrap();
         assert_eq!(device.below().commands, commands);
@@ -309,7 +311,7 @@ fn pages_side_by_side_take_one_command() {
     }
 }
 
-/// The rule: collection reads a page of its victim once, also where the host goes on meanwhile.
+/// The rule: collection reads a page of its victim once, even if the host continues meanwhile.
 #[test]
 fn a_page_of_the_victim_is_fetched_once() {
     for depth in [1, 5] {
@@ -328,7 +330,7 @@ fn a_page_of_the_victim_is_fetched_once() {
     }
 }
 
-/// The rule: a command is handed down at once, and a flush ends when the drive below has flushed.
+/// The rule: a command is submitted below at once, and a flush ends when the drive below has flushed.
 #[test]
 fn a_flush_ends_when_the_drive_below_has_flushed() {
     let mut device = layer(Shuffled::new(192, 1), small());
@@ -340,15 +342,17 @@ fn a_flush_ends_when_the_drive_below_has_flushed() {
     assert!(device.is_idle());
 }
 
-/// The rule: memory that is announced to the layer is announced to the drive below, which reads and writes it.
+/// The rule: memory that is announced to the layer is announced to the drive below, which reads and writes
+/// it.
 #[test]
-fn the_drive_is_told_of_memory() {
+fn memory_is_announced_to_the_drive_below() {
     let mut device = layer(Shuffled::new(192, 1), small());
     device.register(&Arena::new(512));
     assert_eq!(device.below().registered, 1);
 }
 
-/// The rule: a page is as worn as the one below that holds it. A page that lies nowhere, or beyond the layer, has no wear.
+/// The rule: the wear of a page is that of its page below. An unmapped page, or one beyond the layer, has no
+/// wear.
 #[test]
 fn wear_is_that_of_the_page_below() {
     let mut device = layer(Shuffled::new(192, 1), small());
@@ -365,9 +369,10 @@ fn wear_is_that_of_the_page_below() {
     }
 }
 
-/// The layer shares pages by its own map, and keeps apart the streams that its placement takes hints for, whatever the drive can do.
+/// The rule: the layer shares pages in its own map and separates the streams of its placement's hints,
+/// whatever the drive below can do.
 #[test]
-fn what_the_layer_can_do_is_its_own() {
+fn the_layer_has_its_own_capabilities() {
     let hints = PlacementConfig::from_spec(Spec::parse("hints:streams=4").unwrap()).unwrap();
     for (placement, streams) in [(PlacementConfig::ONE_STREAM, 1), (hints, 4)] {
         let device = layer(Shuffled::new(192, 1), with_placement(placement, small()));
@@ -377,7 +382,7 @@ fn what_the_layer_can_do_is_its_own() {
 }
 
 #[test]
-fn the_drive_is_told_of_every_segment_that_is_given_back_where_it_is_to_be_told() {
+fn every_freed_segment_is_trimmed_if_asked_for() {
     for trim in [true, false] {
         let device = shuffle(LogConfig { trim, ..small() }, 3);
         let freed = device.counters().segments_freed;
@@ -386,9 +391,10 @@ fn the_drive_is_told_of_every_segment_that_is_given_back_where_it_is_to_be_told(
     }
 }
 
-/// A translation layer that was used without time may be in the middle of a collection, which the layer goes on with.
+/// The rule: a layer continues the collection that its translation layer was in when it was used without
+/// time.
 #[test]
-fn a_collection_that_was_begun_before_is_ended() {
+fn an_unfinished_collection_is_continued() {
     let config = with_schedule(Schedule::PACED, small());
     let mut ftl = Ftl::new(config.ftl(256, PAGE).unwrap()).unwrap();
     let (pages, mut prng) = (u64::from(ftl.config().logical_pages), Prng::new(5, "before"));
@@ -430,7 +436,7 @@ fn it_copies_as_much_as_the_same_translation_layer_without_time() {
 }
 
 #[test]
-fn a_failed_write_is_told_and_never_read_as_another_page() {
+fn a_failed_write_is_reported_and_never_read_as_another_page() {
     let mut device = layer(FaultDevice::new(mem(256), vec![Fault::FailWrite(9)]), small());
     for page in 0..9 {
         write(&mut device, page, 100 + page).unwrap();
@@ -442,7 +448,7 @@ fn a_failed_write_is_told_and_never_read_as_another_page() {
     assert_eq!(read(&mut device, 3), Ok(300));
 }
 
-/// The rule: a read that waits for a page fails with the write that does not bring it, and is not sent down.
+/// The rule: a read that waits for a page fails if the write of that page fails, and is not sent below.
 #[test]
 fn a_read_that_waits_for_a_page_fails_with_its_write() {
     let below = FaultDevice::new(Shuffled::new(192, 1), vec![Fault::FailWrite(0)]);
@@ -458,7 +464,7 @@ fn a_read_that_waits_for_a_page_fails_with_its_write() {
     assert_eq!(device.below().inner().commands, 1);
 }
 
-/// A page that never arrived moves along with its segment; nobody is refused for it.
+/// The rule: a lost page moves with its segment, and no write is refused because of it.
 #[test]
 fn a_lost_page_does_not_end_collection() {
     let mut device = layer(FaultDevice::new(mem(256), vec![Fault::FailWrite(3)]), small());
@@ -480,9 +486,10 @@ fn a_lost_page_does_not_end_collection() {
     device.verify(true).unwrap();
 }
 
-/// A lost page that cannot be given a new place ends collection, also where its segment is being given back already.
+/// The rule: a lost page that cannot get a new place ends collection, even if its segment is being freed
+/// already.
 #[test]
-fn a_lost_page_that_cannot_be_moved_ends_collection_and_is_told() {
+fn a_lost_page_that_cannot_be_moved_ends_collection() {
     let mut ended = 0;
     for nth in 4..1_500 {
         let faults = vec![Fault::FailWrite(3), Fault::FailWrite(nth)];
@@ -493,7 +500,8 @@ fn a_lost_page_that_cannot_be_moved_ends_collection_and_is_told() {
         for page in 0..pages {
             let _ = write(&mut device, page, page);
         }
-        // The lost page is left alone. So it moves again and again, and often it is all that its segment has.
+        // The lost page is not rewritten. So it moves repeatedly, and is often the only valid page of its
+        // segment.
         for version in 0..1_000 {
             let page = version % (pages - 1);
             let _ = write(&mut device, if page == 3 { pages - 1 } else { page }, version);
@@ -507,10 +515,10 @@ fn a_lost_page_that_cannot_be_moved_ends_collection_and_is_told() {
     assert!(ended > 0, "no such write was met");
 }
 
-/// Segments without a valid page are free at once where the drive is not told: nothing is under way then, and
-/// whoever waits must be served all the same.
+/// The rule: without `trim`, a segment without valid pages is free at once, and waiting commands are served
+/// though no command is in flight.
 #[test]
-fn nobody_waits_for_a_collection_without_copies() {
+fn no_command_waits_for_a_collection_without_copies() {
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED, Schedule::SEMI_PREEMPTIVE] {
         for trim in [true, false] {
             let mut device = layer(mem(256), LogConfig { trim, ..with_schedule(schedule, small()) });
@@ -526,9 +534,9 @@ fn nobody_waits_for_a_collection_without_copies() {
     }
 }
 
-/// A page that collection cannot read is no loss where the host has written it anew meanwhile.
+/// The rule: if the host has rewritten a page that collection cannot read, the page is not lost.
 #[test]
-fn a_page_that_is_written_while_it_cannot_be_read_is_not_missed() {
+fn a_page_rewritten_while_it_cannot_be_read_is_not_lost() {
     let mut copied = 0;
     for nth in 0..300 {
         let mut device = layer(FaultDevice::new(mem(256), vec![Fault::FailRead(nth)]), small());
@@ -554,11 +562,11 @@ fn a_page_that_is_written_while_it_cannot_be_read_is_not_missed() {
     assert!(copied > 10_000, "{copied}");
 }
 
-/// A drive that cannot read one page, however often it is asked.
+/// A drive that always fails to read one page.
 struct BadPage {
     below: MemDevice,
     bad: Option<u64>,
-    /// Commands that read, and the first page of each; what the last of them reads.
+    /// Read commands with the first page of each, and the pages of the last of them.
     reads: BTreeMap<Tag, u64>,
     last_read: Option<u64>,
     failures: u32,
@@ -592,7 +600,8 @@ impl Device for BadPage {
     }
 }
 
-/// A layer whose collection is reading its first page, which turns out to be bad, and that page of the layer. Writes are under way.
+/// A layer whose collection is reading its first page, which is bad, with that page of the layer. Writes are
+/// in flight.
 fn with_a_bad_victim(schedule: Schedule) -> (LogDevice<BadPage>, u64) {
     let below = BadPage { below: mem(256), bad: None, reads: BTreeMap::new(), last_read: None, failures: 0 };
     let mut device = layer(below, LogConfig { depth: 1, ..with_schedule(schedule, small()) });
@@ -614,8 +623,8 @@ fn with_a_bad_victim(schedule: Schedule) -> (LogDevice<BadPage>, u64) {
     (device, page)
 }
 
-/// The rule: a page that cannot be moved, though it was tried twice, ends collection. Writes are refused then, and every other page is
-/// read, also where reads wait for collection.
+/// The rule: a page that could not be moved at the second attempt ends collection. Writes are then refused,
+/// and every other page can be read, even if reads waited for collection.
 #[test]
 fn a_page_that_cannot_be_moved_bars_no_read() {
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::SEMI_PREEMPTIVE, Schedule::PACED] {
@@ -631,9 +640,10 @@ fn a_page_that_cannot_be_moved_bars_no_read() {
     }
 }
 
-/// The rule: a page that cannot be moved is not tried again where the host has written it anew meanwhile, and ends nothing.
+/// The rule: if the host has rewritten a page that could not be moved, it is not tried again, and collection
+/// goes on.
 #[test]
-fn a_page_that_nobody_needs_is_not_tried_again() {
+fn a_garbage_page_is_not_read_again() {
     for schedule in [Schedule::SEMI_PREEMPTIVE, Schedule::PACED] {
         let (mut device, page) = with_a_bad_victim(schedule);
         let operation = Operation::write(Lpn(page), 1);
@@ -650,7 +660,7 @@ fn a_page_that_nobody_needs_is_not_tried_again() {
     }
 }
 
-/// Whether writes are refused after these faults, and said to be.
+/// Whether writes are refused after these faults, with a reported error.
 fn refuses_after(faults: Vec<Fault>) -> bool {
     let mut device = layer(FaultDevice::new(mem(256), faults), LogConfig { depth: 1, ..small() });
     let mut prng = Prng::new(9, "refuses");
@@ -663,8 +673,8 @@ fn refuses_after(faults: Vec<Fault>) -> bool {
     refused
 }
 
-/// Writes with a planted fault; then everything can be read that could before. Returns how many of 400 runs have
-/// ended in refused writes.
+/// Writes with a planted fault. Afterwards every page can be read that could be read before. Returns how many
+/// of 400 runs have ended in refused writes.
 fn wear_down(fault: impl Fn(u64) -> Fault) -> u64 {
     let mut failed = 0;
     for nth in 0..400 {
@@ -676,7 +686,7 @@ fn wear_down(fault: impl Fn(u64) -> Fault) -> u64 {
             let page = prng.below(pages);
             match write(&mut device, page, version) {
                 Ok(()) => held[page as usize] = version,
-                // Its content is the caller's to write again.
+                // The caller must write the page again.
                 Err(_) => held[page as usize] = u64::MAX,
             }
         }
@@ -684,7 +694,7 @@ fn wear_down(fault: impl Fn(u64) -> Fault) -> u64 {
         failed += u64::from(refuses);
         let mut unreadable = 0;
         for page in 1..pages {
-            // The planted fault may be this very read: once.
+            // The planted fault may hit this read, once.
             match read(&mut device, page).or_else(|_| read(&mut device, page)) {
                 Ok(version) if held[page as usize] == u64::MAX => assert!(version < 1_000),
                 Ok(version) => assert_eq!(version, held[page as usize], "page {page}, fault {nth}"),
@@ -705,7 +715,7 @@ fn a_medium_that_fails_under_collection_costs_no_page() {
     assert!((0..400).any(|nth| refuses_after(twice(nth))), "no second read has failed");
 }
 
-/// The rule: a layer that is drained gives up on a drive that owes completions.
+/// The rule: draining a layer ends with an error if the drive does not return its completions.
 #[test]
 fn a_drive_that_owes_completions_can_be_drained() {
     let mut device = layer(FaultDevice::new(mem(256), vec![Fault::LoseCompletion(0)]), small());
@@ -715,7 +725,7 @@ fn a_drive_that_owes_completions_can_be_drained() {
 }
 
 #[test]
-fn a_drive_that_miscounts_is_found_out() {
+fn a_drive_that_repeats_a_completion_is_found() {
     let run_into = |fault: Fault| {
         let mut device = layer(FaultDevice::new(mem(256), vec![fault]), small());
         let mut completions = Vec::new();
@@ -734,7 +744,7 @@ fn a_drive_that_miscounts_is_found_out() {
 }
 
 #[test]
-fn what_cannot_work_is_refused_with_a_reason() {
+fn impossible_options_are_refused_with_a_reason() {
     let refused = |config: LogConfig| LogDevice::new(mem(256), config).err().unwrap().to_string();
     let oracle = PlacementConfig::from_spec(Spec::parse("oracle").unwrap()).unwrap();
     assert!(refused(with_placement(oracle, small())).contains("accepted in gc alone"));
@@ -759,8 +769,8 @@ fn what_cannot_work_is_refused_with_a_reason() {
     );
 }
 
-/// Pages that a drive below copies, with segments as large as the layer's and this many streams, and what the layer
-/// has done.
+/// The pages that the drive below copies, with segments of the layer's size and this many streams, and the
+/// layer's counters.
 fn copied_below(placement: &str, streams: u16) -> (u64, LogCounters) {
     let drive = SsdConfig {
         channels: 2,
@@ -799,17 +809,17 @@ fn copied_below(placement: &str, streams: u16) -> (u64, LogCounters) {
     (device.below().counters().gc_pages_copied, device.counters())
 }
 
-/// Every segment of the drive below dies as a whole where it has a stream for each of the layer's. With one
-/// stream, pages of segments that die apart share its segments.
+/// The rule: if the drive below has a stream for each of the layer's, its segments become garbage as a whole.
+/// With one stream, pages of different segments share its segments.
 #[test]
-fn a_drive_that_is_told_of_streams_copies_nothing() {
+fn a_drive_with_streams_copies_no_pages() {
     let (copied, counters) = copied_below("sep-gc", 2);
     assert_eq!((copied, counters.padded_pages), (0, 0));
     assert!(counters.copied_pages > 50_000);
     assert!(copied_below("sep-gc", 1).0 > 10_000);
 }
 
-/// MiDAS dissolves groups, whose open segments are cut short: what is left of them is written too.
+/// The rule: MiDAS merges groups and so cuts open segments short; the rest of these is written too.
 #[test]
 fn segments_stay_in_step_when_some_are_cut_short() {
     let (copied, counters) = copied_below("midas", 17);
