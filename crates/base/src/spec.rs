@@ -46,7 +46,7 @@ impl Spec {
         }
         let mut options: Vec<(String, String)> = Vec::new();
         if rest == Some("") {
-            return Err(SpecError::new(format!("`{text}` has no option behind its colon; write key=value")));
+            return Err(SpecError::new(format!("`{text}` has no option after its colon; write key=value")));
         }
         for option in rest.map(|rest| rest.split(',')).into_iter().flatten() {
             if let Some(key) = option.strip_suffix('=').filter(|key| !key.is_empty() && !key.contains('=')) {
@@ -73,7 +73,7 @@ impl Spec {
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
         if is_grouped(text) {
             return Err(SpecError::new(format!(
-                "`{text}` has a comma, which stands between values; accepted: {} for one value",
+                "`{text}` has a comma, which separates values; accepted: {} for one value",
                 text.replace(',', "")
             )));
         }

@@ -10,23 +10,14 @@ use thiserror::Error;
 
 /// A violation of a law of queues.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // each message names the fields
 pub enum MeterError {
     /// Requests were lost or invented.
     #[error("conservation is broken: {submitted} requests were submitted, {completed} completed")]
-    Conservation {
-        /// Requests submitted.
-        submitted: u64,
-        /// Requests completed.
-        completed: u64,
-    },
+    Conservation { submitted: u64, completed: u64 },
     /// Σ latency differs from the integral of the number in flight by more than 1 %.
     #[error("Little's law is broken: ∫N dt = {area_ns} ns but Σ latency = {latency_ns} ns")]
-    LittlesLaw {
-        /// The integral of the number in flight over time.
-        area_ns: u128,
-        /// Sum of latencies.
-        latency_ns: u128,
-    },
+    LittlesLaw { area_ns: u128, latency_ns: u128 },
 }
 
 /// Counts requests and time for one queue.

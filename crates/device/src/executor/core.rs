@@ -14,22 +14,14 @@ use thiserror::Error;
 
 /// The reasons why a run cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // each message names the fields
 pub enum RunError {
     /// Tasks wait, and nothing in flight can wake them.
     #[error(
         "stalled: {tasks} tasks wait, {in_flight} commands were never completed \
          (submitted {submitted}, completed {completed})"
     )]
-    Stalled {
-        /// Tasks that have not ended.
-        tasks: usize,
-        /// Commands without a completion.
-        in_flight: u64,
-        /// Commands handed to the device.
-        submitted: u64,
-        /// Completions received.
-        completed: u64,
-    },
+    Stalled { tasks: usize, in_flight: u64, submitted: u64, completed: u64 },
     /// The device completed a command that is not in flight.
     #[error("the device completed tag {0}, which is not in flight")]
     StrayCompletion(u64),
