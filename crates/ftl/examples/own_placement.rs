@@ -14,7 +14,7 @@ use std::sync::Arc;
 const PAGES: u32 = 50_000;
 
 /// Stream 0: pages that the host wrote recently. Stream 1: the others.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 struct Recent {
     /// The time of each page's last host write, in page writes.
     written_at: Vec<u64>,

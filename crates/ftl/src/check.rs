@@ -8,69 +8,30 @@ use thiserror::Error;
 
 /// The invariant that is violated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // each message names the fields
 pub enum CheckError {
     /// L2P maps a logical page to a physical page that P2L gives to another logical page.
     #[error("logical page {lpn} maps to physical page {ppn}, which belongs to logical page {owner}")]
-    Mapping {
-        /// The logical page.
-        lpn: u32,
-        /// The physical page by L2P.
-        ppn: u32,
-        /// The owner of that page by P2L.
-        owner: u32,
-    },
+    Mapping { lpn: u32, ppn: u32, owner: u32 },
     /// The valid bitmap and L2P disagree about the number of valid pages.
     #[error("{mapped} logical pages are mapped but valid physical pages have {valid} owners and sharers")]
-    Bitmap {
-        /// Mapped logical pages.
-        mapped: u64,
-        /// Owners and sharers of valid physical pages.
-        valid: u64,
-    },
+    Bitmap { mapped: u64, valid: u64 },
     /// L2P maps a logical page to a physical page that the bitmap marks as garbage.
     #[error("logical page {lpn} maps to physical page {ppn}, which is marked as garbage")]
-    Garbage {
-        /// The logical page.
-        lpn: u32,
-        /// The physical page.
-        ppn: u32,
-    },
+    Garbage { lpn: u32, ppn: u32 },
     /// The valid count of a segment differs from the bits in the bitmap.
     #[error("segment {segment} counts {counted} valid pages but its bitmap has {bits}")]
-    ValidCount {
-        /// The segment.
-        segment: u32,
-        /// By the counter.
-        counted: u32,
-        /// By the bitmap.
-        bits: u32,
-    },
+    ValidCount { segment: u32, counted: u32, bits: u32 },
     /// The valid count of a unit differs from that of its segments, or its free list has segments of another
     /// unit.
     #[error(
         "unit {unit} counts {counted} valid pages but its segments have {valid}; \
          {strangers} of its free segments are others'"
     )]
-    Unit {
-        /// The unit.
-        unit: u32,
-        /// By the counter.
-        counted: u32,
-        /// The sum over its segments.
-        valid: u32,
-        /// Segments of other units in its free list.
-        strangers: usize,
-    },
+    Unit { unit: u32, counted: u32, valid: u32, strangers: usize },
     /// A free segment holds pages, or its state is not free.
     #[error("segment {segment} is listed as free but is {state:?} with {written} pages written")]
-    Free {
-        /// The segment.
-        segment: u32,
-        /// Its state.
-        state: SegmentState,
-        /// Pages written.
-        written: u32,
-    },
+    Free { segment: u32, state: SegmentState, written: u32 },
 }
 
 /// Recomputes every invariant of `ftl`. O(physical pages).

@@ -1,7 +1,7 @@
 //! The number of pages that placements and victim policies copy, exactly. Their estimates consist of many
 //! small decisions, and a wrong one shows in no other test.
 
-use fulgurite_base::{Prng, Spec, StreamId};
+use fulgurite_base::{Prng, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig};
@@ -29,8 +29,8 @@ fn pages(moves: bool) -> impl Iterator<Item = u32> {
 
 /// The number of copied pages.
 fn copies(placement: &str, victim: &str, moves: bool) -> u64 {
-    let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
-    let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
+    let placement = placement.parse::<PlacementConfig>().unwrap();
+    let victim = victim.parse::<VictimConfig>().unwrap();
     let collect = Collect { placement, victim, ..Collect::PLAIN };
     let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES as u32, 110, 40) }).unwrap();
     let mut sink = CountingSink::default();
@@ -43,7 +43,7 @@ fn copies(placement: &str, victim: &str, moves: bool) -> u64 {
 /// The rule: the average remaining lifetime of similar pages predicts better than one interval, a frequency
 /// or an age.
 #[test]
-fn what_learns_how_long_pages_live_copies_a_fifth_less_than_what_does_not() {
+fn learned_lifetimes_copy_a_fifth_less() {
     for victim in ["cost-benefit", "hazard"] {
         let own = copies("fulgurite", victim, false);
         for other in ["dac", "sepbit", "midas"] {
@@ -56,7 +56,7 @@ fn what_learns_how_long_pages_live_copies_a_fifth_less_than_what_does_not() {
 /// The rule: a segment whose pages are about to die should not be collected yet. Only measured death rates
 /// show this.
 #[test]
-fn victims_by_measured_death_rates_copy_a_tenth_less_where_pages_live_equally_long() {
+fn measured_death_rates_copy_a_tenth_less() {
     for placement in ["sepbit", "midas", "fulgurite"] {
         let [classic, measured] = ["cost-benefit", "hazard"].map(|victim| copies(placement, victim, false));
         assert!(measured * 10 < classic * 9, "{placement}: {measured} and {classic} pages");
@@ -107,7 +107,7 @@ const COPIES: &[(&str, &str, u64)] = &[
 ];
 
 #[test]
-fn every_decision_is_what_it_was() {
+fn copied_pages_have_not_changed() {
     let now: Vec<(&str, &str, u64)> = COPIES
         .iter()
         .map(|(placement, victim, _)| (*placement, *victim, copies(placement, victim, true)))

@@ -158,14 +158,14 @@ fn defaults_written_out_change_nothing() {
     for entry in VictimConfig::registry().entries {
         check(entry.name, &(entry.options)(), |spec| VictimConfig::from_spec(spec).unwrap());
     }
-    let text = VictimConfig::from_spec(Spec::parse("cost-benefit:cost=1+u,age=50%").unwrap()).unwrap();
+    let text = "cost-benefit:cost=1+u,age=50%".parse::<VictimConfig>().unwrap();
     assert_eq!(text.to_string(), "cost-benefit:age=50%,cost=1+u");
 }
 
 /// The rule: more draws than a pick can make are refused, and the error names the bound.
 #[test]
 fn too_many_draws_are_refused() {
-    let refused = VictimConfig::from_spec(Spec::parse("d-choices:d=4G").unwrap()).unwrap_err().to_string();
+    let refused = "d-choices:d=4G".parse::<VictimConfig>().unwrap_err().to_string();
     assert!(refused.contains("accepted: 1 to 65536"), "{refused}");
     assert!(VictimConfig::from_spec(Spec::parse("d-choices:d=65536").unwrap()).is_ok());
 }

@@ -1,6 +1,6 @@
 //! Every placement with every victim policy, and victim policies against a scan of all segments.
 
-use fulgurite_base::{Ppn, Prng, Spec, StreamId};
+use fulgurite_base::{Ppn, Prng, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::victim::cost_benefit::{Cost, CostBenefitConfig};
@@ -44,8 +44,8 @@ fn future(requests: &[(u32, bool)]) -> Vec<u32> {
 }
 
 fn config(placement: &str, victim: &str) -> FtlConfig {
-    let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
-    let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
+    let placement = placement.parse::<PlacementConfig>().unwrap();
+    let victim = victim.parse::<VictimConfig>().unwrap();
     let collect = Collect { placement, victim, ..Collect::PLAIN };
     FtlConfig { collect, ..FtlConfig::plain(PAGES, SEGMENTS, SEGMENT_PAGES) }
 }
@@ -151,7 +151,7 @@ fn score(config: &CostBenefitConfig, table: &SegmentTable, segment: SegmentId) -
 }
 
 #[test]
-fn victims_are_those_of_the_definition() {
+fn victims_agree_with_the_definition() {
     let options = ["cost-benefit:age=50%", "cost-benefit:age=30%", "cost-benefit:cost=1+u"];
     for name in VictimConfig::registry().names().chain(options) {
         let config = config("sep-gc", name);

@@ -146,7 +146,7 @@ fn streams_of_units_share_no_segment() {
 
 /// The rule: the flash programs pages at the places in the map, copies included, however many move at once.
 #[test]
-fn the_flash_is_told_where_the_pages_are() {
+fn programs_go_to_the_places_of_the_map() {
     let pages = 40 * SEGMENT * 3 / 4;
     let collect = Collect { schedule: Schedule::NON_PREEMPTIVE, reserve: 4, ..Collect::PLAIN };
     let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(pages, 40, SEGMENT) }).unwrap();
@@ -170,7 +170,7 @@ fn the_flash_is_told_where_the_pages_are() {
 /// The rule: the next victim is picked while the last one is being erased, once that has no valid page left.
 /// Only one is picked ahead, and only if the schedule would collect even with the erased segment free.
 #[test]
-fn the_next_victim_is_picked_ahead_only_where_one_more_is_wanted() {
+fn the_next_victim_is_picked_ahead_only_if_wanted() {
     const RESERVE: u32 = 6;
     let pages = 40 * SEGMENT / 2;
     let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, reserve: RESERVE, ..Collect::PLAIN };
@@ -215,7 +215,7 @@ fn the_next_victim_is_picked_ahead_only_where_one_more_is_wanted() {
 /// The rule: no unit accepts more pages than its collection can handle, however small its load. If all units
 /// are full, a page stays in its unit.
 #[test]
-fn a_unit_takes_as_many_pages_as_it_can_hold() {
+fn a_unit_accepts_only_pages_that_it_can_hold() {
     let (mut ftl, holds) = units(Stripe::LeastLoaded);
     let mut idle = Busy([0, 1, 2, 3]);
     for lpn in 0..UNITS * holds {
@@ -229,7 +229,7 @@ fn a_unit_takes_as_many_pages_as_it_can_hold() {
 /// The rule: pages whose last write is rolled back return to their previous places, shared ones too. All
 /// counts agree, and the next victims are those with the fewest valid pages after that.
 #[test]
-fn what_is_taken_back_is_as_it_was() {
+fn rolled_back_pages_are_as_before() {
     for stripe in [Stripe::RoundRobin, Stripe::Address] {
         let (mut ftl, holds) = units(stripe);
         let (pages, mut sink) = (UNITS * holds / 2, CountingSink::default());

@@ -3,7 +3,7 @@
 mod common;
 
 use common::Programs;
-use fulgurite_base::{Ppn, Prng, Spec, StreamId};
+use fulgurite_base::{Ppn, Prng, StreamId};
 use fulgurite_ftl::placement::{
     AnyPlacement, CustomPlacement, DriveShape, PlacementConfig, PlacementPolicy, WriteContext,
 };
@@ -113,7 +113,7 @@ fn told<const TOGETHER: bool>(schedule: Schedule, shares: bool) {
 /// The rule: placement is told each written page in order, whether the host wrote it or it was copied, with
 /// the chosen stream and the previous segment. It is told each trim.
 #[test]
-fn placement_is_told_of_every_page_that_is_written() {
+fn placement_is_told_every_written_page() {
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
         for shares in [false, true] {
             told::<false>(schedule, shares);
@@ -163,7 +163,7 @@ fn the_counting_sink_agrees_with_the_counters() {
     let ways =
         [("none", Schedule::NON_PREEMPTIVE), ("none", Schedule::PACED), ("sepbit", Schedule::NON_PREEMPTIVE)];
     for (placement, schedule) in ways {
-        let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
+        let placement = placement.parse::<PlacementConfig>().unwrap();
         let collect = Collect { schedule, placement, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 40, 16) }).unwrap();
         let (mut prng, mut sink) = (Prng::new(4, "counts"), CountingSink::default());
@@ -183,7 +183,7 @@ fn the_counting_sink_agrees_with_the_counters() {
 #[test]
 fn the_stream_for_all_copies_is_that_of_each_copy() {
     for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
-        let placement = PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
+        let placement = name.parse::<PlacementConfig>().unwrap();
         let collect = Collect { placement, reserve: 4, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(4 * PAGES, 150, 16) }).unwrap();
         let (mut prng, mut sink) = (Prng::new(4, "at once"), CountingSink::default());

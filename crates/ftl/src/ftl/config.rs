@@ -30,8 +30,8 @@ pub enum WearLeveling {
     None,
     /// The free segment with the fewest erases is used first.
     Dynamic,
-    /// The same, and where a full segment has fallen behind the most erased one by more than a gap
-    /// its data is moved away.
+    /// As dynamic. In addition, the data of a full segment moves away if its erases are behind those of the most
+    /// erased segment by more than a gap.
     Static,
 }
 
@@ -109,7 +109,7 @@ impl FtlConfig {
         }
         if self.units == 0 || !segments.is_multiple_of(self.units) {
             return Err(SpecError::new(format!(
-                "{segments} segments cannot be dealt out to {} units; accepted: as many for each",
+                "{segments} segments cannot be divided among {} units; accepted: a multiple of the units",
                 self.units
             )));
         }
@@ -224,8 +224,8 @@ mod tests {
             row_pages,
             ..FtlConfig::plain(logical_pages, 16, 16)
         };
-        assert_refused(units(0, 80, 1), "cannot be dealt out to 0 units");
-        assert_refused(units(3, 80, 1), "cannot be dealt out to 3 units");
+        assert_refused(units(0, 80, 1), "cannot be divided among 0 units");
+        assert_refused(units(3, 80, 1), "cannot be divided among 3 units");
         assert_accepted(units(2, 160, 1));
         assert_refused(units(2, 161, 1), "in each of 2 units are too few for 81 logical pages");
         assert_accepted(units(2, 157, 4));

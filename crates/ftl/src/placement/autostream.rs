@@ -9,7 +9,7 @@
 //! in MiDAS's table 2), 512 pages (2 MiB) and 16,384 page writes, as in MiDAS's program. Copies go to the
 //! last class, as in that program. Placement by chunk cannot see single popular pages. O(1).
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::{COUNT, COUNT_16};
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -53,14 +53,12 @@ pub struct AutoStream {
     last: (u32, StreamId),
 }
 
-impl ConfiguredPlacement for AutoStream {
-    type Config = AutoStreamConfig;
-
-    fn streams(config: &AutoStreamConfig) -> u16 {
+impl AutoStream {
+    pub(super) fn streams(config: &AutoStreamConfig) -> u16 {
         config.streams
     }
 
-    fn start(config: &AutoStreamConfig, drive: &DriveShape) -> AutoStream {
+    pub(super) fn start(config: &AutoStreamConfig, drive: &DriveShape) -> AutoStream {
         let chunks = drive.logical_pages.div_ceil(config.chunk) as usize;
         AutoStream {
             config: *config,
@@ -68,9 +66,7 @@ impl ConfiguredPlacement for AutoStream {
             last: (u32::MAX, StreamId(config.streams - 1)),
         }
     }
-}
 
-impl AutoStream {
     /// The count of a chunk after this write.
     #[inline]
     fn count(&self, lpn: u32, segments: &SegmentTable) -> u32 {

@@ -9,7 +9,7 @@
 //! goes to the coldest group. The group is that of the segment which holds the page, so no memory is needed.
 //! O(1).
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -36,14 +36,12 @@ impl Declared for DacConfig {
 #[derive(Clone, Debug)]
 pub struct Dac(u16);
 
-impl ConfiguredPlacement for Dac {
-    type Config = DacConfig;
-
-    fn streams(config: &DacConfig) -> u16 {
+impl Dac {
+    pub(super) fn streams(config: &DacConfig) -> u16 {
         config.groups
     }
 
-    fn start(config: &DacConfig, _: &DriveShape) -> Dac {
+    pub(super) fn start(config: &DacConfig, _: &DriveShape) -> Dac {
         Dac(config.groups)
     }
 }

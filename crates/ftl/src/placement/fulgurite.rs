@@ -14,14 +14,14 @@
 //! lived. A host page or a copy goes to the stream of the time that similar pages of its age have left, in
 //! steps of an octave and a half. The remaining times are averaged by the power mean with exponent −0.8,
 //! which is close to the harmonic mean. So the result depends mostly on the pages that are overwritten soon.
-//! The order of the groups that live long matters little. More streams would separate lifetimes better and
-//! cost more in half-filled segments.
+//! Groups of long-lived pages behave much the same with any contents. More streams would separate lifetimes
+//! better and cost more in half-filled segments.
 //!
 //! Designed for `hazard` victims. O(1), 2 bytes a page, no training. The parameters were chosen with seed 42
 //! at 2,048 segments of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`, and
-//! validated with other seeds, sizes and workloads.
+//! checked afterwards with other seeds, sizes and workloads.
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentState, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
@@ -58,7 +58,7 @@ impl Declared for FulguriteConfig {
     const OPTIONS: &'static [Opt<FulguriteConfig>] = &[
         opt!("streams", streams, COUNT_16, 2 => STREAMS_AT_MOST, "streams; the last one takes all longer intervals"),
         opt!("step", step, COUNT_16, 1 => CODES, "eighths of an octave in a stream"),
-        opt!("memory", memory, COUNT_16, 1 => INTERVALS + 2, "a new interval weighs 1 / this at least"),
+        opt!("memory", memory, COUNT_16, 1 => INTERVALS + 2, "the least weight of a new interval is 1 / this"),
     ];
 }
 
@@ -210,14 +210,12 @@ pub struct Fulgurite {
     intervals: Vec<u64>,
 }
 
-impl ConfiguredPlacement for Fulgurite {
-    type Config = FulguriteConfig;
-
-    fn streams(config: &FulguriteConfig) -> u16 {
+impl Fulgurite {
+    pub(super) fn streams(config: &FulguriteConfig) -> u16 {
         config.streams
     }
 
-    fn start(config: &FulguriteConfig, drive: &DriveShape) -> Fulgurite {
+    pub(super) fn start(config: &FulguriteConfig, drive: &DriveShape) -> Fulgurite {
         // An octave has eight steps, so the first one is at least 8 page writes long.
         let least = drive.segment_pages.max(8).ilog2();
         let interval = |code: u64| (8 + code % 8) << (u64::from(least) - 3 + code / 8);
@@ -236,9 +234,7 @@ impl ConfiguredPlacement for Fulgurite {
             intervals: (0..u64::from(CODES)).map(interval).collect(),
         }
     }
-}
 
-impl Fulgurite {
     /// The code of the largest interval that is at most this one.
     #[inline]
     fn code(&self, interval: u64) -> u16 {

@@ -4,7 +4,7 @@
 //! Hints beyond the number of streams wrap around. Copies stay in the stream of their segment, so that
 //! collection never mixes pages which the host keeps apart. O(1).
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -31,14 +31,12 @@ impl Declared for HintsConfig {
 #[derive(Clone, Debug)]
 pub struct Hints(u16);
 
-impl ConfiguredPlacement for Hints {
-    type Config = HintsConfig;
-
-    fn streams(config: &HintsConfig) -> u16 {
+impl Hints {
+    pub(super) fn streams(config: &HintsConfig) -> u16 {
         config.streams
     }
 
-    fn start(config: &HintsConfig, _: &DriveShape) -> Hints {
+    pub(super) fn start(config: &HintsConfig, _: &DriveShape) -> Hints {
         Hints(config.streams)
     }
 }

@@ -5,7 +5,7 @@
 //! as MiDAS (FAST 2024) describes it, with eight groups as in its table 2. The group is that of the segment
 //! which holds the page, so no memory is needed. O(1).
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt};
@@ -32,14 +32,12 @@ impl Declared for MidaConfig {
 #[derive(Clone, Debug)]
 pub struct Mida(u16);
 
-impl ConfiguredPlacement for Mida {
-    type Config = MidaConfig;
-
-    fn streams(config: &MidaConfig) -> u16 {
+impl Mida {
+    pub(super) fn streams(config: &MidaConfig) -> u16 {
         config.groups
     }
 
-    fn start(config: &MidaConfig, _: &DriveShape) -> Mida {
+    pub(super) fn start(config: &MidaConfig, _: &DriveShape) -> Mida {
         Mida(config.groups)
     }
 }

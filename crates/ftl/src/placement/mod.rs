@@ -16,7 +16,7 @@ mod hints;
 mod mida;
 pub mod midas;
 mod none;
-mod oracle;
+pub mod oracle;
 mod policy;
 mod runaway;
 mod sep_gc;
@@ -28,12 +28,11 @@ use crate::{SegmentId, SegmentTable};
 use autostream::AutoStreamConfig;
 use dac::DacConfig;
 use fulgurite::FulguriteConfig;
-use fulgurite_base::{Form, NoOptions, Spec, StreamId, config_enum};
+use fulgurite_base::{Form, NoOptions, StreamId, config_enum};
 use hints::HintsConfig;
 use mida::MidaConfig;
 use midas::MidasConfig;
 use oracle::OracleConfig;
-use policy::ConfiguredPlacement;
 use sepbit::SepBitConfig;
 use std::any::Any;
 
@@ -60,14 +59,6 @@ macro_rules! placements {
                 match self {
                     $(PlacementConfig::$variant(config) => <$policy>::streams(config),)*
                     PlacementConfig::Custom(custom) => custom.streams(),
-                }
-            }
-
-            /// Whether the policy must know all writes beforehand.
-            pub fn needs_future(&self) -> bool {
-                match self {
-                    $(PlacementConfig::$variant(_) => <$policy>::NEEDS_FUTURE,)*
-                    PlacementConfig::Custom(custom) => custom.needs_future(),
                 }
             }
         }
@@ -104,13 +95,13 @@ macro_rules! placements {
 
 placements! {
     "none" None(none::NoPlacement, NoOptions) "one stream for host writes and copies alike"
-    "sep-gc" SepGc(sep_gc::SepGc, NoOptions) "host writes and copies apart"
-    "hints" Hints(hints::Hints, HintsConfig) "a stream for every hint that writes carry"
+    "sep-gc" SepGc(sep_gc::SepGc, NoOptions) "host writes and copies in separate streams"
+    "hints" Hints(hints::Hints, HintsConfig) "a stream for every hint of the host"
     "dac" Dac(dac::Dac, DacConfig) "by frequency (DAC, CAT): hotter with every write, colder with every copy"
     "autostream" AutoStream(autostream::AutoStream, AutoStreamConfig) "by the decayed frequency of its chunk"
-    "mida" Mida(mida::Mida, MidaConfig) "by how often the page was copied since it was written"
-    "sepbit" SepBit(sepbit::SepBit, SepBitConfig) "by the lifespan of the page before and by age"
-    "midas" Midas(midas::Midas, MidasConfig) "a chain of groups, sized by a model of how long pages live"
+    "mida" Mida(mida::Mida, MidaConfig) "by the number of copies since the page was written"
+    "sepbit" SepBit(sepbit::SepBit, SepBitConfig) "by the lifespan of the overwritten copy, and by age"
+    "midas" Midas(midas::Midas, MidasConfig) "a chain of groups, sized by a model of page lifetimes"
     "fulgurite" Fulgurite(fulgurite::Fulgurite, FulguriteConfig)
         "Fulgurite's own: by the remaining lifetime of similar pages, two bytes a page; for hazard victims"
     "oracle" Oracle(oracle::Oracle, OracleConfig) "by the true time of invalidation; gc only"
@@ -121,11 +112,16 @@ impl PlacementConfig {
     pub const ONE_STREAM: PlacementConfig = PlacementConfig::None(NoOptions);
 
     /// The form of an option whose value is a policy with options.
-    pub const FORM: Form<PlacementConfig> = Form {
-        written: "NAME",
-        parse: |text| PlacementConfig::from_spec(Spec::parse(text)?),
-        show: PlacementConfig::to_string,
-    };
+    pub const FORM: Form<PlacementConfig> =
+        Form { written: "NAME", parse: |text| text.parse(), show: PlacementConfig::to_string };
+
+    /// Whether the policy must know all writes beforehand.
+    pub fn needs_future(&self) -> bool {
+        match self {
+            PlacementConfig::Custom(custom) => custom.needs_future(),
+            _ => matches!(self, PlacementConfig::Oracle(_)),
+        }
+    }
 
     /// Placement that separates `streams` streams by the host's hints; with one stream, no placement.
     pub fn by_hints(streams: u16) -> PlacementConfig {
@@ -212,7 +208,7 @@ mod tests {
         assert_eq!([1, 2, 5].map(|streams| PlacementConfig::by_hints(streams).hints()), [1, 2, 5]);
         assert_eq!(PlacementConfig::by_hints(1), PlacementConfig::ONE_STREAM);
         for name in PlacementConfig::registry().names().filter(|name| *name != "hints") {
-            assert_eq!(PlacementConfig::from_spec(Spec::parse(name).unwrap()).unwrap().hints(), 1, "{name}");
+            assert_eq!(name.parse::<PlacementConfig>().unwrap().hints(), 1, "{name}");
         }
     }
 }

@@ -3,7 +3,7 @@
 //! The baseline of every study of placement. Hot and cold pages share segments, so skewed traffic costs more
 //! copies than necessary.
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::{NoOptions, StreamId};
 
@@ -11,14 +11,12 @@ use fulgurite_base::{NoOptions, StreamId};
 #[derive(Clone, Debug)]
 pub struct NoPlacement;
 
-impl ConfiguredPlacement for NoPlacement {
-    type Config = NoOptions;
-
-    fn streams(_: &NoOptions) -> u16 {
+impl NoPlacement {
+    pub(super) fn streams(_: &NoOptions) -> u16 {
         1
     }
 
-    fn start(_: &NoOptions, _: &DriveShape) -> NoPlacement {
+    pub(super) fn start(_: &NoOptions, _: &DriveShape) -> NoPlacement {
         NoPlacement
     }
 }

@@ -15,7 +15,7 @@
 //! The oracle needs a first pass over all writes, so it is only available for repeatable runs, in `gc`. O(1),
 //! 4 bytes a page and 4 a write.
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use super::runaway::Runaway;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::units::{self, Share};
@@ -62,7 +62,12 @@ impl Default for OracleConfig {
 
 impl Declared for OracleConfig {
     const OPTIONS: &'static [Opt<OracleConfig>] = &[
-        opt!("classes", classes, Form::<Classes>::choice("log2|seed"), "how the time that is left is cut"),
+        opt!(
+            "classes",
+            classes,
+            Form::<Classes>::choice("log2|seed"),
+            "division of the remaining time into classes"
+        ),
         opt!("sizes", sizes, SIZES, "the share of the spare space that groups of a fixed size use"),
     ];
 }
@@ -106,15 +111,12 @@ pub struct Oracle {
     regroup: bool,
 }
 
-impl ConfiguredPlacement for Oracle {
-    type Config = OracleConfig;
-    const NEEDS_FUTURE: bool = true;
-
-    fn streams(config: &OracleConfig) -> u16 {
+impl Oracle {
+    pub(super) fn streams(config: &OracleConfig) -> u16 {
         config.classes.thousandths().len() as u16 + 1
     }
 
-    fn start(config: &OracleConfig, drive: &DriveShape) -> Oracle {
+    pub(super) fn start(config: &OracleConfig, drive: &DriveShape) -> Oracle {
         Oracle {
             next: Vec::new(),
             dies_at: vec![u32::MAX; drive.logical_pages as usize],
@@ -129,9 +131,7 @@ impl ConfiguredPlacement for Oracle {
             regroup: false,
         }
     }
-}
 
-impl Oracle {
     fn class(&self, left: u64) -> usize {
         self.bounds.iter().take_while(|bound| left >= **bound).count()
     }
@@ -236,7 +236,7 @@ mod tests {
     use crate::placement::PlacementConfig;
     use crate::victim::VictimConfig;
     use crate::{Collect, CountingSink, Ftl, FtlConfig, check};
-    use fulgurite_base::{Prng, Spec};
+    use fulgurite_base::Prng;
 
     /// The rule: a group of a fixed size has room for the valid pages of its class, for an open segment, and
     /// for garbage within its share of the spare space. The initial fill does not count.
@@ -282,7 +282,7 @@ mod tests {
         for (now, lpn) in writes.iter().enumerate().rev() {
             next[now] = std::mem::replace(&mut last[*lpn as usize], now as u32);
         }
-        let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
+        let placement = placement.parse::<PlacementConfig>().unwrap();
         let collect = Collect { placement, victim: VictimConfig::FIFO, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(PAGES, 320, 16) }).unwrap();
         ftl.foresee(next);

@@ -111,20 +111,6 @@ pub trait PlacementPolicy {
     }
 }
 
-/// A policy of this crate, with its options.
-pub(crate) trait ConfiguredPlacement: PlacementPolicy + Sized {
-    /// Its options.
-    type Config;
-    /// Whether the policy must know all writes beforehand.
-    const NEEDS_FUTURE: bool = false;
-
-    /// The number of streams; pages go to the streams `0..streams`.
-    fn streams(config: &Self::Config) -> u16;
-
-    /// The policy at work on this drive.
-    fn start(config: &Self::Config, drive: &DriveShape) -> Self;
-}
-
 /// A user's own placement policy as a part of a description: its name and its constructor.
 pub trait CustomPlacement: fmt::Debug + Send + Sync {
     /// The name.

@@ -4,7 +4,7 @@
 //! necessity of hot and cold data identification to reduce the write amplification in flash-based SSDs",
 //! 2014). Needs no information about pages. O(1).
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::{NoOptions, StreamId};
 
@@ -12,14 +12,12 @@ use fulgurite_base::{NoOptions, StreamId};
 #[derive(Clone, Debug)]
 pub struct SepGc;
 
-impl ConfiguredPlacement for SepGc {
-    type Config = NoOptions;
-
-    fn streams(_: &NoOptions) -> u16 {
+impl SepGc {
+    pub(super) fn streams(_: &NoOptions) -> u16 {
         2
     }
 
-    fn start(_: &NoOptions, _: &DriveShape) -> SepGc {
+    pub(super) fn start(_: &NoOptions, _: &DriveShape) -> SepGc {
         SepGc
     }
 }

@@ -11,7 +11,7 @@
 //! below both ℓ and the queue's length. Ages come from a time that is stored for each page: 4 bytes a page
 //! here. Times are kept modulo 2^32 page writes. O(1).
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::{COUNT, YES_NO};
 use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
@@ -39,7 +39,7 @@ impl Declared for SepBitConfig {
             YES_NO,
             "lifespans are known only for pages in the queue, as in the paper's program"
         ),
-        opt!("collected", collected, COUNT, 1 => u32::MAX, "collected segments that the mean lifespan is of"),
+        opt!("collected", collected, COUNT, 1 => u32::MAX, "collected segments in the mean lifespan"),
     ];
 }
 
@@ -55,14 +55,12 @@ pub struct SepBit {
     sum: u64,
 }
 
-impl ConfiguredPlacement for SepBit {
-    type Config = SepBitConfig;
-
-    fn streams(_: &SepBitConfig) -> u16 {
+impl SepBit {
+    pub(super) fn streams(_: &SepBitConfig) -> u16 {
         6
     }
 
-    fn start(config: &SepBitConfig, drive: &DriveShape) -> SepBit {
+    pub(super) fn start(config: &SepBitConfig, drive: &DriveShape) -> SepBit {
         SepBit {
             config: *config,
             written_at: vec![0; drive.logical_pages as usize],
@@ -72,9 +70,7 @@ impl ConfiguredPlacement for SepBit {
             sum: 0,
         }
     }
-}
 
-impl SepBit {
     /// Page writes since the host wrote `lpn`.
     #[inline]
     fn age(&self, lpn: u32, segments: &SegmentTable) -> u64 {

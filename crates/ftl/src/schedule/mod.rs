@@ -170,17 +170,7 @@ impl fmt::Display for Schedule {
 mod tests {
     use super::*;
 
-    const STATE: FtlState = FtlState {
-        free: 5,
-        soft: 3,
-        hard: 1,
-        opens: false,
-        segment_pages: 64,
-        stripe_pages: 1,
-        collection: None,
-        idle: false,
-        urgent: false,
-    };
+    const STATE: FtlState = FtlState::CALM;
 
     fn states(schedule: Schedule) -> [ScheduleState; 6] {
         [

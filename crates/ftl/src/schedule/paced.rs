@@ -61,17 +61,7 @@ fn lead(state: &FtlState, Progress { valid_at_pick, room_at_pick, moved, host_pa
 mod tests {
     use super::*;
 
-    const STATE: FtlState = FtlState {
-        free: 5,
-        soft: 6,
-        hard: 1,
-        opens: false,
-        segment_pages: 64,
-        stripe_pages: 1,
-        collection: None,
-        idle: false,
-        urgent: false,
-    };
+    const STATE: FtlState = FtlState { soft: 6, ..FtlState::CALM };
 
     /// A segment of 64 pages. Its collection moves 32 pages and frees 32: one move for each host page. Its
     /// slack is a quarter of a segment, 16 moves.

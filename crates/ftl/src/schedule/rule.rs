@@ -23,6 +23,22 @@ pub struct FtlState {
     pub urgent: bool,
 }
 
+#[cfg(test)]
+impl FtlState {
+    /// Five free segments, more than are wanted, and no collection.
+    pub(super) const CALM: FtlState = FtlState {
+        free: 5,
+        soft: 3,
+        hard: 1,
+        opens: false,
+        segment_pages: 64,
+        stripe_pages: 1,
+        collection: None,
+        idle: false,
+        urgent: false,
+    };
+}
+
 /// The progress of the collection of a victim.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {

@@ -8,7 +8,7 @@
 //! tree over ages, exact.
 
 use super::by_age::ByAge;
-use super::policy::{ConfiguredVictim, VictimPolicy};
+use super::policy::VictimPolicy;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::SHARE;
 use fulgurite_base::{Choice, Declared, Form, Opt, Share, opt};
@@ -50,7 +50,7 @@ impl Default for CostBenefitConfig {
 impl Declared for CostBenefitConfig {
     const OPTIONS: &'static [Opt<CostBenefitConfig>] = &[
         opt!("age", age, SHARE, "the exponent of age"),
-        opt!("cost", cost, Form::<Cost>::choice("u|1+u"), "what collecting a segment costs"),
+        opt!("cost", cost, Form::<Cost>::choice("u|1+u"), "cost of collecting a segment"),
     ];
 }
 
@@ -66,17 +66,15 @@ pub(super) fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
 
 /// Sealed segments by age, and the score.
 #[derive(Clone, Debug)]
-pub struct CostBenefit {
+pub(crate) struct CostBenefit {
     config: CostBenefitConfig,
     index: ByAge,
     /// (1 − u) / c(u) by valid pages.
     benefit: Vec<f64>,
 }
 
-impl ConfiguredVictim for CostBenefit {
-    type Config = CostBenefitConfig;
-
-    fn start(config: &CostBenefitConfig, segments: Range<u32>, segment_pages: u32) -> CostBenefit {
+impl CostBenefit {
+    pub(super) fn start(config: &CostBenefitConfig, segments: Range<u32>, segment_pages: u32) -> CostBenefit {
         let benefit = benefits(config.cost, segment_pages);
         CostBenefit { config: *config, index: ByAge::new(segments), benefit }
     }

@@ -4,7 +4,7 @@
 //! choices come close to greedy. Draws are with replacement. O(d), so `d` is bounded.
 
 use super::per_segment::PerSegment;
-use super::policy::{ConfiguredVictim, VictimPolicy};
+use super::policy::VictimPolicy;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, NoOptions, Opt, Prng, opt};
@@ -28,12 +28,12 @@ impl Default for DChoicesConfig {
 
 impl Declared for DChoicesConfig {
     const OPTIONS: &'static [Opt<DChoicesConfig>] =
-        &[opt!("d", choices, COUNT, 1 => CHOICES_AT_MOST, "segments that are drawn")];
+        &[opt!("d", choices, COUNT, 1 => CHOICES_AT_MOST, "segments drawn")];
 }
 
 /// Sealed segments in no order. With `ONE`, a single segment is drawn, and there are no options.
 #[derive(Clone, Debug)]
-pub struct Choices<const ONE: bool> {
+pub(crate) struct Choices<const ONE: bool> {
     choices: u32,
     sealed: Vec<SegmentId>,
     place_of: PerSegment<u32>,
@@ -41,22 +41,18 @@ pub struct Choices<const ONE: bool> {
 }
 
 /// Any segment.
-pub type Random = Choices<true>;
+pub(crate) type Random = Choices<true>;
 /// The emptiest of several segments drawn at random.
-pub type DChoices = Choices<false>;
+pub(crate) type DChoices = Choices<false>;
 
-impl ConfiguredVictim for Random {
-    type Config = NoOptions;
-
-    fn start(_: &NoOptions, segments: Range<u32>, _: u32) -> Random {
+impl Random {
+    pub(super) fn start(_: &NoOptions, segments: Range<u32>, _: u32) -> Random {
         Choices::new(1, segments)
     }
 }
 
-impl ConfiguredVictim for DChoices {
-    type Config = DChoicesConfig;
-
-    fn start(config: &DChoicesConfig, segments: Range<u32>, _: u32) -> DChoices {
+impl DChoices {
+    pub(super) fn start(config: &DChoicesConfig, segments: Range<u32>, _: u32) -> DChoices {
         Choices::new(config.choices, segments)
     }
 }

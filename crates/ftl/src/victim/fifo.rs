@@ -3,7 +3,7 @@
 //! The classic log cleaner. O(1). Its write amplification under uniform traffic has a closed form
 //! ([`crate::analytic::waf_fifo`]), and is the worst of the usual policies.
 
-use super::policy::{ConfiguredVictim, VictimPolicy};
+use super::policy::VictimPolicy;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::collections::VecDeque;
@@ -13,10 +13,8 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fifo(VecDeque<SegmentId>);
 
-impl ConfiguredVictim for Fifo {
-    type Config = NoOptions;
-
-    fn start(_: &NoOptions, _: Range<u32>, _: u32) -> Fifo {
+impl Fifo {
+    pub(super) fn start(_: &NoOptions, _: Range<u32>, _: u32) -> Fifo {
         Fifo::default()
     }
 }

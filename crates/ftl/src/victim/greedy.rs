@@ -4,7 +4,7 @@
 //! invalidating and picking are O(1). Picking is amortised: the lowest count only advances over empty lists.
 
 use super::per_segment::PerSegment;
-use super::policy::{ConfiguredVictim, VictimPolicy};
+use super::policy::VictimPolicy;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::ops::Range;
@@ -23,10 +23,8 @@ pub(crate) struct Greedy {
     lowest: u32,
 }
 
-impl ConfiguredVictim for Greedy {
-    type Config = NoOptions;
-
-    fn start(_: &NoOptions, segments: Range<u32>, segment_pages: u32) -> Greedy {
+impl Greedy {
+    pub(super) fn start(_: &NoOptions, segments: Range<u32>, segment_pages: u32) -> Greedy {
         Greedy {
             heads: vec![NO_SEGMENT; segment_pages as usize + 1],
             previous: PerSegment::filled(segments.clone(), NO_SEGMENT),
@@ -34,9 +32,7 @@ impl ConfiguredVictim for Greedy {
             lowest: segment_pages + 1,
         }
     }
-}
 
-impl Greedy {
     fn link(&mut self, segment: u32, valid: u32) {
         let head = std::mem::replace(&mut self.heads[valid as usize], segment);
         self.previous[SegmentId(segment)] = NO_SEGMENT;

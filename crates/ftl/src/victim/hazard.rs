@@ -16,7 +16,7 @@
 
 use super::by_age::ByAge;
 use super::cost_benefit::{Cost, benefits};
-use super::policy::{ConfiguredVictim, VictimPolicy};
+use super::policy::VictimPolicy;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::ops::Range;
@@ -82,16 +82,12 @@ pub(crate) struct Hazard {
     learns_at: u64,
 }
 
-impl ConfiguredVictim for Hazard {
-    type Config = NoOptions;
-
-    fn start(_: &NoOptions, segments: Range<u32>, segment_pages: u32) -> Hazard {
+impl Hazard {
+    pub(super) fn start(_: &NoOptions, segments: Range<u32>, segment_pages: u32) -> Hazard {
         let benefit = benefits(Cost::Copies, segment_pages);
         Hazard { segments, benefit, streams: Vec::new(), last: 0, looks_at: 0, looked_at: 0, learns_at: 0 }
     }
-}
 
-impl Hazard {
     /// Counts the valid pages, and at longer intervals updates the rates.
     #[cold]
     fn look(&mut self, table: &SegmentTable) {

@@ -1,5 +1,5 @@
 //! Victim selection: decides which segment garbage collection takes next. Each policy has a file.
-//! [`VictimConfig`] selects a policy by name, and [`Victims`] is the index of the selected policy.
+//! [`VictimConfig`] selects a policy by name. Each policy keeps an index over the sealed segments.
 //!
 //! A new policy is one file with its `mod` line below and one line in `victims!`.
 
@@ -18,8 +18,7 @@ pub use policy::{AnyVictim, CustomVictim, VictimPolicy};
 use crate::{SegmentId, SegmentTable};
 use cost_benefit::CostBenefitConfig;
 use d_choices::DChoicesConfig;
-use fulgurite_base::{Form, NoOptions, Spec, config_enum};
-use policy::ConfiguredVictim;
+use fulgurite_base::{Form, NoOptions, config_enum};
 use std::ops::Range;
 use windowed_greedy::WindowedGreedyConfig;
 
@@ -85,11 +84,8 @@ impl VictimConfig {
     pub const COST_BENEFIT: VictimConfig = VictimConfig::CostBenefit(CostBenefitConfig::PAPER);
 
     /// The form of an option whose value is a policy with options.
-    pub const FORM: Form<VictimConfig> = Form {
-        written: "NAME",
-        parse: |text| VictimConfig::from_spec(Spec::parse(text)?),
-        show: VictimConfig::to_string,
-    };
+    pub const FORM: Form<VictimConfig> =
+        Form { written: "NAME", parse: |text| text.parse(), show: VictimConfig::to_string };
 }
 
 impl VictimPolicy for Victims {
@@ -171,7 +167,7 @@ mod tests {
     #[test]
     fn a_removed_segment_does_not_affect_later_picks() {
         for name in VictimConfig::registry().names() {
-            let config = VictimConfig::from_spec(Spec::parse(name).unwrap()).unwrap();
+            let config = name.parse::<VictimConfig>().unwrap();
             for nth in [1, 2, 3, 7] {
                 let is_removed = |segment: u32| segment.is_multiple_of(nth);
                 let (with, without) = (picks(&config, is_removed, true), picks(&config, is_removed, false));

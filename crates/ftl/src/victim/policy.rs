@@ -17,16 +17,6 @@ pub trait VictimPolicy {
     fn remove(&mut self, segment: SegmentId, table: &SegmentTable);
 }
 
-/// A policy of this crate, with its options.
-pub(crate) trait ConfiguredVictim: VictimPolicy + Sized {
-    /// Its options.
-    type Config;
-
-    /// An empty index for these segments of `segment_pages` pages. The range belongs to one unit of
-    /// collection, so it need not begin with the first segment of the drive.
-    fn start(config: &Self::Config, segments: Range<u32>, segment_pages: u32) -> Self;
-}
-
 /// A user's own victim policy as a part of a description: its name and its constructor.
 pub trait CustomVictim: fmt::Debug + Send + Sync {
     /// The name.

@@ -6,7 +6,7 @@
 
 use super::greedy::Greedy;
 use super::per_segment::PerSegment;
-use super::policy::{ConfiguredVictim, VictimPolicy};
+use super::policy::VictimPolicy;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::option::SHARE;
 use fulgurite_base::{Declared, NoOptions, Opt, Share, opt};
@@ -34,7 +34,7 @@ impl Declared for WindowedGreedyConfig {
 
 /// The oldest segments by valid pages, the younger ones in order.
 #[derive(Clone, Debug)]
-pub struct WindowedGreedy {
+pub(crate) struct WindowedGreedy {
     window: u32,
     oldest: Greedy,
     in_window: PerSegment<bool>,
@@ -42,10 +42,12 @@ pub struct WindowedGreedy {
     younger: VecDeque<SegmentId>,
 }
 
-impl ConfiguredVictim for WindowedGreedy {
-    type Config = WindowedGreedyConfig;
-
-    fn start(config: &WindowedGreedyConfig, segments: Range<u32>, segment_pages: u32) -> WindowedGreedy {
+impl WindowedGreedy {
+    pub(super) fn start(
+        config: &WindowedGreedyConfig,
+        segments: Range<u32>,
+        segment_pages: u32,
+    ) -> WindowedGreedy {
         WindowedGreedy {
             window: (segments.len() as f64 * config.window.as_f64()).round().max(1.0) as u32,
             oldest: Greedy::start(&NoOptions, segments.clone(), segment_pages),
@@ -54,9 +56,7 @@ impl ConfiguredVictim for WindowedGreedy {
             younger: VecDeque::new(),
         }
     }
-}
 
-impl WindowedGreedy {
     /// Refills the window after it has lost `segment`.
     fn left(&mut self, segment: SegmentId, table: &SegmentTable) {
         self.in_window[segment] = false;

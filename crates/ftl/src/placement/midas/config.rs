@@ -90,29 +90,29 @@ impl Default for MidasConfig {
 
 impl Declared for MidasConfig {
     const OPTIONS: &'static [Opt<MidasConfig>] = &[
-        opt!("hot", hot, YES_NO, "keep hot pages apart"),
+        opt!("hot", hot, YES_NO, "keep hot pages in a group of their own"),
         opt!(
             "groups",
             groups,
             Form::<GroupSizes>::choice("adapt|fixed"),
             "choose number and sizes of groups"
         ),
-        opt!("irregular", irregular, YES_NO, "groups that the model does not describe give up their sizes"),
+        opt!("irregular", irregular, YES_NO, "groups that deviate from the model give up their sizes"),
         opt!(
             "judge",
             judge,
             YES_NO,
-            "give up sizes that do worse than what was had, and learn from the others"
+            "give up sizes that are worse than the previous ones, and correct the model"
         ),
         opt!("epoch", epoch, SHARE, Share::percent(10) => Share::from_ppm(u32::MAX),
             "an epoch, in logical capacities of host writes"),
-        opt!("watch", watch, PORTION, "pages whose lifetimes are measured, at least"),
+        opt!("watch", watch, PORTION, "the least number of watched pages"),
         opt!("short", short, YES_NO, "measure short lifetimes on every page"),
         opt!("bucket", bucket, COUNT, "page writes in a bucket of lifetimes; 0: a quarter of a segment"),
-        opt!("update", update, SHARE, "lifetimes that differ by less are not new"),
-        opt!("error", error, SHARE, "a valid share that is off its prediction by more is irregular"),
-        opt!("gain", gain, SHARE, "a split that gains less is no gain"),
-        opt!("stop", stop, COUNT, 1 => u32::MAX, "stop after this many such splits in a row"),
+        opt!("update", update, SHARE, "lifetimes must differ by more than this to count as new"),
+        opt!("error", error, SHARE, "the largest regular deviation of a valid share from its prediction"),
+        opt!("gain", gain, SHARE, "the least gain of a split that counts"),
+        opt!("stop", stop, COUNT, 1 => u32::MAX, "stop after this many splits in a row without such a gain"),
         opt!(
             "as",
             follows,

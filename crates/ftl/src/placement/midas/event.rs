@@ -8,13 +8,13 @@ pub(super) const MEASURED: u32 = 16;
 
 /// A group's collections since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Collected {
+pub(crate) struct Collected {
     /// Segments collected.
-    pub segments: u32,
+    pub(crate) segments: u32,
     /// Valid pages in them.
-    pub valid: u64,
+    pub(crate) valid: u64,
     /// Pages written to the group.
-    pub written: u64,
+    pub(crate) written: u64,
 }
 
 /// The reason for an event.

@@ -53,13 +53,13 @@ mod tests;
 
 pub use config::{Definition, GroupSizes, MidasConfig};
 pub use configure::{Configuration, Space};
-pub use event::{Collected, Event, Why};
+pub use event::{Event, Why};
 
-use super::policy::{ConfiguredPlacement, DriveShape, PlacementPolicy, WriteContext};
+use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use super::runaway::Runaway;
 use crate::{SegmentId, SegmentTable};
 use config::{GROUPS, HOT};
-use event::{Best, MEASURED, Stretch};
+use event::{Best, Collected, MEASURED, Stretch};
 use fulgurite_base::StreamId;
 use hot::HotFilter;
 use lifetimes::Sampler;
@@ -111,14 +111,12 @@ pub struct Midas {
     events: Vec<Event>,
 }
 
-impl ConfiguredPlacement for Midas {
-    type Config = MidasConfig;
-
-    fn streams(_: &MidasConfig) -> u16 {
+impl Midas {
+    pub(super) fn streams(_: &MidasConfig) -> u16 {
         GROUPS + 1
     }
 
-    fn start(config: &MidasConfig, drive: &DriveShape) -> Midas {
+    pub(super) fn start(config: &MidasConfig, drive: &DriveShape) -> Midas {
         let bucket = if config.bucket == 0 { (drive.segment_pages / 4).max(1) } else { config.bucket };
         // Lifetimes up to an epoch are distinguished from infinite ones.
         let epoch = config.epoch.of(u64::from(drive.logical_pages));
@@ -157,9 +155,7 @@ impl ConfiguredPlacement for Midas {
             events: Vec::new(),
         }
     }
-}
 
-impl Midas {
     /// The changes of the groups so far.
     pub fn events(&self) -> &[Event] {
         &self.events

@@ -3,7 +3,7 @@ use crate::victim::VictimConfig;
 
 /// A drive of 100 segments of 16 pages.
 fn drive() -> DriveShape {
-    let victim = VictimConfig::from_spec(fulgurite_base::Spec::parse("greedy").unwrap()).unwrap();
+    let victim = "greedy".parse::<VictimConfig>().unwrap();
     DriveShape { logical_pages: 1_000, segments: 100, segment_pages: 16, reserve: 4, victim }
 }
 
