@@ -102,7 +102,7 @@ impl LogConfig {
         }
         if schedule.is_about_dies() {
             return Err(SpecError::new(format!(
-                "schedule={schedule} reaches into the dies of a drive, and a layer above it does not; \
+                "schedule={schedule} orders operations on the dies of a drive, which a layer above it cannot do; \
                  accepted: non-preemptive, paced, semi-preemptive"
             )));
         }

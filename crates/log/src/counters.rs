@@ -10,6 +10,7 @@ use thiserror::Error;
 
 /// A violation that the layer found in itself.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // each message names the fields
 pub enum LogError {
     /// A law of queues is violated.
     #[error("log layer: {0}")]
@@ -25,20 +26,10 @@ pub enum LogError {
     Stray(Tag),
     /// The count of lost pages is wrong.
     #[error("log layer: {counted} pages are counted as lost, {found} are")]
-    Lost {
-        /// The count.
-        counted: u32,
-        /// The lost pages in segments that are in use.
-        found: u32,
-    },
+    Lost { counted: u32, found: u32 },
     /// The emitted and the written pages differ in number.
     #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
-    Writes {
-        /// By the translation layer.
-        emitted: u64,
-        /// To the drive below.
-        written: u64,
-    },
+    Writes { emitted: u64, written: u64 },
 }
 
 /// Counters of a layer since it was ready for its first request.

@@ -67,7 +67,7 @@ impl Tails {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fulgurite_base::{Prng, Spec};
+    use fulgurite_base::Prng;
     use fulgurite_ftl::placement::PlacementConfig;
     use fulgurite_ftl::{Collect, CountingSink, FtlConfig};
 
@@ -109,7 +109,7 @@ mod tests {
     /// The rule: a page has the same stream below as in the layer, or the last one if the drive has fewer.
     #[test]
     fn a_drive_with_fewer_streams_has_the_rest_in_its_last() {
-        let placement = PlacementConfig::from_spec(Spec::parse("sep-gc").unwrap()).unwrap();
+        let placement = "sep-gc".parse::<PlacementConfig>().unwrap();
         let collect = Collect { placement, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(64, 16, 8) }).unwrap();
         let mut prng = Prng::new(1, "writes");

@@ -178,7 +178,7 @@ impl Declared for SsdConfig {
             Form::<WearLeveling>::choice("none|dynamic|static"),
             "none, dynamic or static"
         ),
-        opt!("wear_gap", wear_gap, COUNT, "erases that a segment may fall behind (wear_leveling=static)"),
+        opt!("wear_gap", wear_gap, COUNT, "most erases that a segment may be behind (wear_leveling=static)"),
         opt!("endurance", endurance, COUNT, "erases that a segment endures, within a tenth; 0: unlimited"),
         opt!("bad_blocks", bad_blocks, SHARE, Share::ZERO => Share::percent(50),
             "share of erase blocks that are bad from the factory"),
@@ -242,7 +242,7 @@ impl SsdConfig {
             refuse(IN_PLACE_IGNORES, "with in_place=yes, a medium without garbage")?;
         }
         if !self.collect.schedule.has_hard_threshold() {
-            refuse(&["gc_hard", "urgent_us"], "with schedule=non-preemptive, which knows no hard threshold")?;
+            refuse(&["gc_hard", "urgent_us"], "with schedule=non-preemptive, which has no hard threshold")?;
         }
         if !self.collect.schedule.suspends() {
             refuse(&["suspend_us"], "unless schedule=preemptive")?;

@@ -5,27 +5,14 @@ use thiserror::Error;
 
 /// A violation of the rules.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // each message names the fields
 pub enum NandError {
     /// A program skipped a page, repeated one, or went beyond the end of the erase block.
     #[error("program of page {page} of erase block {block}, whose next free page is {next}")]
-    ProgramOrder {
-        /// The erase block.
-        block: u32,
-        /// The page of the program.
-        page: u32,
-        /// The next page that may be programmed.
-        next: u32,
-    },
+    ProgramOrder { block: u32, page: u32, next: u32 },
     /// A read of a page that is not programmed.
     #[error("read of page {page} of erase block {block}, which has {programmed} programmed pages")]
-    ReadOfErased {
-        /// The erase block.
-        block: u32,
-        /// The page of the read.
-        page: u32,
-        /// Pages programmed since the last erase.
-        programmed: u32,
-    },
+    ReadOfErased { block: u32, page: u32, programmed: u32 },
 }
 
 /// The state of every erase block.

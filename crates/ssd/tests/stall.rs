@@ -1,6 +1,6 @@
 //! The rule: a write of many pages always ends, for any streams of its pages and any number of free segments.
 
-use fulgurite_base::{Lpn, Prng, Share, Spec};
+use fulgurite_base::{Lpn, Prng, Share};
 use fulgurite_device::{Command, Device, Operation, Tag};
 use fulgurite_ftl::Collect;
 use fulgurite_ftl::placement::PlacementConfig;
@@ -14,7 +14,7 @@ fn drive(schedule: &str, placement: &str, reserve: u32, hard: u32, seed: u64) ->
         reserve,
         hard,
         schedule: Schedule::from_name(schedule).unwrap(),
-        placement: PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap(),
+        placement: placement.parse::<PlacementConfig>().unwrap(),
         ..Collect::PLAIN
     };
     let shape = SsdConfig {

@@ -87,6 +87,7 @@ pub(super) struct Path {
 }
 
 /// Queues a command in an event slot for `at`, which is no earlier than any before it.
+#[inline]
 pub(super) fn queue_event(
     queue: &mut VecDeque<(u64, u32)>,
     flash: &mut Flash,
@@ -102,6 +103,7 @@ pub(super) fn queue_event(
 }
 
 /// Takes the first command of an event slot's queue, whose time has come.
+#[inline]
 pub(super) fn take_first(queue: &mut VecDeque<(u64, u32)>, flash: &mut Flash, slot: usize) -> u32 {
     let (_, command) = queue.pop_front().expect("a slot with an event has a queue");
     flash.events.set(slot, queue.front().map_or(NEVER, |(at, _)| *at));

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 /// A violation that the drive found in itself.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)] // each message names the fields
 pub enum DriveError {
     /// A law of queues is violated.
     #[error(transparent)]
@@ -23,22 +24,10 @@ pub enum DriveError {
     Ftl(#[from] CheckError),
     /// The dies programmed other pages than the FTL emitted.
     #[error("the FTL emitted {emitted} page programs, the dies performed {performed}")]
-    Programs {
-        /// By the FTL.
-        emitted: u64,
-        /// By the dies.
-        performed: u64,
-    },
+    Programs { emitted: u64, performed: u64 },
     /// The free and the held pages of the write buffer do not add up to its size.
     #[error("the write buffer has {free} free pages and holds {held}, together not its {pages}")]
-    Buffer {
-        /// Pages of the buffer.
-        pages: u32,
-        /// Free pages.
-        free: u32,
-        /// Pages without a place, or on their way to the flash.
-        held: u32,
-    },
+    Buffer { pages: u32, free: u32, held: u32 },
     /// An answered request is kept, though it has nothing left to do.
     #[error("a request that was answered is kept for nothing")]
     Kept,
