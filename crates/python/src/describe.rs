@@ -1,11 +1,10 @@
 //! The declarations: settings, columns and names, for the package's own checks and for `list`.
 
 use crate::errors::{of_spec, of_stack};
-use crate::table::Table;
 use fulgurite_base::option::parse_choice;
 use fulgurite_stack::settings::Absent;
 use fulgurite_stack::{Column, Command, Unit};
-use fulgurite_study::{grid, list};
+use fulgurite_study::grid;
 use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -58,13 +57,6 @@ fn schema() -> Vec<(&'static str, bool)> {
     columns.map(|column| (column.name(), column.unit() == Unit::Name)).collect()
 }
 
-/// Every name of a kind, or of all kinds.
-#[pyfunction]
-#[pyo3(signature = (kind=None))]
-fn names(kind: Option<&str>) -> PyResult<Table> {
-    list::list(kind).map(Table::new).map_err(of_stack)
-}
-
 /// The values that a text lists: `single,ace:n_w=8` has two.
 #[pyfunction]
 fn split(text: &str) -> PyResult<Vec<String>> {
@@ -75,6 +67,5 @@ pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(settings, module)?)?;
     module.add_function(wrap_pyfunction!(columns, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;
-    module.add_function(wrap_pyfunction!(names, module)?)?;
     module.add_function(wrap_pyfunction!(split, module)?)
 }

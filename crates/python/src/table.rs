@@ -1,12 +1,13 @@
 //! The result of runs: a table of flat rows, and the same as Arrow's columns.
 
 use crate::arrow;
+use crate::describe;
 use crate::errors::{error, of_stack};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use fulgurite_stack::output::{self, Named, Replaces};
 use fulgurite_stack::{Column, Row, StackError, Value};
 use fulgurite_study::table::Table as Rows;
-use fulgurite_study::{parquet, people};
+use fulgurite_study::{list, parquet, people};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::collections::HashMap;
@@ -109,7 +110,7 @@ impl Table {
 
     /// The columns to show first of the rows of `command`, and those that tell the rows apart.
     fn columns_first(&self, command: &str) -> PyResult<Vec<&'static str>> {
-        let command = crate::describe::command(command)?;
+        let command = describe::command(command)?;
         let columns = match self.rows.rows.is_empty() {
             true => Vec::new(),
             false => self.rows.columns_for_people(command),
@@ -189,7 +190,7 @@ impl Table {
     /// The table as the command shows it to people, in lines of at most `width` characters.
     fn text(&self, command: Option<&str>, typed: Vec<String>, width: usize) -> PyResult<String> {
         let Some(command) = command else { return Ok(self.rows.to_text(&self.rows.columns())) };
-        let command = crate::describe::command(command)?;
+        let command = describe::command(command)?;
         if self.rows.rows.is_empty() {
             return Ok("no rows\n".to_owned());
         }
@@ -202,7 +203,7 @@ impl Table {
 
     /// What the rows say, in a sentence; nothing where there is nothing to compare.
     fn finding(&self, command: &str) -> PyResult<Option<String>> {
-        Ok(people::finding(&self.rows, crate::describe::command(command)?))
+        Ok(people::finding(&self.rows, describe::command(command)?))
     }
 
     fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -220,7 +221,15 @@ fn write_file(path: PathBuf, content: &[u8]) -> PyResult<()> {
     outcome.map_err(of_stack)
 }
 
+/// Every name of a kind, or of all kinds.
+#[pyfunction]
+#[pyo3(signature = (kind=None))]
+fn names(kind: Option<&str>) -> PyResult<Table> {
+    list::list(kind).map(Table::new).map_err(of_stack)
+}
+
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Table>()?;
+    module.add_function(wrap_pyfunction!(names, module)?)?;
     module.add_function(wrap_pyfunction!(write_file, module)?)
 }

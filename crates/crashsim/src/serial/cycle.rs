@@ -1,8 +1,8 @@
 //! The shortest cycle of the gravest kind, and its name.
 
+use super::anomaly::{Anomaly, AnomalyName};
 use super::graph::{Edge, Why};
 use super::observe::Observed;
-use super::{Anomaly, AnomalyName};
 use crate::history::History;
 use std::collections::VecDeque;
 

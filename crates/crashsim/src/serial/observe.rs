@@ -1,7 +1,7 @@
 //! From actions to reads and writers: what each committed transaction saw of others, and who wrote each key.
 //! Anomalies that one transaction shows by itself are found here.
 
-use super::{Anomaly, AnomalyName};
+use super::anomaly::{Anomaly, AnomalyName};
 use crate::history::{Action, History, Txn};
 use crate::value::{Key, Version};
 use rustc_hash::{FxHashMap, FxHashSet};

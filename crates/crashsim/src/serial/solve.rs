@@ -3,10 +3,10 @@
 //! A *constraint* stands for one read and one other writer of the same key: the other writer comes before the writer
 //! whose version was read, or after the reader. It is settled when one of the two would close a cycle.
 
+use super::anomaly::{Anomaly, Verdict};
 use super::cycle;
 use super::graph::{Graph, Why};
 use super::observe::{Node, Observed, Read, Seen};
-use super::{Anomaly, Verdict};
 use crate::history::{History, Kind, Outcome};
 
 /// How many trials there may be. A history of read-modify-writes needs none.

@@ -1,6 +1,6 @@
 //! A placement policy in Python: it is asked for the stream of each page, and told what became of it.
 
-use super::{Own, is_ending};
+use super::own::{Own, is_ending};
 use fulgurite_base::StreamId;
 use fulgurite_ftl::SegmentTable;
 use fulgurite_ftl::placement::{

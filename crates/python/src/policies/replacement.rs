@@ -1,6 +1,6 @@
 //! A replacement policy in Python: it is told what happens to frames, and gives their order.
 
-use super::{Own, is_ending};
+use super::own::{Own, is_ending};
 use fulgurite_base::{FrameId, PageId, Prng, SpecError};
 use fulgurite_pool::replacement::CustomReplacement;
 use fulgurite_pool::{Arrival, Cursor, FrameTable, ReplacementConfig, ReplacementPolicy};

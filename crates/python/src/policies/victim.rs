@@ -1,6 +1,6 @@
 //! A victim policy in Python: it picks among the sealed segments.
 
-use super::{Own, is_ending};
+use super::own::{Own, is_ending};
 use fulgurite_ftl::victim::{AnyVictim, CustomVictim, VictimConfig, VictimPolicy};
 use fulgurite_ftl::{SegmentId, SegmentTable};
 use pyo3::prelude::*;

@@ -77,6 +77,9 @@ pub fn other_batches(n_w: u32) -> [u32; 3] {
 /// How many values other batches add.
 pub const OTHER_BATCHES: usize = 6;
 
+/// If a setting has more values, all are tried on the first part, and only this many of the best on the others.
+pub const KEPT: usize = 4;
+
 /// What stands in where a setting of the pool is not given.
 fn usual(name: &str) -> String {
     let setting = Command::Pool.setting(name).ok();

@@ -3,7 +3,8 @@
 
 use super::axis::{Axis, Goal, Setup, TRIED};
 use super::evidence::Evidence;
-use super::question::{Question, flag, run};
+use super::question::{Asked, Question, flag, run};
+use crate::grid;
 use fulgurite_base::units::{self, Share};
 use fulgurite_stack::device::{DeviceConfig, DriveConfig};
 use fulgurite_stack::settings::Workloads;
@@ -29,6 +30,38 @@ const SLICE_AT_MOST: [u64; 2] = [500_000, 50_000];
 
 /// The batch that stands in for the drive's own where the drive must not be measured yet.
 const USUAL_N_W: u32 = 8;
+
+impl Question {
+    /// Understands what was asked. Nothing is run or measured.
+    pub fn new(asked: Asked) -> Result<Question, StackError> {
+        let goal = asked.goal.map_or(Ok(Goal::Throughput), Goal::parse)?;
+        let seed = asked.seed.map_or(Ok(42), grid::seed)?;
+        let (mut situation, mut given) = (Setup::new(), Vec::new());
+        for (name, text) in asked.typed {
+            let values = grid::values(&text)?;
+            match (TRIED.contains(&name), values.len()) {
+                (_, 0) => {
+                    return Err(StackError::request(format!(
+                        "{}: no value; give one, or leave it out",
+                        flag(name)
+                    )));
+                }
+                (true, _) => given.push((name, values)),
+                (false, 1) => drop(situation.insert(name, text)),
+                (false, _) => {
+                    return Err(StackError::request(format!(
+                        "{} {text}: advice is for one situation; accepted: one value",
+                        flag(name)
+                    )));
+                }
+            }
+        }
+        let value = |name| situation.get(name).map_or(&[][..], std::slice::from_ref);
+        grid::check_format(value("format"), value("workload"))?;
+        Builder { situation, given, goal, seed, remarks: Vec::new(), workloads: Workloads::dry() }
+            .build(asked.memory)
+    }
+}
 
 /// A question that is being understood.
 pub struct Builder {

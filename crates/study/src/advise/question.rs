@@ -1,11 +1,8 @@
 //! The question: a workload on a drive with a limited memory. It is typed in the words of `fulgurite pool` and becomes
 //! runs that can be compared.
 
-use super::axis::{Axis, Goal, OTHER_BATCHES, Setup, TRIED};
-use super::builder::Builder;
+use super::axis::{Axis, Goal, KEPT, OTHER_BATCHES, Setup, TRIED};
 use super::evidence::{Evidence, Part};
-use super::search::KEPT;
-use crate::grid;
 use fulgurite_base::units;
 use fulgurite_stack::settings::{self, Absent, Setting, Workloads};
 use fulgurite_stack::{Command, Load, Outlook, Run, Stack, StackError};
@@ -95,36 +92,6 @@ pub struct Question {
 }
 
 impl Question {
-    /// Understands what was asked. Nothing is run or measured.
-    pub fn new(asked: Asked) -> Result<Question, StackError> {
-        let goal = asked.goal.map_or(Ok(Goal::Throughput), Goal::parse)?;
-        let seed = asked.seed.map_or(Ok(42), grid::seed)?;
-        let (mut situation, mut given) = (Setup::new(), Vec::new());
-        for (name, text) in asked.typed {
-            let values = grid::values(&text)?;
-            match (TRIED.contains(&name), values.len()) {
-                (_, 0) => {
-                    return Err(StackError::request(format!(
-                        "{}: no value; give one, or leave it out",
-                        flag(name)
-                    )));
-                }
-                (true, _) => given.push((name, values)),
-                (false, 1) => drop(situation.insert(name, text)),
-                (false, _) => {
-                    return Err(StackError::request(format!(
-                        "{} {text}: advice is for one situation; accepted: one value",
-                        flag(name)
-                    )));
-                }
-            }
-        }
-        let value = |name| situation.get(name).map_or(&[][..], std::slice::from_ref);
-        grid::check_format(value("format"), value("workload"))?;
-        Builder { situation, given, goal, seed, remarks: Vec::new(), workloads: Workloads::dry() }
-            .build(asked.memory)
-    }
-
     /// The values of `fulgurite pool` for a setup on a part of the workload; `None` where the page size has no parts.
     pub fn values(&self, setup: &Setup, part: usize) -> Option<(Setup, &Part)> {
         let mut values = self.setup(setup);
@@ -215,20 +182,7 @@ impl Question {
         outlook.is_bound = true;
         outlook
     }
-}
 
-/// The run of `fulgurite pool` with these values.
-pub fn run(values: &Setup, workloads: &mut Workloads) -> Result<Run, StackError> {
-    let values = values.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    settings::run(Command::Pool, &values, workloads)
-}
-
-/// A setting as it is typed.
-pub fn flag(name: &str) -> String {
-    Command::Pool.setting(name).map_or_else(|_| name.to_owned(), Setting::flag)
-}
-
-impl Question {
     /// Refuses values that were given and cannot be had; of values that were not, what cannot be had is left out.
     pub fn check_given(&mut self) -> Result<(), StackError> {
         let given = self.axes.iter().filter(|axis| axis.is_given);
@@ -241,4 +195,15 @@ impl Question {
         }
         Ok(())
     }
+}
+
+/// The run of `fulgurite pool` with these values.
+pub fn run(values: &Setup, workloads: &mut Workloads) -> Result<Run, StackError> {
+    let values = values.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    settings::run(Command::Pool, &values, workloads)
+}
+
+/// A setting as it is typed.
+pub fn flag(name: &str) -> String {
+    Command::Pool.setting(name).map_or_else(|_| name.to_owned(), Setting::flag)
 }

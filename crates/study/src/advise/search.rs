@@ -2,15 +2,12 @@
 //! that gains most beside what was chosen before. Then other batch sizes are tried, and each change is taken back once.
 //! So the number of runs is bounded and known before the first.
 
-use super::axis::{Axis, Setup, other_batches};
+use super::axis::{Axis, KEPT, Setup, other_batches};
 use super::lab::{Change, Figures, Lab, Series};
 use fulgurite_stack::{Column, Row, StackError};
 
 /// What a setting must gain to be worth changing, as a share.
 pub const WORTH: f64 = 0.01;
-
-/// Of more values than these, all are tried on the first part, and the best of them on the others.
-pub const KEPT: usize = 4;
 
 /// How much better the other figure must be to decide between values that gain about the same.
 const TELLS: f64 = 0.05;

@@ -2,11 +2,23 @@
 //! the text that appears on pointing and the table under the picture show texts that are written here. The page's
 //! script makes the steps of an axis, so it is given the form as data and has no rule of its own.
 
-use super::Scale;
 use crate::change;
 use fulgurite_base::units::significant;
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
+
+/// How the values of a plot are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// In a unit.
+    Unit(Unit),
+    /// As a change from zero: 0.1 is 10 % more.
+    Change,
+    /// A change again, written as its factor: 1.5 is `2.50×`.
+    Factor,
+    /// As a part of a whole: 0.1 is 10 %.
+    Share,
+}
 
 /// A unit on the page: the least value that is written in it, what the value is divided by, what stands behind it.
 type Step = (f64, f64, &'static str);

@@ -9,9 +9,9 @@ mod plot;
 
 use crate::table::Table;
 use askama::Template;
-pub use form::Form;
+pub use form::Scale;
 use fulgurite_stack::{Column, Row, Value};
-pub use plot::{Panel, Place, Plot, PlotKind, Scale, Series};
+pub use plot::{Panel, Place, Plot, PlotKind, Series};
 
 /// What draws the plots, and then the page. `plot.js` has what the others are made of, so it is the first.
 const SCRIPT: &str = concat!(

@@ -1,6 +1,6 @@
 //! A plot as data: what the page's script draws, and the table of its numbers.
 
-use super::Form;
+use super::form::{Form, Scale};
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 use std::cmp::Ordering;
@@ -86,19 +86,6 @@ pub enum PlotKind {
     Stack,
     /// A coloured field for every x and series.
     HeatMap,
-}
-
-/// How the values of a plot are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// In a unit.
-    Unit(Unit),
-    /// As a change from zero: 0.1 is 10 % more.
-    Change,
-    /// A change again, written as its factor: 1.5 is `2.50×`.
-    Factor,
-    /// As a part of a whole: 0.1 is 10 %.
-    Share,
 }
 
 impl PlotKind {

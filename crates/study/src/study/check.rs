@@ -4,8 +4,8 @@
 use super::file::{Check, Pair};
 use super::finding::{describe, not_a_number, pairs, written};
 use super::interval::Interval;
+use super::select::{Select, known_columns};
 use super::words::Words;
-use super::{Select, known_columns};
 use crate::change;
 use crate::report::{Answer, Verdict};
 use crate::table::Table;

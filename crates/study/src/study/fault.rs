@@ -15,8 +15,8 @@
 //! A check that fails, or that has no figures in a quick run, is first given figures under which it holds (`mend.rs`). If no
 //! figures satisfy a check, it proves nothing. If no planted fault makes it fail, it proves nothing either.
 
-use super::Select;
 use super::file::Check;
+use super::select::Select;
 use super::words::Words;
 use crate::table::Table;
 use fulgurite_stack::{Column, Row, StackError, Value};

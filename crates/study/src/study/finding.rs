@@ -1,8 +1,8 @@
 //! What a study found, in one sentence with its number.
 
 use super::file::{Compare, Deviation};
+use super::select::{Select, known_columns};
 use super::words::Words;
-use super::{Select, known_columns};
 use crate::change;
 use crate::grid::Settings;
 use crate::table::Table;

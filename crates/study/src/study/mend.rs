@@ -1,9 +1,9 @@
 //! Makes rows under which a failing check holds. A check that fails already cannot show which faults it would notice. So its
 //! column is given figures that satisfy it, and faults are then planted in these rows. All other columns stay as they are.
 
-use super::Select;
 use super::file::Check;
 use super::finding::pairs;
+use super::select::Select;
 use crate::table::Table;
 use fulgurite_stack::{Column, Row, StackError};
 

@@ -12,6 +12,7 @@ mod ledger;
 mod mend;
 mod parts;
 mod plot;
+mod select;
 mod words;
 
 use crate::grid::{self, Settings};
@@ -30,6 +31,7 @@ use ledger::Ledger;
 pub use parts::Left;
 use parts::{Kept, Parts};
 use plot::Source;
+use select::known_columns;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -450,34 +452,4 @@ fn notes(table: &Table) -> Vec<String> {
         notes.push("Where cpu_per_request_ns is 0 a request costs no CPU time, so run time is the drive's alone: the gain of a policy is at its largest.".to_owned());
     }
     notes
-}
-
-/// Some of a table's rows.
-struct Select<'a> {
-    part: Option<&'a str>,
-    /// Columns and the values that they must have.
-    only: &'a BTreeMap<Column, String>,
-}
-
-impl Select<'_> {
-    fn of<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StackError> {
-        known_columns(table, self.only.keys().copied())?;
-        let is = |row: &Row, column: Column, value: &str| {
-            row.get(column).is_some_and(|cell| cell.exact() == value)
-        };
-        let wanted = |row: &&Row| {
-            self.part.is_none_or(|part| is(row, Column::Part, part))
-                && self.only.iter().all(|(column, value)| is(row, *column, value))
-        };
-        Ok(table.rows.iter().filter(wanted).collect())
-    }
-}
-
-fn known_columns(table: &Table, columns: impl IntoIterator<Item = Column>) -> Result<(), StackError> {
-    let known = table.columns();
-    let unknown = columns.into_iter().find(|column| !known.contains(column));
-    unknown.map_or(Ok(()), |column| {
-        let names: Vec<&str> = known.iter().map(|column| column.name()).collect();
-        Err(SpecError::unknown("column", column.name(), &names).into())
-    })
 }

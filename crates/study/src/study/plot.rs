@@ -1,8 +1,8 @@
 //! Makes the plots of a study from its table.
 
 use super::file::{PlotFile, PlotShape};
+use super::select::{Select, known_columns};
 use super::words::Words;
-use super::{Select, known_columns};
 use crate::change;
 use crate::report::{Panel, Place, Plot, PlotKind, Scale, Series, Verdict};
 use crate::table::Table;
