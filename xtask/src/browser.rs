@@ -1,11 +1,12 @@
-//! The report as people see it: every built-in study, drawn by a real browser without a window, 420, 900 and 1400
-//! pixels wide, in light and dark.
+//! Checks the reports in a real browser without a window: every built-in study, 420, 900 and 1400 pixels
+//! wide, in light and dark.
 //!
-//! A page passes if all of its plots were drawn with marks in them, nothing was written to the console, and `probe.js`
-//! finds nothing to complain about: no text in a plot is clipped or lies on another text or on a bar, every text has a
-//! contrast of 4.5 to its ground, no two things in a plot have colours that look alike (bars without a legend may have one), the page is no wider than its
-//! window, and the buttons under the plots give a valid SVG and PNG. Every conclusion that a report checks must name a
-//! planted fault that makes it fail. Screenshots and two of those files are left in `target/reports` for people to look at.
+//! A page passes if all of its plots are drawn and contain marks, nothing was written to the console, and
+//! `probe.js` finds no problem. No text in a plot may be clipped or overlap another text or a bar. Every text
+//! must have a contrast of 4.5 to its background. Two things in a plot must not have similar colours, except
+//! for bars without a legend. The page must not be wider than its window. The buttons under the plots must
+//! give a valid SVG and PNG. Every conclusion that a report checks must name a planted fault that makes it
+//! fail. Screenshots and two of those files are left in `target/reports` for inspection.
 
 use crate::beside::Beside;
 use crate::{build, root, run};
@@ -26,18 +27,18 @@ const STUDIES: &[&str] = &[
     "raw",
     "myflashsql",
 ];
-/// That of a browser.
+/// The installation of a browser.
 static INSTALLING: Beside = Beside::nothing();
 
-/// Names that a browser may have.
+/// Names of suitable browsers.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-/// Pixels: a telephone, a tablet, a desk.
+/// Widths in pixels: a phone, a tablet, a desktop.
 const WIDTHS: &[u32] = &[420, 900, 1400];
-/// The frame in which the buttons are clicked.
+/// The width of the frame in which the buttons are clicked.
 const FILES_AT: u32 = 1400;
 const PROBE: &str = include_str!("probe.js");
 
-/// Runs every built-in study and looks at its report.
+/// Runs all built-in studies and checks their reports.
 pub fn check() -> Result<()> {
     INSTALLING.end()?;
     let browser = find()?;
@@ -60,23 +61,23 @@ pub fn check() -> Result<()> {
     let out = reports.join(STUDIES[0]);
     let page = fs::read_to_string(out.join("report.html"))?;
     look(&browser, &out, &page, &[900], "dark").context("a browser that prefers dark pages")?;
-    broken_pages_are_noticed(&browser, &out, &page, BREAKS)?;
+    broken_pages_are_detected(&browser, &out, &page, BREAKS)?;
     let out = reports.join("raw");
     let page = fs::read_to_string(out.join("report.html"))?;
-    broken_pages_are_noticed(&browser, &out, &page, BREAKS_OF_COLOURS)
+    broken_pages_are_detected(&browser, &out, &page, BREAKS_OF_COLOURS)
 }
 
-/// Fails if the report says of a check that no planted fault makes it fail. Every run of a study plants them.
+/// Fails if the report says that no planted fault makes a check fail. Every run of a study plants faults.
 fn no_check_is_vacuous(page: &str) -> Result<()> {
     for item in page.split("<li class=\"").skip(1).filter_map(|item| item.split("</li>").next()) {
         ensure!(!item.contains("class=\"vacuous\""), "a check proves nothing: {item}");
     }
     let (checks, noticed) = (page.matches("class=\"sign\"").count(), page.matches("class=\"fault\"").count());
-    ensure!(checks == noticed, "{noticed} of {checks} checks name a fault that they notice");
+    ensure!(checks == noticed, "{noticed} of {checks} checks name a fault that they detect");
     Ok(())
 }
 
-/// Ways to break a page: what stands in it, what is put in its place, what the check must say.
+/// Ways to break a page: a text on the page, its replacement, and the expected message.
 const BREAKS: &[(&str, &str, &str)] = &[
     ("? drawBars(svg,", "? absent(svg,", "console is not empty"),
     ("\"use strict\";", "console.log('a word');", "console is not empty"),
@@ -84,28 +85,24 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("layout.names - 8, middle", "layout.names - 60, middle", "is clipped"),
     ("    x += wide + 16;", "    x += 20;", "overlaps \""),
     ("end + (isLeft ? -5 : 5), middle", "end - (isLeft ? -30 : 30), middle", "overlaps a bar"),
-    // A quiet text that is too quiet, on the page and in a plot.
+    // A secondary text with too little contrast, on the page and in a plot.
     ("--quiet: #5c6670;", "--quiet: #98a2ac;", "has a contrast of"),
-    (
-        "{ size: SIZE.value, fill: theme.ink, anchor: isLeft",
-        "{ size: SIZE.value, fill: theme.line, anchor: isLeft",
-        "plot 0: \"",
-    ),
+    ("fill: theme.ink,\n      anchor: isLeft", "fill: theme.line,\n      anchor: isLeft", "plot 0: \""),
     (".scroll { overflow-x: auto; }", "", "the page is"),
     ("new XMLSerializer().serializeToString(svg)", "\"<svg>\"", "the SVG is broken"),
-    ("toDataURL(\"image/png\")", "toDataURL(\"image/jpeg\")", "the PNG is none"),
+    ("toDataURL(\"image/png\")", "toDataURL(\"image/jpeg\")", "the PNG is invalid"),
 ];
 
-/// The same for the colours of what a plot shows beside each other, of which the report of `raw` has many: every other bar is
-/// grey; one policy with two options has one colour; two policies have one.
+/// Ways to break the colours of adjacent marks. The report of `raw` has many: every second bar is grey; two
+/// options of one policy have one colour; two policies have one colour.
 const BREAKS_OF_COLOURS: &[(&str, &str, &str)] = &[
     ("if (!bases.every((base) => hues.includes(base)))", "if (bases.indexOf(key) % 2)", "look alike"),
     ("if (at < 0) return hue;", "return hue;", "look alike"),
     ("[hues.indexOf(base)]", "[Math.max(1, hues.indexOf(base))]", "look alike"),
 ];
 
-/// The check itself is checked: it must notice every broken page, for the right reason.
-fn broken_pages_are_noticed(
+/// Tests the check itself: it must report each broken page with the expected message.
+fn broken_pages_are_detected(
     browser: &Path,
     folder: &Path,
     page: &str,
@@ -123,29 +120,29 @@ fn broken_pages_are_noticed(
         );
     }
     fs::remove_dir_all(&broken)?;
-    println!("{} broken pages were noticed", breaks.len());
+    println!("{} broken pages were detected", breaks.len());
     Ok(())
 }
 
-/// What `probe.js` tells of one frame.
+/// The result of `probe.js` for one frame.
 #[derive(serde::Deserialize)]
 struct Told {
     plots: String,
     ready: String,
-    /// The theme that the page came up with.
+    /// The theme with which the page started.
     first: String,
     problems: Vec<String>,
     made: Option<Made>,
 }
 
-/// Files that the buttons gave, in hexadecimal digits.
+/// Files from the buttons, in hexadecimal digits.
 #[derive(serde::Deserialize)]
 struct Made {
     svg: String,
     png: String,
 }
 
-/// Draws `page` in a frame of each width and fails unless all is well with it. The browser prefers `theme`.
+/// Renders `page` in one frame per width and fails if there is any problem. The browser prefers `theme`.
 fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) -> Result<()> {
     let checked = folder.join("checked.html");
     let probe = PROBE.replace("FILES_AT", &FILES_AT.to_string());
@@ -167,7 +164,7 @@ fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) 
     ensure!(said.is_empty(), "the console is not empty:\n{}", said.join("\n"));
     let dom = String::from_utf8_lossy(&dumped.stdout);
     let told = dom.split("<pre>").skip(1).filter_map(|part| part.split("</pre>").next());
-    // The browser writes text into its dump as markup.
+    // The browser escapes text in its dump as markup.
     let told = told.map(|text| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
     let told: Vec<Told> = told
         .map(|text| serde_json::from_str(&text))
@@ -195,13 +192,13 @@ fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) 
     Ok(())
 }
 
-/// What hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 fn bytes(digits: &str) -> Result<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     pairs.map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
 }
 
-/// A page with a frame for each width. What the probe in a frame tells is written into the page.
+/// A page with one frame per width. The results of the probes in the frames are written into the page.
 fn frames(widths: &[u32]) -> String {
     let frame =
         |width: &u32| format!("<iframe src=\"checked.html\" width=\"{width}\" height=\"2200\"></iframe>");
@@ -213,7 +210,7 @@ fn frames(widths: &[u32]) -> String {
     )
 }
 
-/// The browser, or how to get one.
+/// The browser, or an error that says how to install one.
 pub fn find() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -229,7 +226,7 @@ pub fn find() -> Result<PathBuf> {
         })
 }
 
-/// Installs a browser if there is none, beside what follows. Only ever called because somebody asked for it with `--install`.
+/// Starts the installation of a browser if there is none. Called only if the user gave `--install`.
 pub fn install() -> Result<()> {
     if find().is_err() {
         INSTALLING.begin(install_chromium);

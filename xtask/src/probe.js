@@ -1,18 +1,20 @@
-// Looks at a report as a reader does, and tells the page around it what is wrong. `browser.rs` puts this at the end of a
-// copy of the report, which a frame of a given width shows.
+// Checks a report as a reader sees it, and sends the problems to the enclosing page. `browser.rs` appends this script
+// to a copy of the report and shows the copy in a frame of a given width.
 (async () => {
   const problems = new Set();
   const complain = (what) => void problems.add(what);
   const parsed = (colour) => colour.match(/[\d.]+/g).map(Number);
   const short = (text) => text.trim().slice(0, 40);
 
-  /** The ratio of two colours' luminances, as WCAG 2 defines it. */
+  /** The contrast ratio of two colours as defined in WCAG 2. */
   function contrast(one, other) {
     const luminance = (colour) => {
-      const [r, g, b] = parsed(colour).slice(0, 3).map((part) => {
-        const share = part / 255;
-        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-      });
+      const [r, g, b] = parsed(colour)
+        .slice(0, 3)
+        .map((part) => {
+          const share = part / 255;
+          return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+        });
       return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b);
@@ -30,15 +32,20 @@
     return "rgb(255, 255, 255)";
   }
 
-  /** Boxes touch by more than a pixel; the box of a text is higher than its letters. */
-  const meet = (a, b, slack) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - slack && b.top < a.bottom - slack;
+  /** Whether two boxes overlap by more than a pixel. The box of a text is higher than its letters, hence `slack`. */
+  const meet = (a, b, slack) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - slack && b.top < a.bottom - slack;
 
-  /** Nothing in a drawing is cut off, and no text lies on a text or on a bar. */
+  /** Checks that nothing in a drawing is cut off and that no text overlaps a text or a bar. */
   function drawing(svg, where) {
     const frame = svg.getBoundingClientRect();
     const texts = [...svg.querySelectorAll("text")].map((text) => ({ text, box: text.getBoundingClientRect() }));
     for (const { text, box } of texts) {
-      const isOut = box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 2 || box.bottom > frame.bottom + 2;
+      const isOut =
+        box.left < frame.left - 1 ||
+        box.right > frame.right + 1 ||
+        box.top < frame.top - 2 ||
+        box.bottom > frame.bottom + 2;
       if (isOut) complain(`${where}: "${short(text.textContent)}" is clipped`);
       const on = text.dataset.on ? rgbOf(text.dataset.on) : background(svg.parentElement);
       const ratio = contrast(getComputedStyle(text).fill, on);
@@ -54,12 +61,16 @@
     }
   }
 
-  /** How far apart two colours look (CIE 1976): from 15 on they can be told apart anywhere in a plot. */
+  /** The perceived distance of two colours (CIE 1976). From 15 on they can be distinguished anywhere in a plot. */
   function distance(one, other) {
     const lab = (colour) => {
-      const [r, g, b] = colour.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+      const [r, g, b] = colour.map((part) =>
+        part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4,
+      );
       const [x, y, z] = [
-        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b, (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089,
+        (0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505,
+        0.2126 * r + 0.7152 * g + 0.0722 * b,
+        (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089,
       ].map((part) => (part > 0.008856 ? Math.cbrt(part) : 7.787 * part + 16 / 116));
       return [116 * y, 500 * (x - y), 200 * (y - z)];
     };
@@ -67,14 +78,17 @@
     return Math.hypot(...from.map((part, at) => part - to[at]));
   }
 
-  /** The names that the colours of a plot tell apart, each with the colour of its marks; `null` for a mark of none of them. */
+  /** The coloured names of a plot, each with the colour of its marks; `null` for a mark without one of these names. */
   function coloured(svg, plot) {
     const [places, { series }] = [plot.panels.flatMap(({ x }) => x), plot.panels[0]];
     const names = (plot.coloursPlaces ? places : series).map(({ name }) => name);
-    // What is shown when somebody points at a mark begins with the place, or ends with the series before its value.
-    const parts = (hint) => (plot.kind === "line" ? [hint.slice(0, hint.lastIndexOf(`, ${plot.xLabel} `))]
-      : plot.coloursPlaces ? [hint.slice(0, hint.indexOf(": ")), hint.slice(0, hint.lastIndexOf(`, ${series[0].name}: `))]
-      : places.map(({ name }) => hint.slice(name === "" ? 0 : name.length + 2, hint.indexOf(": ", name.length))));
+    // The tooltip of a mark begins with the place, or ends with the series and the value.
+    const parts = (hint) =>
+      plot.kind === "line"
+        ? [hint.slice(0, hint.lastIndexOf(`, ${plot.xLabel} `))]
+        : plot.coloursPlaces
+          ? [hint.slice(0, hint.indexOf(": ")), hint.slice(0, hint.lastIndexOf(`, ${series[0].name}: `))]
+          : places.map(({ name }) => hint.slice(name === "" ? 0 : name.length + 2, hint.indexOf(": ", name.length)));
     const found = new Map();
     for (const mark of svg.querySelectorAll(":has(> title):not(.published)")) {
       const hint = mark.querySelector("title").textContent;
@@ -85,31 +99,36 @@
   }
 
   /**
-   * Two things in one plot never share a colour, or nearly. Only places without a legend may have one colour, all of them: a
-   * few in colour among others would seem to be chosen.
+   * Checks that no two things in a plot have similar colours. The only exception are places without a legend, which
+   * may all have the same colour.
    */
   function colours(svg, plot, where) {
     if (plot.kind !== "bar" && plot.kind !== "line") return;
     const found = [...coloured(svg, plot)];
-    if (found.some(([name]) => name === null)) complain(`${where}: a mark is of nothing that the plot names`);
+    if (found.some(([name]) => name === null)) complain(`${where}: a mark has no name of the plot`);
     if (plot.coloursPlaces && new Set(found.map(([, colour]) => colour)).size === 1) return;
     found.forEach(([name, colour], at) => {
-      const alike = found.slice(at + 1).find(([, other]) => distance(parsed(rgbOf(colour)), parsed(rgbOf(other))) < 15);
+      const alike = found
+        .slice(at + 1)
+        .find(([, other]) => distance(parsed(rgbOf(colour)), parsed(rgbOf(other))) < 15);
       if (alike) complain(`${where}: "${short(name)}" and "${short(alike[0])}" have colours that look alike`);
     });
   }
 
-  /** Text outside the drawings can be read, and the page is no wider than its window. */
+  /** Checks the contrast of text outside the drawings, and that the page is not wider than its window. */
   function prose(where) {
     for (const element of document.querySelectorAll("body *:not(script, style, svg, svg *, tr:nth-child(n + 3) *)")) {
-      // Of a table two rows stand for all.
-      const hasText = [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim() !== "");
+      // Only the first two rows of a table are checked.
+      const hasText = [...element.childNodes].some(
+        (node) => node.nodeType === Node.TEXT_NODE && node.textContent.trim() !== "",
+      );
       if (!hasText || element.getClientRects().length === 0) continue;
       const ratio = contrast(getComputedStyle(element).color, background(element));
       if (ratio < 4.5) complain(`${where}: "${short(element.textContent)}" has a contrast of ${ratio.toFixed(1)}`);
     }
     const { scrollWidth, clientWidth } = document.documentElement;
-    if (scrollWidth > clientWidth) complain(`${where}: the page is ${scrollWidth} pixels wide in a window of ${clientWidth}`);
+    if (scrollWidth > clientWidth)
+      complain(`${where}: the page is ${scrollWidth} pixels wide in a window of ${clientWidth}`);
   }
 
   function everything(where) {
@@ -122,13 +141,16 @@
     prose(where);
   }
 
-  /** What a click on `button` gives to the browser to save: its content, its name, and its bytes or its text. */
+  /** The name and the content of the file that a click on `button` saves. */
   function saved(button) {
     return new Promise((resolve) => {
       const [create, click, Whole] = [URL.createObjectURL, HTMLAnchorElement.prototype.click, Blob];
       let content;
-      // Blobs are read by another process, for which a browser that dumps its page does not wait; so their parts are kept.
-      Blob = function (parts, options) { return Object.assign(new Whole(parts, options), { first: parts[0] }); };
+      // Reading a blob needs another process, for which a browser that dumps its page does not wait. So the parts are
+      // kept.
+      Blob = function (parts, options) {
+        return Object.assign(new Whole(parts, options), { first: parts[0] });
+      };
       URL.createObjectURL = (blob) => ((content = blob), "blob:checked");
       HTMLAnchorElement.prototype.click = function () {
         [URL.createObjectURL, HTMLAnchorElement.prototype.click, Blob] = [create, click, Whole];
@@ -140,30 +162,37 @@
 
   const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-  /** A picture from the bytes of its file. */
-  const decoded = (bytes) => new Promise((resolve, reject) => {
-    const picture = new Image();
-    [picture.onload, picture.onerror] = [() => resolve(picture), () => reject(new Error("the PNG cannot be read"))];
-    let text = "";
-    bytes.forEach((byte) => (text += String.fromCharCode(byte)));
-    picture.src = "data:image/png;base64," + btoa(text);
-  });
+  /** Decodes a picture. */
+  const decoded = (bytes) =>
+    new Promise((resolve, reject) => {
+      const picture = new Image();
+      [picture.onload, picture.onerror] = [() => resolve(picture), () => reject(new Error("the PNG cannot be read"))];
+      let text = "";
+      bytes.forEach((byte) => (text += String.fromCharCode(byte)));
+      picture.src = "data:image/png;base64," + btoa(text);
+    });
 
-  /** The files that the buttons under a plot give. */
+  /** Checks the files that the buttons under a plot save. */
   async function files(figure, at) {
     const [svgButton, pngButton] = figure.querySelectorAll(".save button");
     const svg = await saved(svgButton);
     const read = new DOMParser().parseFromString(svg.content, "image/svg+xml");
     const marks = read.querySelectorAll(".mark").length;
-    if (read.querySelector("parsererror") || marks === 0 || !svg.name.endsWith(".svg")) return complain(`plot ${at}: the SVG is broken`);
+    if (read.querySelector("parsererror") || marks === 0 || !svg.name.endsWith(".svg"))
+      return complain(`plot ${at}: the SVG is broken`);
     const root = document.importNode(read.documentElement, true);
     document.body.append(root);
     drawing(root, `plot ${at}, its SVG`);
     root.remove();
-    // Making a picture of each takes long; two show that it can be done.
+    // Rendering every picture takes long, so only two are checked.
     if (at > 1) return null;
     const png = await saved(pngButton);
-    if (png.content[0] !== 0x89 || String.fromCharCode(...png.content.slice(1, 4)) !== "PNG" || !png.name.endsWith(".png")) return complain(`plot ${at}: the PNG is none`);
+    if (
+      png.content[0] !== 0x89 ||
+      String.fromCharCode(...png.content.slice(1, 4)) !== "PNG" ||
+      !png.name.endsWith(".png")
+    )
+      return complain(`plot ${at}: the PNG is invalid`);
     const picture = await decoded(png.content);
     if (picture.width !== 1920) complain(`plot ${at}: the PNG is ${picture.width} pixels wide`);
     const canvas = document.createElement("canvas");
@@ -175,7 +204,7 @@
     return { svg: hex(new TextEncoder().encode(svg.content)), png: hex(png.content) };
   }
 
-  // What a reader must open first is looked at too.
+  // Collapsed sections are opened and checked too.
   document.querySelectorAll("details").forEach((details) => (details.open = true));
   const first = document.documentElement.dataset.theme;
   for (const theme of ["light", "dark"]) {

@@ -1,4 +1,4 @@
-//! Studies: the built-in ones, those of a TOML file, and reports over tables that come from elsewhere.
+//! Studies: the built-in ones, those in TOML files, and reports over other tables.
 
 use crate::errors::of_stack;
 use crate::table::Table;
@@ -12,32 +12,32 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A study, read and checked.
+/// A parsed study.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Study(Arc<Inner>);
 
-/// One of its grids: the part's name, the command, and the settings with all their values.
+/// A grid of a study: the name of the part, the command, and the settings with all their values.
 type Grid = (Option<String>, &'static str, Settings);
 
-/// What a study found: the table, the finding, for each conclusion the sentence, whether it holds (None where a quick run
-/// cannot tell) and the figure, and the path of the report.
+/// The result of a study: the table and the finding. For each conclusion its sentence, whether it holds (None
+/// if a quick run cannot tell), and the figures. Last, the path of the report.
 type Found = (Table, String, Vec<(String, Option<bool>, String)>, PathBuf);
 
 #[pymethods]
 impl Study {
-    /// The study that `name` names: a built-in one, or a TOML file.
+    /// Opens a built-in study or a TOML file.
     #[staticmethod]
     fn open(name: &str) -> PyResult<Study> {
         if name == "-" {
-            // Standard input is the interpreter's.
+            // Standard input belongs to the interpreter.
             return Err(of_stack(StackError::request(
-                "study - is standard input, which belongs to Python; accepted: a name, or a path that ends in .toml",
+                "study - is standard input, which Python uses; accepted: a name, or a path that ends in .toml",
             )));
         }
         Inner::open(name).map(|study| Study(Arc::new(study))).map_err(of_stack)
     }
 
-    /// The study that a text in TOML describes.
+    /// Parses a study from TOML text.
     #[staticmethod]
     fn read(name: &str, source: &str) -> PyResult<Study> {
         Inner::read(name, source).map(|study| Study(Arc::new(study))).map_err(of_stack)
@@ -64,7 +64,7 @@ impl Study {
     }
 
     #[pyo3(signature = (out=None, quick=false, seed=None, threads=None, resume=false, listener=None))]
-    #[allow(clippy::too_many_arguments)] // they are keywords in Python
+    #[allow(clippy::too_many_arguments)] // all are keyword arguments in Python
     fn run(
         &self,
         py: Python<'_>,
@@ -91,26 +91,26 @@ impl Study {
             let holds = match verdict.answer {
                 fulgurite_study::report::Answer::Holds => Some(true),
                 fulgurite_study::report::Answer::Fails => Some(false),
-                fulgurite_study::report::Answer::NotAsked => None,
+                fulgurite_study::report::Answer::NotChecked => None,
             };
             (verdict.says, holds, verdict.figure)
         });
         Ok((Table::new(outcome.table), outcome.finding, verdicts.collect(), outcome.report))
     }
 
-    /// The report that the study draws from `table`, as HTML; `repeat` says how the table is made.
+    /// Renders the study's report for `table` as HTML. `repeat` are the commands that reproduce the table.
     fn draw(&self, table: &Table, repeat: Vec<String>, quick: bool) -> PyResult<String> {
         self.0.draw(table.rows(), quick, &repeat).map_err(of_stack)
     }
 }
 
-/// The names of the built-in studies, with their titles.
+/// The names of the built-in studies with their titles.
 #[pyfunction]
 fn studies() -> Vec<(&'static str, String)> {
     study::names().collect()
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Study>()?;
     module.add_function(wrap_pyfunction!(studies, module)?)
 }

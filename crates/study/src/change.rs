@@ -1,14 +1,15 @@
-//! Writes changes as people read them. A rise to less than twice as much is a percentage. From twice as much on it is a
-//! factor, since "12.5 times as high" is understood at once and "rises by 1146 %" is not.
+//! Formats relative changes for people. A change below +100 % is a percentage. A larger rise is a factor:
+//! "12.5 times as high" is easier to read than "rises by 1146 %".
 
 use fulgurite_base::units::significant;
 
-/// Whether the factor is said and not the percentage.
+/// Whether the change is written as a factor instead of a percentage.
 pub(crate) fn is_large(change: f64) -> bool {
     change >= 1.0
 }
 
-/// Whether one of several is, so that all of them are written as factors and can be compared.
+/// Whether any of the changes is large. Then all of them are written as factors, so that they can be
+/// compared.
 pub(crate) fn any_is_large(changes: impl IntoIterator<Item = f64>) -> bool {
     changes.into_iter().any(is_large)
 }
@@ -16,7 +17,7 @@ pub(crate) fn any_is_large(changes: impl IntoIterator<Item = f64>) -> bool {
 /// A change with its sign: 0.1 is `+10.0 %`.
 pub(crate) fn percent(change: f64) -> String {
     match size(change).as_str() {
-        // What rounds to nothing has no sign.
+        // A change that rounds to zero has no sign.
         "0.0 %" => "0.0 %".to_owned(),
         size if change < 0.0 => format!("−{size}"),
         size => format!("+{size}"),
@@ -30,21 +31,21 @@ pub(crate) fn size(change: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
-/// The factor of a change, without a word: 11.5 is `12.5`.
+/// The factor of a change, without the word "times": 11.5 is `12.5`.
 pub(crate) fn factor(change: f64) -> String {
     significant(1.0 + change)
 }
 
-/// A change with its sign, or the factor where it is large: `−18.5 %`, `2.48 times`.
+/// A change with its sign, or its factor if it is large: `−18.5 %`, `2.48 times`.
 pub(crate) fn signed(change: f64) -> String {
     if is_large(change) { format!("{} times", factor(change)) } else { percent(change) }
 }
 
-/// How far figures have moved, in words: `falls by 6.1 % to 24.1 %`, `is up to 12.5 times as high`. The least change and
-/// the greatest come with their places, which are empty where nobody asks for them.
+/// The range of some changes in words: `falls by 6.1 % to 24.1 %`, `is up to 12.5 times as high`. The
+/// smallest and the largest change are followed by their places in brackets, unless a place is empty.
 pub(crate) fn moved((low, at_low): (f64, &str), (high, at_high): (f64, &str)) -> String {
     let place = |at: &str| if at.is_empty() { String::new() } else { format!(" ({at})") };
-    // What would be written as no change is none.
+    // A change that would be written as 0.0 % counts as no change.
     let is_none = |change: f64| size(change) == size(0.0);
     let (rises, falls) = (high > 0.0 && !is_none(high), low < 0.0 && !is_none(low));
     let by = |(change, at): (f64, &str)| size(change) + &place(at);
@@ -76,14 +77,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_has_its_sign_and_what_rounds_to_nothing_has_none() {
+    fn a_change_has_a_sign_unless_it_rounds_to_zero() {
         assert_eq!([-0.185, 0.999, 0.0004, -0.0004].map(percent), ["−18.5 %", "+99.9 %", "0.0 %", "0.0 %"]);
     }
 
-    /// The rule: changes that would be written as 0.0 % are none; others are said by their direction, and from twice as
-    /// much on by their factor.
+    /// The rule: a change that rounds to 0.0 % is no change. Other changes are percentages with a verb, and
+    /// factors from +100 % on.
     #[test]
-    fn a_large_change_is_said_by_its_factor() {
+    fn a_large_change_is_written_as_a_factor() {
         let said = |low: f64, high: f64| moved((low, ""), (high, ""));
         for (low, high, text) in [
             (-0.0004, 0.0004, "does not change"),
@@ -103,9 +104,9 @@ mod tests {
         assert_eq!([0.24, 1.4, 635.0].map(signed), ["+24.0 %", "2.40 times", "636 times"]);
     }
 
-    /// The rule: the place of a figure stands behind it.
+    /// The rule: each figure is followed by its place.
     #[test]
-    fn a_change_is_said_with_its_place() {
+    fn a_change_is_followed_by_its_place() {
         let said = |low: f64, high: f64| moved((low, "A"), (high, "B"));
         assert_eq!(said(-0.3, -0.1), "falls by 10.0 % (B) to 30.0 % (A)");
         assert_eq!(said(0.0, 0.1), "rises by up to 10.0 % (B)");

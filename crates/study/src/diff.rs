@@ -1,10 +1,11 @@
-//! Compares two results. Rows that asked for the same are matched, and the figures that changed are listed, the largest
-//! change first.
+//! Compares two results. Rows with equal settings are matched. The figures that differ are listed, the
+//! largest change first.
 //!
-//! A result is the folder of a study, or a file of CSV, JSON or JSON lines as the commands print them. It may come from
-//! another version of Fulgurite. So a column that only one result has is not used for matching, unless its absence says
-//! what was asked: a run without `layer` has no layer. Equal values of `run_id` say that runs asked for the same;
-//! different ones say nothing, because versions may differ in how they describe a run.
+//! A result is the folder of a study, or a file of CSV, JSON or JSON lines as the commands print them. It may
+//! come from another version of Fulgurite. So a column that only one result has is ignored for matching,
+//! unless its absence is a setting: a run without `layer` has no layer. Equal values of `run_id` prove that
+//! two runs had equal settings. Different values prove nothing, because versions may describe a run
+//! differently.
 
 use crate::people::{self, View};
 use crate::table::Table;
@@ -16,27 +17,28 @@ use std::io::Read;
 use std::path::Path;
 use std::{fs, io};
 
-/// Changes that a terminal shows.
+/// The number of changes that a terminal shows.
 const SHOWN_AT_MOST: usize = 30;
 
-/// The longest result that is read, in bytes: it is held in memory. A row has some kilobytes at most.
+/// The largest accepted file in bytes, because a result is read into memory. A row has at most some
+/// kilobytes.
 const LONGEST: u64 = 256 << 20;
 
-/// What reading a number from JSON may change of it, as a share: its last bits.
+/// The largest relative error of a number that was written to JSON and read back: its last bits.
 const ROUNDED: f64 = 1e-14;
 
-/// What has changed from one result to another.
+/// The differences between two results.
 pub struct Difference {
-    /// How much has changed, in one sentence.
+    /// A summary in one sentence.
     pub sentence: String,
-    /// A row for each figure that has changed: where, which, both values and the change as a share.
+    /// One row per figure that differs: its row and column, both values, and the relative change.
     pub table: Table,
-    /// Why the two are not as good as equal.
+    /// The reasons why the comparison fails.
     beyond: Vec<String>,
 }
 
-/// Compares the results at `a` and `b`. `tolerance` is a share (`2%`), by default none. `columns` are the figures that
-/// count, by default all.
+/// Compares the results at `a` and `b`. `tolerance` is a share (`2%`), by default 0. `columns` are the
+/// figures to compare, by default all.
 pub fn diff(
     a: &Path,
     b: &Path,
@@ -69,7 +71,7 @@ pub fn diff(
     Ok(joined.difference(&results, tolerance, columns))
 }
 
-/// The title of the study that wrote the folder.
+/// The title of the study that wrote the folder `path`.
 fn study(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path.join("study.toml")).ok()?;
     let file: toml::Table = text.parse().ok()?;
@@ -80,7 +82,7 @@ fn named(path: &Path, argument: &str) -> String {
     format!("{argument} {}", path.display())
 }
 
-/// The rows of a result.
+/// Reads the rows of a result.
 fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
     let refused = |why: String| {
         StackError::request(format!(
@@ -92,7 +94,7 @@ fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
     let file = if is_folder { path.join("table.csv") } else { path.to_owned() };
     let missing = if is_folder { "has no table.csv that can be read" } else { "cannot be read" };
     let mut bytes = Vec::new();
-    // One byte more tells that there is more.
+    // Reading one byte more tells whether the file is too long.
     let outcome = match is_standard(path) {
         true => io::stdin().take(LONGEST + 1).read_to_end(&mut bytes),
         false => fs::File::open(&file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)),
@@ -117,13 +119,13 @@ fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
     let rows = rows.map_err(refused)?;
     match rows.iter().any(|row| Column::all().any(|column| row.get(column).is_some())) {
         true => Ok(rows),
-        false => Err(refused("holds no row of a result".to_owned())),
+        false => Err(refused("has no row of a result".to_owned())),
     }
 }
 
 type Object = serde_json::Map<String, serde_json::Value>;
 
-/// A row of what is known here. Columns of other versions are left out.
+/// A row with the known columns. Columns of other versions are ignored.
 fn of_object(object: Object) -> Row {
     let mut row = Row::default();
     for (name, value) in object {
@@ -139,7 +141,7 @@ fn of_object(object: Object) -> Row {
 
 fn of_csv(text: &str) -> Result<Vec<Row>, String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let broken = |error: csv::Error| format!("is no CSV: {error}");
+    let broken = |error: csv::Error| format!("is not CSV: {error}");
     let columns: Vec<Option<Column>> =
         reader.headers().map_err(broken)?.iter().map(|name| Column::from_name(name).ok()).collect();
     let mut rows = Vec::new();
@@ -157,18 +159,18 @@ fn of_csv(text: &str) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Whether `column` says what was asked, or which part of a run a row is about.
+/// Whether `column` is a setting of a run, or identifies the part of a run that a row describes.
 fn is_asked(column: Column) -> bool {
     column.is_axis() || matches!(column, Column::TimeNs | Column::File | Column::Name | Column::Kind)
 }
 
-/// What the run of `row` was asked for in `column`.
+/// The setting of `row` in `column`.
 fn asked<'a>(row: &'a Row, column: Column, equal: &BTreeSet<String>) -> Option<&'a Value> {
     if column == Column::Ops { asked_ops(row, equal) } else { row.get(column) }
 }
 
-/// The number of requests that the run of `row` was asked for. It is an outcome of a run for a time, and of a part of a
-/// run. Runs in `equal` asked for the same, so it says nothing new about them.
+/// The number of requests that the run of `row` was given. With a time limit, and in a row about a part of a
+/// run, `ops` is an outcome and no setting. For runs in `equal` the number is known to be equal.
 fn asked_ops<'a>(row: &'a Row, equal: &BTreeSet<String>) -> Option<&'a Value> {
     let is_outcome = [Column::TimeLimitNs, Column::TimeNs, Column::Transaction]
         .iter()
@@ -176,7 +178,7 @@ fn asked_ops<'a>(row: &'a Row, equal: &BTreeSet<String>) -> Option<&'a Value> {
     row.get(Column::Ops).filter(|_| !is_outcome && !equal.contains(&row.text(Column::RunId)))
 }
 
-/// The values of `run_id` that both results have.
+/// The values of `run_id` that are in both results.
 fn equal_runs(results: &[Vec<Row>; 2]) -> BTreeSet<String> {
     let [a, b] = results.each_ref().map(|rows| {
         let ids = rows.iter().filter_map(|row| row.get(Column::RunId));
@@ -185,28 +187,28 @@ fn equal_runs(results: &[Vec<Row>; 2]) -> BTreeSet<String> {
     a.intersection(&b).cloned().collect()
 }
 
-/// Whether `column` is a figure, or a word, that a run may change.
+/// Whether `column` is an outcome of a run.
 fn is_outcome(column: Column) -> bool {
     let is_said = matches!(column, Column::RunId | Column::Note | Column::Explanation);
     !is_asked(column) && !column.is_cost() && !is_said
 }
 
-/// The rows of two results that belong together.
+/// The matched rows of two results.
 struct Joined {
-    /// What they are joined by.
+    /// The columns by which rows are matched.
     by: Vec<Column>,
-    /// The runs that both results have.
+    /// The `run_id`s that are in both results.
     equal: BTreeSet<String>,
-    /// The numbers of rows in the two results.
+    /// Pairs of row numbers, one from each result.
     pairs: Vec<(usize, usize)>,
-    /// Rows of either result without a partner.
+    /// The rows of each result that have no match.
     alone: [Vec<usize>; 2],
 }
 
 impl Joined {
     fn of(results: &[Vec<Row>; 2]) -> Joined {
         let has = |rows: &[Row], column: Column| rows.iter().any(|row| row.get(column).is_some());
-        // What `--columns` has cut does not say what was not asked for.
+        // In a result that was cut by `--columns`, a missing column does not tell which settings were absent.
         let is_whole = results.iter().all(|rows| has(rows, Column::RunId));
         let tells = |column: &Column| match results.each_ref().map(|rows| has(rows, *column)) {
             [true, true] => true,
@@ -219,7 +221,7 @@ impl Joined {
         let key = |row: &Row| -> Vec<Option<String>> {
             by.iter().map(|column| asked(row, *column, &equal).map(Value::exact)).collect()
         };
-        // Rows that were asked for twice belong together in order.
+        // Rows with equal settings in the same result are matched in order.
         let mut partners: BTreeMap<Vec<Option<String>>, Vec<usize>> = BTreeMap::new();
         for (at, row) in results[1].iter().enumerate().rev() {
             partners.entry(key(row)).or_default().push(at);
@@ -236,7 +238,7 @@ impl Joined {
         Joined { by, equal, pairs, alone: [alone, others] }
     }
 
-    /// Why nothing is compared.
+    /// The error message if no row has a match.
     fn nothing_in_common(&self, names: &[String; 2], results: &[Vec<Row>; 2]) -> String {
         let values = |rows: &[Row], column: Column| {
             let said = |row| {
@@ -255,7 +257,7 @@ impl Joined {
             "{} and {} have no row in common: {}; accepted: results of the same request",
             names[0],
             names[1],
-            differs.unwrap_or_else(|| "no row was asked for in both".to_owned())
+            differs.unwrap_or_else(|| "no two rows have equal settings".to_owned())
         )
     }
 
@@ -285,7 +287,7 @@ impl Joined {
             }
             changed_rows += usize::from(changes.len() > before);
         }
-        // What has no size stands first.
+        // A change without a size is sorted first.
         changes.sort_by(|a, b| b.0.size().total_cmp(&a.0.size()));
         let over = changes.iter().filter(|(change, _)| change.size() > tolerance.as_f64()).count();
         let table =
@@ -298,7 +300,7 @@ impl Joined {
         for (alone, name) in self.alone.iter().zip(["A", "B"]) {
             if !alone.is_empty() {
                 let are = if alone.len() == 1 { "is" } else { "are" };
-                beyond.push(format!("{} {are} in {name} alone", count(alone.len(), "row")));
+                beyond.push(format!("{} {are} only in {name}", count(alone.len(), "row")));
             }
         }
         let sentence = match changes.len() {
@@ -322,7 +324,7 @@ fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A figure that has changed.
+/// A figure that differs.
 struct Change<'a> {
     column: Column,
     values: [Option<&'a Value>; 2],
@@ -337,14 +339,15 @@ impl<'a> Change<'a> {
         (!is_equal).then_some(Change { column, values })
     }
 
-    /// The new value over the old one, less one; `None` where that has no meaning.
+    /// The relative change, new over old minus one; `None` if it is undefined.
     fn share(&self) -> Option<f64> {
         let [old, new] = self.values.map(|value| value.and_then(Value::as_f64));
         let share = new? / old? - 1.0;
         share.is_finite().then_some(share)
     }
 
-    /// The size of the change, by which changes are sorted. From nothing to something has no size and is beyond all.
+    /// The absolute relative change, by which changes are sorted. A change from zero has no size and exceeds
+    /// every tolerance.
     fn size(&self) -> f64 {
         self.share().map_or(f64::INFINITY, f64::abs)
     }
@@ -362,7 +365,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// A number that was read, as a count where it is one.
+/// A number that was read as a real, as an integer if it is one.
 fn whole(value: &Value) -> Value {
     match value {
         Value::Real(real) if real.fract() == 0.0 && (0.0..9e15).contains(real) => {
@@ -373,7 +376,7 @@ fn whole(value: &Value) -> Value {
 }
 
 impl Difference {
-    /// Fails where something has changed beyond the tolerance, or runs have no partner.
+    /// Fails if a change exceeds the tolerance or a row has no match.
     pub fn verdict(&self) -> Result<(), StackError> {
         match self.beyond.is_empty() {
             true => Ok(()),
@@ -381,7 +384,7 @@ impl Difference {
         }
     }
 
-    /// The form for a terminal: the greatest changes, each value in its unit.
+    /// The output for a terminal: the largest changes, each value in its unit.
     pub fn shown(&self, view: &View) -> String {
         let humane = |row: &Row| {
             let mut shown = row.clone();
@@ -402,7 +405,7 @@ impl Difference {
         }
         let hidden = self.table.rows.len().saturating_sub(most);
         if hidden > 0 {
-            text += &format!("{hidden} lesser changes with --wide\n");
+            text += &format!("{hidden} smaller changes with --wide\n");
         }
         text
     }

@@ -1,8 +1,8 @@
-//! Makes runs from lists of settings. A setting with several values is an axis of the grid.
+//! Turns lists of settings into runs. A setting with several values is an axis of the grid.
 //!
-//! The command line and study files use the same words (`--write-back single,ace`, `write_back = ["single", "ace"]`),
-//! so both are read here. The last axis varies fastest. Axes have the order of [`Command::settings`], not the order in
-//! which they were given.
+//! The command line and study files use the same names (`--write-back single,ace`, `write_back = ["single",
+//! "ace"]`), so this module reads both. The axes are ordered as in [`Command::settings`], regardless of the
+//! order in which they were given. The last axis varies fastest.
 
 use fulgurite_base::{Spec, units};
 use fulgurite_stack::outlook::Outlook;
@@ -14,10 +14,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// Settings with their values: more than one makes an axis.
+/// Settings with their values. A setting with several values is an axis.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
-/// The values that `text` lists: `single,ace:n_w=8,raw` has three. The name of a file is one value, whatever is in it.
+/// Splits a list of values: `single,ace:n_w=8,raw` has three. The name of an existing file is one value, even
+/// if it contains commas.
 pub fn values(text: &str) -> Result<Vec<String>, StackError> {
     if text.contains(',') && Path::new(text).is_file() {
         return Ok(vec![text.to_owned()]);
@@ -25,19 +26,19 @@ pub fn values(text: &str) -> Result<Vec<String>, StackError> {
     Ok(Spec::split_list(text)?)
 }
 
-/// Refuses a list of seeds with something that is no seed, for commands that have no use for a seed as well.
+/// Refuses a list that contains anything but seeds. Commands that ignore `--seed` check it too.
 pub fn check_seeds(text: &str) -> Result<(), StackError> {
     values(text)?.iter().try_for_each(|value| seed(value).map(drop))
 }
 
-/// The seed that is typed.
+/// Parses one seed.
 pub(crate) fn seed(text: &str) -> Result<u64, StackError> {
     units::parse_count(text).map_err(|error| StackError::request(format!("--seed: {error}")))
 }
 
-/// Refuses a format where all workloads are generated or built in, so that nothing is read in it.
-pub fn check_format(formats: &[String], workloads: &[String]) -> Result<(), StackError> {
-    // What is no workload is refused with its own words, later.
+/// Refuses a trace format if no workload is a file: the format would have no effect.
+pub(crate) fn check_format(formats: &[String], workloads: &[String]) -> Result<(), StackError> {
+    // A name that is no workload is refused later, with a more precise message.
     let is_no_file = |text: &String| Workload::parse(text, None).is_ok_and(|workload| !workload.is_file());
     if formats.is_empty() || workloads.is_empty() || !workloads.iter().all(is_no_file) {
         return Ok(());
@@ -52,17 +53,15 @@ pub fn check_format(formats: &[String], workloads: &[String]) -> Result<(), Stac
 /// The runs of a grid.
 pub type Grid = RunList<Cells>;
 
-/// What the runs of a grid are made from.
+/// The values from which the runs of a grid are made.
 pub struct Cells {
     command: Command,
     axes: Vec<(&'static Setting, Vec<String>)>,
     size: usize,
 }
 
-/// The grid that `settings` span. Nothing is run or measured. A wrong request is refused, as far as a grid of this size
-/// can be looked through.
-///
-/// Returns with it what its runs need with `threads` of them at once.
+/// The grid that `settings` span, and the cost of its runs with `threads` of them in parallel. Nothing is run
+/// or measured. Invalid settings are refused; in a very large grid only a sample of the cells is checked.
 pub fn span(
     command: Command,
     settings: &Settings,
@@ -85,14 +84,14 @@ pub fn span(
 }
 
 impl Cells {
-    /// What the cell with this number was asked for, as typed.
+    /// The settings of a cell as they were given, as text.
     pub fn asked(&self, cell: usize) -> String {
         let values = self.values(cell);
         let pairs: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!("{} {}", self.command.name(), pairs.join(" "))
     }
 
-    /// The values of the cell with this number, counting with the last axis as the lowest digit.
+    /// The values of a cell. The cell's number is read with the last axis as its lowest digit.
     fn values(&self, mut cell: usize) -> BTreeMap<&str, &str> {
         let mut values = BTreeMap::new();
         for (setting, of_axis) in self.axes.iter().rev() {
@@ -112,7 +111,7 @@ impl Source for Cells {
         settings::run(self.command, &self.values(at), workloads)
     }
 
-    /// For each value of each axis the first cell that has it.
+    /// The first cell for each value of each axis.
     fn tried_too(&self) -> Vec<usize> {
         let mut cells = Vec::new();
         let mut stride = 1;
@@ -124,7 +123,7 @@ impl Source for Cells {
     }
 }
 
-/// The settings that are given, in the order of the command's.
+/// The given settings, in the order of the command's settings.
 fn axes(command: Command, settings: &Settings) -> Result<Vec<(&'static Setting, Vec<String>)>, StackError> {
     for (name, values) in settings {
         let setting = command.setting(name)?;
@@ -168,9 +167,9 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_a_large_grid_is_tried_before_the_first_run() {
+    fn every_value_of_a_large_grid_is_checked_before_the_first_run() {
         let mut settings = settings(50_001);
-        // A cell that no even sample of the grid has.
+        // No evenly spaced sample of the grid contains this cell.
         settings.get_mut("seed").unwrap()[33_334] = "nonsense".to_owned();
         let refused = span(Command::Pool, &settings, NonZeroUsize::MIN).map(drop).unwrap_err();
         assert!(refused.to_string().contains("nonsense"), "{refused}");

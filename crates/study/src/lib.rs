@@ -1,4 +1,4 @@
-//! Studies over Fulgurite's stack: grids of runs, tables of their rows, reports to read.
+//! Studies of storage stacks: grids of runs, tables of their rows, HTML reports.
 
 pub mod advise;
 mod change;

@@ -1,4 +1,4 @@
-//! Makes a table of the names that the command line and study files know.
+//! Lists the names that the command line and study files accept.
 
 use crate::study;
 use crate::table::Table;
@@ -9,10 +9,10 @@ use fulgurite_stack::{Column, StackError};
 const STUDIES: &str = "studies";
 const COLUMNS: &str = "columns";
 
-/// Lists that are long, and shown only by themselves.
+/// Kinds with long lists, which are printed only if they are asked for by name.
 const LONG: [&str; 2] = [DEVICE_PARAMETERS, COLUMNS];
 
-/// The names of one kind, or of all.
+/// The names of one kind, or of all kinds that are not too long.
 pub fn list(kind: Option<&str>) -> Result<Table, StackError> {
     let studies = || study::names().map(|(name, title)| Item::new(name, &title)).collect();
     let columns = || Column::all().map(|column| Item::new(column.name(), column.meaning())).collect();

@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy)]
 enum ColumnKind {
     Text,
@@ -32,7 +32,7 @@ impl ColumnKind {
     }
 }
 
-/// The table in Parquet's bytes: one row group, the columns in order.
+/// The table as a Parquet file: one row group, the columns in the table's order.
 pub fn bytes(table: &Table) -> Result<Vec<u8>, StackError> {
     write(table).map_err(|error| StackError::run(format!("the table cannot be written as Parquet: {error}")))
 }

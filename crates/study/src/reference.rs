@@ -1,5 +1,5 @@
-//! The reference of names and columns, as Markdown. It is made of the declarations that parsing, lists and tables use,
-//! so it cannot differ from them.
+//! Prints the reference of names and columns as Markdown. Parsing, lists and tables use the same
+//! declarations, so the reference cannot differ from them.
 
 use crate::study;
 use fulgurite_base::{Choice, OptionHelp};
@@ -8,12 +8,12 @@ use fulgurite_stack::{Column, Command, Unit};
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-/// A cell of a table: `|` would end it, and `<` would begin a tag.
+/// A cell of a Markdown table. A `|` would end the cell, and a `<` would begin a tag, so both are escaped.
 pub fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }
 
-/// Every name of every kind, with its options, their defaults and bounds, and every built-in study.
+/// All names of all kinds with their options, defaults and bounds, and all built-in studies.
 pub fn names() -> String {
     let mut text = "# Names\n\n\
         This page is made from the program's own declarations; `fulgurite list KIND` prints the same. A name takes its \
@@ -73,12 +73,12 @@ fn table<'a>(options: impl Iterator<Item = &'a OptionHelp>) -> String {
     text
 }
 
-/// Every column of every table, with its unit and its meaning.
+/// All columns of all tables, with units and meanings.
 pub fn columns() -> String {
     let mut text = "# Columns\n\n\
-        This page is made from the program's own declarations. `--json` and `--csv` use these names and exact values. A \
-        row has only the columns that apply to it. An *axis* tells one run of a grid from another. *More* and *less* say \
-        which of two values is the better one. The last column names the commands that show a column first.\n\n\
+        This page is made from the program's own declarations. `--json` and `--csv` use these names and exact values. \
+        A row has only the columns that apply to it. An *axis* identifies the runs of a grid. *More* and *less* \
+        tell which of two values is better. The last column names the commands that show a column first.\n\n\
         | column | unit | better | meaning | shown by |\n|---|---|---|---|---|\n"
         .to_owned();
     for column in Column::all() {
@@ -96,7 +96,7 @@ pub fn columns() -> String {
     text
 }
 
-/// Ends of names of pure numbers, and the units that they stand for.
+/// Suffixes of column names without a declared unit, and the units that they stand for.
 const SUFFIXES: [(&str, &str); 12] = [
     ("record_share", "%"),
     ("_ops_s", "1/s"),

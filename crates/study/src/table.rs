@@ -1,11 +1,11 @@
-//! The result of every command: a table of flat rows. Columns come in one fixed order, and a column is
-//! there if any row has it.
+//! The result of every command: a table of flat rows. Columns have one fixed order. A table has each column
+//! in which at least one row has a value.
 
 use fulgurite_stack::{Column, Command, Row, Value};
 use serde_json::{Map, Number};
 use std::fmt::Write as _;
 
-/// Rows under common columns.
+/// The rows of a result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// The rows, in the order of the runs.
@@ -13,31 +13,31 @@ pub struct Table {
 }
 
 impl Table {
-    /// The columns that any row has, in order.
+    /// The columns in which at least one row has a value, in order.
     pub fn columns(&self) -> Vec<Column> {
         Column::all().filter(|column| self.rows.iter().any(|row| row.get(*column).is_some())).collect()
     }
 
-    /// The columns that tell the rows apart.
-    pub fn varying_axes(&self) -> impl Iterator<Item = Column> {
+    /// The axes whose values differ between the rows.
+    pub(crate) fn varying_axes(&self) -> impl Iterator<Item = Column> {
         Column::all()
             .filter(|column| column.is_axis())
             .filter(|column| self.rows.iter().any(|row| row.get(*column) != self.rows[0].get(*column)))
     }
 
-    /// What to show people first of the rows of `command`: its main columns, and the columns that tell one run from
-    /// another.
+    /// The default columns for the rows of `command`: its main columns, and the axes that differ between the
+    /// rows.
     pub fn columns_for_people(&self, command: Command) -> Vec<Column> {
         self.columns_first(|column| column.is_shown_by(command))
     }
 
-    /// The columns that the table has and `is_main` wants, and those that tell the rows apart.
+    /// The columns of the table that `is_main` selects, and the axes that differ between the rows.
     pub fn columns_first(&self, is_main: impl Fn(Column) -> bool) -> Vec<Column> {
         let axes: Vec<Column> = self.varying_axes().collect();
         self.columns().into_iter().filter(|column| is_main(*column) || axes.contains(column)).collect()
     }
 
-    /// The same rows with these columns alone; with all where none is named.
+    /// The same rows with only these columns; with all columns if `columns` is empty.
     pub fn with_columns(&self, columns: &[Column]) -> Table {
         let mut table = self.clone();
         if !columns.is_empty() {
@@ -46,14 +46,14 @@ impl Table {
         table
     }
 
-    /// One JSON array of flat objects, a row a line.
+    /// One JSON array of flat objects, one object per line.
     pub fn to_json(&self) -> String {
         let rows: Vec<String> = self.json_rows().collect();
         if rows.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", rows.join(",\n")) }
     }
 
-    /// JSON lines: an object a row.
-    pub fn to_json_lines(&self) -> String {
+    /// JSON lines: one object per row.
+    pub(crate) fn to_json_lines(&self) -> String {
         self.json_rows().map(|row| row + "\n").collect()
     }
 
@@ -66,11 +66,11 @@ impl Table {
         })
     }
 
-    /// CSV with a header, RFC 4180.
+    /// CSV with a header, as in RFC 4180.
     pub fn to_csv(&self) -> String {
         let columns = self.columns();
         if columns.is_empty() {
-            // The library would write a line of one empty cell.
+            // The CSV library would write one line with an empty cell.
             return "\n".to_owned();
         }
         let mut csv = csv::Writer::from_writer(Vec::new());
@@ -83,8 +83,8 @@ impl Table {
         String::from_utf8(csv.into_inner().expect(whole)).expect("cells are text")
     }
 
-    /// An aligned table of `columns` for people; text to the left, numbers to the right, notes
-    /// underneath.
+    /// An aligned table of `columns` for people. Text is aligned left and numbers right; notes are below the
+    /// table.
     pub fn to_text(&self, columns: &[Column]) -> String {
         let cells: Vec<Vec<String>> =
             std::iter::once(columns.iter().map(|column| column.name().to_owned()).collect())
@@ -101,7 +101,7 @@ impl Table {
         text
     }
 
-    /// The same turned round: a line for every column. For few rows with many columns.
+    /// The transposed table: one line per column. Suits few rows with many columns.
     pub fn to_upright_text(&self, columns: &[Column]) -> String {
         let line = |column: &Column| {
             std::iter::once(column.name().to_owned())
@@ -114,13 +114,13 @@ impl Table {
         aligned(&cells, &is_text)
     }
 
-    /// Whether a column holds names rather than numbers.
-    pub fn is_text(&self, column: Column) -> bool {
+    /// Whether a column contains names instead of numbers.
+    pub(crate) fn is_text(&self, column: Column) -> bool {
         self.rows.iter().any(|row| matches!(row.get(column), Some(Value::Text(_))))
     }
 }
 
-/// A cell as JSON; a number that is not finite is null.
+/// A cell as JSON. A number that is not finite becomes null.
 pub(crate) fn json(value: &Value) -> serde_json::Value {
     match value {
         Value::Text(text) => text.clone().into(),
@@ -129,9 +129,9 @@ pub(crate) fn json(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Cells under each other, those of a text column to the left.
+/// Cells in aligned columns: text columns to the left, numbers to the right.
 fn aligned(cells: &[Vec<String>], is_text: &[bool]) -> String {
-    // Width counts characters, because `µ` and `–` have several bytes.
+    // The width counts characters, because `µ` and `–` take several bytes.
     let width = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..is_text.len()).map(width).collect();
     let mut text = String::new();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_says_the_same() {
+    fn all_formats_have_the_same_values() {
         let table = table();
         assert_eq!(table.to_csv(), "device,ops,alpha\n\"p4510:channels=4,op=7%\",1000000,2.8166\nsata,5,\n");
         assert_eq!(table.to_json_lines().lines().nth(1), Some(r#"{"device":"sata","ops":5}"#));
@@ -177,7 +177,9 @@ mod tests {
         assert_eq!(parsed[0]["alpha"], 2.8166);
         assert_eq!(
             table.to_text(&table.columns()),
-            "device                        ops  alpha\np4510:channels=4,op=7%  1,000,000  2.817\nsata                            5\n"
+            "device                        ops  alpha\n\
+             p4510:channels=4,op=7%  1,000,000  2.817\n\
+             sata                            5\n"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Writes trace files: a trace in another format, or the requests of a generator.
+//! Writes trace files: converts a trace into another format, or stores the requests of a generator.
 
 use crate::grid;
 use crate::table::Table;
@@ -16,12 +16,12 @@ use fulgurite_workload::trace::{
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The trace file to write, as typed.
+/// The trace file to write, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// Where it is.
+    /// Its path.
     pub out: &'a Path,
-    /// Whether it may replace another file.
+    /// Whether an existing file may be replaced.
     pub force: bool,
     /// Its format.
     pub to: &'a str,
@@ -33,25 +33,26 @@ impl<'a> Written<'a> {
     }
 }
 
-/// A trace to be converted, as typed.
+/// A trace to convert, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Converted<'a> {
     /// The trace.
     pub path: &'a str,
     /// The file to write.
     pub written: Written<'a>,
-    /// The trace's format with options, if its name does not tell.
+    /// The trace's format with options; by default its name and content tell.
     pub format: Option<&'a str>,
-    /// Bytes of a page, 4 KiB if nothing is said.
+    /// Page size in bytes; by default 4 KiB.
     pub page: Option<&'a str>,
 }
 
-/// The output of a trace. Traces look alike, whoever wrote them, so it replaces a file only if the user says so.
+/// The output file of a trace. Nothing in a trace file tells whether Fulgurite wrote it, so an existing file
+/// is replaced only with `--force`.
 fn output_at(out: &Path, force: bool) -> Named<'_> {
     Named::new("OUT", out).replacing(Replaces::Nothing.or_forced(force))
 }
 
-/// Converts a trace into a file, which appears whole or not at all.
+/// Converts a trace into a file. The file appears complete or not at all.
 pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Result<Table, StackError> {
     let (format, options) = match format {
         Some(spec) => {
@@ -83,7 +84,8 @@ pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Resu
     Ok(table)
 }
 
-/// Writes records that are in memory, in the unit `from`, into `out`, which appears whole or not at all.
+/// Writes `records`, which are in the unit `from`, to the file `out`. The file appears complete or not at
+/// all.
 pub fn write(
     records: &[Record],
     from: Unit,
@@ -94,7 +96,7 @@ pub fn write(
 ) -> Result<Table, StackError> {
     let out = output_at(out, force);
     output::check(&[], &[out])?;
-    // Whoever asked for it may have stopped waiting.
+    // Another thread may have cancelled this call.
     let records = records.iter().enumerate().map(|(number, record)| {
         if number.is_multiple_of(1 << 12) {
             check_stopped();
@@ -104,7 +106,7 @@ pub fn write(
     put(out, to, from, page_bytes, "the trace", records)
 }
 
-/// Writes as long as it is wanted.
+/// A writer that ends the run when it was cancelled.
 struct Wanted<W>(W);
 
 impl<W: Write> Write for Wanted<W> {
@@ -118,8 +120,8 @@ impl<W: Write> Write for Wanted<W> {
     }
 }
 
-/// Writes `records`, in the unit `from`, into `out`; a table of one row says what was written. `source` names in a
-/// refusal what the records are of.
+/// Writes `records`, which are in the unit `from`, to `out`, and returns a table with one row. An error
+/// message names the records' origin as `source`.
 fn put(
     out: Named<'_>,
     to: Format,
@@ -130,7 +132,8 @@ fn put(
 ) -> Result<Table, StackError> {
     if to == Format::ORACLE_GENERAL && from == Unit::Pages {
         return Err(StackError::request(format!(
-            "{source} counts in pages and has no times, and oracle-general counts in bytes and has times; convert to another format first"
+            "{source} counts in pages and has no times, and oracle-general counts in bytes and has times; \
+             convert to another format first"
         )));
     }
     let (requests, left_out, lost) = write_packed(out, |mut packed| {
@@ -160,25 +163,25 @@ fn put(
     Ok(Table { rows: vec![row] })
 }
 
-/// A trace to be generated, as typed.
+/// A trace to generate, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Generated<'a> {
     /// A generator with options.
     pub workload: &'a str,
     /// The file to write.
     pub written: Written<'a>,
-    /// Bytes of the logical space, 8 GB if nothing is said.
+    /// Size of the logical space in bytes; by default 8 GB.
     pub logical: Option<&'a str>,
-    /// Bytes of a page, 4 KiB if nothing is said.
+    /// Page size in bytes; by default 4 KiB.
     pub page: Option<&'a str>,
-    /// Requests, 20 times the pages if nothing is said.
+    /// Number of requests; by default 20 times the number of pages.
     pub ops: Option<&'a str>,
-    /// Of all randomness, 42 if nothing is said.
+    /// The seed of all randomness; by default 42.
     pub seed: Option<&'a str>,
 }
 
-/// Writes the requests of a generator into a file, for other programs to read: those that `gc`, `pool` and `replay`
-/// perform of it.
+/// Writes the requests of a generator to a file for other programs. They are the requests that `gc`, `pool`
+/// and `replay` perform for the same generator and seed.
 pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StackError> {
     let Generated { workload, written, .. } = generated;
     let out = written.output();
@@ -213,7 +216,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     output::check(&[], &[out])?;
     progress.expect(ops);
     let requests = std::iter::from_fn(move || requests.next_request());
-    // Counting down gives the number that is left, which the progress is told.
+    // Counting down gives the number of requests that are left, which the progress display needs.
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
         progress.left(left, ops);
         let Request { at, op, page, pages, .. } = request;
@@ -235,7 +238,8 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     Ok(Table { rows: vec![row] })
 }
 
-/// Writes the records, and says how many there were, how many the format left out, and what it lost of the others.
+/// Writes the records. Returns how many were written, how many the format left out, and what the format lost
+/// of the others.
 fn write_all(
     out: Named<'_>,
     mut writer: TraceWriter<Packed<'_>>,
@@ -253,7 +257,7 @@ fn write_all(
     Ok((requests, left_out, lost))
 }
 
-/// Lets `write` fill the file `out`, packed as its name says.
+/// Calls `write` with the output file `out`, which is compressed if its name says so.
 fn write_packed<T>(
     out: Named<'_>,
     write: impl FnOnce(Packed<'_>) -> Result<T, StackError>,
@@ -270,10 +274,11 @@ fn write_packed<T>(
     })
 }
 
-/// Traces are written once and read often: small files at a speed that still keeps up with generators.
+/// Traces are written once and read often. This level gives small files and is still as fast as the
+/// generators.
 const ZSTD_LEVEL: i32 = 10;
 
-/// A file and how it is packed.
+/// An output file with its compression.
 enum Packed<'a> {
     Plain(&'a mut OutputFile),
     Gzip(GzEncoder<&'a mut OutputFile>),
@@ -284,7 +289,7 @@ impl Packed<'_> {
     fn finish(self) -> io::Result<()> {
         match self {
             Packed::Plain(_) => Ok(()),
-            // Packers write the end of their format only here.
+            // Compressors write the end of their format only here.
             Packed::Gzip(encoder) => encoder.finish().map(drop),
             Packed::Zstd(encoder) => encoder.finish().map(drop),
         }

@@ -1,12 +1,38 @@
 "use strict";
-// What every plot is made of: text that is measured, numbers that are readable, colours, the legend.
+// Shared by all plots: measuring text, formatting numbers, colours, the legend.
 
 const SIZE = { name: 13, value: 12, head: 14 };
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
-// Told apart by people who see colours differently, and by 3 to 1 at least from the page.
+// Distinguishable with colour blindness, with a contrast of at least 3:1 to the page.
 const PALETTES = {
-  light: ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#2a35b5", "#5b7a2e", "#9b2d8f", "#d6402b"],
-  dark: ["#4aa3df", "#f0b34a", "#3fc79a", "#e887ab", "#a994e6", "#d6c94a", "#6fd0de", "#e59a78", "#6878f0", "#a9cc7a", "#e07fd6", "#ff7468"],
+  light: [
+    "#0072b2",
+    "#c46f00",
+    "#00875f",
+    "#c2406d",
+    "#7a5cc0",
+    "#7d6a00",
+    "#2f8f9e",
+    "#a34a28",
+    "#2a35b5",
+    "#5b7a2e",
+    "#9b2d8f",
+    "#d6402b",
+  ],
+  dark: [
+    "#4aa3df",
+    "#f0b34a",
+    "#3fc79a",
+    "#e887ab",
+    "#a994e6",
+    "#d6c94a",
+    "#6fd0de",
+    "#e59a78",
+    "#6878f0",
+    "#a9cc7a",
+    "#e07fd6",
+    "#ff7468",
+  ],
 };
 
 const context = document.createElement("canvas").getContext("2d");
@@ -17,7 +43,7 @@ function widthOf(text, size, weight = 400) {
   return context.measureText(text).width;
 }
 
-/** A text in lines of at most `width`, broken between words, or else behind signs that join names. */
+/** Breaks a text into lines of at most `width`, between words, or else after signs within names. */
 function wrapped(text, width, size, weight = 400) {
   const lines = [""];
   for (const word of text.split(/(?<=[ ,+:=])/)) {
@@ -44,16 +70,16 @@ function label(x, y, text, style = {}) {
   return shape("text", { x, y, fill, "font-size": size, "font-weight": weight, "text-anchor": anchor }, text);
 }
 
-/** Adds what is shown when somebody points at `element`. */
+/** Adds the tooltip of `element`. */
 function told(element, text) {
   element.append(shape("title", {}, text));
   return element;
 }
 
-/** A number of an axis by its form: to three digits, without zeros that say nothing. */
+/** Formats a number of an axis with up to three digits and without trailing zeros. */
 function onAxis(value, { times, plus, isSigned, units }) {
   const number = times * value + plus;
-  // Steps are sums of fractions, so zero may be missed by a little.
+  // Steps are sums of fractions, so zero may have a rounding error.
   if (Math.abs(number) < 1e-12) return units.length === 1 ? "0" + units[0][2] : "0";
   const [, per, name] = units.find(([from]) => Math.abs(number) >= from) ?? units.at(-1);
   const size = Math.abs(number / per);
@@ -63,23 +89,30 @@ function onAxis(value, { times, plus, isSigned, units }) {
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const mixed = (from, to, part) =>
-  "#" + rgb(from).map((one, at) => Math.round(one + (rgb(to)[at] - one) * part).toString(16).padStart(2, "0")).join("");
+  "#" +
+  rgb(from)
+    .map((one, at) =>
+      Math.round(one + (rgb(to)[at] - one) * part)
+        .toString(16)
+        .padStart(2, "0"),
+    )
+    .join("");
 
 const baseOf = (key) => (isNaN(Number(key)) ? key.split(":")[0] : "a number");
 
-/** The names of a plot's places, without their options. */
+/** The names of a plot's places without their options. */
 const placesOf = (plot) => [...new Set(plot.panels.flatMap(({ x }) => x.map(({ key }) => baseOf(key))))];
 
-/** Colours for a whole report: one for each name, and shades of it for the same name with other options. */
+/** The colours of a report: one for each name, and shades of it for the name with other options. */
 function colouring(plots) {
   const hues = [];
   const variants = new Map();
   for (const plot of plots.filter(({ kind }) => kind === "bar" || kind === "line")) {
     const keys = plot.panels.flatMap(({ x, series }) => (plot.coloursPlaces ? x : series).map(({ key }) => key));
     const bases = [...new Set(keys.map(baseOf))].filter((base) => !hues.includes(base));
-    // Names that the palette has no room for are all grey: they stand beside their bars.
+    // If there are more names than colours, all are grey, because each bar has its name beside it.
     if (hues.length + bases.length <= PALETTES.light.length) hues.push(...bases);
-    // Places of one name have one colour: they stand beside their bars.
+    // Places with the same base name have one colour, because each bar has its name beside it.
     for (const key of plot.coloursPlaces && placesOf(plot).length === 1 ? [] : keys) {
       const known = variants.get(baseOf(key)) ?? variants.set(baseOf(key), []).get(baseOf(key));
       if (!known.includes(key)) known.push(key);
@@ -89,17 +122,17 @@ function colouring(plots) {
     const base = baseOf(key);
     const hue = PALETTES[theme.name][hues.indexOf(base)] ?? theme.quiet;
     const known = variants.get(base) ?? [];
-    // The plain name has the colour as it is, or else the first of the variants.
+    // The plain name, or else the first variant, has the unchanged colour.
     const plain = known.includes(base) ? base : known[0];
     const others = known.filter((one) => one !== plain);
     const at = others.indexOf(key);
     if (at < 0) return hue;
-    // The others are lighter and darker in turn.
+    // The other variants are alternately lighter and darker.
     const far = (Math.floor(at / 2) + 1) / Math.ceil(others.length / 2);
     const part = at % 2 === 0 ? 0.45 * far : -0.6 * far;
     return part < 0 ? mixed(hue, theme.ink, -part) : mixed(hue, theme.paper, part * 0.75);
   };
-  /** The colour of a place. Where the palette has no room for one of them, all are grey: a few in colour would seem to be chosen. */
+  /** The colour of a place. If the palette has too few colours, all places are grey: some in colour would stand out. */
   colours.ofPlace = (plot, key, theme) => {
     const bases = placesOf(plot);
     if (!bases.every((base) => hues.includes(base))) return theme.quiet;
@@ -118,7 +151,7 @@ function ticks(low, high, count) {
   return found;
 }
 
-/** The same for a logarithmic axis: powers of ten, with 2 and 5 between them where there is room. */
+/** The steps of a logarithmic axis: powers of ten, with 2 and 5 between them if there is space. */
 function logTicks(low, high) {
   const found = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power++) {
@@ -129,7 +162,7 @@ function logTicks(low, high) {
   return tens.length >= 3 ? tens : inside;
 }
 
-/** The legend, in as many lines as it takes; gives the height that it has. */
+/** Draws the legend in as many lines as necessary and returns its height. */
 function legend(svg, entries, width, theme) {
   if (entries.length === 0) return 0;
   let [x, y] = [0, 14];
@@ -144,7 +177,7 @@ function legend(svg, entries, width, theme) {
 
 const swatch = (fill) => (x, y) => shape("rect", { x: x + 2, y: y - 5, width: 14, height: 10, rx: 2, fill });
 
-/** Published values, drawn beside ours: a stroke, or a bracket from the least to the greatest. */
+/** Draws published values beside ours: a stroke, or a bracket for a range. */
 function publishedMark(low, high, y, height, theme) {
   const group = shape("g", { class: "published" });
   const stroke = (x) => [
@@ -154,12 +187,15 @@ function publishedMark(low, high, y, height, theme) {
   group.append(...stroke(low));
   if (high !== low) {
     const middle = y + height / 2;
-    group.append(...stroke(high), shape("line", { x1: low, x2: high, y1: middle, y2: middle, stroke: theme.ink, "stroke-width": 1.5 }));
+    group.append(
+      ...stroke(high),
+      shape("line", { x1: low, x2: high, y1: middle, y2: middle, stroke: theme.ink, "stroke-width": 1.5 }),
+    );
   }
   return group;
 }
 
-/** The legend's entry for what was published, if anything was. */
+/** The legend's entry for published values, if there are any. */
 function publishedEntry(plot, theme) {
   const any = plot.panels.some(({ series }) => series.some(({ expected }) => expected?.some((one) => one !== null)));
   return any ? [{ name: plot.expectedIs, mark: (x, y) => publishedMark(x + 9, x + 9, y - 7, 14, theme) }] : [];

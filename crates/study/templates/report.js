@@ -1,23 +1,30 @@
-// The page: draws the plots, hands them out as files, sorts the table.
+// The page: draws the plots, saves them as files, sorts the table.
 (() => {
   const plots = JSON.parse(document.getElementById("plots").textContent);
   const colours = colouring(plots);
   const root = document.documentElement;
 
-  /** The colours of the page now, so that a drawing carries them with it. */
+  /** The current colours of the page, to be stored in a drawing. */
   const themeNow = () => {
     const style = getComputedStyle(root);
-    const named = ["paper", "ink", "quiet", "line", "tint"].map((name) => [name, style.getPropertyValue("--" + name).trim()]);
+    const named = ["paper", "ink", "quiet", "line", "tint"].map((name) => [
+      name,
+      style.getPropertyValue("--" + name).trim(),
+    ]);
     return { name: root.dataset.theme, ...Object.fromEntries(named) };
   };
 
-  /** A plot as wide as `width`. */
+  /** Draws a plot with this width. */
   function drawn(plot, width, theme) {
     const svg = shape("svg", { xmlns: "http://www.w3.org/2000/svg", width, "font-family": FONT });
-    const height = plot.kind === "bar" ? drawBars(svg, plot, width, theme, colours)
-      : plot.kind === "stack" ? drawStacks(svg, plot, width, theme)
-      : plot.kind === "line" ? drawLines(svg, plot, width, theme, colours)
-      : drawHeat(svg, plot, width, theme);
+    const height =
+      plot.kind === "bar"
+        ? drawBars(svg, plot, width, theme, colours)
+        : plot.kind === "stack"
+          ? drawStacks(svg, plot, width, theme)
+          : plot.kind === "line"
+            ? drawLines(svg, plot, width, theme, colours)
+            : drawHeat(svg, plot, width, theme);
     svg.setAttribute("height", Math.ceil(height));
     svg.setAttribute("viewBox", `0 0 ${width} ${Math.ceil(height)}`);
     return svg;
@@ -35,7 +42,7 @@
     document.body.dataset.ready = String(ready);
   };
 
-  /** A plot as a file's content: with its title and where it comes from, on paper. */
+  /** A plot as the content of a file, with its title, its origin and a background. */
   function alone(at) {
     const [width, margin, theme] = [960, 24, themeNow()];
     const inner = drawn(plots[at], width - 2 * margin, theme);
@@ -44,7 +51,8 @@
     svg.append(paper);
     let y = margin;
     const write = (text, style, deep) => {
-      for (const line of wrapped(text, width - 2 * margin, style.size, style.weight)) svg.append(label(margin, (y += deep), line, style));
+      for (const line of wrapped(text, width - 2 * margin, style.size, style.weight))
+        svg.append(label(margin, (y += deep), line, style));
     };
     write(plots[at].title, { size: 19, weight: 600, fill: theme.ink }, 24);
     write(figures[at].querySelector(".measure").textContent, { size: 14, fill: theme.quiet }, 20);
@@ -68,11 +76,14 @@
 
   const text = (svg) => new XMLSerializer().serializeToString(svg);
   const fileName = (at, kind) => {
-    const words = plots[at].title.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    const words = plots[at].title
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, "-")
+      .replace(/^-|-$/g, "");
     return `${words.slice(0, 60)}.${kind}`;
   };
 
-  /** A picture with two dots to a pixel of the page. */
+  /** Renders a picture with two dots per pixel of the page. */
   function savePng(at) {
     const svg = alone(at);
     const image = new Image();
@@ -81,14 +92,19 @@
       [canvas.width, canvas.height] = ["width", "height"].map((side) => 2 * Number(svg.getAttribute(side)));
       canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
       const bytes = atob(canvas.toDataURL("image/png").split(",")[1]);
-      save(new Blob([Uint8Array.from(bytes, (one) => one.charCodeAt(0))], { type: "image/png" }), fileName(at, "png"));
+      save(
+        new Blob([Uint8Array.from(bytes, (one) => one.charCodeAt(0))], { type: "image/png" }),
+        fileName(at, "png"),
+      );
     };
     image.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text(svg));
   }
 
   figures.forEach((figure, at) => {
     const [svg, png] = figure.querySelectorAll(".save button");
-    svg.addEventListener("click", () => save(new Blob([text(alone(at))], { type: "image/svg+xml" }), fileName(at, "svg")));
+    svg.addEventListener("click", () =>
+      save(new Blob([text(alone(at))], { type: "image/svg+xml" }), fileName(at, "svg")),
+    );
     png.addEventListener("click", () => savePng(at));
     figure.querySelector(".save").hidden = false;
   });

@@ -1,4 +1,4 @@
-// The table: sorted by a click, its further columns and rows shown on request.
+// The table: a click on a heading sorts it; buttons show further columns and rows.
 (() => {
   const table = document.getElementById("table");
   table.classList.add("sortable", "short");
@@ -8,7 +8,7 @@
     const short = table.classList.toggle("short");
     more.textContent = short ? "Show every column" : "Show fewer columns";
   });
-  // A long table would hide what stands below it.
+  // A long table would push the rest of the page far down.
   const count = table.tBodies[0].rows.length;
   const rows = document.getElementById("rows");
   rows.hidden = count <= 40;
@@ -19,17 +19,19 @@
   if (!rows.hidden) showRows(true);
   rows.addEventListener("click", () => showRows(!table.classList.contains("few")));
   const heads = [...table.tHead.rows[0].cells];
-  heads.forEach((head, at) => head.addEventListener("click", () => {
-    const down = head.getAttribute("aria-sort") === "ascending";
-    heads.forEach((other) => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const number = head.classList.contains("number");
-    const key = (row) => {
-      const text = row.cells[at].dataset.value;
-      return number ? (text === "" ? Infinity : Number(text)) : text;
-    };
-    const order = (a, b) => (key(a) > key(b)) - (key(a) < key(b));
-    const body = table.tBodies[0];
-    [...body.rows].sort((a, b) => (down ? -order(a, b) : order(a, b))).forEach((row) => body.append(row));
-  }));
+  heads.forEach((head, at) =>
+    head.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === "ascending";
+      heads.forEach((other) => other.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const number = head.classList.contains("number");
+      const key = (row) => {
+        const text = row.cells[at].dataset.value;
+        return number ? (text === "" ? Infinity : Number(text)) : text;
+      };
+      const order = (a, b) => (key(a) > key(b)) - (key(a) < key(b));
+      const body = table.tBodies[0];
+      [...body.rows].sort((a, b) => (down ? -order(a, b) : order(a, b))).forEach((row) => body.append(row));
+    }),
+  );
 })();

@@ -48,7 +48,7 @@ fn a_study_over_layers_pairs_each_run_with_its_own_baseline() {
         assert!(found.next().is_none(), "{workload} {placement} {layered}: two rows");
         value
     };
-    // The same again, row by row, without the study's own pairing.
+    // The same comparison row by row, without the study's pairing.
     let mut changes = Vec::new();
     for workload in ["mixed-uniform:write=50%", "mixed-uniform:write=90%"] {
         for placement in ["none", "sep-gc"] {

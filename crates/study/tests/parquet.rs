@@ -1,4 +1,4 @@
-//! The Parquet table holds what the other tables hold.
+//! The Parquet table contains the same values as the other tables.
 
 use fulgurite_stack::{Column, Row};
 use fulgurite_study::parquet::bytes;
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 #[test]
-fn what_was_written_is_read_back() {
+fn rows_are_read_back_as_written() {
     let mut first = Row::default();
     first.set(Column::Device, "p4510:channels=4");
     first.set(Column::Seed, u64::MAX);

@@ -411,7 +411,7 @@ fn a_title_says_only_what_the_checks_found() {
     }
     assert!(page.contains("change against single") && page.contains("<th>the batch</th>"));
     let quick = folder.run("study own.toml --quick --out quick");
-    assert!(quick.stdout.contains("\nnot asked in a quick run: on large"), "{}", quick.stdout);
+    assert!(quick.stdout.contains("\nnot checked in a quick run: on large"), "{}", quick.stdout);
     // No fault makes 296 hits more than 20,000, not even ten times as many.
     let vacuous = "on sound (hits: 296 in all 2 cases) [no planted fault makes this check fail]";
     assert!(quick.stdout.contains(vacuous), "{}", quick.stdout);

@@ -1,50 +1,52 @@
-//! The settings that are tried, with their values: first the plain one, then the others from simple to elaborate.
+//! The settings that `advise` tries, with their values: the plain one, then the others from simple to
+//! elaborate.
 
 use fulgurite_stack::catalogue::KINDS;
 use fulgurite_stack::settings::Absent;
 use fulgurite_stack::{Column, Command, StackError};
 use std::collections::BTreeMap;
 
-/// Settings of a pool by name, those that are given.
-pub type Setup = BTreeMap<&'static str, String>;
+/// Settings of a pool by name. Settings that are absent have their defaults.
+pub(super) type Setup = BTreeMap<&'static str, String>;
 
-/// The settings that can be tried, in the order in which they are. What to write with decides most, and prefetching needs
-/// its batches.
-pub const TRIED: [&str; 6] = ["write_back", "replacement", "prefetch", "placement", "victim", "page"];
+/// The settings that can be tried, in this order. Write-back comes first, because it has the largest effect
+/// and prefetching depends on its batch size.
+pub(super) const TRIED: [&str; 6] = ["write_back", "replacement", "prefetch", "placement", "victim", "page"];
 
-/// Policies that are tried only if they are named. The first looks through its whole window at a miss, the next two ask
-/// for erase counts, which no real drive tells, and the last knows the future.
-pub const LEFT_OUT: [&str; 4] = ["cflru-c", "cflru-e", "dl-cflru-e", "oracle"];
+/// Policies that are tried only if the user names them. The first scans its whole window on each miss. The
+/// next two need erase counts, which no real drive reports. The last one needs to know the future.
+pub(super) const LEFT_OUT: [&str; 4] = ["cflru-c", "cflru-e", "dl-cflru-e", "oracle"];
 
-/// A setting that is tried.
+/// A setting with the values to try.
 #[derive(Clone, Debug)]
-pub struct Axis {
+pub(super) struct Axis {
     /// Its name.
     pub name: &'static str,
-    /// The plain value; `None` for what stands in where the setting is not given.
+    /// The plain value, or `None` for the default.
     pub plain: Option<String>,
-    /// What is said of that.
+    /// The default, as it is printed.
     pub usual: String,
-    /// The other values. Of those that do about as well the first is taken.
+    /// The other values, from simple to elaborate. If several gain about the same, the first is
+    /// chosen.
     pub others: Vec<String>,
-    /// Whether the values were given, so that no others are made up.
+    /// Whether the user gave the values. Then no others are added.
     pub is_given: bool,
 }
 
 impl Axis {
-    /// The values that were given, the first of them as the plain one.
-    pub fn given(name: &'static str, mut values: Vec<String>) -> Axis {
+    /// An axis with the user's values. The first value is the plain one.
+    pub(super) fn given(name: &'static str, mut values: Vec<String>) -> Axis {
         let others = values.split_off(1.min(values.len()));
         Axis { plain: values.pop(), others, is_given: true, ..Axis::nothing(name) }
     }
 
-    /// Nothing but what stands in where the setting is not given.
-    pub fn nothing(name: &'static str) -> Axis {
+    /// An axis with the default as its only value.
+    pub(super) fn nothing(name: &'static str) -> Axis {
         Axis { name, plain: None, usual: usual(name), others: Vec::new(), is_given: false }
     }
 
-    /// All that there is of the policies of a kind.
-    pub fn of_kind(name: &'static str) -> Axis {
+    /// An axis with all policies of a kind.
+    pub(super) fn of_kind(name: &'static str) -> Axis {
         let (kind, nothing) = (name.replace('_', "-"), Axis::nothing(name));
         let rows = KINDS.iter().filter(|(known, _)| *known == kind).flat_map(|(_, rows)| rows());
         let is_other = |name: &String| *name != nothing.usual && !LEFT_OUT.contains(&name.as_str());
@@ -52,8 +54,8 @@ impl Axis {
         Axis { others: others.collect(), ..nothing.clone() }
     }
 
-    /// Write-back policies, with `n_w` pages together where there are numbers.
-    pub fn write_back(n_w: u32) -> Axis {
+    /// An axis with the write-back policies. Those with a batch size get `n_w`.
+    pub(super) fn write_back(n_w: u32) -> Axis {
         let others = ["auto", "raw", "ace:n_w=", "ace+raw:n_w=", "background", "background:n_w="];
         let with_number = |text: &str| match text.ends_with('=') {
             true => format!("{text}{n_w}"),
@@ -63,24 +65,25 @@ impl Axis {
         Axis { others, ..Axis::nothing("write_back") }
     }
 
-    /// What stands in its place in a setup.
-    pub fn in_words(&self, setup: &Setup) -> String {
+    /// The value of this setting in a setup, as it is printed.
+    pub(super) fn in_words(&self, setup: &Setup) -> String {
         setup.get(self.name).or(self.plain.as_ref()).cloned().unwrap_or_else(|| self.usual.clone())
     }
 }
 
-/// Batches beside `n_w`: half of it, and twice and four times as much; of one page, which has no half, eight.
-pub fn other_batches(n_w: u32) -> [u32; 3] {
+/// Further batch sizes to try: half of `n_w` (8 if `n_w` is 1), twice and four times `n_w`.
+pub(super) fn other_batches(n_w: u32) -> [u32; 3] {
     [if n_w == 1 { 8 } else { n_w / 2 }, n_w.saturating_mul(2), n_w.saturating_mul(4)]
 }
 
-/// How many values other batches add.
-pub const OTHER_BATCHES: usize = 6;
+/// The number of values that further batch sizes add to the write-back axis.
+pub(super) const OTHER_BATCHES: usize = 6;
 
-/// If a setting has more values, all are tried on the first part, and only this many of the best on the others.
-pub const KEPT: usize = 4;
+/// If a setting has more values, all are tried on the first part, and only this many of the best on the
+/// others.
+pub(super) const KEPT: usize = 4;
 
-/// What stands in where a setting of the pool is not given.
+/// The default of a setting of the pool.
 fn usual(name: &str) -> String {
     let setting = Command::Pool.setting(name).ok();
     match setting.and_then(|setting| setting.absent(Command::Pool)) {
@@ -89,18 +92,18 @@ fn usual(name: &str) -> String {
     }
 }
 
-/// What is tried with this objective.
+/// The objective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Goal {
-    /// As many requests a second as possible.
+pub(super) enum Goal {
+    /// The highest throughput.
     Throughput,
-    /// A 99th percentile of response times as low as possible.
+    /// The lowest 99th percentile of response times.
     P99,
 }
 
 impl Goal {
-    /// The goal called `text`.
-    pub fn parse(text: &str) -> Result<Goal, StackError> {
+    /// Parses the name of an objective.
+    pub(super) fn parse(text: &str) -> Result<Goal, StackError> {
         match text {
             "throughput" => Ok(Goal::Throughput),
             "p99" => Ok(Goal::P99),
@@ -111,15 +114,15 @@ impl Goal {
     }
 
     /// Its name.
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Goal::Throughput => "throughput",
             Goal::P99 => "p99",
         }
     }
 
-    /// The other one.
-    pub fn other(self) -> Goal {
+    /// The other objective.
+    pub(super) fn other(self) -> Goal {
         match self {
             Goal::Throughput => Goal::P99,
             Goal::P99 => Goal::Throughput,
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn other_batches_are_others() {
+    fn other_batches_differ_from_the_first() {
         for n_w in 1..100 {
             let [a, b, c] = other_batches(n_w);
             assert!(a != b && b != c && a != c && ![a, b, c].contains(&n_w) && a > 0, "{n_w}: {a} {b} {c}");

@@ -1,5 +1,5 @@
-//! Understands a question: which drive, how much memory, which settings are worth trying, and which parts of the
-//! workload choose and judge them. What cannot be compared is left out, and a remark says why.
+//! Builds a question from the user's request: the drive, the memory, the settings to try, and the parts of
+//! the workload. Settings that cannot be compared are left out, and a remark says why.
 
 use super::axis::{Axis, Goal, Setup, TRIED};
 use super::evidence::Evidence;
@@ -12,27 +12,27 @@ use fulgurite_stack::workload::{View, Workload};
 use fulgurite_stack::{Run, StackError};
 use fulgurite_workload::Op;
 
-/// The memory of a pool where nothing is said: that of `pool`.
+/// The default size of the pool's memory, as in `pool`.
 const USUAL_MEMORY: &str = "6%";
 
-/// The page size of a pool where nothing is said, unless the drive's own is larger, in bytes.
+/// The default page size in bytes. A drive with larger pages uses its own page size.
 const USUAL_PAGE: u32 = 4096;
 
-/// Page sizes that are tried beside the plain one.
+/// Page sizes to try besides the plain one.
 const PAGES: [u32; 2] = [8192, 16_384];
 
-/// Requests of a run of a generated workload, on a simulated drive and on a real one; and how often the pool's frames at
-/// least.
+/// Requests per run of a generated workload, and the minimum as a multiple of the pool's frames: on a
+/// simulated drive, and on a real one.
 const OPS: [(u64, u64); 2] = [(200_000, 10), (50_000, 8)];
 
-/// The most requests of a slice of a trace, where nothing is said, on a simulated drive and on a real one.
+/// The default maximum of requests in a slice of a trace: on a simulated drive, and on a real one.
 const SLICE_AT_MOST: [u64; 2] = [500_000, 50_000];
 
-/// The batch that stands in for the drive's own where the drive must not be measured yet.
+/// The assumed batch size of the drive until it has been measured.
 const USUAL_N_W: u32 = 8;
 
 impl Question {
-    /// Understands what was asked. Nothing is run or measured.
+    /// Parses the user's request. Nothing is run or measured.
     pub fn new(asked: Asked) -> Result<Question, StackError> {
         let goal = asked.goal.map_or(Ok(Goal::Throughput), Goal::parse)?;
         let seed = asked.seed.map_or(Ok(42), grid::seed)?;
@@ -63,25 +63,25 @@ impl Question {
     }
 }
 
-/// A question that is being understood.
-pub struct Builder {
-    /// What every run has.
+/// The state of building a question.
+pub(super) struct Builder {
+    /// The settings that all runs have in common.
     pub situation: Setup,
-    /// Values of settings that are tried, where they were given.
+    /// The user's values for settings that are tried.
     pub given: Vec<(&'static str, Vec<String>)>,
-    /// What for.
+    /// The objective.
     pub goal: Goal,
-    /// The seed.
+    /// The first seed.
     pub seed: u64,
-    /// What is left out, and why.
+    /// The settings that are left out, with reasons.
     pub remarks: Vec<String>,
-    /// The trace, as it was read.
+    /// The trace, read once.
     pub workloads: Workloads,
 }
 
 impl Builder {
-    /// The question, for a pool of this memory.
-    pub fn build(mut self, memory: Option<&str>) -> Result<Question, StackError> {
+    /// Builds the question for a pool with this memory.
+    pub(super) fn build(mut self, memory: Option<&str>) -> Result<Question, StackError> {
         let device = self.device()?;
         let is_real = device.is_real();
         let (page_bytes, page) = self.page(&device)?;
@@ -115,7 +115,8 @@ impl Builder {
             plain,
             workloads: self.workloads,
         };
-        // The run to look at is the first of those that are made, and its refusal is told before anything is run.
+        // This run is the first one of the search. Building it here reports an invalid request before
+        // anything is run.
         if let Some((values, _)) = question.values(&Setup::new(), 0) {
             question.plain = run(&values, &mut question.workloads)?;
         }
@@ -127,14 +128,16 @@ impl Builder {
         let device = DeviceConfig::parse(self.situation.get("device").map_or("p4510", String::as_str))?;
         if matches!(device.drive, DriveConfig::None | DriveConfig::Mem(_)) {
             return Err(StackError::request(format!(
-                "device {}: advice compares times, and nothing takes time there; accepted: a preset or file:PATH; for hit ratios alone: fulgurite pool WORKLOAD --device none --replacement lru,arc",
+                "device {}: advice compares times, and requests to this device take no time; accepted: a \
+                 preset or file:PATH; for hit ratios alone: fulgurite pool WORKLOAD --device none \
+                 --replacement lru,arc",
                 device.label
             )));
         }
         Ok(device)
     }
 
-    /// The plain page size, in bytes and in words.
+    /// The plain page size, in bytes and as text.
     fn page(&self, device: &DeviceConfig) -> Result<(u32, String), StackError> {
         let given =
             self.given.iter().find(|(name, _)| *name == "page").and_then(|(_, values)| values.first());
@@ -145,7 +148,7 @@ impl Builder {
         Ok((u32::try_from(bytes).unwrap_or(u32::MAX), text))
     }
 
-    /// The frames that the memory has, and the pages of the workload.
+    /// The number of frames that fit into the memory, and the number of pages of the workload.
     fn frames(&mut self, memory: &str, page_bytes: u32, base: &Setup) -> Result<(u64, u64), StackError> {
         let refused = |why: String| StackError::request(format!("--memory {memory}: {why}"));
         let is_share = memory.ends_with('%');
@@ -173,7 +176,7 @@ impl Builder {
         match frames {
             0 => Err(refused(format!("less than a page; accepted: {} to {}", size(1), size(pages)))),
             frames if frames > pages => Err(refused(format!(
-                "more than the {} that the workload touches, so no page would ever have to leave; accepted: {} to {}",
+                "more than the {} that the workload touches, so no page would ever be evicted; accepted: {} to {}",
                 size(pages),
                 size(1),
                 size(pages)
@@ -182,7 +185,7 @@ impl Builder {
         }
     }
 
-    /// The policies that are worth trying.
+    /// The policies to try.
     fn policies(&mut self, workload: &Workload, plain: &Run, pages: u64) -> Result<Vec<Axis>, StackError> {
         let mut axes = Vec::new();
         let writes = writes(workload, pages, self.seed)?;
@@ -205,14 +208,14 @@ impl Builder {
         }
         if plain.stack.layer.is_none() && !axes.iter().any(|axis| axis.name == "placement") {
             self.remarks.push(
-                "Placement and victims are the drive's own and are left alone; --layer log tries them on the host."
+                "The drive's own placement and victim policies are not changed; --layer log tries policies on the host."
                     .to_owned(),
             );
         }
         Ok(axes)
     }
 
-    /// The page sizes that are worth trying, where they can be compared.
+    /// The page sizes to try, if they can be compared for this workload.
     fn pages(
         &mut self,
         workload: &Workload,
@@ -222,21 +225,11 @@ impl Builder {
     ) -> Result<Option<Axis>, StackError> {
         let given = self.given.iter().find(|(name, _)| *name == "page").map(|(_, values)| values.clone());
         let given = given.filter(|values| values.len() > 1);
-        let why = match workload.trace() {
-            None => Some(
-                "a generated workload asks for whole pages, so larger ones are more data, not the same data in larger pages",
-            ),
-            Some(trace) if !trace.counts_bytes()? => {
-                Some("the trace counts in pages and does not tell their size")
-            }
-            Some(_) if self.goal == Goal::P99 => Some(
-                "a request to a larger page is another request, so their response times cannot be compared",
-            ),
-            Some(_) => None,
-        };
+        let why = self.why_one_page_size(workload)?;
         if why.is_none() {
             self.remarks.push(
-                "A request for several pages goes through the pool page by page, so larger pages gain where requests are large."
+                "A request for several pages goes through the pool page by page, so larger pages gain where \
+                 requests are large."
                     .to_owned(),
             );
         }
@@ -275,6 +268,23 @@ impl Builder {
         }
     }
 
+    /// The reason why page sizes cannot be compared; `None` if they can.
+    fn why_one_page_size(&self, workload: &Workload) -> Result<Option<&'static str>, StackError> {
+        Ok(match workload.trace() {
+            None => Some(
+                "a generated workload asks for whole pages, so larger pages would be more data, not the \
+                 same data in larger pages",
+            ),
+            Some(trace) if !trace.counts_bytes()? => {
+                Some("the trace counts in pages and does not tell their size")
+            }
+            Some(_) if self.goal == Goal::P99 => Some(
+                "a request to a larger page is another request, so their response times cannot be compared",
+            ),
+            Some(_) => None,
+        })
+    }
+
     fn evidence(
         &mut self,
         workload: &Workload,
@@ -304,12 +314,12 @@ impl Builder {
     }
 }
 
-/// A slice of a trace need not fill the pool more often.
+/// The most times that a slice of a trace has to fill the pool.
 const FILLS_AT_MOST: u64 = 10;
 
-/// Whether the workload writes at all, as far as its first requests tell.
+/// Whether the workload writes. Only its first requests are examined.
 fn writes(workload: &Workload, pages: u64, seed: u64) -> Result<bool, StackError> {
-    /// A generator that writes does so long before.
+    /// A generator that writes at all has done so long before.
     const ENOUGH: u64 = 1_000_000;
     let bound = workload.bind(View::Pool { page_bytes: USUAL_PAGE, pages })?;
     let mut requests = bound.requests(seed)?;

@@ -1,59 +1,61 @@
-//! Divides the workload into parts: seeds of a generated workload, or slices of a trace. Some parts choose the
-//! settings, and the others judge the choice.
+//! Divides the workload into parts: seeds of a generated workload, or slices of a trace. Some parts choose
+//! the settings, and the others judge the choice.
 //!
-//! No part does both. The best of many settings owes some of its lead to chance, so it looks better on the parts that
-//! chose it than it is.
+//! No part does both: the best of many settings owes part of its lead to chance, so the parts that chose it
+//! overstate its gain.
 
 use fulgurite_stack::StackError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Seeds that a choice rests on and seeds that judge it, on a simulated drive and on a real one, where runs take long.
+/// The number of seeds that choose and that judge: on a simulated drive, and on a real one, which is slow.
 const SEEDS: [(u64, u64); 2] = [(3, 5), (2, 3)];
 
-/// Slices that a trace is cut into, as far as it is long enough: half of them choose, the others judge.
+/// The possible numbers of slices of a trace. The largest for which the trace is long enough is used. Half of
+/// the slices choose, the others judge.
 const SLICES: [usize; 3] = [8, 4, 2];
 
-/// Page requests that a slice has at least.
+/// The minimum of page requests in a slice.
 const LEAST: u64 = 1_000;
 
-/// A slice that fills the pool so many times shows what policies do.
+/// A slice is long enough if it fills the pool this many times.
 const FILLS: u64 = 4;
 
-/// Runs of one part of the workload.
+/// The requests of one part of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub(super) struct Part {
     /// The seed.
     pub seed: u64,
-    /// Of a trace, the requests that are passed over first.
+    /// The number of requests of the trace before this part.
     pub skip: u64,
-    /// How many requests are made.
+    /// The number of requests in this part.
     pub ops: u64,
 }
 
 /// The parts of a workload.
 #[derive(Clone, Debug)]
-pub struct Evidence {
-    /// What they are called: seeds or slices.
+pub(super) struct Evidence {
+    /// The kind of parts: `seeds` or `slices`.
     pub called: &'static str,
-    /// The parts by page size: those that the choice rests on first.
+    /// The parts by page size. The parts that choose are first.
     parts: BTreeMap<u32, Vec<Part>>,
-    /// How many parts the choice rests on.
+    /// The number of parts that choose.
     choosing: usize,
 }
 
 impl Evidence {
-    /// Seeds from `seed` on, with `ops` requests each.
-    pub fn seeds(seed: u64, ops: u64, page_bytes: u32, is_real: bool) -> Evidence {
+    /// One part per seed, from `seed` on, with `ops` requests each.
+    pub(super) fn seeds(seed: u64, ops: u64, page_bytes: u32, is_real: bool) -> Evidence {
         let (choosing, judging) = SEEDS[usize::from(is_real)];
         let part = |at: u64| Part { seed: seed.wrapping_add(at), skip: 0, ops };
         let parts = BTreeMap::from([(page_bytes, (0..choosing + judging).map(part).collect())]);
         Evidence { called: "seeds", parts, choosing: choosing as usize }
     }
 
-    /// Slices of a trace that are spread evenly over it, with at most `most` page requests each. Every other one chooses.
-    /// `pages` gives the pages of each request, for a size of pages; the first of `sizes` is the plain one.
-    pub fn slices<I: Iterator<Item = u32>>(
+    /// Evenly spaced slices of a trace with at most `most` page requests each. Every second slice chooses.
+    /// For a page size, `pages` returns the number of pages of each request. The first of `sizes` is the
+    /// plain page size.
+    pub(super) fn slices<I: Iterator<Item = u32>>(
         pages: impl Fn(u32) -> Result<I, StackError>,
         sizes: &[u32],
         (seed, frames, most): (u64, u64, u64),
@@ -61,11 +63,12 @@ impl Evidence {
         let plain: Vec<u32> = pages(sizes[0])?.collect();
         let all: u64 = plain.iter().map(|pages| u64::from(*pages)).sum();
         let wanted = LEAST.max(FILLS * frames);
-        // The shortest traces are cut in two even where that is too little to fill the pool.
+        // The shortest traces are divided in two, even if a half cannot fill the pool.
         let count = SLICES.into_iter().find(|count| all / *count as u64 >= wanted).unwrap_or(2);
         if all < 2 * LEAST || plain.len() < count {
             return Err(StackError::request(format!(
-                "the trace has {all} page requests, too few to choose by one half and to judge by the other; accepted: at least {}",
+                "the trace has {all} page requests, too few to choose by one half and to judge by the \
+                 other; accepted: at least {}",
                 2 * LEAST
             )));
         }
@@ -77,32 +80,33 @@ impl Evidence {
                 placed.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
             parts.insert(*size, choosing.into_iter().chain(judging).map(|(_, part)| part).collect());
         }
-        // As long as they are cut, every run of the plain page size has the same number of requests.
+        // In the plain page size all slices have the same number of page requests.
         let own: &mut Vec<Part> = parts.entry(sizes[0]).or_default();
         own.iter_mut().for_each(|part| part.ops = cuts.length);
         Ok(Evidence { called: "slices", parts, choosing: count / 2 })
     }
 
-    /// A part with pages of this size.
-    pub fn part(&self, page_bytes: u32, at: usize) -> Option<&Part> {
+    /// Part number `at` for pages of this size.
+    pub(super) fn part(&self, page_bytes: u32, at: usize) -> Option<&Part> {
         self.parts.get(&page_bytes)?.get(at)
     }
 
-    /// The numbers of the parts that the choice rests on.
-    pub fn choosing(&self) -> Range<usize> {
+    /// The numbers of the parts that choose.
+    pub(super) fn choosing(&self) -> Range<usize> {
         0..self.choosing
     }
 
-    /// The numbers of the parts that judge it.
-    pub fn judging(&self) -> Range<usize> {
+    /// The numbers of the parts that judge.
+    pub(super) fn judging(&self) -> Range<usize> {
         self.choosing..self.parts.values().next().map_or(0, Vec::len)
     }
 }
 
-/// Where a trace is cut: in requests, so that every page size has the same of them.
+/// The bounds of the slices. They are counted in requests of the trace, so that all page sizes have the same
+/// requests.
 struct Cuts {
     ranges: Vec<Range<usize>>,
-    /// Page requests of a slice, with pages of the plain size.
+    /// Page requests per slice for the plain page size.
     length: u64,
 }
 
@@ -122,7 +126,7 @@ impl Cuts {
         Cuts { ranges: (0..count).map(|at| shortened(whole(at))).collect(), length }
     }
 
-    /// The slices, counted in the pages that the requests have.
+    /// The slices for a page size. `pages` is the number of pages of each request.
     fn parts(&self, pages: impl Iterator<Item = u32>, seed: u64) -> Vec<Part> {
         let mut parts: Vec<Part> = self.ranges.iter().map(|_| Part { seed, skip: 0, ops: 0 }).collect();
         let (mut before, mut slice) = (0u64, 0);
@@ -148,13 +152,13 @@ mod tests {
     use super::*;
 
     fn slices(requests: &[u32], frames: u64, most: u64) -> Result<Evidence, StackError> {
-        // A page of twice the size takes half of a request, and at least a part of one.
+        // A request has half as many pages of twice the size, rounded up.
         let pages = |size: u32| Ok(requests.iter().map(move |pages| pages.div_ceil(size / 4096)));
         Evidence::slices(pages, &[4096, 8192], (42, frames, most))
     }
 
     #[test]
-    fn what_judges_is_never_what_chose() {
+    fn no_part_both_chooses_and_judges() {
         let evidence = slices(&[1; 8_000], 10, u64::MAX).unwrap();
         assert_eq!((evidence.choosing(), evidence.judging()), (0..4, 4..8));
         let mut seen = vec![0; 8_000];
@@ -162,7 +166,7 @@ mod tests {
             let Part { skip, ops, .. } = *evidence.part(4096, at).unwrap();
             assert_eq!(ops, 1_000);
             seen[skip as usize..(skip + ops) as usize].iter_mut().for_each(|seen| *seen += 1);
-            // Every other slice chooses.
+            // Every second slice chooses.
             assert_eq!(skip / 1_000 % 2 == 0, evidence.choosing().contains(&at), "{skip}");
         }
         assert!(seen.iter().all(|seen| *seen == 1));

@@ -1,4 +1,4 @@
-//! Runs each setup once on each part of the workload, and compares the results.
+//! Runs each setup once on each part of the workload and compares the results.
 
 use super::axis::{Goal, Setup};
 use super::question::{self, Question};
@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// What a run gave.
+/// The result of one run.
 #[derive(Clone, Debug)]
-pub struct Figures {
-    /// Requests per second, counted in requests to pages of the plain size.
+pub(super) struct Figures {
+    /// Requests per second, counted as requests for pages of the plain size.
     pub throughput: f64,
     /// The 99th percentile of response times, in nanoseconds.
     pub p99: f64,
@@ -21,23 +21,23 @@ pub struct Figures {
     pub row: Row,
 }
 
-/// A setup's figures, part by part.
-pub type Series = Vec<Figures>;
+/// The figures of one setup for several parts.
+pub(super) type Series = Vec<Figures>;
 
-/// Where setups are run.
-pub struct Lab<'a> {
+/// Runs setups and remembers their figures.
+pub(super) struct Lab<'a> {
     question: &'a Question,
     workloads: Workloads,
     threads: NonZeroUsize,
     progress: &'a Progress,
     known: BTreeMap<(Setup, usize), Figures>,
-    /// Runs that were executed.
+    /// The number of executed runs.
     pub executed: u64,
 }
 
 impl<'a> Lab<'a> {
-    /// Without a run yet; `workloads` has the trace.
-    pub fn new(
+    /// A lab without results. `workloads` contains the trace.
+    pub(super) fn new(
         question: &'a Question,
         workloads: Workloads,
         threads: NonZeroUsize,
@@ -46,38 +46,41 @@ impl<'a> Lab<'a> {
         Lab { question, workloads: workloads.wet(), threads, progress, known: BTreeMap::new(), executed: 0 }
     }
 
-    /// The question that is being answered.
-    pub fn question(&self) -> &'a Question {
+    /// The question to answer.
+    pub(super) fn question(&self) -> &'a Question {
         self.question
     }
 
-    /// The row of the drive's characterisation.
-    pub fn profile(&mut self) -> Result<Row, StackError> {
+    /// Characterises the drive and returns the row.
+    pub(super) fn profile(&mut self) -> Result<Row, StackError> {
         let run = self.question.profile();
         run.check()?;
         let rows = self.execute(vec![run])?;
-        // It has far more requests than the runs that answer, and takes far less time.
+        // The characterisation has many more requests than the other runs and takes much less time. Counting
+        // it would distort the estimate of the remaining time.
         self.progress.restart();
         rows.into_iter().next().ok_or_else(|| StackError::run("the drive was not measured"))
     }
 
-    /// The run of a setup on the first part, made and not executed: what its policies mean for the drive.
-    pub fn made(&mut self, setup: &Setup) -> Result<Option<Run>, StackError> {
+    /// Builds the run of a setup on the first part without executing it. It tells which policies `auto`
+    /// chooses for the drive.
+    pub(super) fn made(&mut self, setup: &Setup) -> Result<Option<Run>, StackError> {
         match self.question.values(setup, 0) {
             Some((values, _)) => possible(question::run(&values, &mut self.workloads)),
             None => Ok(None),
         }
     }
 
-    /// The figures of each setup on these parts; `None` for one that cannot be had.
-    pub fn figures(
+    /// The figures of each setup on these parts; `None` for a setup that is invalid.
+    pub(super) fn figures(
         &mut self,
         setups: &[Setup],
         parts: Range<usize>,
     ) -> Result<Vec<Option<Series>>, StackError> {
         let (mut places, mut runs) = (Vec::new(), Vec::new());
         let mut impossible = vec![false; setups.len()];
-        // Part by part, so that whatever changes on a real drive in time changes for all setups alike.
+        // All setups run on one part before the next part. So a gradual change of a real drive affects all
+        // setups equally.
         for part in parts.clone() {
             for (at, setup) in setups.iter().enumerate() {
                 let place = (setup.clone(), part);
@@ -109,14 +112,14 @@ impl<'a> Lab<'a> {
         Ok(setups.iter().map(series).collect())
     }
 
-    /// The figures of one setup, which can be had.
-    pub fn of(&mut self, setup: &Setup, parts: Range<usize>) -> Result<Series, StackError> {
+    /// The figures of one setup that is known to be valid.
+    pub(super) fn of(&mut self, setup: &Setup, parts: Range<usize>) -> Result<Series, StackError> {
         let series = self.figures(std::slice::from_ref(setup), parts)?.pop().flatten();
         series.ok_or_else(|| StackError::run("the figures of a setup that was run before are missing"))
     }
 
-    /// How much the plain setup differs from itself when it is run again: nothing on a simulated drive.
-    pub fn noise(&mut self) -> Result<f64, StackError> {
+    /// The relative difference between two runs of the plain setup. It is zero on a simulated drive.
+    pub(super) fn noise(&mut self) -> Result<f64, StackError> {
         if !self.question.is_real {
             return Ok(0.0);
         }
@@ -153,7 +156,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// A run that is refused is none; what fails otherwise fails.
+/// Turns a refused run into `None`. Other errors are returned.
 fn possible(run: Result<Run, StackError>) -> Result<Option<Run>, StackError> {
     match run {
         Ok(run) => Ok(Some(run)),
@@ -162,7 +165,7 @@ fn possible(run: Result<Run, StackError>) -> Result<Option<Run>, StackError> {
     }
 }
 
-/// Runs among those of a whole answer.
+/// Some of the runs of an answer. Progress is shown for all runs of the answer.
 struct Stage {
     runs: Vec<Run>,
     in_all: u64,
@@ -191,14 +194,14 @@ impl Runs for Stage {
     }
 }
 
-/// A change as a share of what was there before, over several parts.
+/// A relative change over several parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
+pub(super) struct Spread {
     /// The mean.
     pub mean: f64,
-    /// The least.
+    /// The smallest change.
     pub least: f64,
-    /// The most.
+    /// The largest change.
     pub most: f64,
 }
 
@@ -217,18 +220,19 @@ impl Spread {
     }
 }
 
-/// What one setup changes against another, part by part of the workload.
+/// The changes from one setup to another over the same parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Change {
-    /// Of throughput.
+pub(super) struct Change {
+    /// The change of throughput.
     pub throughput: Spread,
-    /// Of the 99th percentile; nothing where requests are to pages of another size.
+    /// The change of the 99th percentile; `None` if the page sizes differ, because then the requests differ
+    /// too.
     pub p99: Option<Spread>,
 }
 
 impl Change {
     /// From `old` to `new`, over the same parts.
-    pub fn between(old: &[Figures], new: &[Figures]) -> Change {
+    pub(super) fn between(old: &[Figures], new: &[Figures]) -> Change {
         let pairs = || old.iter().zip(new);
         let is_alike =
             pairs().all(|(old, new)| old.row.get(Column::PageBytes) == new.row.get(Column::PageBytes));
@@ -238,16 +242,17 @@ impl Change {
         }
     }
 
-    /// How much better it is for this goal: more throughput, or a lower percentile. None where it cannot be compared.
-    pub fn gain(&self, goal: Goal) -> Spread {
+    /// The improvement for this objective: a rise of throughput, or a fall of the percentile. Zero if the
+    /// percentiles cannot be compared.
+    pub(super) fn gain(&self, goal: Goal) -> Spread {
         match goal {
             Goal::Throughput => self.throughput,
             Goal::P99 => self.p99.map(Spread::reversed).unwrap_or_default(),
         }
     }
 
-    /// Whether it is better on every part, and by more than `noise` on the average.
-    pub fn is_gain(&self, goal: Goal, noise: f64) -> bool {
+    /// Whether every part improves, and the mean improves by at least `noise`.
+    pub(super) fn is_gain(&self, goal: Goal, noise: f64) -> bool {
         let gain = self.gain(goal);
         gain.least > 0.0 && gain.mean >= noise
     }
@@ -265,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_one_on_every_part_and_beyond_the_noise() {
+    fn a_gain_is_on_every_part_and_above_the_noise() {
         let plain = series(&[(100.0, 50.0), (200.0, 50.0)]);
         let change = |new: &[(f64, f64)]| Change::between(&plain, &series(new));
         let better = change(&[(110.0, 50.0), (240.0, 100.0)]);

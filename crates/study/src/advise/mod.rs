@@ -1,9 +1,9 @@
-//! Finds the settings of a buffer pool that suit a workload and a drive, and says what they gain over the plain ones
-//! and how sure that is.
+//! Chooses the settings of a buffer pool for a workload and a drive. The answer says what they gain over the
+//! plain settings, and how certain that is.
 //!
-//! A [`Question`] says what is asked, and how many runs an answer takes at most. To answer it, the drive is measured,
-//! the settings are chosen one by one (`search`), and other parts of the workload judge the choice (`verdict`). All
-//! runs are runs of `fulgurite pool`, so a command repeats each of them.
+//! A [`Question`] contains the request and the maximum number of runs. The answer takes three steps: measure
+//! the drive, choose the settings one by one (`search`), and judge the choice on other parts of the
+//! workload (`verdict`). All runs are runs of `fulgurite pool`, so each can be repeated with one command.
 
 mod axis;
 mod builder;
@@ -28,7 +28,7 @@ pub struct Advice {
     verdict: Verdict,
 }
 
-/// Answers a question with `threads` runs at once. The number of threads changes nothing but the time.
+/// Answers a question with `threads` runs in parallel. The number of threads does not change the answer.
 pub fn advise(
     mut question: Question,
     threads: NonZeroUsize,

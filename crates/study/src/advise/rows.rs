@@ -1,4 +1,4 @@
-//! The answer as rows: the advice, the plain settings, `auto`, and a row for each setting that was tried.
+//! The answer as rows: the advice, the plain settings, `auto`, and one row per setting that was tried.
 
 use super::Advice;
 use super::axis::Setup;
@@ -7,13 +7,13 @@ use super::verdict::{Arm, Effect};
 use crate::table::Table;
 use fulgurite_stack::{Column, Row};
 
-/// The columns of a change: its mean, its least and its most.
+/// The columns of a change: mean, minimum and maximum.
 const THROUGHPUT: [Column; 3] =
     [Column::ThroughputChange, Column::ThroughputChangeMin, Column::ThroughputChangeMax];
 const P99: [Column; 3] = [Column::LatencyP99Change, Column::LatencyP99ChangeMin, Column::LatencyP99ChangeMax];
 
 impl Advice {
-    /// The answer as rows; `kind` tells what each is about.
+    /// The answer as rows. The column `kind` names the subject of each.
     pub fn table(&self) -> Table {
         let verdict = &self.verdict;
         let mut advice = self.arm("advice", &verdict.advised);
@@ -46,7 +46,8 @@ impl Advice {
         row
     }
 
-    /// The commands that repeat the runs of a setup on the parts that judge: one where each has as many requests.
+    /// The commands that repeat the runs of a setup on the parts that judge. Parts with equal numbers of
+    /// requests share one command.
     pub fn commands(&self, setup: &Setup) -> Vec<String> {
         let (mut commands, question) = (Vec::new(), &self.question);
         let parts: Vec<(Setup, u64)> = question
@@ -66,7 +67,7 @@ impl Advice {
     }
 }
 
-/// `fulgurite pool` for runs that differ in seed and place alone.
+/// The `fulgurite pool` command for runs that differ only in seed and position in the trace.
 fn command(parts: &[&Setup]) -> String {
     let mut text = "fulgurite pool".to_owned();
     for setting in fulgurite_stack::Command::Pool.settings() {
@@ -84,7 +85,7 @@ fn command(parts: &[&Setup]) -> String {
     text
 }
 
-/// A word as a shell reads it.
+/// A word, quoted for a shell if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:=,%+@".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -123,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_one_that_a_shell_understands() {
+    fn a_command_is_quoted_for_a_shell() {
         let part = |seed: &str| {
             Setup::from([
                 ("workload", "it's a trace.csv".to_owned()),
@@ -135,7 +136,8 @@ mod tests {
         };
         assert_eq!(
             command(&[&part("45"), &part("46")]),
-            "fulgurite pool 'it'\\''s a trace.csv' --device p4510:channels=4,op=28% --destroy-contents --ops 300 --seed 45,46"
+            "fulgurite pool 'it'\\''s a trace.csv' --device p4510:channels=4,op=28% --destroy-contents \
+             --ops 300 --seed 45,46"
         );
     }
 }

@@ -1,43 +1,43 @@
-//! Chooses the settings, on the parts of the workload that choose. One setting after the other is changed to the value
-//! that gains most beside what was chosen before. Then other batch sizes are tried, and each change is taken back once.
-//! So the number of runs is bounded and known before the first.
+//! Chooses the settings on the parts of the workload that choose. The settings are changed one after the
+//! other, each to the value with the largest gain in combination with the earlier changes. Then other batch
+//! sizes are tried, and each change is reverted once. So the maximum number of runs is known in advance.
 
 use super::axis::{Axis, KEPT, Setup, other_batches};
 use super::lab::{Change, Figures, Lab, Series};
 use fulgurite_stack::{Column, Row, StackError};
 
-/// What a setting must gain to be worth changing, as a share.
-pub const WORTH: f64 = 0.01;
+/// The minimum gain of a change, as a share.
+pub(super) const WORTH: f64 = 0.01;
 
-/// How much better the other figure must be to decide between values that gain about the same.
+/// If several values gain about the same, one is preferred if its other figure is better by this share.
 const TELLS: f64 = 0.05;
 
-/// Where two equal runs differ by more than this, as a share, nothing can be said of settings.
+/// If two equal runs differ by more than this share, settings cannot be compared.
 const NOISE_AT_MOST: f64 = 0.5;
 
-/// What was chosen.
-pub struct Chosen {
+/// The chosen settings.
+pub(super) struct Chosen {
     /// The settings that differ from the plain ones.
     pub setup: Setup,
-    /// The setup that stands for `--write-back auto` beside plain settings, where that was tried.
+    /// The setup that is equivalent to `--write-back auto` with otherwise plain settings, if it was tried.
     pub auto: Option<Setup>,
-    /// Gains up to this are none.
+    /// Smaller gains count as none.
     pub noise: f64,
     /// The drive's characterisation.
     pub profile: Row,
-    /// Whether no page had to leave the pool with the plain settings.
+    /// Whether the pool never had to evict a page with the plain settings.
     pub is_idle: bool,
 }
 
-/// Chooses.
-pub fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
+/// Chooses the settings.
+pub(super) fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
     let question = lab.question();
     let profile = lab.profile()?;
     let noise = lab.noise()?.max(WORTH);
     let plain = lab.of(&Setup::new(), question.evidence.choosing())?;
     let is_idle = plain.iter().all(never_full);
     if is_idle {
-        // Without a page that leaves there is nothing to choose between.
+        // Without evictions the settings make no difference.
         return Ok(Chosen { setup: Setup::new(), auto: None, noise, profile, is_idle });
     }
     refuse_noise(noise)?;
@@ -58,14 +58,14 @@ pub fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
         }
         best = improved(lab, best, axis, &values, noise)?;
     }
-    // Backwards: what was chosen last may have made up for what was chosen first.
+    // In reverse order: a later change may have made an earlier one superfluous.
     for axis in question.axes.iter().rev().filter(|axis| axis.name != "page") {
         best = without_idle(lab, best, axis, noise)?;
     }
     Ok(Chosen { setup: best, auto, noise, profile, is_idle })
 }
 
-/// Refuses to choose where equal runs are so unlike that what they give is chance.
+/// Refuses to choose if equal runs differ so much that gains are chance.
 fn refuse_noise(noise: f64) -> Result<(), StackError> {
     match noise <= NOISE_AT_MOST {
         true => Ok(()),
@@ -76,13 +76,13 @@ fn refuse_noise(noise: f64) -> Result<(), StackError> {
     }
 }
 
-/// Whether the pool had a free frame for every page.
+/// Whether the pool always had a free frame.
 fn never_full(figures: &Figures) -> bool {
     let number = |column: Column| figures.row.number(column).unwrap_or(0.0);
     number(Column::PagesRead) <= number(Column::Frames) && number(Column::PagesWritten) == 0.0
 }
 
-/// The values to try: with the batches that suit the drive.
+/// The values to try, with batch sizes for the drive.
 fn values(axis: &Axis, n_w: u32, auto: &Option<Setup>) -> Vec<String> {
     match (axis.name, axis.is_given) {
         ("write_back", false) => {
@@ -94,8 +94,9 @@ fn values(axis: &Axis, n_w: u32, auto: &Option<Setup>) -> Vec<String> {
     }
 }
 
-/// `auto` as it is tried. A simulated drive is measured anew for each seed, in no time. A real one takes a minute and
-/// tells something else each time, so the numbers stand for it that were measured once.
+/// The setup for `auto`. On a simulated drive each run characterises the drive itself, at no cost. On a real
+/// drive that takes a minute and gives different numbers each time, so the numbers from the one measurement
+/// are used.
 fn automatic(lab: &mut Lab) -> Result<Option<Setup>, StackError> {
     let question = lab.question();
     if !question.axes.iter().any(|axis| axis.name == "write_back" && axis.others.contains(&"auto".to_owned()))
@@ -114,7 +115,7 @@ fn automatic(lab: &mut Lab) -> Result<Option<Setup>, StackError> {
     }))
 }
 
-/// `best`, with that of the `values` of a setting that gains most.
+/// `best` with the value of `axis` that gains most, if any gains.
 fn improved(
     lab: &mut Lab,
     best: Setup,
@@ -139,7 +140,7 @@ fn improved(
     Ok(at.map_or(best, |at| candidates[at].0.clone()))
 }
 
-/// Keeps those of the setups that gain most on the first part, in the order in which they are.
+/// Keeps the setups that gain most on the first part, in their order.
 fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<(), StackError> {
     if setups.len() <= KEPT {
         return Ok(());
@@ -151,7 +152,7 @@ fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<()
         figures.iter().map(|series| series.as_ref().map_or(f64::NEG_INFINITY, gain)).collect();
     let mut sorted = gains.clone();
     sorted.sort_by(|a, b| b.total_cmp(a));
-    // Where several stand equal at the mark, the plainer ones stay.
+    // Among setups with equal gains at the limit, the simpler ones are kept.
     let mark = sorted[KEPT - 1];
     let mut at_mark = KEPT - gains.iter().filter(|gain| **gain > mark).count();
     let mut gains = gains.into_iter();
@@ -164,8 +165,8 @@ fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<()
     Ok(())
 }
 
-/// Which of the candidates to take in place of `base`, if any. Of those that gain about as much as the best the plainest
-/// is taken, unless another has a far better second figure.
+/// Chooses the candidate to replace `base`, if any gains. Among those with about the highest gain the
+/// simplest is chosen, unless another has a much better second figure.
 fn pick<'a>(
     lab: &Lab,
     base: &[Figures],
@@ -191,7 +192,7 @@ fn pick<'a>(
     Some(picked.0)
 }
 
-/// `best` without its value of a setting, if that gains nothing beside the others.
+/// `best` without its change of one setting, if the change gains nothing beside the others.
 fn without_idle(lab: &mut Lab, best: Setup, axis: &Axis, noise: f64) -> Result<Setup, StackError> {
     let mut without = best.clone();
     if without.remove(axis.name).is_none() {
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_advised_from_chance() {
+    fn noisy_runs_give_no_advice() {
         assert_eq!(refuse_noise(0.3), Ok(()));
         let refused = refuse_noise(1.098).unwrap_err();
         assert_eq!(refused.exit_code(), 1);

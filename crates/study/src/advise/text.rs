@@ -1,4 +1,5 @@
-//! The answer for people: one sentence, a table of the settings, the commands that repeat it, and how sure it is.
+//! The answer for people: one sentence, a table of the settings, how certain it is, and the commands to
+//! repeat it.
 
 use super::Advice;
 use super::axis::{Goal, Setup};
@@ -10,11 +11,11 @@ use crate::people::{humane, wrapped};
 use fulgurite_stack::{Column, Value};
 
 impl Advice {
-    /// The answer in lines of `width`, with bold heads where there are colours. A command that is longer goes on in the next
-    /// line, as a shell reads it.
+    /// The answer in lines of `width`, with bold headings if colours are enabled. A longer command is
+    /// continued on the next line with a backslash.
     pub fn text(&self, width: usize, has_colours: bool) -> String {
         let mut text = wrapped(&self.sentence(), width) + "\n";
-        // Where nothing is advised, the sentence has said so.
+        // If nothing is advised, there is no table: the sentence says so.
         if !self.verdict.advised.setup.is_empty() {
             text += &self.settings(width, has_colours);
             text.push('\n');
@@ -37,7 +38,7 @@ impl Advice {
     }
 
     /// The finding in one sentence.
-    pub fn sentence(&self) -> String {
+    pub(super) fn sentence(&self) -> String {
         let verdict = &self.verdict;
         let situation = self.situation();
         let advised = &verdict.advised;
@@ -48,7 +49,7 @@ impl Advice {
                         .to_owned()
                 }
                 (_, Some(_)) => format!(
-                    "what gained on the parts that chose it did not gain on the {} held out",
+                    "the settings that gained on the parts that chose them did not gain on the other {}",
                     self.question.evidence.called
                 ),
                 _ => format!(
@@ -127,8 +128,8 @@ impl Advice {
         fitted(columns, kept, width, has_colours).0 + &wrapped(&caption, width)
     }
 
-    /// What a reader should know beside the sentence, a line each.
-    pub fn notes(&self) -> Vec<String> {
+    /// Remarks besides the sentence, one per line.
+    pub(super) fn notes(&self) -> Vec<String> {
         let verdict = &self.verdict;
         let mut notes = vec![self.how_sure()];
         if let Some((auto, change)) = &verdict.auto {
@@ -149,13 +150,16 @@ impl Advice {
         notes.push(format!("The drive: alpha {alpha}, k_r {k_r}, k_w {k_w} with pages of {page}."));
         if self.question.is_real {
             let noise = percent(verdict.noise);
-            notes.push(format!("This is a real drive, on which two equal runs may differ by {noise}. Smaller gains count as none."));
+            notes.push(format!(
+                "This is a real drive, on which two equal runs may differ by {noise}. \
+                 Smaller gains count as none."
+            ));
         }
         notes.extend(self.question.remarks.iter().cloned());
         notes
     }
 
-    /// How sure the answer is.
+    /// How certain the answer is, and why.
     fn how_sure(&self) -> String {
         let (verdict, evidence) = (&self.verdict, &self.question.evidence);
         let (called, judging) = (evidence.called, evidence.judging().len());
@@ -181,7 +185,8 @@ impl Advice {
         }
         if judging == 1 {
             return format!(
-                "How sure: {ranges} in the half of the trace that took no part in the choice ({runs}). A longer trace would tell how much that varies."
+                "How sure: {ranges} in the half of the trace that took no part in the choice ({runs}). A \
+                 longer trace would tell how much that varies."
             );
         }
         format!(
@@ -190,11 +195,11 @@ impl Advice {
         )
     }
 
-    /// How the advice stands beside `auto`.
-    pub fn beside_auto(&self, auto: &Arm, change: &Change) -> String {
+    /// Compares the advice with `auto`.
+    pub(super) fn beside_auto(&self, auto: &Arm, change: &Change) -> String {
         let (goal, noise) = (self.question.goal, self.verdict.noise);
         let gain = change.gain(goal);
-        let figures = format!("Beside --write-back auto alone ({})", self.figures(auto));
+        let figures = format!("Compared with --write-back auto alone ({})", self.figures(auto));
         let tail = change.p99.map_or_else(String::new, |p99| format!(", p99 {}", signed(p99.mean)));
         let more = format!("throughput {}{tail}", signed(change.throughput.mean));
         let advised = &self.verdict.advised.setup;
@@ -203,7 +208,8 @@ impl Advice {
             let changes = format!("throughput {}{tail}", signed(auto.change.throughput.mean));
             return match auto.change.is_gain(goal, noise) {
                 true => format!(
-                    "{figures}: {changes} against the plain settings. It did not gain on every part that chose the settings."
+                    "{figures}: {changes} against the plain settings. It did not gain on every part that \
+                     chose the settings."
                 ),
                 false => format!("{figures}: no gain, {changes} against the plain settings."),
             };
@@ -226,7 +232,7 @@ impl Advice {
         )
     }
 
-    /// In what the commands count requests, where that is not as above them.
+    /// The unit in which the commands count requests, if it differs from that of the answer.
     fn counted(&self, arm: &Arm) -> String {
         let page = self.question.page_of(&arm.setup);
         if page == self.question.page_bytes {
@@ -276,13 +282,13 @@ fn said(setup: &Setup) -> String {
     listed(&settings)
 }
 
-/// A command in lines of `width`. It is broken before an option, so that no word that a shell reads as one is cut.
+/// A command in lines of `width`. Lines break only before an option, so that no word of the shell is split.
 fn continued(command: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for (at, part) in command.split(" --").enumerate() {
         let part = if at == 0 { part.to_owned() } else { format!("--{part}") };
         let length = lines.last().map_or(0, |line| line.chars().count());
-        // Besides a space and what follows, a line that goes on has a space and a backslash.
+        // A continued line also contains a space and a backslash at its end.
         if at > 0 && length + part.chars().count() + 3 > width {
             lines.push(format!("    {part}"));
         } else if let Some(line) = lines.last_mut() {

@@ -1,64 +1,64 @@
-//! Judges the choice, by the parts of the workload that did not choose it.
+//! Judges the chosen settings on the parts of the workload that did not choose them.
 
 use super::axis::Setup;
 use super::lab::{Change, Lab, Series};
 use super::search::Chosen;
 use fulgurite_stack::{Column, Row, StackError};
 
-/// A setting and what it does.
-pub struct Effect {
+/// A setting and its effect.
+pub(super) struct Effect {
     /// The setting's name.
     pub name: &'static str,
     /// Its plain value.
     pub plain: String,
-    /// The value that is advised.
+    /// The advised value.
     pub advised: String,
-    /// What changing it alone brings; nothing where it stays.
+    /// The effect of changing only this setting; `None` if it is not changed.
     pub alone: Option<Change>,
-    /// What taking it back alone costs; nothing where it stays, or is all that changes.
+    /// The effect of reverting only this setting; `None` if it is not changed, or if nothing else is.
     pub without: Option<Change>,
 }
 
-/// A setup with what came of it on the parts that judge.
-pub struct Arm {
+/// A setup with its results on the parts that judge.
+pub(super) struct Arm {
     /// The settings that differ from the plain ones.
     pub setup: Setup,
     /// Its figures.
     pub series: Series,
-    /// What it changes against the plain settings.
+    /// The changes relative to the plain settings.
     pub change: Change,
 }
 
 /// The answer.
-pub struct Verdict {
+pub(super) struct Verdict {
     /// The plain settings.
     pub plain: Arm,
-    /// What is advised: the plain settings again where nothing else gains.
+    /// The advised settings, which are the plain ones if no others gain.
     pub advised: Arm,
-    /// What was chosen and did not hold.
+    /// The chosen settings, if they gained nothing on the parts that judge.
     pub rejected: Option<Arm>,
-    /// `--write-back auto` beside plain settings, and what the advice changes against it.
+    /// `--write-back auto` with otherwise plain settings, and the change from it to the advice.
     pub auto: Option<(Arm, Change)>,
-    /// Setting by setting.
+    /// The effect of each setting.
     pub effects: Vec<Effect>,
-    /// How many of the parts that judge are better for the goal with the advice.
+    /// The number of judging parts on which the advice improves the objective.
     pub better: usize,
-    /// Gains up to this are none.
+    /// Smaller gains count as none.
     pub noise: f64,
     /// The drive's characterisation.
     pub profile: Row,
-    /// Whether no page had to leave the pool.
+    /// Whether the pool never had to evict a page.
     pub is_idle: bool,
-    /// Runs that were executed.
+    /// The number of executed runs.
     pub executed: u64,
 }
 
-/// Judges what was chosen.
-pub fn judge(lab: &mut Lab, chosen: Chosen) -> Result<Verdict, StackError> {
+/// Judges the chosen settings.
+pub(super) fn judge(lab: &mut Lab, chosen: Chosen) -> Result<Verdict, StackError> {
     let Chosen { setup, auto, noise, profile, is_idle } = chosen;
     let parts = lab.question().evidence.judging();
     let goal = lab.question().goal;
-    // All are run at once, so that the cores have enough to do.
+    // All setups are run together, so that the cores are busy.
     let mut setups = vec![Setup::new(), setup.clone()];
     setups.extend(auto.clone());
     setups.extend(setup.keys().flat_map(|name| [alone(&setup, name), without(&setup, name)]));
@@ -101,12 +101,12 @@ pub fn judge(lab: &mut Lab, chosen: Chosen) -> Result<Verdict, StackError> {
     })
 }
 
-/// One setting of a setup.
+/// A setup with only one of its settings.
 fn alone(setup: &Setup, name: &str) -> Setup {
     setup.iter().filter(|(known, _)| **known == name).map(|(name, value)| (*name, value.clone())).collect()
 }
 
-/// A setup without one setting.
+/// A setup without one of its settings.
 fn without(setup: &Setup, name: &str) -> Setup {
     setup.iter().filter(|(known, _)| **known != name).map(|(name, value)| (*name, value.clone())).collect()
 }
@@ -143,23 +143,23 @@ fn effects(lab: &mut Lab, plain: &Arm, advised: &Arm) -> Result<Vec<Effect>, Sta
 }
 
 impl Arm {
-    /// The mean throughput, in requests per second to pages of the plain size.
-    pub fn throughput(&self) -> f64 {
+    /// The mean throughput, in requests per second for pages of the plain size.
+    pub(super) fn throughput(&self) -> f64 {
         mean(self.series.iter().map(|figures| figures.throughput))
     }
 
-    /// The mean throughput as its runs have it, in requests per second to pages of their own size.
-    pub fn own_throughput(&self) -> f64 {
+    /// The mean throughput, in requests per second for pages of the runs' own size.
+    pub(super) fn own_throughput(&self) -> f64 {
         mean(self.series.iter().filter_map(|figures| figures.row.number(Column::ThroughputOpsS)))
     }
 
-    /// The mean of the parts' 99th percentiles, in nanoseconds.
-    pub fn p99(&self) -> f64 {
+    /// The mean over the parts of the 99th percentile, in nanoseconds.
+    pub(super) fn p99(&self) -> f64 {
         mean(self.series.iter().map(|figures| figures.p99))
     }
 
-    /// What its runs were asked for and have in common.
-    pub fn identity(&self) -> Row {
+    /// The settings that all its runs have in common, as a row.
+    pub(super) fn identity(&self) -> Row {
         let mut row = self.series.first().map(|figures| figures.row.clone()).unwrap_or_default();
         let told = Column::all().filter(|column| column.is_axis() || *column == Column::NW);
         let told: Vec<Column> =

@@ -1,11 +1,11 @@
-//! A cell as people read it: three significant digits and a unit that suits the value.
+//! Formats cells for people: three significant digits and a suitable unit.
 
 use fulgurite_base::units;
-pub use fulgurite_base::units::significant;
+pub(super) use fulgurite_base::units::significant;
 use fulgurite_stack::{Column, Row, Unit, Value};
 
-/// The head of a column: its name without the unit, which stands behind each value. The whole name where another column
-/// is called so.
+/// The heading of a column: its name without the unit, because each value has its unit. The full name if
+/// another column has the short one.
 pub fn head(column: Column) -> &'static str {
     let name = column.name();
     let ends: &[&str] = match column.unit() {
@@ -16,18 +16,20 @@ pub fn head(column: Column) -> &'static str {
         Unit::Name => &[],
     };
     let short = ends.iter().find_map(|end| name.strip_suffix(end));
-    // Some names would mean something else without their unit: the bytes of all records are not those of a record.
-    let is_free = |short: &&str| !["sim", "record"].contains(short) && Column::from_name(short).is_err();
+    // Without the unit these names would be misleading: `record` suggests the size of one record, not of all.
+    let is_free = |short: &&str| {
+        !["sim", "record"].contains(short) && Column::all().all(|column| column.name() != *short)
+    };
     short.filter(is_free).unwrap_or(name)
 }
 
-/// The column that `name` means: its name, or its head.
+/// The column with this name or heading.
 pub fn column_called(name: &str) -> Result<Column, fulgurite_base::SpecError> {
     Column::all().find(|column| head(*column) == name).map_or_else(|| Column::from_name(name), Ok)
 }
 
-/// The value of `column` in this row, where it has one. Sizes of requests are bytes where the row says so.
-pub fn humane_in(row: &Row, column: Column) -> Option<String> {
+/// The value of `column` in this row, if there is one. The row tells whether sizes of requests are in bytes.
+pub(super) fn humane_in(row: &Row, column: Column) -> Option<String> {
     let value = row.get(column)?;
     let is_size = column.name().starts_with("read_size_") || column.name().starts_with("write_size_");
     match value {
@@ -41,8 +43,8 @@ fn counts_bytes(row: &Row) -> bool {
     row.text(Column::SizeUnit) == "bytes"
 }
 
-/// A value of `column`. A column that tells runs apart keeps every digit of a count.
-pub fn humane(column: Column, value: &Value) -> String {
+/// A value of `column`. Counts in columns that identify a run keep all their digits.
+pub(crate) fn humane(column: Column, value: &Value) -> String {
     let number = match value {
         Value::Text(text) => return text.clone(),
         Value::Integer(seed) if column == Column::Seed => return seed.to_string(),
@@ -59,7 +61,7 @@ pub fn humane(column: Column, value: &Value) -> String {
     }
 }
 
-/// A number whose unit the name of its column tells.
+/// A number without a declared unit. The column's name implies the unit.
 fn of_number(name: &str, number: f64) -> String {
     let has_end = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
     if has_end(&["_ratio", "_share"]) || name.starts_with("share_") {
@@ -71,7 +73,7 @@ fn of_number(name: &str, number: f64) -> String {
     if has_end(&["_s"]) {
         return format!("{} s", significant(number));
     }
-    // Below ten thousand every digit of a count can be read.
+    // Counts below ten thousand keep all their digits.
     if number.fract() == 0.0 && number.abs() < 1e4 {
         return format!("{number:.0}");
     }
@@ -82,9 +84,10 @@ fn of_number(name: &str, number: f64) -> String {
 mod tests {
     use super::*;
 
-    /// The rule: sizes of requests are bytes where the row says so, and numbers where it counts pages.
+    /// The rule: sizes of requests are formatted as bytes if the row counts bytes, and as numbers if it
+    /// counts pages.
     #[test]
-    fn sizes_of_requests_have_the_unit_that_the_row_tells() {
+    fn sizes_of_requests_have_the_unit_of_their_row() {
         for (unit, mean, most) in [("bytes", "55.6 KiB", "64 KiB"), ("pages", "56.9 K", "65.5 K")] {
             let mut row = Row::default();
             row.set(Column::ReadSizeMean, 56_934.4);
@@ -123,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_names_without_units_and_none_means_two_columns() {
+    fn headings_are_unique_names_without_units() {
         assert_eq!(head(Column::LatencyP99Ns), "latency_p99");
         assert_eq!(head(Column::ThroughputOpsS), "throughput");
-        // There are columns called page and file.
+        // Columns with the names `page` and `file` exist.
         assert_eq!((head(Column::PageBytes), head(Column::FileBytes)), ("page_bytes", "file_bytes"));
         for column in Column::all() {
             assert_eq!(column_called(head(column)), Ok(column));

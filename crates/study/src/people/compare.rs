@@ -1,7 +1,7 @@
-//! Decides which rows are compared with each other and which of them is the best, and says so in one sentence.
+//! Selects the rows to compare, finds the best of them, and describes the result in one sentence.
 //!
-//! Rows are compared by their policies. The work and the device of a row make its *case*, and rows of different cases
-//! are not compared. If no policy differs, the last of the other columns that differ is compared.
+//! Rows are compared by their policies. A *case* is a set of rows with equal work and an equal device; rows
+//! of different cases are not compared. If no policy differs, the last other column that differs is compared.
 
 use super::cell::{head, humane, significant};
 use crate::change;
@@ -24,7 +24,7 @@ const POLICIES: [Column; 10] = [
     Column::Durability,
 ];
 
-/// The columns that always make cases: different work has no better or worse.
+/// The columns that always separate cases: for different work, more is not better.
 const WORK: [Column; 10] = [
     Column::Part,
     Column::Workload,
@@ -38,19 +38,19 @@ const WORK: [Column; 10] = [
     Column::RateRequestsS,
 ];
 
-/// Rows that are compared.
-pub struct Comparison {
-    /// The columns that tell the rows of a case apart.
+/// The rows to compare.
+pub(super) struct Comparison {
+    /// The columns that differ between the rows of a case.
     by: Vec<Column>,
-    /// The rows of each case, by their numbers; at least two.
+    /// The numbers of the rows in each case; at least two per case.
     cases: Vec<Vec<usize>>,
 }
 
 impl Comparison {
-    /// What can be compared in `table`; nothing where each row is a case of its own.
-    pub fn of(table: &Table) -> Option<Comparison> {
+    /// The rows of `table` that can be compared; `None` if no case has two rows.
+    pub(super) fn of(table: &Table) -> Option<Comparison> {
         let rows = &table.rows;
-        // Stretches of one run, and its groups, are parts of a whole.
+        // Time intervals and groups are parts of one run.
         let is_part = |row: &Row| {
             [Column::TimeNs, Column::TimePages, Column::Group].iter().any(|part| row.get(*part).is_some())
         };
@@ -67,7 +67,7 @@ impl Comparison {
         for (at, row) in rows.iter().enumerate() {
             let case: Vec<Option<String>> =
                 of_case.iter().map(|column| row.get(*column).map(Value::exact)).collect();
-            // Cases keep the order of their first rows.
+            // The cases are in the order of their first rows.
             let number = *known.entry(case).or_insert(cases.len());
             if number == cases.len() {
                 cases.push(Vec::new());
@@ -78,8 +78,9 @@ impl Comparison {
         (!by.is_empty() && !cases.is_empty()).then_some(Comparison { by, cases })
     }
 
-    /// For each row whether it has the best value of `column` in its case. Nobody is the best where all are equal.
-    pub fn best(&self, table: &Table, column: Column) -> Vec<bool> {
+    /// For each row, whether it has the best value of `column` in its case. If all values are equal, none is
+    /// best.
+    pub(super) fn best(&self, table: &Table, column: Column) -> Vec<bool> {
         let mut best = vec![false; table.rows.len()];
         let Some(better) = column.better() else { return best };
         for case in &self.cases {
@@ -134,7 +135,7 @@ impl Comparison {
         let winners: Vec<String> = extremes.iter().map(|case| self.name(&table.rows[case.best])).collect();
         let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
         winners.iter().for_each(|name| *wins.entry(name).or_default() += 1);
-        // Of several that win as often the first.
+        // The first of those with the most wins.
         let winner = winners.iter().rev().max_by_key(|name| wins[name.as_str()])?;
         let changes = extremes.iter().zip(&winners).filter(|(_, name)| *name == winner);
         let mut changes: Vec<f64> =
@@ -159,21 +160,21 @@ impl Comparison {
     }
 }
 
-/// The best and the worst row of a case.
+/// The best and the worst row of a case in one column.
 struct Extremes {
     best: usize,
     worst: usize,
 }
 
 impl Extremes {
-    /// `None` where a row has no number.
+    /// `None` if a row has no number.
     fn of(table: &Table, case: &[usize], column: Column, better: Ordering) -> Option<Extremes> {
         let numbers: Option<Vec<(f64, usize)>> = case
             .iter()
             .map(|at| Some((table.rows[*at].number(column).filter(|number| number.is_finite())?, *at)))
             .collect();
         let mut numbers = numbers?;
-        // The sort is stable, so of equal ones the first counts.
+        // The sort is stable, so the first of equal rows is chosen.
         numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
         if better == Ordering::Greater {
             numbers.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -181,12 +182,12 @@ impl Extremes {
         Some(Extremes { best: numbers[0].1, worst: numbers[numbers.len() - 1].1 })
     }
 
-    /// Whether the table shows a difference. Values that look alike in it are as good as each other.
+    /// Whether the formatted values differ. Values that are formatted alike count as equal.
     fn is_seen(&self, table: &Table, column: Column) -> bool {
         shown(&table.rows[self.best], column) != shown(&table.rows[self.worst], column)
     }
 
-    /// The best over the worst, less one.
+    /// The relative difference: best over worst, minus one.
     fn change(&self, table: &Table, column: Column) -> Option<f64> {
         let change = table.rows[self.best].number(column)? / table.rows[self.worst].number(column)? - 1.0;
         change.is_finite().then_some(change)
@@ -206,7 +207,7 @@ fn shown(row: &Row, column: Column) -> String {
     row.get(column).map(|value| humane(column, value)).unwrap_or_default()
 }
 
-/// A row's values in `columns`: names as they are, numbers behind what they are of.
+/// The values of a row in `columns`: names as they are, numbers after the heading of their column.
 fn named(row: &Row, columns: &[Column]) -> String {
     let one = |column: &Column| match row.get(*column) {
         Some(Value::Text(name)) => Some(name.clone()),
@@ -227,7 +228,7 @@ fn words(column: Column) -> String {
     }
 }
 
-/// The figures that answer what `command` is asked for, the most important one first.
+/// The figures that answer a command, the most important first.
 fn answers(command: Command) -> &'static [Column] {
     match command {
         Command::Pool => &[Column::ThroughputOpsS, Column::HitRatio],
@@ -238,7 +239,7 @@ fn answers(command: Command) -> &'static [Column] {
     }
 }
 
-/// What a characterisation comes to.
+/// The result of a characterisation in one sentence.
 fn profiled(table: &Table) -> Option<String> {
     let mut alphas: Vec<(f64, String)> = Vec::new();
     for row in &table.rows {
@@ -261,13 +262,13 @@ fn profiled(table: &Table) -> Option<String> {
         ),
         _ => return None,
     };
-    // Who sees that the figures agree must know why.
+    // A reader must know that the preset was fitted to the published figures, so agreement is no evidence.
     let is_fitted = table.rows.iter().any(|row| row.number(Column::AlphaTarget).is_some());
-    let why = " Presets are fitted to the published figures (target), so that these agree is no prediction.";
+    let why = " Presets are fitted to the published figures (target), so their agreement is no evidence.";
     Some(sentence + if is_fitted { why } else { "" })
 }
 
-/// What the rows come to, in one sentence; nothing where there is no row.
+/// The result in one sentence; `None` for an empty table.
 pub fn finding(table: &Table, command: Command) -> Option<String> {
     if command == Command::Profile {
         return profiled(table);
@@ -297,12 +298,7 @@ pub fn finding(table: &Table, command: Command) -> Option<String> {
         place if place.is_empty() => shown(row, column),
         place => format!("{} ({place})", shown(row, column)),
     };
-    Some(format!(
-        "The {} lies between {} and {}.",
-        words(column),
-        place(rows[0]),
-        place(rows[rows.len() - 1])
-    ))
+    Some(format!("The {} is between {} and {}.", words(column), place(rows[0]), place(rows[rows.len() - 1])))
 }
 
 #[cfg(test)]
@@ -322,10 +318,10 @@ mod tests {
         Table { rows: rows.iter().map(row).collect() }
     }
 
-    /// The rule: who sees that a preset agrees with what was published learns that it was fitted to that; a drive without published figures
-    /// has none of this.
+    /// The rule: a note says that a preset was fitted to published figures. For a drive without published
+    /// figures there is no such note.
     #[test]
-    fn a_preset_that_agrees_was_fitted() {
+    fn a_note_says_that_a_preset_was_fitted() {
         let row = |device: &str, target: Option<f64>| {
             let mut row = Row::default();
             row.set(Column::Device, device);
@@ -337,13 +333,13 @@ mod tests {
         };
         let said = |rows: Vec<Row>| finding(&Table { rows }, Command::Profile).unwrap();
         let fitted =
-            " Presets are fitted to the published figures (target), so that these agree is no prediction.";
+            " Presets are fitted to the published figures (target), so their agreement is no evidence.";
         assert!(said(vec![row("p4510", Some(2.8))]).ends_with(fitted));
         assert!(said(vec![row("p4510", Some(2.8)), row("femu", None)]).ends_with(fitted));
         assert!(!said(vec![row("femu", None)]).contains("fitted"));
     }
 
-    /// The rule: a range of gains begins with the smallest, whether figures rise or fall.
+    /// The rule: a range of gains begins with the smallest, whether more or less is better.
     #[test]
     fn a_range_goes_from_the_smallest_gain_to_the_largest() {
         let row = |workload: &str, device: &str, mean: f64| {
@@ -365,7 +361,7 @@ mod tests {
         );
     }
 
-    /// The rule: from twice as much on, the factor is said.
+    /// The rule: from +100 % on a difference is written as a factor.
     #[test]
     fn one_case_names_the_best_and_the_worst() {
         let table =
@@ -381,13 +377,13 @@ mod tests {
         );
         let compared = Comparison::of(&table).unwrap();
         assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false]);
-        // Less of a latency is better, so the same row is the best.
+        // A lower latency is better, so the same row is best.
         assert_eq!(compared.best(&table, Column::LatencyP99Ns), [false, true, false]);
         assert_eq!(compared.best(&table, Column::WriteBack), [false; 3]);
     }
 
     #[test]
-    fn work_that_differs_makes_cases() {
+    fn different_work_makes_separate_cases() {
         let rows = [("a", "single", 10.0), ("a", "ace", 20.0), ("b", "single", 100.0), ("b", "ace", 110.0)];
         let table = table(&rows);
         assert_eq!(
@@ -398,9 +394,9 @@ mod tests {
         assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false, true]);
     }
 
-    /// The rule: what looks alike in the table is not called a difference, and has no best.
+    /// The rule: values that the table formats alike do not differ, and none of them is best.
     #[test]
-    fn a_difference_that_the_table_does_not_show_is_none() {
+    fn a_difference_hidden_by_rounding_is_no_difference() {
         let alike = table(&[("a", "single", 15_663.0), ("a", "ace", 15_664.0)]);
         assert_eq!(
             finding(&alike, Command::Pool).unwrap(),
@@ -422,14 +418,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_only_said() {
+    fn figures_without_a_better_side_get_a_range() {
         let alone = table(&[("zipf", "ace", 19_220.0)]);
         assert_eq!(finding(&alone, Command::Pool).unwrap(), "zipf on p4510: throughput 19.2 K/s.");
         let work = table(&[("a", "ace", 20.0), ("b", "ace", 10.0)]);
         assert!(Comparison::of(&work).is_none());
         assert_eq!(
             finding(&work, Command::Pool).unwrap(),
-            "The throughput lies between 10 /s (b) and 20 /s (a)."
+            "The throughput is between 10 /s (b) and 20 /s (a)."
         );
         let equal = table(&[("a", "single", 10.0), ("a", "ace", 10.0)]);
         assert_eq!(

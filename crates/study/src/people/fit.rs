@@ -1,28 +1,29 @@
-//! Fits columns into a given width. Columns that do not fit are left out, the last ones first; then long texts are
+//! Fits columns into a given width. The last columns are left out until the others fit; then long texts are
 //! broken into lines.
 
-/// What stands between two columns.
+/// The gap between two columns, in characters.
 const GAP: usize = 2;
-/// What marks the best of a column.
+/// The mark of the best value in a column.
 const MARK: char = '*';
-/// The head of a table on a terminal: bold.
+/// Starts a heading: bold.
 const HEAD: &str = "\x1b[1m";
-/// The best of a column on a terminal: bold and green.
+/// Starts the best value: bold and green.
 const BEST: &str = "\x1b[1;32m";
-/// The end of either.
+/// Ends either.
 const PLAIN: &str = "\x1b[0m";
 
 /// A column with its cells.
-pub struct Shown {
-    /// Its head.
+pub(crate) struct Shown {
+    /// Its heading.
     pub head: String,
-    /// Its cells, and whether each is the best.
+    /// Its cells, and whether each is the best of its case.
     pub cells: Vec<(String, bool)>,
-    /// Text stands to the left and may be broken into lines, numbers to the right.
+    /// Whether it contains text. Text is aligned left and may be broken into lines. Numbers are aligned
+    /// right.
     pub is_text: bool,
 }
 
-/// How narrow text may become, and how many of the columns that may be left out are to stay for that.
+/// Steps of fitting: the minimum width of a text column, and how many of the optional columns must remain.
 const STEPS: [(usize, usize); 4] = [(40, 4), (24, 3), (14, 1), (8, 0)];
 
 impl Shown {
@@ -30,21 +31,27 @@ impl Shown {
         self.cells.iter().any(|(_, is_best)| *is_best)
     }
 
-    /// The width that it would have.
+    /// The width without any breaking.
     fn width(&self) -> usize {
         let longest = self.cells.iter().map(|(cell, _)| length(cell)).max().unwrap_or(0);
-        // Every cell of the column leaves room for the mark, so that numbers stay under each other.
+        // All cells of a marked column leave room for the mark, so that numbers stay aligned.
         (longest + usize::from(self.is_marked())).max(length(&self.head))
     }
 }
 
 fn length(text: &str) -> usize {
-    // Characters, because `µ` and `–` have several bytes.
+    // Counts characters, because `µ` and `–` take several bytes.
     text.chars().count()
 }
 
-/// The columns in `width`. The first `kept` of them stay. Returns how many were left out, too. Colours take no place.
-pub fn fitted(mut columns: Vec<Shown>, kept: usize, width: usize, has_colours: bool) -> (String, usize) {
+/// The columns in `width`, and the number of columns left out. The first `kept` columns are never left out.
+/// Colour codes do not count towards the width.
+pub(crate) fn fitted(
+    mut columns: Vec<Shown>,
+    kept: usize,
+    width: usize,
+    has_colours: bool,
+) -> (String, usize) {
     let count = columns.len();
     for (narrowest, least) in STEPS {
         for shown in ((kept + least).min(count)..=count).rev() {
@@ -54,7 +61,7 @@ pub fn fitted(mut columns: Vec<Shown>, kept: usize, width: usize, has_colours: b
             }
         }
     }
-    // Nothing helps: what sticks out is cut off.
+    // If even that does not fit, the rest is cut off.
     columns.truncate(kept.max(1));
     let widths: Vec<usize> = columns.iter().map(Shown::width).collect();
     let text = laid_out(&columns, &widths, false);
@@ -62,7 +69,7 @@ pub fn fitted(mut columns: Vec<Shown>, kept: usize, width: usize, has_colours: b
     (lines.collect(), count - columns.len())
 }
 
-/// The widths that the columns have within `width`; `None` where they do not fit.
+/// The column widths that fit into `width`, or `None`.
 fn widths(columns: &[Shown], width: usize, narrowest: usize) -> Option<Vec<usize>> {
     let mut widths: Vec<usize> = columns.iter().map(Shown::width).collect();
     loop {
@@ -99,13 +106,13 @@ fn laid_out(columns: &[Shown], widths: &[usize], has_colours: bool) -> String {
     text
 }
 
-/// A cell in lines, and what a terminal makes it bold or coloured with.
+/// A cell in lines, and the terminal codes for its colour.
 struct Cell {
     lines: Vec<String>,
     style: &'static str,
 }
 
-/// A cell with its mark, or the room for one.
+/// A cell with its mark, or with space for one.
 fn placed(cell: &str, column: &Shown, is_best: bool) -> String {
     match (column.is_marked() && !column.is_text, is_best) {
         (true, true) => format!("{cell}{MARK}"),
@@ -114,7 +121,7 @@ fn placed(cell: &str, column: &Shown, is_best: bool) -> String {
     }
 }
 
-/// A row as lines: as many as its longest cell has.
+/// Appends one row, which takes as many lines as its longest cell.
 fn push_row(text: &mut String, columns: &[Shown], widths: &[usize], cells: &[Cell]) {
     let lines = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(0);
     for line in 0..lines {
@@ -133,8 +140,8 @@ fn push_row(text: &mut String, columns: &[Shown], widths: &[usize], cells: &[Cel
     }
 }
 
-/// `text` in lines of at most `width` characters, broken behind a space or a comma where there is one.
-pub fn broken(text: &str, width: usize) -> Vec<String> {
+/// Breaks `text` into lines of at most `width` characters, after a space or a comma if possible.
+pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest: Vec<char> = text.chars().collect();
     while rest.len() > width {
@@ -153,7 +160,7 @@ pub fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Whether the comma before `at` groups the digits of one number, as in 195,795.
+/// Whether the comma before `at` is inside a number, as in 195,795.
 fn is_grouped(text: &[char], at: usize) -> bool {
     let digits = text[at..].iter().take_while(|character| character.is_ascii_digit()).count();
     digits == 3 && at >= 2 && text[at - 2].is_ascii_digit()
@@ -178,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_marked_and_numbers_stay_under_each_other() {
+    fn the_best_is_marked_and_numbers_stay_aligned() {
         let (text, left_out) = fitted(columns(), 1, 80, false);
         assert_eq!(left_out, 0);
         assert_eq!(
@@ -198,9 +205,9 @@ mod tests {
         assert!(text.contains("\nn_e=8\n"), "{text}");
     }
 
-    /// The rule: colours mark the heads and the best, and move nothing.
+    /// The rule: colour codes for headings and best values do not change the layout.
     #[test]
-    fn colours_take_no_place() {
+    fn colours_take_no_width() {
         let coloured = fitted(columns(), 1, 80, true).0;
         assert!(
             coloured.contains("\x1b[1mfast\x1b[0m") && coloured.contains("\x1b[1;32m10*\x1b[0m"),
@@ -212,12 +219,12 @@ mod tests {
     }
 
     #[test]
-    fn text_is_broken_where_a_reader_would() {
+    fn text_is_broken_after_spaces_and_commas() {
         assert_eq!(broken("one two three", 8), ["one two", "three"]);
         assert_eq!(broken("a=1,b=2", 5), ["a=1,", "b=2"]);
         assert_eq!(broken("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(broken("", 3), [""]);
-        // A number stays in one line, and a list of numbers is broken between them.
+        // A number is not broken; a list of numbers is broken between them.
         assert_eq!(broken("pgbench, 195,795 requests", 14), ["pgbench,", "195,795", "requests"]);
         assert_eq!(broken("24474,73423", 8), ["24474,", "73423"]);
     }

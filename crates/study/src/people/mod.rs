@@ -1,15 +1,17 @@
-//! Shows tables on a terminal: they fit its width and use human units. Columns that differ between the runs come first,
-//! then the figures that answer the question. The best value of each column is marked. A sentence above the table says
-//! what was found, and a line below it says what all runs have in common.
+//! Formats tables for a terminal: they fit its width and use human units. Columns that differ between the
+//! runs are first, then the figures that answer the question. The best value of each column is marked. A
+//! sentence above the table states the result. A line below it lists the settings that all runs have in
+//! common.
 //!
-//! Tables for pipes, files and programs are made in [`crate::table`].
+//! [`crate::table`] formats tables for pipes, files and programs.
 
 mod cell;
 mod compare;
 pub(crate) mod fit;
 
+pub(crate) use cell::humane;
 use cell::humane_in;
-pub use cell::{column_called, head, humane};
+pub use cell::{column_called, head};
 pub use compare::finding;
 
 use crate::table::Table;
@@ -18,22 +20,22 @@ use compare::Comparison;
 use fit::{Shown, broken, fitted};
 use fulgurite_stack::{Column, Command};
 
-/// What is to be seen of a table.
+/// How a table is displayed.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// Characters in a line.
+    /// The width of a line in characters.
     pub width: usize,
-    /// These columns and no others, where any are named.
+    /// The columns to show; empty for the default.
     pub columns: Vec<Column>,
-    /// Every column, however wide that is.
+    /// Whether to show every column, whatever the width.
     pub is_wide: bool,
-    /// Whether nothing is said of columns that are not shown.
+    /// Whether to omit the remark on hidden columns.
     pub is_quiet: bool,
-    /// Whether heads are bold and the best is coloured.
+    /// Whether headings are bold and the best values coloured.
     pub has_colours: bool,
 }
 
-/// The figures of a command in the order in which they are needed. Others that it shows follow.
+/// The figures of a command, the most important first. Its other figures follow.
 fn figures(command: Command) -> &'static [Column] {
     match command {
         Command::Pool => &[
@@ -65,7 +67,7 @@ fn figures(command: Command) -> &'static [Column] {
     }
 }
 
-/// The rows of runs. `typed` are the settings that were given: what all runs have in common is said of them alone.
+/// The rows of runs. `typed` are the settings that the user gave. Only they are listed as common to all runs.
 pub fn runs(table: &Table, command: Command, typed: &[&str], view: &View) -> String {
     let shown = table.columns_for_people(command);
     let found = finding(table, command).map(|finding| wrapped(&finding, view.width) + "\n");
@@ -77,7 +79,7 @@ pub fn runs(table: &Table, command: Command, typed: &[&str], view: &View) -> Str
     text
 }
 
-/// Rows under `columns`, what differs between them first. `order` are the figures to begin with.
+/// Rows under `columns`. The columns that differ are first. `order` lists the most important figures.
 pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &View) -> String {
     let (chosen, kept) = chosen(table, order, columns, view);
     let comparison = Comparison::of(table);
@@ -104,7 +106,7 @@ pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &Vi
     text + &notes(table, view)
 }
 
-/// The columns to show, and how many of them stay however narrow the terminal is.
+/// The columns to show, and how many of them are kept at any width.
 fn chosen(table: &Table, order: &[Column], columns: &[Column], view: &View) -> (Vec<Column>, usize) {
     if !view.columns.is_empty() {
         let there = table.columns();
@@ -119,13 +121,14 @@ fn chosen(table: &Table, order: &[Column], columns: &[Column], view: &View) -> (
         column.is_axis() || matches!(column, Column::TimeNs | Column::Transaction | Column::Group)
     };
     let all = if view.is_wide { table.columns() } else { columns.to_vec() };
-    // Notes stand below the table.
+    // Notes are printed below the table.
     let all: Vec<Column> = all.into_iter().filter(|column| *column != Column::Note).collect();
     let (mut first, mut rest): (Vec<Column>, Vec<Column>) =
         all.into_iter().partition(|column| is_place(column) && differs(column));
     let kept = first.len();
     let rank = |column: &Column| order.iter().position(|known| known == column).unwrap_or(order.len());
-    // What all runs have in common tells nothing about a choice, and is said below. One run shows its figures.
+    // Settings that all runs have in common are listed below the table. The figures of a single run are
+    // shown.
     rest.retain(|column| view.is_wide || !is_place(column));
     rest.sort_by_key(|column| (table.rows.len() > 1 && !differs(column), rank(column), *column));
     first.extend(rest);
@@ -142,7 +145,7 @@ fn shown(table: &Table, column: Column, best: &[bool]) -> Shown {
     }
 }
 
-/// What was asked of every run alike, as far as it was typed.
+/// The settings that all runs have in common, if the user gave them.
 fn in_common(table: &Table, typed: &[&str]) -> String {
     let Some(first) = table.rows.first() else { return String::new() };
     let is_typed = |column: &Column| {
@@ -173,20 +176,20 @@ fn notes(table: &Table, view: &View) -> String {
     notes.iter().map(|note| format!("\n{}", wrapped(note, view.width))).collect()
 }
 
-/// A paragraph in lines of `width`.
+/// Breaks a paragraph into lines of `width`.
 pub fn wrapped(text: &str, width: usize) -> String {
     text.lines().flat_map(|line| broken(line, width.max(20))).map(|line| line + "\n").collect()
 }
 
-/// Names of some kind with what they mean: every column stays, and text is broken into lines.
+/// A list of names with their meanings. All columns are kept, and text is broken into lines.
 pub fn list(table: &Table, columns: &[Column], view: &View) -> String {
     let mut columns: Vec<Column> =
         if view.columns.is_empty() { columns.to_vec() } else { view.columns.clone() };
-    // A kind that was asked for need not be repeated in each row.
+    // If the list has one kind, the column `kind` is omitted.
     let differs =
         |column: &Column| table.rows.iter().any(|row| row.get(*column) != table.rows[0].get(*column));
     let is_told = |column: &Column| *column == Column::Kind && !differs(column) && view.columns.is_empty();
-    // Names of every kind have little in common. A list of one kind has the rest.
+    // Names of different kinds have few columns in common; only those are shown.
     if columns.contains(&Column::Kind) && differs(&Column::Kind) && view.columns.is_empty() && !view.is_wide {
         columns.retain(|column| [Column::Kind, Column::Name, Column::About].contains(column));
     }
@@ -200,7 +203,7 @@ pub fn list(table: &Table, columns: &[Column], view: &View) -> String {
     fitted(shown, kept, if view.is_wide { usize::MAX } else { view.width }, view.has_colours).0
 }
 
-/// One row, a line for each column. For few rows with many columns.
+/// The transposed table: one line per column. Suits few rows with many columns.
 pub fn upright(table: &Table, columns: &[Column], view: &View) -> String {
     let there = table.columns();
     let asked = if view.columns.is_empty() { columns } else { &view.columns };
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_stands_first_and_what_was_typed_is_said_once() {
+    fn differing_columns_come_first_and_common_settings_are_listed_once() {
         assert_eq!(
             runs(&table(), Command::Pool, &["workload", "users"], &view(100)),
             "ace has the highest throughput: 19.2 K/s, 22.7 % more than single, which has the lowest (15.7 K/s).\n\n\
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_stands_upright_in_any_width() {
+    fn one_row_is_transposed_in_any_width() {
         let mut row = Row::default();
         row.set(Column::File, "a-trace-with-a-long-name.csv");
         row.set(Column::Requests, 39_062_500u64);
@@ -277,15 +280,15 @@ mod tests {
     }
 
     #[test]
-    fn named_columns_are_all_that_is_shown() {
+    fn only_named_columns_are_shown() {
         let columns = vec![Column::WriteIos, Column::WriteBack];
         let text = figures_of(&table(), &[], &[], &View { columns, ..view(80) });
         assert_eq!(text, "write_ios  write_back\n      100  single\n      100  ace\n");
     }
 
-    /// The rule: who asks for quiet is told nothing of columns that are not shown.
+    /// The rule: with `is_quiet` no remark mentions hidden columns.
     #[test]
-    fn a_quiet_table_has_no_remark_on_its_columns() {
+    fn a_quiet_table_has_no_remark_on_hidden_columns() {
         let text = |is_quiet| figures_of(&table(), &[], &[], &View { is_quiet, ..view(40) });
         assert!(text(false).ends_with("more columns with --wide\n"), "{}", text(false));
         assert!(!text(true).contains("--wide"), "{}", text(true));

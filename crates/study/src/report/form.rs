@@ -1,50 +1,51 @@
-//! How the numbers of a plot are written. A plot has one form for all of its values. The bars, the published values,
-//! the text that appears on pointing and the table under the picture show texts that are written here. The page's
-//! script makes the steps of an axis, so it is given the form as data and has no rule of its own.
+//! Formats the numbers of a plot. All values of a plot have one format. It is used for the bars, the
+//! published values, the tooltips and the table below the plot. The page's script labels the axes. It
+//! receives the format as data and has no formatting rules of its own.
 
 use crate::change;
 use fulgurite_base::units::significant;
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 
-/// How the values of a plot are written.
+/// The meaning of a plot's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// In a unit.
+pub(crate) enum Scale {
+    /// A quantity with a unit.
     Unit(Unit),
-    /// As a change from zero: 0.1 is 10 % more.
+    /// A change relative to zero: 0.1 is 10 % more.
     Change,
-    /// A change again, written as its factor: 1.5 is `2.50×`.
+    /// A change that is written as a factor: 1.5 is `2.50×`.
     Factor,
-    /// As a part of a whole: 0.1 is 10 %.
+    /// A part of a whole: 0.1 is 10 %.
     Share,
 }
 
-/// A unit on the page: the least value that is written in it, what the value is divided by, what stands behind it.
+/// A unit: the smallest value that is written in it, the divisor, and the suffix.
 type Step = (f64, f64, &'static str);
 
-/// Pure numbers. Below ten thousand every digit can be read. A number that rounds up to a unit is written in it.
+/// Units of pure numbers. Below ten thousand all digits are written. The bounds are those of the rounded
+/// number.
 const NUMBERS: [Step; 4] =
     [(999_500_000.0, 1e9, " G"), (999_500.0, 1e6, " M"), (9_999.5, 1e3, " K"), (1.0, 1.0, "")];
 
-/// How the values of one plot, or of one axis, are written.
+/// The format of all values of one plot or one axis.
 #[derive(Clone, Copy, Debug)]
-pub struct Form {
+pub(super) struct Form {
     scale: Scale,
-    /// Whether a number is written with all of its digits, so that 1 is `1.00` beside 1.68. Otherwise all of the numbers
-    /// are counts.
+    /// Whether any value has a fraction. Then all numbers have three significant digits, so that 1 is `1.00`
+    /// beside 1.68. Otherwise all values are counts.
     is_measured: bool,
 }
 
 impl Form {
-    /// The form of `values`.
-    pub fn of(scale: Scale, mut values: impl Iterator<Item = f64>) -> Form {
+    /// The format for `values`.
+    pub(super) fn of(scale: Scale, mut values: impl Iterator<Item = f64>) -> Form {
         Form { scale, is_measured: values.any(|value| value.fract() != 0.0) }
     }
 
-    /// A value in the table under the picture. A reader looks there for what the picture does not tell apart, so a count
-    /// has all of its digits and a measured number one more.
-    pub fn in_table(self, value: f64) -> String {
+    /// A value in the table below the plot. It has more digits than in the plot: a count all of them, any
+    /// other number one more.
+    pub(super) fn in_table(self, value: f64) -> String {
         match self.scale {
             Scale::Unit(Unit::Name | Unit::Number) if self.is_measured || value < 0.0 => {
                 Value::Real(value).readable()
@@ -54,8 +55,8 @@ impl Form {
         }
     }
 
-    /// A value in the picture.
-    pub fn text(self, value: f64) -> String {
+    /// A value in the plot.
+    pub(super) fn text(self, value: f64) -> String {
         match self.scale {
             Scale::Unit(Unit::Name | Unit::Number) => self.number(value).replace('-', "−"),
             Scale::Unit(unit) => unit.humane(value),
@@ -74,9 +75,9 @@ impl Form {
         }
     }
 
-    /// The form as data. A number of an axis is `times` the value and `plus`. It is written in the first unit that it
-    /// reaches.
-    pub fn of_axis(self) -> serde_json::Value {
+    /// The format as data. The number on an axis is `times` the value, plus `plus`. It is written in the
+    /// first unit whose bound it reaches.
+    pub(super) fn of_axis(self) -> serde_json::Value {
         let (times, plus, units): (f64, f64, Vec<Step>) = match self.scale {
             Scale::Unit(unit) if !unit.scales().is_empty() => {
                 (1.0, 0.0, unit.scales().iter().map(|(scale, name)| (*scale, *scale, *name)).collect())
@@ -100,7 +101,8 @@ mod tests {
         values.map(|value| form.text(value))
     }
 
-    /// The rule: counts have no fraction. Beside a number with a fraction every number has three digits.
+    /// The rule: counts have no fraction. If any number has a fraction, all numbers have three significant
+    /// digits.
     #[test]
     fn counts_have_no_fraction_and_measured_numbers_have_three_digits() {
         assert_eq!(texts(NUMBER, [0.0, 1.0, 16.0, 2000.0, 9999.0]), ["0", "1", "16", "2000", "9999"]);
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_a_unit_have_it_behind_them() {
+    fn a_unit_follows_its_value() {
         assert_eq!(texts(Scale::Unit(Unit::Nanoseconds), [134_000.0, 2e9]), ["134 µs", "2.00 s"]);
         assert_eq!(texts(Scale::Unit(Unit::Bytes), [4096.0]), ["4 KiB"]);
         assert_eq!(texts(Scale::Change, [0.12, -0.185, 0.0]), ["+12.0 %", "−18.5 %", "0.0 %"]);
@@ -121,7 +123,7 @@ mod tests {
         assert_eq!(texts(Scale::Share, [0.12, 1.0]), ["12.0 %", "100.0 %"]);
     }
 
-    /// The rule: the table tells apart what the picture does not.
+    /// The rule: values that look alike in the plot differ in the table.
     #[test]
     fn the_table_has_more_digits() {
         let cells =

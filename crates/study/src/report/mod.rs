@@ -1,19 +1,19 @@
-//! The report: one HTML file that carries everything it needs and asks the network for nothing.
+//! The report: one self-contained HTML file that loads nothing from the network.
 //!
-//! It says what was asked and what was found, shows the plots, each with its numbers under it, and the table, and says
-//! how to repeat the study. Text and tables are plain HTML (`templates/report.html`), so they are there without scripts
-//! too. Scripts of ours draw the plots from one JSON object; `data-ready` on the body says how many they have drawn.
+//! It contains the question and the finding, the plots with their numbers, the table, and the commands that
+//! repeat the study. Text and tables are plain HTML (`templates/report.html`) and need no script. Our scripts
+//! draw the plots from one JSON object; `data-ready` on the body is the number of plots drawn.
 
 mod form;
 mod plot;
 
 use crate::table::Table;
 use askama::Template;
-pub use form::Scale;
+pub(crate) use form::Scale;
 use fulgurite_stack::{Column, Row, Value};
-pub use plot::{Panel, Place, Plot, PlotKind, Series};
+pub(crate) use plot::{Panel, Place, Plot, PlotKind, Series};
 
-/// What draws the plots, and then the page. `plot.js` has what the others are made of, so it is the first.
+/// The scripts of the page. `plot.js` has what the others use, so it is the first.
 const SCRIPT: &str = concat!(
     include_str!("../../templates/plot.js"),
     include_str!("../../templates/bars.js"),
@@ -24,63 +24,64 @@ const SCRIPT: &str = concat!(
 const STYLE: &str = include_str!("../../templates/report.css");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a report says.
-pub struct Report<'a> {
-    /// Its heading.
+/// The contents of a report.
+pub(crate) struct Report<'a> {
+    /// The heading.
     pub title: &'a str,
-    /// What was asked, in a paragraph.
+    /// The study's question.
     pub question: &'a str,
-    /// Whether the runs are smaller than the study's.
+    /// Whether the runs are the study's smaller ones.
     pub is_quick: bool,
-    /// What was found, in one sentence with its number.
+    /// The finding, in one sentence with its figures.
     pub finding: &'a str,
-    /// Conclusions and whether they hold.
+    /// The conclusions that were checked.
     pub verdicts: &'a [Verdict],
-    /// What a reader must know besides.
+    /// Further remarks for the reader.
     pub notes: &'a [String],
-    /// The pictures.
+    /// The plots.
     pub plots: &'a [Plot],
-    /// Every row and column.
+    /// The complete table.
     pub table: &'a Table,
-    /// The columns to show before the others are asked for.
+    /// The columns that are visible at first.
     pub columns: &'a [Column],
-    /// Commands that repeat the study.
+    /// The commands that repeat the study.
     pub repeat: &'a [String],
 }
 
-/// Whether a conclusion holds in a study's rows.
+/// A conclusion, and whether it holds in the rows of a study.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The conclusion, in a sentence.
     pub says: String,
-    /// Whether it does.
+    /// Whether it holds.
     pub answer: Answer,
-    /// What was measured, and where.
+    /// The measured figures and their places.
     pub figure: String,
-    /// Why it does not hold, or was not asked.
+    /// Why the conclusion does not hold, or why it was not checked.
     pub why: Option<String>,
-    /// The planted fault that makes it fail; `None` if none does, so that it proves nothing.
+    /// A planted fault that makes the check fail. If no fault does, this is `None`, and the check proves
+    /// nothing.
     pub noticed: Option<String>,
 }
 
-/// What became of a conclusion.
+/// The outcome of checking a conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It holds in these rows.
     Holds,
-    /// It does not.
+    /// It does not hold in these rows.
     Fails,
-    /// A quick run is too short to tell.
-    NotAsked,
+    /// It was not checked, because a quick run is too short to tell.
+    NotChecked,
 }
 
 impl Answer {
-    /// In words.
+    /// The answer in words.
     pub fn words(self) -> &'static str {
         match self {
             Answer::Holds => "holds",
             Answer::Fails => "does not hold here",
-            Answer::NotAsked => "not asked in a quick run",
+            Answer::NotChecked => "not checked in a quick run",
         }
     }
 
@@ -88,7 +89,7 @@ impl Answer {
         match self {
             Answer::Holds => "✓",
             Answer::Fails => "✗",
-            Answer::NotAsked => "○",
+            Answer::NotChecked => "○",
         }
     }
 
@@ -96,7 +97,7 @@ impl Answer {
         match self {
             Answer::Holds => "holds",
             Answer::Fails => "fails",
-            Answer::NotAsked => "not-asked",
+            Answer::NotChecked => "not-checked",
         }
     }
 }
@@ -112,22 +113,22 @@ impl Verdict {
 #[template(path = "report.html")]
 struct Page<'a> {
     report: &'a Report<'a>,
-    /// The columns of the full table in the order in which they are shown, and their classes.
+    /// The columns of the complete table in their order, with their CSS classes.
     columns: Vec<(Column, String)>,
     /// The plots as JSON.
     data: String,
 }
 
-/// The whole page.
-pub fn html(report: &Report<'_>) -> String {
+/// Renders the page.
+pub(crate) fn html(report: &Report<'_>) -> String {
     let plots: Vec<_> = report.plots.iter().map(Plot::json).collect();
-    // Inside a script element only `<` could end the data early.
+    // In a script element only `<` could end the data early.
     let data = serde_json::json!(plots).to_string().replace('<', "\\u003c");
     let page = Page { report, columns: columns(report), data }.render();
     page.expect("a page in memory takes whatever is written")
 }
 
-/// The chosen columns, then the others.
+/// The visible columns, then the others.
 fn columns(report: &Report<'_>) -> Vec<(Column, String)> {
     let is_chosen = |column: &Column| report.columns.contains(column);
     let others = report.table.columns().into_iter().filter(|column| !is_chosen(column));
@@ -146,26 +147,26 @@ fn text(row: &Row, column: &Column) -> String {
     }
 }
 
-/// Whether the table has a place without a value.
+/// Whether any cell of the table is empty.
 fn has_gaps(report: &Report<'_>) -> bool {
     let columns = report.table.columns();
     report.table.rows.iter().any(|row| columns.iter().any(|column| row.text(*column).is_empty()))
 }
 
-/// How many conclusions hold, in words.
+/// Counts the conclusions that hold, in words.
 fn tally(verdicts: &[Verdict]) -> String {
     let count = |answer| verdicts.iter().filter(|verdict| verdict.answer == answer).count();
-    let not_asked = match count(Answer::NotAsked) {
+    let not_checked = match count(Answer::NotChecked) {
         0 => String::new(),
-        count => format!("; {count} not asked in a quick run"),
+        count => format!("; {count} not checked in a quick run"),
     };
-    match verdicts.len() - count(Answer::NotAsked) {
-        0 => format!("none{not_asked}"),
-        asked => format!("{} of {asked} hold{not_asked}", count(Answer::Holds)),
+    match verdicts.len() - count(Answer::NotChecked) {
+        0 => format!("none{not_checked}"),
+        checked => format!("{} of {checked} hold{not_checked}", count(Answer::Holds)),
     }
 }
 
-/// What is drawn, and against what.
+/// The label of the y axis, with the baseline of relative values and the scale.
 fn measure(plot: &Plot) -> String {
     let mut text = plot.y_label.clone();
     if let Some(zero) = &plot.zero_is {
@@ -184,7 +185,7 @@ fn exact(row: &Row, column: &Column) -> String {
     row.get(*column).map(Value::exact).unwrap_or_default()
 }
 
-/// Text of a study's author in pieces, and whether each is code: what stands between a pair of backquotes is.
+/// Splits an author's text at pairs of backquotes. The flag is true for code.
 fn pieces(text: &str) -> Vec<(bool, &str)> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -195,7 +196,7 @@ fn pieces(text: &str) -> Vec<(bool, &str)> {
         pieces.extend([(false, before), (true, code)]);
         rest = after;
     }
-    // A backquote without its pair stays what it is.
+    // A single backquote is kept as text.
     pieces.push((false, rest));
     pieces
 }
@@ -287,8 +288,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_the_network() {
-        // The name of the language that drawings are in; nobody asks for what it points to.
+    fn the_page_loads_nothing_from_the_network() {
+        // The namespace of SVG is a name; no browser loads it.
         let ours = page().replace("http://www.w3.org/2000/svg", "");
         for reference in ["src=", "href=", "url(", "@import", "fetch(", "http:", "https:"] {
             assert!(!ours.contains(reference), "{reference}");
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn every_column_is_there_and_the_chosen_ones_come_first() {
+    fn the_table_has_every_column_and_the_chosen_ones_first() {
         let page = page();
         let (elapsed, seed) = (page.find(">elapsed_ns<").unwrap(), page.find(">seed<").unwrap());
         assert!(elapsed < seed && page.contains("number more\">seed"));
@@ -304,15 +305,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_asked_does_not_count_as_failed() {
-        let all = [Answer::Holds, Answer::Holds, Answer::Fails, Answer::NotAsked].map(verdict);
-        assert_eq!(tally(&all), "2 of 3 hold; 1 not asked in a quick run");
-        // Where nothing was asked, "0 of 0" would read as if something had failed.
-        assert_eq!(tally(&[verdict(Answer::NotAsked)]), "none; 1 not asked in a quick run");
+    fn an_unchecked_conclusion_does_not_count_as_failed() {
+        let all = [Answer::Holds, Answer::Holds, Answer::Fails, Answer::NotChecked].map(verdict);
+        assert_eq!(tally(&all), "2 of 3 hold; 1 not checked in a quick run");
+        // If no conclusion was checked, "0 of 0" would read like a failure.
+        assert_eq!(tally(&[verdict(Answer::NotChecked)]), "none; 1 not checked in a quick run");
         assert_eq!(tally(&all[..1]), "1 of 1 hold");
     }
 
-    /// A plot of two values and of what was expected in their place.
+    /// A plot of two values with their expected ranges.
     fn plot_of(scale: Scale, values: [f64; 2], expected: [(f64, f64); 2]) -> Plot {
         let mut plot = plot();
         plot.scale = scale;
@@ -321,21 +322,22 @@ mod tests {
         plot
     }
 
-    /// What the page's script writes in a picture: beside the values, and for what was expected.
+    /// The texts that the page's script writes into a plot: for the values, and for the expected values.
     fn texts(plot: &Plot) -> [serde_json::Value; 2] {
         let series = plot.json()["panels"][0]["series"][0].clone();
         [series["texts"].clone(), series["expectedTexts"].clone()]
     }
 
-    /// The cells of the table under a picture, without its panel and its places.
+    /// The cells of the table below a plot, without its panel and its places.
     fn cells(plot: &Plot) -> Vec<Vec<String>> {
         plot.numbers().into_iter().map(|line| line[2..].to_vec()).collect()
     }
 
-    /// The rule: all numbers of a plot have one form, the measured ones and the expected ones, and so have all numbers of
-    /// its table. One number with a fraction, of either kind, gives three digits to all of them, and four in the table.
+    /// The rule: all measured and expected numbers of a plot have one format, and so have all numbers of its
+    /// table. A single number with a fraction gives all numbers three significant digits, and four in the
+    /// table.
     #[test]
-    fn numbers_of_a_plot_have_one_form() {
+    fn all_numbers_of_a_plot_have_one_format() {
         let number = Scale::Unit(Unit::Number);
         let counts = plot_of(number, [16.0, 2000.0], [(16.0, 16.0), (1000.0, 2000.0)]);
         assert_eq!(texts(&counts), [json!(["16", "2000"]), json!(["16", "1000 to 2000"])]);
@@ -349,10 +351,10 @@ mod tests {
         assert_eq!(texts(&times), [json!(["134 µs", "2.00 s"]), json!(["1.00 ms", "1.00 ms to 2.00 ms"])]);
     }
 
-    /// The rule: a plot of changes and a plot of factors tell the page how their values and the steps of their axis are
-    /// written, and that both are about a change from zero. The script itself names no form.
+    /// The rule: for changes and for factors the page receives the number format, the axis format, and the
+    /// baseline. The script itself contains no format.
     #[test]
-    fn the_page_knows_factors_from_changes() {
+    fn the_page_receives_the_format_of_changes_and_factors() {
         let of = |scale| {
             let plot = plot_of(scale, [0.12, 1.95], [(-0.05, -0.05), (0.0, 1.0)]);
             let told = plot.json();

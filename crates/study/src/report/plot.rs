@@ -1,90 +1,90 @@
-//! A plot as data: what the page's script draws, and the table of its numbers.
+//! A plot as data: the input of the page's script, and the table of its numbers.
 
 use super::form::{Form, Scale};
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 use std::cmp::Ordering;
 
-/// A picture.
+/// A plot.
 #[derive(Clone, Debug)]
-pub struct Plot {
-    /// What is seen in it, in a sentence.
+pub(crate) struct Plot {
+    /// The title: a sentence that says what the plot shows.
     pub title: String,
-    /// How to read it.
+    /// The caption: how to read the plot.
     pub caption: String,
-    /// Its shape.
+    /// The type of plot.
     pub kind: PlotKind,
-    /// The quantity on the x axis.
+    /// The label of the x axis.
     pub x_label: String,
-    /// The quantity on the y axis, without its unit.
+    /// The label of the y axis, without the unit.
     pub y_label: String,
     /// Whether the x axis is logarithmic.
     pub log_x: bool,
     /// Whether the y axis is logarithmic.
     pub log_y: bool,
-    /// What the values of y are, so that they are written readably.
+    /// The meaning of y values, which decides their format.
     pub scale: Scale,
-    /// The same for x.
+    /// The unit of x values.
     pub x_unit: Unit,
-    /// Where expected values come from, in a word.
+    /// The source of expected values, in one word.
     pub expected_is: &'static str,
-    /// What a change of zero stands for.
+    /// The baseline of relative values.
     pub zero_is: Option<String>,
-    /// Which of two values is the better one, where one is.
+    /// The order in which y values improve, if one is better than another.
     pub better: Option<Ordering>,
-    /// Whether the order of the places has a meaning; otherwise they are sorted by value.
+    /// Whether the order of the places has a meaning. Otherwise the places are sorted by value.
     pub is_ordered: bool,
-    /// What a place without a value means.
+    /// The reason why a place has no value.
     pub no_value: String,
-    /// Whether the colour belongs to the place and not to the series.
+    /// Whether each place has a colour of its own, instead of each series.
     pub colours_places: bool,
-    /// The pictures side by side, all to one scale.
+    /// The panels side by side, all with the same scale.
     pub panels: Vec<Panel>,
 }
 
-/// One of the pictures of a plot.
+/// One panel of a plot.
 #[derive(Clone, Debug, Default)]
-pub struct Panel {
-    /// What sets it apart from the others.
+pub(crate) struct Panel {
+    /// Its title, if there are several panels.
     pub title: Option<String>,
     /// The places on the x axis.
     pub x: Vec<Place>,
-    /// What is drawn over them.
+    /// The values over the places.
     pub series: Vec<Series>,
 }
 
 /// A place on the x axis.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     /// The value in its column.
     pub value: Value,
-    /// What it is called on the page.
+    /// Its label on the page.
     pub name: String,
 }
 
 /// One line, or the bars of one colour.
 #[derive(Clone, Debug)]
-pub struct Series {
-    /// What it stands for, word for word: the same key has the same colour in the whole report.
+pub(crate) struct Series {
+    /// The exact name. A key has the same colour in the whole report.
     pub key: String,
-    /// What it is called on the page.
+    /// The label on the page.
     pub name: String,
-    /// A value for every x, where there is one.
+    /// One value per place, or none.
     pub values: Vec<Option<f64>>,
-    /// The same for what theory says, or a paper: the least and the greatest.
+    /// The expected range of each value, from theory or from a paper.
     pub expected: Option<Vec<Option<(f64, f64)>>>,
 }
 
-/// The shape of a plot.
+/// The types of plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlotKind {
-    /// Bars, the places one below the other.
+pub(crate) enum PlotKind {
+    /// Horizontal bars, one place below the other.
     Bar,
-    /// Lines over numbers.
+    /// Lines over numeric places.
     Line,
-    /// Bars on one another.
+    /// Stacked bars.
     Stack,
-    /// A coloured field for every x and series.
+    /// One coloured cell for each place and series.
     HeatMap,
 }
 
@@ -100,8 +100,8 @@ impl PlotKind {
 }
 
 impl Plot {
-    /// The heads of the table under the picture.
-    pub fn heads(&self) -> Vec<String> {
+    /// The headings of the table below the plot.
+    pub(crate) fn heads(&self) -> Vec<String> {
         let panels = self.panels.iter().any(|panel| panel.title.is_some()).then(String::new);
         let series = self.panels.first().map_or(&[][..], |panel| &panel.series);
         let named = series.iter().flat_map(|series| {
@@ -111,8 +111,8 @@ impl Plot {
         panels.into_iter().chain([self.x_label.clone()]).chain(named).collect()
     }
 
-    /// The table under the picture: a place on the x axis, and what every series has there.
-    pub fn numbers(&self) -> Vec<Vec<String>> {
+    /// The table below the plot: one line for each place with the values of all series.
+    pub(crate) fn numbers(&self) -> Vec<Vec<String>> {
         self.panels.iter().flat_map(|panel| (0..panel.x.len()).map(|at| self.line(panel, at))).collect()
     }
 
@@ -130,13 +130,13 @@ impl Plot {
         line
     }
 
-    /// Whether a place has no value.
-    pub fn has_gaps(&self) -> bool {
+    /// Whether any place has no value.
+    pub(crate) fn has_gaps(&self) -> bool {
         let series = self.panels.iter().flat_map(|panel| &panel.series);
         series.flat_map(|series| &series.values).any(Option::is_none)
     }
 
-    /// How the values are written, those that were measured and those that were expected.
+    /// The format of all measured and expected values.
     fn form(&self) -> Form {
         let series = || self.panels.iter().flat_map(|panel| &panel.series);
         let measured = series().flat_map(|series| series.values.iter().copied().flatten());
@@ -144,7 +144,7 @@ impl Plot {
         Form::of(self.scale, measured.chain(expected.flat_map(|(low, high)| [low, high])))
     }
 
-    /// What the page's script is told.
+    /// The plot as JSON for the page's script.
     pub(super) fn json(&self) -> serde_json::Value {
         let form = self.form();
         let places = self.panels.iter().flat_map(|panel| &panel.x).filter_map(|place| place.value.as_f64());
@@ -168,7 +168,7 @@ impl Plot {
     }
 }
 
-/// What is expected, in words: one value, or the least and the greatest.
+/// An expected range in words: one value, or the smallest and the largest.
 fn range((low, high): (f64, f64), text: impl Fn(f64) -> String) -> String {
     if low == high { text(low) } else { format!("{} to {}", text(low), text(high)) }
 }

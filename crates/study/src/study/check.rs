@@ -1,5 +1,5 @@
-//! Checks a conclusion, most often one of a paper, in the rows of a study. The report says whether it holds,
-//! with the figure and its place.
+//! Checks a conclusion, usually one of a paper, against the rows of a study. The report says whether it
+//! holds, with the figures and their places.
 
 use super::file::{Check, Pair};
 use super::finding::{describe, not_a_number, pairs, written};
@@ -14,10 +14,10 @@ use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Unit, Value};
 use std::collections::BTreeMap;
 
-/// One row's figure, and what sets the row apart.
+/// A figure, and the name of its row.
 type Figure = (f64, String);
 
-/// The mean of the figures of one place, and how many they are.
+/// The mean of the figures of one place, and their number.
 struct Mean {
     interval: Interval,
     place: String,
@@ -25,17 +25,23 @@ struct Mean {
 }
 
 impl Check {
-    /// Looks at every row that the check is about.
-    pub fn verdict(&self, table: &Table, words: Words<'_>, is_quick: bool) -> Result<Verdict, StackError> {
+    /// Checks all rows that the check selects.
+    pub(super) fn verdict(
+        &self,
+        table: &Table,
+        words: Words<'_>,
+        is_quick: bool,
+    ) -> Result<Verdict, StackError> {
         let verdict = |answer, figure, why, noticed| {
             let says = self.says.clone();
             Verdict { says, answer, figure, why, noticed }
         };
         if let Some(reason) = self.full.as_ref().filter(|_| is_quick) {
             self.rows(table)?;
-            // A quick run that cannot tell whether it holds still tells whether it could fail; one without rows to compare does not.
+            // Even if a quick run cannot tell whether the conclusion holds, it tells whether the check could
+            // fail, provided that there are rows to compare.
             let noticed = self.noticed(table, words).unwrap_or(None);
-            return Ok(verdict(Answer::NotAsked, String::new(), Some(reason.clone()), noticed));
+            return Ok(verdict(Answer::NotChecked, String::new(), Some(reason.clone()), noticed));
         }
         let (holds, figure) = self.holds(table, words)?;
         let noticed = self.noticed(table, words)?;
@@ -45,7 +51,7 @@ impl Check {
         })
     }
 
-    /// Whether it holds in the rows that it is about, and the figures.
+    /// Whether the conclusion holds in the selected rows, and the figures.
     pub(super) fn holds(&self, table: &Table, words: Words<'_>) -> Result<(bool, String), StackError> {
         let mut rows = self.rows(table)?;
         if self.no_value.is_some() {
@@ -54,7 +60,7 @@ impl Check {
                 return Err(self.refused("no row has a number in `column`"));
             }
         }
-        // Only what tells these rows apart names one of them.
+        // A row is named by the columns that differ between the selected rows.
         let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
         match &self.falls_with {
             Some(axis) => self.falling(&rows, *axis, words),
@@ -62,11 +68,11 @@ impl Check {
         }
     }
 
-    /// The rows that it is about, at least one.
+    /// The selected rows; at least one.
     fn rows<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StackError> {
         let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         match rows.is_empty() {
-            true => Err(self.refused("no row has what `part` and `where` ask for")),
+            true => Err(self.refused("no row matches `part` and `where`")),
             false => Ok(rows),
         }
     }
@@ -75,7 +81,7 @@ impl Check {
         StackError::request(format!("[[checks]] `{}`: {reason}", self.says))
     }
 
-    /// Every figure is between the bounds.
+    /// Whether all figures are within the bounds.
     fn bounded(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Result<(bool, String), StackError> {
         let figures = match &self.compare {
             None => self.plain(table, rows, words),
@@ -93,7 +99,7 @@ impl Check {
         Ok((holds, format!("{}: {}", self.what(words)?, self.found(&figures))))
     }
 
-    /// What the figures are of.
+    /// A name for the figures.
     fn what(&self, words: Words<'_>) -> Result<String, StackError> {
         let of = words.column(self.column);
         Ok(match (&self.compare, self.against) {
@@ -106,9 +112,9 @@ impl Check {
         })
     }
 
-    /// The least of sorted figures and the greatest.
+    /// The smallest and the largest of sorted figures.
     fn found(&self, figures: &[Mean]) -> String {
-        // `rows` has at least one row and `pairs` refuses to return none, so there is a first figure.
+        // There is a first figure: `rows` returns at least one row, and `pairs` at least one pair.
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let as_factors = self.compare.is_some()
             && change::any_is_large(figures.iter().map(|figure| figure.interval.mean - 1.0));
@@ -124,12 +130,12 @@ impl Check {
         }
     }
 
-    /// A figure with its interval, if it has one; ratios as changes or as factors, and those of two columns that are far
-    /// from equal as shares.
+    /// A figure with its interval, if it has one. A ratio is written as a change or a factor. A ratio of two
+    /// columns that is far from 1 is written as a share.
     fn readable(&self, figure: &Mean, as_factors: bool) -> String {
         let is_ratio = self.compare.is_some() || self.against.is_some();
         let readable = |figure: f64| match is_ratio {
-            // A column that is a part of another one, not a reading of the same.
+            // Such a column is a part of the other one, and not another measurement of the same quantity.
             true if self.against.is_some() && (figure - 1.0).abs() > 0.1 => match 100.0 * figure {
                 small if small < 1.0 => format!("{} %", significant_to(small, 2)),
                 percent => format!("{percent:.1} %"),
@@ -147,7 +153,7 @@ impl Check {
         }
     }
 
-    /// The columns that say nothing of where a figure stands, beside those of the comparison.
+    /// The columns that must not appear in the name of a row, besides those that are compared.
     fn apart<'a>(&self, compared: impl Iterator<Item = &'a Column>) -> Vec<Column> {
         compared.copied().chain(self.over).collect()
     }
@@ -161,7 +167,7 @@ impl Check {
         rows.iter().map(figure).collect()
     }
 
-    /// Candidate over baseline wherever all else is equal.
+    /// Candidate divided by baseline for all pairs of rows with equal other settings.
     fn ratios(
         &self,
         table: &Table,
@@ -178,7 +184,7 @@ impl Check {
         Ok(pairs(rows, &old, &new)?.into_iter().map(ratio).collect())
     }
 
-    /// Each figure by itself, or with `over` the means of those that stand at the same place.
+    /// The figures, or with `over` the mean of those with the same place.
     fn means(&self, figures: Vec<Figure>) -> Result<Vec<Mean>, StackError> {
         let Some(over) = self.over else {
             let alone = |(figure, place)| Mean {
@@ -202,7 +208,7 @@ impl Check {
         places.into_iter().map(mean).collect()
     }
 
-    /// Along `axis` every figure is below the one before, in any line of `for_each`.
+    /// Whether each figure is smaller than the previous one along `axis`, for each value of `for_each`.
     fn falling(&self, rows: &[&Row], axis: Column, words: Words<'_>) -> Result<(bool, String), StackError> {
         let line = |row: &Row| match self.for_each {
             Some(column) if row.number(column).is_some() => {
@@ -217,7 +223,7 @@ impl Check {
             let (name, Some(x), Some(y)) = point else { return Err(not_a_number(axis)) };
             points.push((name, x, y));
         }
-        // The points of one line must be neighbours for `windows` to pair them.
+        // `windows` pairs neighbours, so the points of one line must be adjacent.
         points.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let mut steps: Vec<Figure> = points
             .windows(2)
@@ -249,13 +255,14 @@ impl Check {
     }
 }
 
-/// A change of less than 1 %, to two digits: with one decimal as small a change as a bound of 0.004 % would look like none.
+/// A change of less than 1 % with two significant digits. With one decimal a change of 0.004 %, which some
+/// bounds allow, would be written as zero.
 fn small_change(change: f64) -> String {
     let sign = if change > 0.0 { '+' } else { '−' };
     format!("{sign}{} %", significant_to(100.0 * change.abs(), 2))
 }
 
-/// A figure as people read it, without decimals where it has none.
+/// A figure for people. An integer has no decimals.
 fn humane(column: Column, figure: f64) -> String {
     match column.unit() {
         Unit::Number if figure >= 0.0 && figure.fract() == 0.0 => Value::Integer(figure as u64).readable(),
@@ -267,7 +274,7 @@ fn humane(column: Column, figure: f64) -> String {
 mod tests {
     use super::small_change;
 
-    /// The rule: changes beside each other in one sentence have as many digits as each other.
+    /// The rule: all changes in one sentence have equal precision.
     #[test]
     fn small_changes_have_two_digits() {
         for (change, said) in

@@ -1,19 +1,22 @@
-//! Planted faults: a check is worth something only if it fails when its subject is at fault.
+//! Plants faults in the rows of a study to test its checks: a check proves something only if it fails when
+//! the program is wrong.
 //!
-//! A fault changes the rows as a fault of the program would, and the check is asked again. A run depends on nothing but its
-//! description. So if one policy worked like another by mistake, its rows would be those of the other policy. Moving rows
-//! between labels plants exactly that fault. Faults are planted in this order, and the first that the check notices is told:
+//! A fault changes the rows in the way in which a fault of the program would, and the check is repeated. A
+//! run depends only on its description. So if one policy worked like another by mistake, its rows would be
+//! those of the other policy. Moving rows to other labels plants exactly that fault. The faults are planted
+//! in this order, and the report names the first that the check detects:
 //!
-//! 1. *It does nothing*: the candidate's rows are the baseline's.
-//! 2. *The sides are swapped*: what should gain loses as much.
-//! 3. *Reversed*: a column that falls along an axis rises along it.
-//! 4. *Mixed up*: figures of the candidate, of the baseline or of both come from another value of one axis: another policy, drive,
-//!    number of users or part.
-//! 5. *A factor*, where the check compares nothing: its figures are ten times as large, or a tenth. A bound that lies further
-//!    away than that tells nothing about them.
+//! - *No effect*: the rows of the candidate are those of the baseline.
+//! - *Swapped sides*: the gain becomes an equal loss.
+//! - *Reversed*: a column that falls along an axis rises instead.
+//! - *Mixed up*: the figures of the candidate, of the baseline or of both come from another value of one
+//!   axis: another policy, drive, number of users or part.
+//! - *A factor*, if the check compares nothing: its figures are ten times as large, or a tenth. A bound that
+//!   allows both says nothing about the figures.
 //!
-//! A check that fails, or that has no figures in a quick run, is first given figures under which it holds (`mend.rs`). If no
-//! figures satisfy a check, it proves nothing. If no planted fault makes it fail, it proves nothing either.
+//! A check that fails, or that has no figures in a quick run, first gets figures under which it holds
+//! (`mend.rs`). A check that no figures satisfy proves nothing. Neither does a check that no planted fault
+//! makes fail.
 
 use super::file::Check;
 use super::select::Select;
@@ -26,7 +29,8 @@ use std::collections::BTreeMap;
 type Labels = BTreeMap<Column, String>;
 
 impl Check {
-    /// What the check notices, in words; `None` if none of the faults makes it fail, so that it proves nothing.
+    /// The first planted fault that the check detects, in words. If there is none, the check proves nothing,
+    /// and the result is `None`.
     pub(super) fn noticed(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
         if self.holds(table, words).is_ok_and(|(holds, _)| holds) {
             return self.noticed_in(table, words);
@@ -38,7 +42,7 @@ impl Check {
         Ok(self.noticed_in(&mended, words)?.map(|fault| format!("{fault} (in figures that hold)")))
     }
 
-    /// What the check notices in rows in which it holds.
+    /// The first fault that the check detects in rows in which it holds.
     fn noticed_in(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
         if let Some(fault) = self.first_noticed(self.faults(table, words)?, words) {
             return Ok(Some(fault));
@@ -49,13 +53,14 @@ impl Check {
         }
     }
 
-    /// The first of some faults that makes the check fail. One that leaves nothing to compare is not one of the policy's.
+    /// The first of some faults that makes the check fail. A fault that leaves nothing to compare is skipped,
+    /// because no fault of a policy would do that.
     fn first_noticed(&self, faults: Vec<(String, Vec<Row>)>, words: Words<'_>) -> Option<String> {
         let is_noticed = |rows| self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds);
         faults.into_iter().find_map(|(fault, rows)| is_noticed(rows).then_some(fault))
     }
 
-    /// The first three kinds, as tables.
+    /// The tables with the first three faults.
     fn faults(&self, table: &Table, words: Words<'_>) -> Result<Vec<(String, Vec<Row>)>, StackError> {
         if let Some(axis) = self.falls_with {
             return Ok(vec![(format!("{} reversed", words.column(axis)), reversed(table, axis))]);
@@ -68,7 +73,7 @@ impl Check {
         ])
     }
 
-    /// The fourth kind: the figures of one side or of both come from rows with another value in one column.
+    /// The fourth fault: the figures of one side or of both come from rows with another value in one column.
     fn mixed_up(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
         let sides = match &self.compare {
             Some(compare) => {
@@ -79,7 +84,7 @@ impl Check {
         };
         for sides in &sides {
             let judged = self.judged(table, sides)?;
-            // The policies that are compared come first.
+            // The columns of the comparison are tried first.
             let compared = |column: &Column| sides.iter().any(|side| side.contains_key(column));
             let others = Column::all().filter(|column| column.is_axis() && !compared(column));
             for axis in Column::all().filter(compared).chain(others) {
@@ -96,7 +101,7 @@ impl Check {
         Ok(None)
     }
 
-    /// The fifth kind, as tables: figures that are ten times as large, or a tenth.
+    /// The tables with the fifth fault: figures that are ten times as large, or a tenth.
     fn by_a_factor(&self, table: &Table) -> Vec<(String, Vec<Row>)> {
         let scaled = |factor: f64| {
             let mut rows = table.rows.clone();
@@ -111,8 +116,9 @@ impl Check {
         ]
     }
 
-    /// The table with the figures of the rows `judged` taken from those that have `wrong` in `axis` and differ in nothing else, and
-    /// what one of the former has there. Nothing if there is no such row.
+    /// The table in which the rows `judged` have the figures of rows with the value `wrong` in `axis` and
+    /// equal values in the other axes. Also returns the value of one judged row in `axis`. `None` if there is
+    /// no such row.
     fn with_figures_of_others(
         &self,
         table: &Table,
@@ -136,7 +142,7 @@ impl Check {
         Some((right?, rows))
     }
 
-    /// The places of the rows that are judged and stand on one of `sides`.
+    /// The numbers of the rows that are judged and belong to one of `sides`.
     fn judged(&self, table: &Table, sides: &[Labels]) -> Result<Vec<usize>, StackError> {
         let chosen = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         let is_chosen = |row: &Row| chosen.iter().any(|chosen| std::ptr::eq(*chosen, row));
@@ -154,8 +160,9 @@ fn has(row: &Row, labels: &Labels) -> bool {
     labels.iter().all(|(column, value)| exact(row, *column) == *value)
 }
 
-/// Whether two rows agree in every axis but `axis`, where both say something. What follows from the axis, such as the
-/// channels of a drive, is not an axis of its own; parts only name rows.
+/// Whether two rows have equal values in every axis but `axis`. An axis without a value in one of the rows is
+/// ignored, and so are columns that follow from `axis`, such as the channels of a drive, and the names of
+/// parts.
 fn is_same_but(row: &Row, other: &Row, axis: Column) -> bool {
     let agrees = |column: Column| match (row.get(column), other.get(column)) {
         (Some(own), Some(other)) => own == other,
@@ -164,14 +171,14 @@ fn is_same_but(row: &Row, other: &Row, axis: Column) -> bool {
     Column::all().filter(|column| column.is_axis() && *column != axis && *column != Column::Part).all(agrees)
 }
 
-/// Gives `row` the labels that stand in `like`, which has a type for each of them.
+/// Copies the values of the columns of `labels` from `like` to `row`. `like` has them with their types.
 fn relabel(row: &mut Row, labels: &Labels, like: &Row) {
     for column in labels.keys() {
         row.set_some(*column, like.get(*column).cloned());
     }
 }
 
-/// Every row of the candidate becomes one of the baseline, under the candidate's labels.
+/// Replaces the rows of the candidate by those of the baseline, with the labels of the candidate.
 fn idle(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
     let Some(like) = table.rows.iter().find(|row| has(row, new)) else { return Vec::new() };
     let others = table.rows.iter().filter(|row| !has(row, new)).cloned();
@@ -183,7 +190,7 @@ fn idle(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
     others.chain(copies).collect()
 }
 
-/// The labels of the two sides change places.
+/// Swaps the labels of the two sides.
 fn swapped(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
     let like = |side: &Labels| table.rows.iter().find(|row| has(row, side));
     let (Some(like_old), Some(like_new)) = (like(old), like(new)) else { return Vec::new() };
@@ -199,7 +206,7 @@ fn swapped(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
     table.rows.iter().map(swap).collect()
 }
 
-/// The values in a column, each once.
+/// The distinct values of a column.
 fn values(table: &Table, column: Column) -> Vec<&Value> {
     let mut values: Vec<&Value> = Vec::new();
     for value in table.rows.iter().filter_map(|row| row.get(column)) {
@@ -210,7 +217,7 @@ fn values(table: &Table, column: Column) -> Vec<&Value> {
     values
 }
 
-/// A value that stands where another one should, in words: a name with the name of its column.
+/// Describes a value that replaces another one. Names are preceded by the name of their column.
 fn in_place_of(axis: Column, wrong: &Value, right: &str, words: Words<'_>) -> String {
     let kind = match wrong {
         Value::Text(_) => words.column(axis) + " ",
@@ -219,7 +226,7 @@ fn in_place_of(axis: Column, wrong: &Value, right: &str, words: Words<'_>) -> St
     format!("{kind}{} in place of {}", words.named(axis, &wrong.exact()), words.named(axis, right))
 }
 
-/// The values of `axis` change places from its two ends inwards.
+/// Reverses the order of the values of `axis`.
 fn reversed(table: &Table, axis: Column) -> Vec<Row> {
     let mut values = values(table, axis);
     values.sort_by(|a, b| a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()));
@@ -237,7 +244,7 @@ mod tests {
     use super::super::file::File;
     use super::*;
 
-    /// Two policies under two workloads and two numbers of users, with their run times.
+    /// Rows with two policies, two workloads and two numbers of users.
     fn table() -> Table {
         let row = |workload: &str, policy: &str, users: u64, elapsed: u64| {
             let mut row = Row::default();
@@ -259,45 +266,47 @@ mod tests {
         }
     }
 
-    /// What the check made of these lines notices.
+    /// The fault that a check with these keys detects.
     fn noticed(lines: &str) -> Option<String> {
         noticed_in(&table(), lines)
     }
 
     fn noticed_in(table: &Table, lines: &str) -> Option<String> {
         let source = format!(
-            "title = \"t\"\nquestion = \"q\"\ncommand = \"pool\"\n[grid]\n[[checks]]\nsays = \"s\"\ncolumn = \"elapsed_ns\"\n{lines}"
+            "title = \"t\"\nquestion = \"q\"\ncommand = \"pool\"\n[grid]\n[[checks]]\nsays = \"s\"\ncolumn \
+             = \"elapsed_ns\"\n{lines}"
         );
         let names = BTreeMap::new();
         File::parse("test", &source).unwrap().checks[0].noticed(table, Words(&names)).unwrap()
     }
 
-    const COMPARE: &str = "compare = { axis = \"write_back\", baseline = \"single\", candidate = \"ace\" }\nwhere = { users = \"1\" }\n";
+    const COMPARE: &str = "compare = { axis = \"write_back\", baseline = \"single\", candidate = \"ace\" \
+         }\nwhere = { users = \"1\" }\n";
 
     #[test]
-    fn a_gain_is_noticed_to_be_missing() {
+    fn a_missing_gain_is_detected() {
         let found = noticed(&format!("{COMPARE}at_most = 0.85"));
         assert_eq!(found.as_deref(), Some("no difference between the two sides"));
     }
 
     #[test]
-    fn a_bound_of_one_is_broken_by_a_loss_alone_and_a_strict_one_by_no_gain() {
+    fn an_inclusive_bound_of_one_detects_a_loss_and_an_exclusive_one_a_missing_gain() {
         let found = |bound: &str| noticed(&format!("{COMPARE}{bound}"));
         assert_eq!(found("at_most = 1.0").as_deref(), Some("both sides exchanged"));
         assert_eq!(found("below = 1.0").as_deref(), Some("no difference between the two sides"));
-        // A bound from below that lets everything pass is noticed for what it is.
+        // For a lower bound of zero, no fault is detected.
         assert_eq!(found("at_least = 0.0"), None);
     }
 
     #[test]
-    fn a_tolerance_is_broken_by_rows_of_another_kind() {
+    fn a_tolerance_detects_rows_with_another_value() {
         let eight = COMPARE.replace("\"1\"", "\"8\"");
         let found = noticed(&format!("{eight}at_least = 0.95\nat_most = 1.05"));
         assert_eq!(found.as_deref(), Some("1 user in place of 8 users"));
     }
 
     #[test]
-    fn a_fall_is_noticed_to_be_a_rise_and_a_plain_bound_to_be_somebody_elses() {
+    fn a_reversed_fall_and_figures_of_other_rows_are_detected() {
         let falls =
             noticed("falls_with = \"users\"\nfor_each = \"write_back\"\nwhere = { workload = \"a\" }");
         assert_eq!(falls.as_deref(), Some("users reversed"));
@@ -305,18 +314,19 @@ mod tests {
         assert_eq!(plain.as_deref(), Some("1 user in place of 8 users"));
     }
 
-    /// The longest of the figures is 200 ns.
+    /// The largest figure is 200 ns.
     #[test]
-    fn a_bound_that_nobody_else_breaks_is_near_enough_to_notice_a_factor() {
+    fn a_bound_that_no_other_row_violates_detects_a_factor_if_it_is_close() {
         assert_eq!(noticed("at_most = 1_000").as_deref(), Some("figures ten times as large"));
         assert_eq!(noticed("at_least = 20").as_deref(), Some("figures of a tenth"));
         assert_eq!(noticed("at_most = 3_000"), None);
         assert_eq!(noticed("at_least = 4"), None);
     }
 
-    /// The rule: that a check fails is no proof that it notices anything. A fault is planted where it holds.
+    /// The rule: a check that already fails must also detect a fault. The fault is planted in figures for
+    /// which the check holds.
     #[test]
-    fn what_fails_already_is_given_figures_that_hold_and_must_notice_a_fault_in_them() {
+    fn a_failing_check_must_detect_a_fault_in_figures_that_satisfy_it() {
         let found = noticed(&format!("{COMPARE}at_most = 0.5"));
         assert_eq!(found.as_deref(), Some("no difference between the two sides (in figures that hold)"));
         let found = noticed(&format!("{COMPARE}at_least = 1.0"));
@@ -330,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_figures_satisfy_proves_nothing() {
+    fn an_unsatisfiable_check_proves_nothing() {
         assert_eq!(noticed("at_least = 300\nat_most = 200"), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The contents of a study file.
+//! The format of a study file.
 
 use crate::grid;
 use fulgurite_base::{SpecError, option};
@@ -8,13 +8,13 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// A study as it is written down.
+/// The contents of a study file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub title: String,
     pub question: String,
-    /// What names of the rows, and of columns, are called on the page.
+    /// Labels for names and columns in the report.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
     #[serde(deserialize_with = "command")]
@@ -24,7 +24,7 @@ pub(super) struct File {
     pub grid: BTreeMap<String, OneOrMore>,
     #[serde(default)]
     pub quick: BTreeMap<String, OneOrMore>,
-    /// Several grids, each on top of the common one; without any the common one is all.
+    /// Several grids. Each overrides the common grid. Without parts there is only the common grid.
     #[serde(default)]
     pub parts: Vec<Part>,
     pub compare: Option<Compare>,
@@ -35,34 +35,34 @@ pub(super) struct File {
     pub plots: Vec<PlotFile>,
 }
 
-/// One grid of several, named in the column `part`.
+/// One of several grids. The column `part` has its name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Part {
     pub name: String,
-    /// Another command than the study's; of the common grid only what it knows applies.
+    /// A command other than the study's. It ignores settings of the common grid that it does not have.
     #[serde(default, deserialize_with = "some_command")]
     pub command: Option<Command>,
     pub grid: BTreeMap<String, OneOrMore>,
-    /// What `--quick` changes of it.
+    /// Changes of this part for `--quick`.
     #[serde(default)]
     pub quick: BTreeMap<String, OneOrMore>,
 }
 
-/// A value or a list of them, each text, a number or a size.
+/// One value or a list. A value is text, a number or a size.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum OneOrMore {
-    // First, since the other takes anything.
+    // This variant must be first, because the other one accepts any value.
     More(Vec<toml::Value>),
     One(toml::Value),
 }
 
-/// Two values of an axis, to be compared wherever everything else is equal.
+/// A comparison of two values of an axis for all combinations of the other axes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Compare {
-    /// Only rows of this part.
+    /// Selects only rows of this part.
     pub part: Option<String>,
     #[serde(deserialize_with = "column")]
     pub axis: Column,
@@ -70,13 +70,13 @@ pub(super) struct Compare {
     pub candidate: String,
     #[serde(deserialize_with = "column")]
     pub column: Column,
-    /// What the column is, in words.
+    /// A description of the column.
     pub what: String,
-    /// Why a quick run cannot tell.
+    /// The reason why a quick run cannot tell.
     pub full: Option<String>,
 }
 
-/// A column beside what it should be.
+/// A column that is compared with its expected value.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Deviation {
@@ -84,59 +84,79 @@ pub(super) struct Deviation {
     pub column: Column,
     #[serde(deserialize_with = "column")]
     pub expected: Column,
-    /// What the column is, and what the other, in words.
+    /// Descriptions of the column and of the expected value.
     pub what: String,
     pub from: String,
 }
 
-/// A conclusion that should show in the rows: a column, or how it compares, between bounds, or falling.
+/// A conclusion that is checked in the rows. The column, or a ratio, is within bounds or falls along an axis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
     /// The conclusion, in a sentence.
     pub says: String,
-    /// What plots call it that say in their title what it says.
+    /// A name by which plots refer to the check in `holds`.
     pub name: Option<String>,
-    /// Why a quick run cannot tell; it is then not asked.
+    /// The reason why a quick run cannot tell. The check is then skipped in quick runs.
     pub full: Option<String>,
-    /// Why it does not hold, where it does not.
+    /// The reason why the conclusion does not hold, if it does not.
     pub why: Option<String>,
-    /// Only rows of this part.
+    /// Selects only rows of this part.
     pub part: Option<String>,
-    /// Only rows that have these values in these columns.
+    /// Selects only rows with these values in these columns.
     #[serde(default, rename = "where", deserialize_with = "column_keys")]
     pub only: BTreeMap<Column, String>,
     #[serde(deserialize_with = "column")]
     pub column: Column,
-    /// Why some of these rows have nothing in the column: they are left out. Without this they are refused.
+    /// The reason why some of the rows have no value in the column. They are skipped. Without this text they
+    /// are an error.
     pub no_value: Option<String>,
-    /// The candidate's column over the baseline's, in place of the column itself.
+    /// Checks candidate divided by baseline instead of the column itself.
     pub compare: Option<Pair>,
-    /// The column over this one, in place of the column itself.
+    /// Checks the column divided by this one instead of the column itself.
     #[serde(default, deserialize_with = "some_column")]
     pub against: Option<Column>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
-    /// The same without the bound itself: `above = 1.0` of a comparison is not met by no change.
+    /// Bounds that are exclusive: with `above = 1.0` a ratio of 1 fails.
     pub above: Option<f64>,
     pub below: Option<f64>,
-    /// The column falls as this one rises.
+    /// The column must fall as this one rises.
     #[serde(default, deserialize_with = "some_column")]
     pub falls_with: Option<Column>,
-    /// It does so for each value of this column.
+    /// The column must fall for each value of this column.
     #[serde(default, deserialize_with = "some_column")]
     pub for_each: Option<Column>,
-    /// Rows that differ in this column alone, such as the seed, are repetitions: the bounds are for their mean, and
-    /// must hold for all of its interval of 95 % confidence.
+    /// Rows that differ only in this column, such as the seed, are repetitions. Then the bounds apply to the
+    /// whole 95 % confidence interval of their mean.
     #[serde(default, deserialize_with = "some_column")]
     pub over: Option<Column>,
+}
+
+impl Check {
+    fn check(&self) -> Result<(), SpecError> {
+        let wrong = |why: &str| SpecError::new(format!("check `{}`{why}", self.says));
+        if let Some(compare) = &self.compare {
+            compare.sides().map_err(|error| wrong(&format!(": {error}")))?;
+        }
+        let bounds = [self.at_least, self.at_most, self.above, self.below];
+        let bounded = bounds.iter().any(Option::is_some);
+        let falls = self.falls_with.is_some();
+        let of_bounds = self.compare.is_some() || self.over.is_some();
+        match bounded == falls || falls && of_bounds || !falls && self.for_each.is_some() {
+            true => Err(wrong(
+                " needs either bounds (at_least, at_most, above, below; compare, over) or falls_with (for_each)",
+            )),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Two values of an axis, or two sides that differ in several columns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pair {
-    /// The axis; left out where the sides name their columns.
+    /// The axis; absent if the sides name their columns.
     #[serde(default, deserialize_with = "some_column")]
     pub axis: Option<Column>,
     pub baseline: Side,
@@ -152,9 +172,9 @@ pub(super) enum Side {
 }
 
 impl Pair {
-    /// The columns in which the sides differ, with the values of the baseline and of the candidate. Fails where one
-    /// names other columns than the other.
-    pub fn sides(&self) -> Result<[BTreeMap<Column, String>; 2], SpecError> {
+    /// The columns in which the sides differ, with the values of the baseline and of the candidate. Both
+    /// sides must name the same columns.
+    pub(super) fn sides(&self) -> Result<[BTreeMap<Column, String>; 2], SpecError> {
         let side = |side: &Side| match (self.axis, side) {
             (Some(axis), Side::Value(value)) => Some(BTreeMap::from([(axis, value.clone())])),
             (None, Side::Values(values)) if !values.is_empty() => Some(values.clone()),
@@ -163,7 +183,9 @@ impl Pair {
         match (side(&self.baseline), side(&self.candidate)) {
             (Some(old), Some(new)) if old.keys().eq(new.keys()) => Ok([old, new]),
             _ => Err(SpecError::new(
-                "compare does not say what to compare; write axis = \"write_back\", baseline = \"single\" and candidate = \"ace\", or no axis and the same columns on both sides, like baseline = { users = \"1\" } and candidate = { users = \"8\" }",
+                "compare needs an axis with two values, or two tables with the same columns; write axis = \
+                 \"write_back\", baseline = \"single\" and candidate = \"ace\", or no axis and the same \
+                 columns on both sides, like baseline = { users = \"1\" } and candidate = { users = \"8\" }",
             )),
         }
     }
@@ -172,52 +194,54 @@ impl Pair {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlotFile {
-    /// What is seen. `{change}` stands for how far a relative plot's values are from zero,
-    /// `{best}` for the best series of every place, or the best place of one series.
+    /// The title. `{change}` is replaced by the range of changes of a relative plot. `{best}` is replaced by
+    /// the best series of all places, or by the best place if there is one series.
     pub title: String,
-    /// The checks that must hold for the title to be true, and the title where one of them does not, or where
-    /// `{best}` would be three names or more.
+    /// The names of the checks on which the title depends. If one of them does not hold, or if `{best}` would
+    /// be more than two names, `otherwise` is the title.
     #[serde(default)]
     pub holds: Vec<String>,
     pub otherwise: Option<String>,
     pub caption: String,
     pub kind: PlotShape,
-    /// Only rows of this part.
+    /// Selects only rows of this part.
     pub part: Option<String>,
-    /// Only rows that have these values in these columns.
+    /// Selects only rows with these values in these columns.
     #[serde(default, rename = "where", deserialize_with = "column_keys")]
     pub only: BTreeMap<Column, String>,
     #[serde(deserialize_with = "column")]
     pub x: Column,
-    /// A picture for each value of this column.
+    /// One panel for each value of this column.
     #[serde(default, deserialize_with = "some_column")]
     pub panels: Option<Column>,
-    /// What is drawn, and the column whose values are told apart; not with `stack`. Bars may do without `series`.
+    /// The column to draw, and the column with one series per value. `stack` excludes both. Bars need no
+    /// `series`.
     #[serde(default, deserialize_with = "some_column")]
     pub y: Option<Column>,
     #[serde(default, deserialize_with = "some_column")]
     pub series: Option<Column>,
-    /// The columns to pile on one another.
+    /// The columns to stack.
     #[serde(default, deserialize_with = "columns")]
     pub stack: Vec<Column>,
-    /// A value of `series` or of `x` to divide by, or "first": each series by its own first point.
-    /// Changes are drawn, from zero.
+    /// The baseline: a value of `series` or of `x`, or "first" for the first point of each series. The plot
+    /// shows relative changes.
     pub relative_to: Option<String>,
-    /// The column of what y should be, drawn dashed.
+    /// The column with expected values, which are drawn dashed.
     #[serde(default, deserialize_with = "some_column")]
     pub expected: Option<Column>,
-    /// Rows that differ in this column alone, such as the seed, are repetitions: their mean is drawn.
+    /// Rows that differ only in this column, such as the seed, are repetitions. Their mean is drawn.
     #[serde(default, deserialize_with = "some_column")]
     pub over: Option<Column>,
-    /// What was published for y: by panel or by series, by x.
+    /// Published values of y, by panel or series and then by x.
     #[serde(default)]
     pub published: BTreeMap<String, BTreeMap<String, Published>>,
-    /// Published values have the size of a full run, so a quick one does not show them.
+    /// Published values are those of a full run, so a quick run does not draw them.
     #[serde(default)]
     pub published_of_full: bool,
-    /// What it means if a place has no value.
+    /// The reason why a place has no value.
     pub no_value: Option<String>,
-    /// Whether the order of the places has a meaning; by default where they are numbers or differ in options alone.
+    /// Whether the order of the places has a meaning. By default this holds if the places are numbers, or one
+    /// name with different options.
     pub ordered: Option<bool>,
     /// Whether y is a part of a whole, written in percent.
     #[serde(default)]
@@ -230,7 +254,7 @@ pub(super) struct PlotFile {
     pub log_y: bool,
 }
 
-/// A published value, or the least and the greatest.
+/// A published value or range.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Published {
@@ -239,7 +263,7 @@ pub(super) enum Published {
 }
 
 impl Published {
-    pub fn range(self) -> (f64, f64) {
+    pub(super) fn range(self) -> (f64, f64) {
         match self {
             Published::Value(value) => (value, value),
             Published::Range([low, high]) => (low, high),
@@ -252,15 +276,15 @@ impl Published {
 pub(super) enum PlotShape {
     Bar,
     Line,
-    /// Bars of several columns on one another.
+    /// Stacked bars of several columns.
     Stack,
-    /// The series one below the other, y as the colour.
+    /// One row of coloured cells per series. The colour shows y.
     HeatMap,
 }
 
 impl OneOrMore {
-    /// The values as they would be typed on the command line.
-    pub fn texts(&self) -> Result<Vec<String>, StackError> {
+    /// The values in the syntax of the command line.
+    pub(super) fn texts(&self) -> Result<Vec<String>, StackError> {
         let values = match self {
             OneOrMore::One(value) => std::slice::from_ref(value),
             OneOrMore::More(values) => values,
@@ -273,7 +297,7 @@ impl OneOrMore {
     }
 }
 
-/// What the TOML reader found wrong, in the words of all refusals.
+/// Translates an error of the TOML reader into the wording of our errors.
 fn in_our_words(message: &str) -> String {
     let words = [
         ("unknown field", "unknown key"),
@@ -287,8 +311,8 @@ fn in_our_words(message: &str) -> String {
 }
 
 impl File {
-    /// Reads `source`, which errors call `name`. What can be wrong without running is found here.
-    pub fn parse(name: &str, source: &str) -> Result<File, StackError> {
+    /// Parses `source`, which errors call `name`. This finds all errors that can be found without a run.
+    pub(super) fn parse(name: &str, source: &str) -> Result<File, StackError> {
         let file: File = toml::from_str(source).map_err(|error| {
             let line = error
                 .span()
@@ -304,53 +328,13 @@ impl File {
             return Err(refused(SpecError::unknown("part", unknown, &parts)));
         }
         let checks: Vec<&str> = file.checks.iter().filter_map(|check| check.name.as_deref()).collect();
-        for plot in &file.plots {
-            plot.has_its_columns().map_err(refused)?;
-            if let Some(unknown) = plot.holds.iter().find(|name| !checks.contains(&name.as_str())) {
-                return Err(refused(SpecError::unknown("check in holds", unknown, &checks)));
-            }
-            let may_be_wrong = !plot.holds.is_empty() || plot.title.contains("{best}");
-            if may_be_wrong != plot.otherwise.is_some() {
-                let sentence = format!(
-                    "plot `{}` needs `otherwise` together with `holds` or with {{best}} in its title",
-                    plot.title
-                );
-                return Err(refused(SpecError::new(sentence)));
-            }
-            let clash = match (&plot.expected, plot.published.is_empty()) {
-                (Some(_), _) if plot.relative_to.is_some() => "expected and relative_to",
-                (Some(_), false) => "expected and published",
-                (_, false) if plot.kind == PlotShape::HeatMap => "kind = \"heat-map\" and published",
-                _ => continue,
-            };
-            let sentence = format!("plot `{}` has both {clash}; accepted: one of them", plot.title);
-            return Err(refused(SpecError::new(sentence)));
-        }
-        for check in &file.checks {
-            check
-                .compare
-                .as_ref()
-                .map(Pair::sides)
-                .transpose()
-                .map_err(|error| refused(SpecError::new(format!("check `{}`: {error}", check.says))))?;
-            let bounds = [check.at_least, check.at_most, check.above, check.below];
-            let bounded = bounds.iter().any(Option::is_some);
-            let falls = check.falls_with.is_some();
-            let of_bounds = check.compare.is_some() || check.over.is_some();
-            if bounded == falls || falls && of_bounds || !falls && check.for_each.is_some() {
-                return Err(refused(SpecError::new(format!(
-                    "check `{}` needs either bounds (at_least, at_most, above, below; compare, over) or falls_with (for_each)",
-                    check.says
-                ))));
-            }
-        }
+        file.plots.iter().try_for_each(|plot| plot.check(&checks)).map_err(refused)?;
+        file.checks.iter().try_for_each(Check::check).map_err(refused)?;
         Ok(file)
     }
-}
 
-impl File {
-    /// Whether it asks for the same runs as `other`, by the words of its grids.
-    pub fn runs_like(&self, other: &File) -> bool {
+    /// Whether both files request the same runs, judged by the text of their grids.
+    pub(super) fn runs_like(&self, other: &File) -> bool {
         let grids = |file: &File| {
             let parts = file.parts.iter().map(|part| (&part.name, part.command, &part.grid, &part.quick));
             format!("{:?}", (file.command, &file.grid, &file.quick, parts.collect::<Vec<_>>()))
@@ -360,10 +344,32 @@ impl File {
 }
 
 impl PlotFile {
-    /// The columns that it names.
-    pub fn columns(&self) -> impl Iterator<Item = Column> {
+    /// The columns that the plot uses.
+    pub(super) fn columns(&self) -> impl Iterator<Item = Column> {
         let drawn = [Some(self.x), self.panels, self.y, self.series, self.expected].into_iter().flatten();
         drawn.chain(self.stack.iter().copied())
+    }
+
+    /// Checks the plot. `checks` are the names of the study's checks.
+    fn check(&self, checks: &[&str]) -> Result<(), SpecError> {
+        self.has_its_columns()?;
+        if let Some(unknown) = self.holds.iter().find(|name| !checks.contains(&name.as_str())) {
+            return Err(SpecError::unknown("check in holds", unknown, checks));
+        }
+        let may_be_wrong = !self.holds.is_empty() || self.title.contains("{best}");
+        if may_be_wrong != self.otherwise.is_some() {
+            return Err(SpecError::new(format!(
+                "plot `{}` needs `otherwise` together with `holds` or with {{best}} in its title",
+                self.title
+            )));
+        }
+        let clash = match (&self.expected, self.published.is_empty()) {
+            (Some(_), _) if self.relative_to.is_some() => "expected and relative_to",
+            (Some(_), false) => "expected and published",
+            (_, false) if self.kind == PlotShape::HeatMap => "kind = \"heat-map\" and published",
+            _ => return Ok(()),
+        };
+        Err(SpecError::new(format!("plot `{}` has both {clash}; accepted: one of them", self.title)))
     }
 
     fn has_its_columns(&self) -> Result<(), SpecError> {
@@ -379,7 +385,7 @@ impl PlotFile {
         }
         Err(SpecError::new(format!(
             "plot `{}`: accepted: `y` and `series`; with kind = \"bar\" `y`, and `series` or `panels` or both; \
-             with kind = \"stack\" a list `stack` of columns and nothing to compare with",
+             with kind = \"stack\" a list `stack` of columns, without `relative_to`, `expected` and `published`",
             self.title
         )))
     }
@@ -416,9 +422,9 @@ fn some_command<'de, D: Deserializer<'de>>(text: D) -> Result<Option<Command>, D
 mod tests {
     use super::*;
 
-    /// The rule: what the TOML reader refuses is told in the words of all refusals, with what is accepted.
+    /// The rule: an error of the TOML reader is worded like our errors and lists the accepted keys.
     #[test]
-    fn a_refusal_of_the_reader_has_our_words() {
+    fn an_error_of_the_reader_is_worded_like_ours() {
         let refused = |source: &str| File::parse("s.toml", source).err().unwrap().to_string();
         let whole = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n";
         let said = refused(&format!("{whole}titel = 'u'\n[grid]\n"));

@@ -1,4 +1,4 @@
-//! What a study found, in one sentence with its number.
+//! The finding of a study: one sentence with its figures.
 
 use super::file::{Compare, Deviation};
 use super::select::{Select, known_columns};
@@ -11,15 +11,16 @@ use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Value};
 use std::collections::BTreeMap;
 
-/// The value of an axis that a row does not have.
+/// The text for a row without a value in an axis.
 const ABSENT: &str = "none";
 
 impl Compare {
-    /// Whether the grid has what is to be compared.
-    pub fn check(&self, settings: &Settings) -> Result<(), StackError> {
+    /// Checks that the grid contains both values.
+    pub(super) fn check(&self, settings: &Settings) -> Result<(), StackError> {
         let values = settings.get(self.axis.name()).ok_or_else(|| {
             StackError::request(format!(
-                "[compare] axis {} is not in [grid], so all runs have the same; accepted: an option that has several values in [grid]",
+                "[compare] axis {} is not in [grid], so all runs have the same value; accepted: an option \
+                 that has several values in [grid]",
                 self.axis
             ))
         })?;
@@ -32,28 +33,33 @@ impl Compare {
         }
     }
 
-    /// Whether it is about the rows of this part.
-    pub fn is_about(&self, part: &str) -> bool {
+    /// Whether it compares rows of this part.
+    pub(super) fn is_about(&self, part: &str) -> bool {
         self.part.as_ref().is_none_or(|about| about == part)
     }
 
-    /// What the comparison found, or in a quick run that cannot tell, why it cannot.
-    pub fn found(&self, table: &Table, words: Words<'_>, is_quick: bool) -> Result<String, StackError> {
+    /// The finding of the comparison. If a quick run cannot tell, the sentence says why.
+    pub(super) fn found(
+        &self,
+        table: &Table,
+        words: Words<'_>,
+        is_quick: bool,
+    ) -> Result<String, StackError> {
         match self.full.as_ref().filter(|_| is_quick) {
             Some(full) => Ok(format!("A quick run does not tell how {} changes. {full}", self.what)),
             None => self.sentence(table, words),
         }
     }
 
-    /// The candidate against the baseline, over every pair of rows that differ in the axis alone.
-    pub fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
+    /// Compares candidate and baseline for all pairs of rows that differ only in the axis.
+    pub(super) fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
         known_columns(table, [self.axis, self.column])?;
         let rows = Select { part: self.part.as_deref(), only: &BTreeMap::new() }.of(table)?;
         let [old, new] =
             [&self.baseline, &self.candidate].map(|value| BTreeMap::from([(self.axis, value.clone())]));
         let pairs = pairs(&rows, &old, &new)?;
         let by = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
-        // The part is named once, at the beginning of the sentence.
+        // The sentence begins with the name of the part, so the rows need not repeat it.
         let compared: &[Column] = match self.part {
             Some(_) => &[self.axis, Column::Part],
             None => &[self.axis],
@@ -63,7 +69,7 @@ impl Compare {
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let what = &self.what;
         let moved = change::moved((low.0, &low.1), (high.0, &high.1));
-        // Other parts may show the opposite.
+        // The sentence names the part, because other parts may show the opposite.
         let with = match &self.part {
             Some(part) => format!("In the part {}, with", words.name(part)),
             None => "With".to_owned(),
@@ -73,7 +79,7 @@ impl Compare {
     }
 }
 
-/// How far figures have moved, in words: "falls by 6.1 % to 24.1 %".
+/// The range of some changes in words: "falls by 6.1 % to 24.1 %".
 pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     changes.for_each(|change| (low, high) = (low.min(change), high.max(change)));
@@ -81,8 +87,8 @@ pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
 }
 
 impl Deviation {
-    /// How far the column is from what it should be, where it is farthest.
-    pub fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
+    /// The largest relative deviation from the expected value, with its place.
+    pub(super) fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
         known_columns(table, [self.column, self.expected])?;
         let with_both = table.rows.iter().filter_map(|row| {
             Some((
@@ -106,8 +112,8 @@ impl Deviation {
     }
 }
 
-/// Rows with the values of `baseline`, each with the row that has those of `candidate` and the same values in all other
-/// axes. A row without a value in a column, such as `layer`, counts as `none`.
+/// Pairs each row of `baseline` with the row of `candidate` that has equal values in all other axes. A row
+/// without a value in a column, such as `layer`, has the value `none`.
 pub(super) fn pairs<'a>(
     rows: &[&'a Row],
     baseline: &BTreeMap<Column, String>,
@@ -122,7 +128,8 @@ pub(super) fn pairs<'a>(
     };
     let (old, mut new) = (with(baseline), with(candidate));
     let rows_of_new = new.len();
-    // Columns that only one of the rows has are passed over: a layer, for one, changes who collects garbage.
+    // A column that only one of the rows has is ignored. For example, a layer changes which component collects
+    // garbage, and so the policies that a row has.
     let same = |old: &Row, new: &Row| {
         let others = Column::all().filter(|column| column.is_axis() && !baseline.contains_key(column));
         others
@@ -131,15 +138,16 @@ pub(super) fn pairs<'a>(
     };
     let mut pairs = Vec::new();
     for old in &old {
-        // Of several the first: rows keep the order of the grid.
-        // A row without a partner is enough to refuse the comparison.
+        // The first match is chosen, because rows are in the order of the grid. A single row without a match
+        // is enough to refuse the comparison.
         let Some(at) = new.iter().position(|new| same(old, new)) else { break };
-        // Each candidate is used once, so that repeated rows pair up in order.
+        // Each candidate is used once, so that repeated rows are paired in order.
         pairs.push((*old, new.remove(at)));
     }
     if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {
         return Err(StackError::request(format!(
-            "the {} rows with {} and the {rows_of_new} rows with {} are not pairs that differ in nothing else, so they cannot be \
+            "the {} rows with {} and the {rows_of_new} rows with {} are not pairs that differ in nothing \
+             else, so they cannot be \
              compared; accepted: values as the table shows them",
             old.len(),
             written(baseline, None),
@@ -149,12 +157,13 @@ pub(super) fn pairs<'a>(
     Ok(pairs)
 }
 
-/// Whether the column holds what follows from another one in both rows: an engine's frames, from its memory and page.
+/// Whether the column is derived from another one in both rows: the frames of an engine follow from its
+/// memory and page size.
 fn follows(old: &Row, new: &Row, column: Column) -> bool {
     column == Column::Frames && [old, new].iter().all(|row| row.get(Column::MemoryBytes).is_some())
 }
 
-/// The values of one side of a comparison, with the names of their columns or in words.
+/// The values of one side of a comparison: with column names, or with the labels of the study.
 pub(super) fn written(side: &BTreeMap<Column, String>, words: Option<Words<'_>>) -> String {
     let value = |(column, value): (&Column, &String)| match words {
         None => format!("{column} {value}"),
@@ -163,7 +172,7 @@ pub(super) fn written(side: &BTreeMap<Column, String>, words: Option<Words<'_>>)
     side.iter().map(value).collect::<Vec<_>>().join(", ")
 }
 
-/// The least and the greatest, with their places.
+/// The smallest and the largest change, with their places.
 fn extremes(mut changes: Vec<(f64, String)>) -> ((f64, String), (f64, String)) {
     changes.sort_by(|a, b| a.0.total_cmp(&b.0));
     (changes[0].clone(), changes[changes.len() - 1].clone())
@@ -173,14 +182,14 @@ pub(super) fn not_a_number(column: Column) -> StackError {
     StackError::request(format!("column {column} does not hold numbers in every row that is compared"))
 }
 
-/// Names a row by its part, if there are several, and by as few of the axes that vary in it as tell it from the same
-/// rows as all of them do. The columns of `compared` are left out.
+/// Names a row by its part, if there are several, and by as few axes as possible. The columns of `compared`
+/// are not used. The axes are added in order until the row is as well identified as by all of them.
 pub(super) fn describe(table: &Table, row: &Row, compared: &[Column], words: Words<'_>) -> String {
-    // Rows of other parts differ in much that says nothing here.
+    // Only rows of the same part are considered. Other parts differ in further columns.
     let in_part: Vec<&Row> =
         table.rows.iter().filter(|other| other.get(Column::Part) == row.get(Column::Part)).collect();
     let varies = |axis: &Column| in_part.iter().any(|other| other.get(*axis) != row.get(*axis));
-    // An engine's frames say less than the size of pages that they follow from.
+    // For an engine the page size says more than the number of frames, which follows from it.
     let follows = |axis: &Column| follows(row, row, *axis) && varies(&Column::PageBytes);
     let axes: Vec<Column> = Column::all()
         .filter(|axis| axis.is_axis() && !compared.contains(axis))
@@ -212,9 +221,10 @@ mod tests {
         row
     }
 
-    /// The rule: a row of an engine is named by the size of its pages, not by the frames that follow from it.
+    /// The rule: a row of an engine is named by its page size, not by the number of frames that follows from
+    /// it.
     #[test]
-    fn a_row_is_named_by_what_was_asked_for() {
+    fn a_row_is_named_by_its_settings() {
         let named = |rows: &[Row]| {
             let table = Table { rows: rows.to_vec() };
             describe(&table, &rows[0], &[], Words::NONE)
@@ -226,9 +236,10 @@ mod tests {
         assert_eq!(named(&[row(4096, 400, None), row(4096, 100, None)]), "400 frames");
     }
 
-    /// The rule: frames that follow from an engine's memory do not set rows apart; frames that were asked for do.
+    /// The rule: rows whose frames follow from an engine's memory may be paired. Rows with different settings
+    /// of `frames` may not.
     #[test]
-    fn what_follows_from_another_column_sets_no_rows_apart() {
+    fn derived_columns_do_not_separate_rows() {
         let compared = |rows: [Row; 2]| {
             let [old, new] =
                 ["4096", "16384"].map(|page| BTreeMap::from([(Column::PageBytes, page.to_owned())]));

@@ -1,8 +1,8 @@
-//! Reads the rows of a completed study from its tables, so that its report can be drawn again without running anything,
-//! with other texts, plots and checks.
+//! Reads the rows of a completed study from its tables. So a report with other texts, plots and checks needs
+//! no new runs.
 //!
-//! The rows are used only if the study in the folder has the same grids and each run has the same identity. The
-//! identity covers the version, the seed and a hash of the requests of a trace.
+//! The rows are used only if the study in the folder has the same grids and each run has the same identity.
+//! The identity covers the version, the seed, and a hash of the requests of a trace.
 
 use super::file::File;
 use crate::table::Table;
@@ -11,25 +11,25 @@ use serde_json::{Map, Value as Json};
 use std::fs;
 use std::path::Path;
 
-/// The finished runs, in order; none if they are not to be used.
+/// The rows of the finished runs in order; empty if they cannot be used.
 #[derive(Default)]
 pub(super) struct Finished(Vec<Vec<Row>>);
 
 impl Finished {
-    /// The runs in `folder`, of which the study has `count`.
-    pub fn open(folder: &Path, file: &File, count: usize) -> Finished {
+    /// Reads the runs in `folder`. The study has `count` runs.
+    pub(super) fn open(folder: &Path, file: &File, count: usize) -> Finished {
         let runs = rows(folder, file).map(by_run).unwrap_or_default();
-        // Of runs that cannot be told apart nobody knows which rows belong to which.
+        // If the number of runs differs, rows cannot be assigned to runs.
         Finished(if runs.len() == count { runs } else { Vec::new() })
     }
 
     /// Whether no run is known.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The rows of the run at `at`.
-    pub fn rows(&self, at: usize, part: Option<&str>, run_id: &str) -> Option<Vec<Row>> {
+    pub(super) fn rows(&self, at: usize, part: Option<&str>, run_id: &str) -> Option<Vec<Row>> {
         let rows = self.0.get(at)?;
         let first = rows.first()?;
         let is_it = first.text(Column::RunId) == run_id && first.text(Column::Part) == part.unwrap_or("");
@@ -54,11 +54,11 @@ fn rows(folder: &Path, file: &File) -> Option<Vec<Row>> {
         rows.push(row(&columns, &cells.ok()?, &types)?);
     }
     let table = Table { rows };
-    // Whatever was read wrongly, or changed by somebody, shows here.
+    // This comparison detects reading errors and manual changes of either file.
     (table.to_csv() == csv && table.to_json_lines() == lines).then_some(table.rows)
 }
 
-/// A row from both tables: JSON tells what a value is, and CSV has every number in full.
+/// A row from both tables. JSON tells the type of each value, and CSV has all digits.
 fn row(columns: &[Column], cells: &csv::StringRecord, types: &Map<String, Json>) -> Option<Row> {
     let mut row = Row::default();
     for (column, text) in columns.iter().zip(cells) {
@@ -73,8 +73,8 @@ fn row(columns: &[Column], cells: &csv::StringRecord, types: &Map<String, Json>)
     Some(row)
 }
 
-/// The rows of each run: its intervals or its groups stand together, and any other row is a run of its own. Runs that
-/// mean the same in other words, such as `ace` and `ace:n_w=8`, have one identity and stay apart.
+/// Groups the rows by run. Intervals and groups of one run are adjacent; every other row is a run of its own.
+/// Two runs with equal meaning, such as `ace` and `ace:n_w=8`, have the same identity and are not merged.
 fn by_run(rows: Vec<Row>) -> Vec<Vec<Row>> {
     let mut runs: Vec<Vec<Row>> = Vec::new();
     for row in rows {

@@ -1,5 +1,5 @@
-//! The folder into which a study writes. All files get their names together, after the last of them is written. A study
-//! that fails leaves only its finished runs; see `ledger.rs`.
+//! The output folder of a study. All files are renamed into place together, after the last of them is
+//! written. A study that fails leaves only its finished runs; see `ledger.rs`.
 
 use super::ledger;
 use fulgurite_stack::output::{self, MadeFolders, Named, OutputError, OutputFile, Replaces, is_standard};
@@ -10,7 +10,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The files of a study.
+/// The files that a study writes.
 const NAMES: &[&str] = &[
     "table.csv",
     "table.jsonl",
@@ -20,7 +20,8 @@ const NAMES: &[&str] = &[
     "report.html",
 ];
 
-/// A file of a study, which may be replaced: [`Folder::refuse_others`] knows whose the files are.
+/// A file of a study. It may be replaced, because [`Folder::refuse_others`] has checked that a study wrote
+/// it.
 fn own(path: &Path) -> Named<'_> {
     Named::new("--out", path).replacing(Replaces::Anything)
 }
@@ -32,30 +33,31 @@ fn cannot_be_used(path: &Path, why: &str) -> StackError {
     ))
 }
 
-/// An output folder that can be written to.
+/// An output folder that is known to be writable.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Files that are written and not in their places yet.
+    /// Files that are complete but not yet renamed.
     written: Vec<OutputFile>,
-    /// Comes after the files, which must be gone before their folder.
+    /// Declared after the files, because they must be removed before their folder.
     _made: MadeFolders,
-    /// The folder, locked while it is open: no other study writes there.
+    /// The open folder with a lock that keeps other studies from writing there.
     _held: fs::File,
 }
 
 impl Folder {
-    /// Makes the folder and tries its files, before hours of runs go to waste. None of them may be one of `inputs`.
-    pub fn prepare(path: &Path, inputs: &[Named<'_>]) -> Result<Folder, StackError> {
+    /// Creates the folder and checks that all files can be written, before the runs begin. None of the files
+    /// may be one of `inputs`.
+    pub(super) fn prepare(path: &Path, inputs: &[Named<'_>]) -> Result<Folder, StackError> {
         if is_standard(path) {
             return Err(StackError::request(
                 "--out - is no folder, and a study writes several files; accepted: a folder",
             ));
         }
-        // From here on a refusal removes what was made.
+        // From here on, an error removes the folders that were created.
         let (made, held) = MadeFolders::make(path)
             .and_then(|made| Ok((made, fs::File::open(path)?)))
             .map_err(|error| cannot_be_used(path, &obstacle(path, &error)))?;
-        // A file system without locks refuses otherwise, and nobody is there then who could be waited for.
+        // Other errors mean that the file system has no locks. Then there is no other study to wait for.
         if flock(&held, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(StackError::request(format!(
                 "--out {}: another study is writing there; accepted: another folder, or this one when that has ended",
@@ -74,23 +76,24 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Refuses a folder in which one of the names is somebody else's file. A study leaves all of its files, or none but
-    /// its finished runs; so does one of an earlier version, which had fewer.
+    /// Refuses a folder in which one of the names belongs to a foreign file. A study leaves either all of its
+    /// files or only its finished runs. Earlier versions wrote fewer files.
     fn refuse_others(&self) -> Result<(), StackError> {
         let has = |name: &&&str| self.path.join(name).exists();
         let is_own = self.path.join(ledger::NAME).exists()
             || ["table.csv", "study.toml", "report.html"].iter().all(|name| has(&name));
         match NAMES.iter().find(has).filter(|_| !is_own) {
             Some(name) => Err(StackError::request(format!(
-                "--out {}: {name} exists and is not from a study, whose other files are missing; accepted: a folder without it",
+                "--out {}: {name} exists without the other files of a study, so it may be another \
+                 program's; accepted: a folder without it",
                 self.path.display()
             ))),
             None => Ok(()),
         }
     }
 
-    /// Writes a file, which appears with the others.
-    pub fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<(), StackError> {
+    /// Writes a file. It gets its name in `finish`.
+    pub(super) fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<(), StackError> {
         debug_assert!(NAMES.contains(&name), "{name} was not tried");
         let path = self.path.join(name);
         let named = own(&path);
@@ -100,8 +103,8 @@ impl Folder {
         Ok(())
     }
 
-    /// Puts every file into its place.
-    pub fn finish(mut self) -> Result<(), StackError> {
+    /// Renames all files into place.
+    pub(super) fn finish(mut self) -> Result<(), StackError> {
         for file in self.written.drain(..) {
             file.finish()?;
         }

@@ -1,10 +1,11 @@
-//! Keeps the finished runs of a study that has not ended, so that the study can be resumed.
+//! Stores the finished runs of an incomplete study, so that the study can be resumed.
 //!
-//! When a run ends, its rows are appended to a file in the folder of the study, one line per run. So they survive a
-//! failure, an interrupt and a power cut. The file is removed when the study is complete.
+//! When a run ends, its rows are appended to a file in the folder of the study, one line per run. So they
+//! survive a failure, an interrupt and a power cut. The file is removed when the study is complete.
 //!
-//! A run is recognised by three things: the exact words that asked for it, since its rows repeat them; its identity,
-//! which covers a hash of the requests of its trace; and the version of Fulgurite. An incomplete line is ignored.
+//! Three things identify a run: the exact text of its settings, because its rows repeat that text; its
+//! `run_id`, which covers a hash of the requests of its trace; and the version of Fulgurite. An incomplete
+//! line is ignored.
 
 use fulgurite_stack::{Column, Row, StackError, Value, obstacle};
 use serde::{Deserialize, Serialize};
@@ -14,10 +15,10 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The file, in the folder of the study.
+/// The name of the file in the folder of the study.
 pub(super) const NAME: &str = "finished-runs.jsonl";
 
-/// What a run is known by.
+/// The identity of a run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Key {
     pub version: String,
@@ -30,11 +31,11 @@ pub(super) struct Key {
 pub(super) struct Ledger {
     path: PathBuf,
     known: BTreeMap<Key, Vec<Row>>,
-    /// Opened with the first run that ends.
+    /// Opened when the first run ends.
     file: Mutex<Option<File>>,
 }
 
-/// A run, as a line of the file.
+/// A run as a line of the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     #[serde(flatten)]
@@ -42,39 +43,39 @@ struct Line {
     rows: Vec<Vec<(String, Cell)>>,
 }
 
-/// A value in a form that gives exactly the same value when it is read.
+/// A value in a form that is read back exactly.
 #[derive(Serialize, Deserialize)]
 enum Cell {
     #[serde(rename = "text")]
     Text(String),
     #[serde(rename = "integer")]
     Integer(u64),
-    /// The shortest decimal number that stands for exactly these bits; JSON has no infinity and no NaN.
+    /// The shortest decimal number that is read back exactly. JSON has no infinity and no NaN, so it is text.
     #[serde(rename = "real")]
     Real(String),
 }
 
 impl Ledger {
-    /// The ledger in `folder`. The runs in it are read if the study shall go on from them.
-    pub fn open(folder: &Path, resume: bool) -> Result<Ledger, StackError> {
+    /// Opens the ledger in `folder`. With `resume` its runs are read.
+    pub(super) fn open(folder: &Path, resume: bool) -> Result<Ledger, StackError> {
         let path = folder.join(NAME);
         let known =
             if resume { read(&path).map_err(|error| failed(&path, &error))? } else { BTreeMap::new() };
         Ok(Ledger { path, known, file: Mutex::new(None) })
     }
 
-    /// How many runs of before are known.
-    pub fn known(&self) -> usize {
+    /// The number of runs that were read.
+    pub(super) fn known(&self) -> usize {
         self.known.len()
     }
 
-    /// The rows of a run that has ended before.
-    pub fn rows(&self, key: &Key) -> Option<Vec<Row>> {
+    /// The rows of a finished run.
+    pub(super) fn rows(&self, key: &Key) -> Option<Vec<Row>> {
         self.known.get(key).cloned()
     }
 
-    /// Keeps the rows of a run that has ended.
-    pub fn keep(&self, key: Key, rows: &[Row]) -> Result<(), StackError> {
+    /// Appends the rows of a finished run.
+    pub(super) fn keep(&self, key: Key, rows: &[Row]) -> Result<(), StackError> {
         let failed = |error: &io::Error| failed(&self.path, error);
         let rows = rows.iter().map(cells).collect();
         let mut line = serde_json::to_string(&Line { key, rows }).map_err(|error| failed(&error.into()))?;
@@ -84,12 +85,12 @@ impl Ledger {
             Some(file) => file,
             none => none.insert(open(&self.path).map_err(|error| failed(&error))?),
         };
-        // One call, so that an interrupt leaves the line whole or leaves it out.
+        // A single call: an interrupt leaves either the whole line or nothing.
         file.write_all(line.as_bytes()).map_err(|error| failed(&error))
     }
 
-    /// Removes the file: the study is complete.
-    pub fn finish(self) -> Result<(), StackError> {
+    /// Removes the file, because the study is complete.
+    pub(super) fn finish(self) -> Result<(), StackError> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&self.path, &error)),
             _ => Ok(()),
@@ -97,7 +98,7 @@ impl Ledger {
     }
 }
 
-/// The runs that the ledger in `folder` has in whole lines.
+/// The identities of the runs in `folder`, read from complete lines only.
 pub(super) fn keys(folder: &Path) -> Vec<Key> {
     read(&folder.join(NAME)).map_or(Vec::new(), |known| known.into_keys().collect())
 }
@@ -113,7 +114,7 @@ fn open(path: &Path) -> io::Result<File> {
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
     }
-    // A line that a full disk cut off must not swallow the next one.
+    // Starts a new line after a line that a full disk cut off.
     if last != [b'\n'] {
         file.write_all(b"\n")?;
     }
@@ -163,20 +164,20 @@ mod tests {
     }
 
     #[test]
-    fn rows_come_back_as_they_were() {
+    fn rows_are_read_back_exactly() {
         let folder = std::env::temp_dir().join(format!("fulgurite-ledger-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let mut kept = Row::default();
         kept.set(Column::Device, "a \"device\"\n");
         kept.set(Column::Ops, u64::MAX);
-        // Reals that a careless reader gets wrong by one bit, or takes for integers.
+        // Reals that an imprecise reader would change in the last bit or read as integers.
         kept.set(Column::HitRatio, 5e-324);
         kept.set(Column::Waf, 0.1 + 0.2);
         kept.set(Column::WafSteady, f64::INFINITY);
         kept.set(Column::Alpha, 1.0);
         let ledger = Ledger::open(&folder, false).unwrap();
         ledger.keep(key("whole"), std::slice::from_ref(&kept)).unwrap();
-        // A line that was cut off, and one behind it.
+        // An incomplete line, with a complete one after it.
         open(&ledger.path).unwrap().write_all(b"{\"version\":\"1\",\"asked\"").unwrap();
         let again = Ledger::open(&folder, false).unwrap();
         again.keep(key("later"), &[]).unwrap();

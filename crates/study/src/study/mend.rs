@@ -1,5 +1,6 @@
-//! Makes rows under which a failing check holds. A check that fails already cannot show which faults it would notice. So its
-//! column is given figures that satisfy it, and faults are then planted in these rows. All other columns stay as they are.
+//! Builds rows in which a failing check holds. A check that already fails cannot show which faults it would
+//! detect. So its column gets figures that satisfy it, and the faults are planted in these rows. All other
+//! columns are unchanged.
 
 use super::file::Check;
 use super::finding::pairs;
@@ -8,7 +9,7 @@ use crate::table::Table;
 use fulgurite_stack::{Column, Row, StackError};
 
 impl Check {
-    /// The table with figures that are within the bounds, where any are.
+    /// The table with figures within the bounds, if any figures satisfy them.
     pub(super) fn mended(&self, table: &Table) -> Result<Table, StackError> {
         let mut rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         if self.no_value.is_some() {
@@ -37,7 +38,7 @@ impl Check {
         Ok(mended)
     }
 
-    /// A number within the bounds, and away from them where there is room.
+    /// A number within the bounds, with some distance to them if possible.
     fn within(&self) -> f64 {
         match (self.at_least.or(self.above), self.at_most.or(self.below)) {
             (Some(low), Some(high)) => f64::midpoint(low, high),
@@ -48,12 +49,12 @@ impl Check {
     }
 }
 
-/// The row's figure, or one in the place of a figure that it does not have.
+/// The figure of the row, or 1 if it has no positive figure.
 fn positive(row: &Row, column: Column) -> f64 {
     row.number(column).filter(|figure| *figure > 0.0).unwrap_or(1.0)
 }
 
-/// A figure for each row that falls as `axis` rises.
+/// A figure for each row, falling as `axis` rises.
 fn falling<'a>(rows: &[&'a Row], axis: Column) -> Vec<(&'a Row, f64)> {
     let value = |row: &Row| row.number(axis).unwrap_or_default();
     let below = |row: &Row| rows.iter().filter(|other| value(other) < value(row)).count();

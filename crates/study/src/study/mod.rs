@@ -1,5 +1,5 @@
-//! A study as data: a grid of runs, what to compare and what to plot. It is read from TOML and executed, and its result
-//! is written as a table and a report.
+//! A study: a grid of runs with comparisons, checks and plots. It is read from TOML and executed. The results
+//! are a table and a report.
 
 mod check;
 mod fault;
@@ -39,7 +39,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use words::Words;
 
-/// The built-in studies: name and text.
+/// The built-in studies: names and texts.
 const BUILT_IN: [(&str, &str); 10] = [
     ("quickstart", include_str!("../../studies/quickstart.toml")),
     ("write-concurrency", include_str!("../../studies/write-concurrency.toml")),
@@ -53,48 +53,49 @@ const BUILT_IN: [(&str, &str); 10] = [
     ("midas", include_str!("../../studies/midas.toml")),
 ];
 
-/// A study, read and checked as far as that can be without running it.
+/// A study, read and checked as far as possible without a run.
 pub struct Study {
-    /// Its name: a built-in one, or the file's without extension.
+    /// Its name: that of a built-in study, or the file's name without extension.
     pub name: String,
     source: String,
     typed: String,
     file: File,
 }
 
-/// How a study is run.
+/// How to run a study.
 #[derive(Clone, Copy, Debug)]
 pub struct How<'a> {
-    /// The folder to write into, by default `results/NAME`.
+    /// The output folder, by default `results/NAME`.
     pub out: Option<&'a Path>,
-    /// Smaller, as the study says.
+    /// Whether to make the smaller runs of the study's `quick` settings.
     pub quick: bool,
-    /// The seed, in place of the study's.
+    /// A seed that replaces the study's.
     pub seed: Option<&'a str>,
-    /// Runs at once.
+    /// The number of runs in parallel.
     pub threads: NonZeroUsize,
-    /// Go on from the finished runs that an earlier attempt has left in the folder, or draw a finished study again.
+    /// Whether to use the finished runs in the folder: those of an incomplete attempt, or those of a complete
+    /// study to draw its report again.
     pub resume: bool,
 }
 
-/// The grids of a study: of each part the name, the command, and the settings, each with all of its values.
+/// The grids of a study: for each part its name, its command, and all values of its settings.
 pub type Grids<'a> = Vec<(Option<&'a str>, Command, Settings)>;
 
-/// What a study produced, and where it lies.
+/// The results of a study.
 pub struct Outcome {
     /// The table.
     pub table: Table,
     /// The columns to show first.
     pub columns: Vec<Column>,
-    /// What was found, in one sentence.
+    /// The finding, in one sentence.
     pub finding: String,
-    /// Which of the conclusions that it checks hold.
+    /// The conclusions that were checked.
     pub verdicts: Vec<Verdict>,
-    /// The report's path.
+    /// The path of the report.
     pub report: PathBuf,
 }
 
-/// A report, and what it says at its top.
+/// A report with the parts that are also shown on the terminal.
 struct Page {
     html: String,
     columns: Vec<Column>,
@@ -102,7 +103,7 @@ struct Page {
     verdicts: Vec<Verdict>,
 }
 
-/// The names of the built-in studies, with their titles.
+/// The names of the built-in studies with their titles.
 pub fn names() -> impl Iterator<Item = (&'static str, String)> {
     BUILT_IN
         .iter()
@@ -110,7 +111,8 @@ pub fn names() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 impl Study {
-    /// The study that `typed` names: a built-in one, a TOML file, or `-` for TOML from standard input.
+    /// Opens the study `typed`: the name of a built-in study, a TOML file, or `-` for TOML from standard
+    /// input.
     pub fn open(typed: &str) -> Result<Study, StackError> {
         if is_standard(Path::new(typed)) {
             let source = io::read_to_string(io::stdin())
@@ -122,8 +124,14 @@ impl Study {
         let (name, source) = match built_in {
             Some((name, text)) => ((*name).to_owned(), (*text).to_owned()),
             None if typed.ends_with(".toml") => {
-                let text = fs::read_to_string(typed)
-                    .map_err(|error| StackError::request(format!("study {typed} cannot be read: {}; accepted: a TOML file that describes a study, or a name that `fulgurite list studies` shows", obstacle(Path::new(typed), &error))))?;
+                let text = fs::read_to_string(typed).map_err(|error| {
+                    StackError::request(format!(
+                        "study {typed} cannot be read: {}; \
+                         accepted: a TOML file that describes a study, or a name that `fulgurite list \
+                         studies` shows",
+                        obstacle(Path::new(typed), &error)
+                    ))
+                })?;
                 let stem = Path::new(typed).file_stem().unwrap_or_default();
                 (stem.to_string_lossy().into_owned(), text)
             }
@@ -139,20 +147,20 @@ impl Study {
         Ok(Study { name, source, typed: typed.to_owned(), file })
     }
 
-    /// The study that `source` describes in TOML; errors and files call it `name`.
+    /// Parses a study from TOML text. Errors and files call it `name`.
     pub fn read(name: &str, source: &str) -> Result<Study, StackError> {
         let file = File::parse(name, source)?;
         Ok(Study { name: name.to_owned(), source: source.to_owned(), typed: format!("{name}.toml"), file })
     }
 
-    /// Its grids, part by part.
+    /// The grids of all parts.
     pub fn grids(&self, how: &How<'_>) -> Result<Grids<'_>, StackError> {
         let whole =
             Part { name: String::new(), command: None, grid: BTreeMap::new(), quick: BTreeMap::new() };
         let parts =
             if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
         let grid = |(at, part): (usize, &Part)| {
-            // The name is borrowed from the file, because `whole` ends with this function.
+            // The name is borrowed from the file, because `whole` lives only until the function returns.
             let name = self.file.parts.get(at).map(|known| known.name.as_str());
             Ok((name, part.command.unwrap_or(self.file.command), self.settings(part, how)?))
         };
@@ -164,7 +172,7 @@ impl Study {
         &self.file.title
     }
 
-    /// Its runs, with the part that each belongs to, and what they need.
+    /// The runs with their parts, and their cost.
     fn runs(&self, how: &How<'_>) -> Result<(Parts<'_>, Outlook), StackError> {
         let mut runs = Parts::default();
         let mut outlook = Outlook::new(how.threads);
@@ -181,13 +189,13 @@ impl Study {
         Ok((runs, outlook))
     }
 
-    /// The settings of a part: a later value replaces an earlier one, so a part overrides the common grid.
+    /// The settings of a part. A later value replaces an earlier one, so the part overrides the common grid.
     fn settings(&self, part: &Part, how: &How<'_>) -> Result<Settings, StackError> {
         let command = part.command.unwrap_or(self.file.command);
         let applies = |name: &str| part.command.is_none() || command.setting(name).is_ok();
         let none = BTreeMap::new();
         let (of_study, of_part) = if how.quick { (&self.file.quick, &part.quick) } else { (&none, &none) };
-        // A part says what its own size is; the study's `quick` changes the common grid.
+        // The `quick` settings of the study change the common grid. A part has `quick` settings of its own.
         let common = self.file.grid.iter().chain(of_study).filter(|(name, _)| applies(name));
         let mut settings = Settings::new();
         for (name, value) in common.chain(&part.grid).chain(of_part) {
@@ -199,7 +207,7 @@ impl Study {
         Ok(settings)
     }
 
-    /// An error that says which study it is about.
+    /// Adds the name of the study to an error.
     fn named(&self, error: StackError) -> StackError {
         match error {
             StackError::Request(sentence) => StackError::Request(format!("study {}: {sentence}", self.name)),
@@ -207,12 +215,12 @@ impl Study {
         }
     }
 
-    /// What its runs will need. Nothing is run, measured or written.
+    /// The cost of its runs. Nothing is run, measured or written.
     pub fn outlook(&self, how: &How<'_>) -> Result<Outlook, StackError> {
         Ok(self.runs(how)?.1)
     }
 
-    /// What an earlier attempt has left in its folder.
+    /// The finished runs that an earlier attempt left in the folder.
     pub fn left(&self, how: &How<'_>) -> Result<Left, StackError> {
         match ledger::keys(&self.folder(how.out)) {
             none if none.is_empty() => Ok(Left::default()),
@@ -220,15 +228,16 @@ impl Study {
         }
     }
 
-    /// Where the study writes.
+    /// The output folder.
     pub fn folder(&self, out: Option<&Path>) -> PathBuf {
         out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf)
     }
 
-    /// Runs the study and writes table, study and report into its folder. Files appear whole, after every run has
-    /// succeeded. If one fails, the rows of those that are finished stay in the folder, and the error says so.
+    /// Runs the study and writes table, study and report into its folder. The files appear after all runs
+    /// have succeeded. If a run fails, the rows of the finished runs are kept in the folder, and the error
+    /// says so.
     ///
-    /// `before` is told what the runs need before the first of them begins.
+    /// `before` is called with the cost of the runs before the first of them begins.
     pub fn run(
         &self,
         how: &How<'_>,
@@ -239,7 +248,7 @@ impl Study {
         outlook.check().map_err(|error| self.named(error))?;
         before(&outlook);
         let out = self.folder(how.out);
-        // A trace or drive that lies in the output folder must not be overwritten.
+        // A trace or drive in the output folder must not be overwritten.
         let inputs = self.inputs()?;
         let inputs: Vec<Named<'_>> =
             inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();
@@ -265,7 +274,8 @@ impl Study {
         outcome.map_err(|error| with_finished(error, &out, left.others, runs.count()))
     }
 
-    /// Refuses to replace the result of another study, and a full result with a quick one: each may have taken hours.
+    /// Refuses to replace the result of another study, and to replace a full result by a quick one. Each may
+    /// have taken hours.
     fn keep_result(&self, how: &How<'_>, out: &Path) -> Result<(), StackError> {
         let Some(was) = fs::read_to_string(out.join("study.toml")).ok() else { return Ok(()) };
         let Ok(was) = File::parse("study.toml", &was) else { return Ok(()) };
@@ -277,7 +287,7 @@ impl Study {
         if how.quick && has_quick {
             let (full, _) = self.runs(&How { quick: false, ..*how })?;
             let finished = Finished::open(out, &self.file, full.count());
-            // The identities tell whether the runs of the table are of the full size.
+            // The `run_id`s tell whether the runs of the table have the full size.
             if !finished.is_empty() && finished.rows(0, full.part(0), &full.run(0)?.id()?).is_some() {
                 return Err(in_the_way(
                     out,
@@ -293,7 +303,7 @@ impl Study {
         let mut table = Table::default();
         for (at, rows) in rows.into_iter().enumerate() {
             for mut row in rows {
-                // The cost differs from one execution to the next, and the table must not.
+                // The execution cost differs from one execution to the next. The table must not.
                 row.drop_cost();
                 row.set_some(Column::Part, kept.runs.part(at));
                 table.rows.push(row);
@@ -302,7 +312,7 @@ impl Study {
         Ok(table)
     }
 
-    /// Draws the report and writes all files.
+    /// Renders the report and writes all files.
     fn write(
         &self,
         how: &How<'_>,
@@ -322,8 +332,8 @@ impl Study {
         Ok(Outcome { table, columns, finding, verdicts, report: out.join("report.html") })
     }
 
-    /// The report over a table of the study's columns that comes from elsewhere; `repeat` are the commands that make it, and
-    /// `is_quick` tells whether its runs are smaller than the study's.
+    /// Renders the report for a table that was made elsewhere. `repeat` are the commands that reproduce it.
+    /// `is_quick` tells whether its runs are the study's smaller ones.
     pub fn draw(&self, table: &Table, is_quick: bool, repeat: &[String]) -> Result<String, StackError> {
         Ok(self.page(table, is_quick, repeat)?.html)
     }
@@ -354,7 +364,7 @@ impl Study {
         Ok(Page { html, columns, finding, verdicts })
     }
 
-    /// What may name a file that the study reads: itself, its traces and its drives.
+    /// Everything that may name a file that the study reads: the study file, traces and drives.
     fn inputs(&self) -> Result<Vec<(&'static str, String)>, StackError> {
         let of_parts = self.file.parts.iter().flat_map(|part| [&part.grid, &part.quick]);
         let grids: Vec<_> = [&self.file.grid, &self.file.quick].into_iter().chain(of_parts).collect();
@@ -374,7 +384,7 @@ impl Study {
         let deviation =
             self.file.deviation.as_ref().map(|deviation| deviation.sentence(table, words)).transpose()?;
         let said: Vec<String> = [compared, deviation].into_iter().flatten().collect();
-        // A study that names nothing to look at is told of as its runs alone would be.
+        // A study without comparisons, checks and parts gets the sentence that its command prints.
         if said.is_empty() && self.file.checks.is_empty() && self.file.parts.is_empty() {
             return Ok(people::finding(table, self.file.command).unwrap_or_default());
         }
@@ -397,12 +407,12 @@ impl Study {
     }
 }
 
-/// How many finished runs of whatever study the folder `out` has.
+/// The number of finished runs in the folder `out`, whichever study they belong to.
 pub fn finished_runs(out: &Path) -> usize {
     ledger::keys(out).len()
 }
 
-/// Refuses a folder that has something which the study would replace.
+/// The error for a folder that contains something which the study would replace.
 fn in_the_way(out: &Path, what: &str) -> StackError {
     StackError::request(format!(
         "--out {} has {what}; accepted: another folder, or this one after that is deleted",
@@ -410,7 +420,8 @@ fn in_the_way(out: &Path, what: &str) -> StackError {
     ))
 }
 
-/// Adds to an error that finished runs are kept, beside `others` that are of no use to the study.
+/// Adds to an error how many finished runs are kept. `others` of the runs in the folder belong to another
+/// study.
 fn with_finished(error: StackError, out: &Path, others: usize, of: usize) -> StackError {
     let text = |said: String| match finished_runs(out).saturating_sub(others) {
         0 => said,
@@ -425,13 +436,15 @@ fn with_finished(error: StackError, out: &Path, others: usize, of: usize) -> Sta
     }
 }
 
-/// What a reader must know about the runs besides their columns.
+/// Remarks on the runs for the reader of the report.
 fn notes(table: &Table) -> Vec<String> {
     let is_real = |row: &Row| row.text(Column::Device).starts_with("file:");
     let mut notes = vec![if table.rows.iter().any(is_real) {
-        "Some or all runs used a real drive, so the figures differ from one time to the next.".to_owned()
+        "Some or all runs used a real drive, so the figures differ from one execution to the next.".to_owned()
     } else {
-        "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine and with any number of threads.".to_owned()
+        "Simulated in virtual time: the same command gives the same table, byte for byte, on any machine \
+         and with any number of threads."
+            .to_owned()
     }];
     let same = |column: &Column| {
         let first = table.rows.first().and_then(|row| row.get(*column));
@@ -449,7 +462,11 @@ fn notes(table: &Table) -> Vec<String> {
         notes.push(format!("The same in all runs: {}.", constant.join(", ")));
     }
     if table.rows.iter().any(|row| row.number(Column::CpuPerRequestNs) == Some(0.0)) {
-        notes.push("Where cpu_per_request_ns is 0 a request costs no CPU time, so run time is the drive's alone: the gain of a policy is at its largest.".to_owned());
+        notes.push(
+            "With cpu_per_request_ns 0 a request costs no CPU time, so the run time is only the \
+             drive's, and the gain of a policy is at its largest."
+                .to_owned(),
+        );
     }
     notes
 }

@@ -8,45 +8,45 @@ use fulgurite_stack::{Row, Run, StackError};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// The version whose runs are used again.
+/// Runs of other versions are not reused.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What an earlier attempt has left in a folder.
+/// Finished runs that an earlier attempt left in a folder.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Left {
-    /// Finished runs that the study asks for.
+    /// The number of finished runs that the study can reuse.
     pub usable: usize,
-    /// Finished runs that are of no use to it.
+    /// The number of finished runs that it cannot reuse.
     pub others: usize,
-    /// Whether the study asks for none of them, in any version.
+    /// Whether none of them belongs to this study, in any version.
     pub(super) is_of_another: bool,
 }
 
-/// Grids with the names of the parts that they belong to.
+/// Grids with the names of their parts.
 #[derive(Default)]
 pub(super) struct Parts<'a>(Vec<(Option<&'a str>, Grid)>);
 
 impl<'a> Parts<'a> {
-    pub fn push(&mut self, name: Option<&'a str>, grid: Grid) {
+    pub(super) fn push(&mut self, name: Option<&'a str>, grid: Grid) {
         self.0.push((name, grid));
     }
 
-    /// Makes and checks the runs that are kept.
-    pub fn prepare(&mut self) -> Result<(), StackError> {
+    /// Builds and checks the runs that are kept in memory.
+    pub(super) fn prepare(&mut self) -> Result<(), StackError> {
         self.0.iter_mut().try_for_each(|(_, grid)| grid.prepare())
     }
 
-    /// The part that a run belongs to.
-    pub fn part(&self, at: usize) -> Option<&'a str> {
+    /// The part of a run.
+    pub(super) fn part(&self, at: usize) -> Option<&'a str> {
         self.find(at).0
     }
 
-    /// How many of the finished runs in `keys` the study asks for.
-    pub fn left(&self, keys: &[Key]) -> Left {
+    /// Counts the finished runs in `keys` that belong to the study.
+    pub(super) fn left(&self, keys: &[Key]) -> Left {
         let mut wanted: BTreeSet<(Option<&str>, String)> = BTreeSet::new();
         let asked: BTreeSet<&str> = keys.iter().map(|key| key.asked.as_str()).collect();
         for (name, grid) in self.0.iter().filter(|_| !keys.is_empty()) {
-            // What is kept is less than a grid may have.
+            // The text is compared, because the ledger is usually shorter than the grid.
             let texts = (0..grid.count()).map(|at| grid.source().asked(at));
             wanted.extend(texts.filter(|text| asked.contains(text.as_str())).map(|text| (*name, text)));
         }
@@ -56,7 +56,7 @@ impl<'a> Parts<'a> {
         Left { usable, others: keys.len() - usable, is_of_another: !keys.is_empty() && own.count() == 0 }
     }
 
-    /// The part and the grid of a run, and its number in that.
+    /// The part, the grid, and the number in that grid, of a run.
     fn find(&self, mut at: usize) -> (Option<&'a str>, &Grid, usize) {
         for (name, grid) in &self.0 {
             if at < grid.count() {
@@ -91,7 +91,7 @@ impl Runs for Parts<'_> {
     }
 }
 
-/// A study's runs with those that are finished.
+/// The runs of a study, with those that are finished.
 pub(super) struct Kept<'a> {
     pub runs: &'a Parts<'a>,
     pub ledger: &'a Ledger,

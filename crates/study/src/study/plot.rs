@@ -1,4 +1,4 @@
-//! Makes the plots of a study from its table.
+//! Builds the plots of a study from its table.
 
 use super::file::{PlotFile, PlotShape};
 use super::select::{Select, known_columns};
@@ -12,18 +12,18 @@ use fulgurite_stack::{Column, Row, Unit, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// What a plot is drawn from.
+/// The input of a plot.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub table: &'a Table,
     pub words: Words<'a>,
-    /// The checks that have a name, and what came of them.
+    /// The checks that have a name, with their outcomes.
     pub verdicts: &'a [(Option<&'a str>, &'a Verdict)],
     pub is_quick: bool,
 }
 
 impl PlotFile {
-    pub fn draw(&self, source: Source<'_>) -> Result<Plot, StackError> {
+    pub(super) fn draw(&self, source: Source<'_>) -> Result<Plot, StackError> {
         let wanted = Select { part: self.part.as_deref(), only: &self.only }.of(source.table)?;
         let table = &Table { rows: wanted.into_iter().cloned().collect() };
         known_columns(table, self.columns())?;
@@ -51,12 +51,12 @@ impl PlotFile {
     fn plot(&self, mut panels: Vec<Panel>, source: Source<'_>) -> Plot {
         let base = self.relative_to.as_ref().filter(|base| *base != "first");
         let x_label = self.x_label.clone().unwrap_or_else(|| source.words.column(self.x));
-        // A line needs two points. A quick run may have only one, which is drawn as bars.
+        // A line needs two points. A quick run may have a single one, which is drawn as a bar.
         let is_line = self.kind == PlotShape::Line && panels.iter().any(|panel| panel.x.len() > 1);
         let x_unit = if is_line { self.x.unit() } else { Unit::Number };
         let places = panels.iter_mut().flat_map(|panel| &mut panel.x);
         if self.kind == PlotShape::Line && !is_line {
-            // Bars have no axis that says what a number is.
+            // Bars have no labelled x axis, so each place is named in full.
             places.for_each(|place| place.name = source.words.named(self.x, &place.value.exact()));
         } else if !x_unit.scales().is_empty() {
             let humane = |place: &Place| place.value.as_f64().map(|number| x_unit.humane(number));
@@ -65,7 +65,7 @@ impl PlotFile {
         Plot {
             title: self.title(&panels, source),
             caption: match self.hides_published(source) && !self.published.is_empty() {
-                true => format!("{} A quick run does not draw what was published.", self.caption),
+                true => format!("{} Published values are not drawn in a quick run.", self.caption),
                 false => self.caption.clone(),
             },
             kind: match self.kind {
@@ -98,12 +98,12 @@ impl PlotFile {
         }
     }
 
-    /// Whether what was published stays away, since it is about runs of another size.
+    /// Whether published values are omitted, because they are those of a full run.
     fn hides_published(&self, source: Source<'_>) -> bool {
         self.published_of_full && source.is_quick
     }
 
-    /// The title, if all that it says holds.
+    /// The title, if everything that it claims holds; otherwise the neutral one.
     fn title(&self, panels: &[Panel], source: Source<'_>) -> String {
         let holds = |name: &String| {
             let of_name = |(known, _): &&(Option<&str>, &Verdict)| *known == Some(name.as_str());
@@ -115,17 +115,18 @@ impl PlotFile {
             Some(otherwise) if says_too_much || !self.holds.iter().all(holds) => otherwise,
             _ => &self.title,
         };
-        // The first point of a line is no change from itself.
+        // The first point of a line is its own baseline, so its change is left out.
         let from_first = self.relative_to.as_deref() == Some("first");
         let is_drawn = |change: &f64| !from_first || *change != 0.0;
         let moved = super::finding::moved(all_values(panels).filter(is_drawn));
-        // A title has several lines where there is little room, and none begins with a unit.
+        // A title may break into lines. A no-break space keeps a number and its unit together.
         let title = title.replace("{change}", &moved.replace(" %", "\u{a0}%"));
         title.replace("{best}", best.as_deref().unwrap_or("no one"))
     }
 
-    /// The best series of every place, or the best place of every panel where there is one series. `None` if these are
-    /// three or more names, if two are within 1 % of each other, or if the column does not say what is better.
+    /// The best series of all places, or the best place of all panels if there is one series. `None` if these
+    /// are more than two names, if the best two values of a place are within 1 %, or if the column does not
+    /// tell which values are better.
     fn best(&self, panels: &[Panel]) -> Option<String> {
         let better = self.y?.better().filter(|_| self.relative_to.is_none())?;
         let mut best: Vec<&str> = Vec::new();
@@ -145,7 +146,7 @@ impl PlotFile {
                 let Some(first) = field.iter().map(|(value, _)| *value).min_by(order) else { continue };
                 let is_first = |value: f64| value == first || (value / first - 1.0).abs() < 0.01;
                 let mut names = field.iter().filter(|(value, _)| is_first(*value)).map(|(_, name)| *name);
-                // Of two that are about equal none is the best.
+                // If two are about equal, none is best.
                 let (Some(name), None) = (names.next(), names.next()) else { return None };
                 if !best.contains(&name) {
                     best.push(name);
@@ -171,7 +172,7 @@ impl PlotFile {
                 values.iter().zip(names).map(of_value).collect()
             }
         };
-        // On an axis numbers stand by themselves.
+        // On an axis the numbers have no names.
         let names = match self.kind {
             PlotShape::Line => source.words.of(&x),
             _ => source.words.of_column(self.x, &x),
@@ -222,7 +223,7 @@ impl PlotFile {
         Series { key, name, values, expected }
     }
 
-    /// Refuses several rows for one place, since one of them would be drawn and the others hidden.
+    /// Refuses several rows for one place: only one of them would be drawn.
     fn one_row_a_place(&self, table: &Table) -> Result<(), StackError> {
         let columns: Vec<Column> = [Some(self.x), self.series, self.panels].into_iter().flatten().collect();
         // A row without a value in one of the columns has no place.
@@ -245,7 +246,8 @@ impl PlotFile {
             let accepted = match splits {
                 Some(Column::Part) => "one `part`, or part as `series` or `panels`".to_owned(),
                 Some(column) => format!(
-                    "{column} as `series` or `panels`, one value of it in `where`, or `over = \"{column}\"` for their mean"
+                    "{column} as `series` or `panels`, one value of it in `where`, or `over = \"{column}\"` \
+                     for their mean"
                 ),
                 None => "rows that differ in an option".to_owned(),
             };
@@ -258,7 +260,7 @@ impl PlotFile {
         Ok(())
     }
 
-    /// Refuses published values that belong nowhere.
+    /// Refuses published values for a series or a place that does not exist.
     fn published_has_its_places(&self, panels: &[Panel], table: &Table) -> Result<(), StackError> {
         let rows: Vec<&Row> = table.rows.iter().collect();
         let columns = [self.series, self.panels].into_iter().flatten();
@@ -280,13 +282,13 @@ impl PlotFile {
     }
 }
 
-/// Every value of a plot.
+/// All values of a plot.
 fn all_values(panels: &[Panel]) -> impl Iterator<Item = f64> {
     let series = panels.iter().flat_map(|panel| &panel.series);
     series.flat_map(|series| &series.values).copied().flatten()
 }
 
-/// A column as a layer of bars that stand on one another.
+/// A column as a layer of stacked bars.
 fn stacked(column: Column, x_column: Column, x: &[Value], rows: &[&Row], source: Source<'_>) -> Series {
     let at = |x: &Value| rows.iter().find(|row| row.get(x_column) == Some(x))?.number(column);
     Series {
@@ -297,7 +299,7 @@ fn stacked(column: Column, x_column: Column, x: &[Value], rows: &[&Row], source:
     }
 }
 
-/// Whether places have an order of their own: numbers, or one name with several options.
+/// Whether the order of the places has a meaning: numbers, or one name with different options.
 fn are_ordered(places: &[Place]) -> bool {
     let base = |place: &Place| match &place.value {
         Value::Text(text) => text.split(':').next().map(str::to_owned),
@@ -307,7 +309,8 @@ fn are_ordered(places: &[Place]) -> bool {
     bases.iter().all(Option::is_none) || bases.windows(2).all(|two| two[0] == two[1])
 }
 
-/// The distinct values of a column, numbers in order, names as they come. Groups are names that are numbers.
+/// The distinct values of a column. Numbers are sorted; names keep their order. Groups are numbers that are
+/// stored as names.
 fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
     for value in rows.iter().filter_map(|row| row.get(column)) {
@@ -322,13 +325,13 @@ fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
     values
 }
 
-/// The change from `from` to `to`. Without a base, or with a base of zero, there is none.
+/// The relative change from `from` to `to`; `None` if the baseline is missing or zero.
 fn between(from: Option<f64>, to: Option<f64>) -> Option<f64> {
     Some(to? / from.filter(|from| *from != 0.0)? - 1.0)
 }
 
-/// Makes changes of the values: from the series called `base`, from the place of that name, or from each series' own
-/// first point. The base itself is not drawn, since its change is zero.
+/// Replaces values by relative changes. The baseline is the series or the place with the name `base`, or the
+/// first point of each series. The baseline itself is not drawn.
 fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
     if base == "first" {
         for series in &mut panel.series {
@@ -366,10 +369,11 @@ mod tests {
     use super::super::file::File;
     use super::*;
 
-    /// A study of one plot: hits by users, a series for each device.
+    /// A study with one plot: hits by users, one series per device.
     fn study(kind: &str, more: &str) -> File {
         let plot = format!(
-            "[[plots]]\ntitle = 't'\ncaption = 'c'\nkind = '{kind}'\nx = 'users'\ny = 'hits'\nseries = 'device'\ny_label = 'y'\n{more}"
+            "[[plots]]\ntitle = 't'\ncaption = 'c'\nkind = '{kind}'\nx = 'users'\ny = 'hits'\nseries = \
+             'device'\ny_label = 'y'\n{more}"
         );
         File::parse("t", &format!("title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n{plot}")).unwrap()
     }
@@ -393,7 +397,8 @@ mod tests {
         file.plots[0].draw(source)
     }
 
-    /// The rule: with `over` a point is the mean of its rows. Without it they are refused, with what would split them.
+    /// The rule: with `over` a point is the mean of its rows. Without it several rows are refused, and the
+    /// message names the columns that would separate them.
     #[test]
     fn repetitions_are_drawn_as_their_mean() {
         let rows = [(1, 1, 10), (1, 2, 40), (8, 1, 7), (8, 2, 8)];
@@ -404,13 +409,12 @@ mod tests {
         for part in ["plot `t`", "users 1, device mem", "seed as `series`", "`over = \"seed\"`"] {
             assert!(said.contains(part), "{part} is not in: {said}");
         }
-        // A mean over users does not hide that each has several seeds.
+        // A mean over users does not hide that there are several seeds.
         let said = refused("over = 'users'\n");
         assert!(said.contains("seed as `series`"), "{said}");
     }
 
-    /// The rule: lines are drawn where there are two points; a single one is a bar that says what its number is, from
-    /// zero.
+    /// The rule: a line with a single point becomes a bar from zero, whose name includes the unit.
     #[test]
     fn a_line_of_one_point_is_a_bar() {
         let file = study("line", "log_y = true\n");
@@ -422,9 +426,9 @@ mod tests {
         assert_eq!(of(&[(64, 1, 10), (128, 1, 10)]), (PlotKind::Line, true, "64".to_owned()));
     }
 
-    /// The rule: places that are numbers stand in their order, also where they are written as names, as groups are.
+    /// The rule: numeric places are sorted, also those that are stored as names, as for groups.
     #[test]
-    fn groups_stand_in_their_order() {
+    fn groups_are_sorted_as_numbers() {
         let row = |group: &&str| {
             let mut row = Row::default();
             row.set(Column::Group, *group);
@@ -439,16 +443,17 @@ mod tests {
         assert_eq!(order(&["2", "hot", "1"]), ["2", "hot", "1"]);
     }
 
-    /// The rule: `{best}` in a title is who is best at every place. If these are three or more, or two are within 1 %
-    /// of each other, the title says nothing of it.
+    /// The rule: `{best}` in a title names the best series of all places. If that would be more than two
+    /// names, or if the best two values are within 1 %, the neutral title is used.
     #[test]
-    fn a_title_says_who_is_best() {
-        let kinds = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n[[plots]]\ntitle = '{best} hits most'\notherwise = 'Hits'\ncaption = 'c'\nkind = 'bar'\ny_label = 'y'\ny = 'hits'\n";
+    fn a_title_names_the_best() {
+        let kinds = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n[[plots]]\ntitle = '{best} hits \
+             most'\notherwise = 'Hits'\ncaption = 'c'\nkind = 'bar'\ny_label = 'y'\ny = 'hits'\n";
         let title = |axes: &str, rows: &[(u32, u32, u32)]| {
             drawn(&File::parse("t", &format!("{kinds}{axes}")).unwrap(), rows, false).title
         };
         let (by_seed, alone) = ("x = 'users'\nseries = 'seed'\n", "x = 'users'\n");
-        // The second of two series is best at both places, then each is at one.
+        // At first the second series is best at both places; then each series is best at one.
         assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 9), (8, 1, 5), (8, 2, 7)]), "seed 2 hits most");
         assert_eq!(
             title(by_seed, &[(1, 1, 5), (1, 2, 9), (8, 1, 8), (8, 2, 7)]),
@@ -469,9 +474,9 @@ mod tests {
         assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 5)]), "Hits");
         assert_eq!(title(by_seed, &[(1, 1, 1000), (1, 2, 1009)]), "Hits");
         assert_eq!(title(by_seed, &[(1, 1, 1000), (1, 2, 1011)]), "seed 2 hits most");
-        // Of one series it is the best place.
+        // With a single series `{best}` is the best place.
         assert_eq!(title(alone, &[(1, 1, 5), (8, 1, 9), (9, 1, 7)]), "8 users hits most");
-        // Of misses fewer are better. Of changes against one of them none is.
+        // Fewer misses are better. None of several relative changes is the best.
         let rows = [(1, 1, 5), (1, 2, 9), (8, 1, 5), (8, 2, 7)];
         let misses = kinds.replace("y = 'hits'", "y = 'misses'");
         let of_misses = File::parse("t", &format!("{misses}{by_seed}")).unwrap();
@@ -479,7 +484,7 @@ mod tests {
         assert_eq!(title(&format!("{by_seed}relative_to = '1'\n"), &rows), "Hits");
     }
 
-    /// The rule: a plot with a change of twice as much or more writes all of its changes as factors.
+    /// The rule: if one change of a plot is +100 % or more, all its changes are written as factors.
     #[test]
     fn large_changes_are_drawn_as_factors() {
         let file = study("line", "relative_to = 'first'\n");
@@ -492,12 +497,12 @@ mod tests {
         assert_eq!(below, (Scale::Change, texts(&["0.0 %", "+12.0 %", "+99.0 %"])));
         let twice = written(&[(1, 1, 100), (8, 1, 112), (9, 1, 200)]);
         assert_eq!(twice, (Scale::Factor, texts(&["1.00×", "1.12×", "2.00×"])));
-        // A fall has no factor of its own, whatever its size.
+        // A fall is never written as a factor.
         let fallen = written(&[(1, 1, 100), (8, 1, 5)]);
         assert_eq!(fallen, (Scale::Change, texts(&["0.0 %", "−95.0 %"])));
     }
 
-    /// The rule: a quick run does not draw what was published of a full one, and its caption says so.
+    /// The rule: a quick run does not draw the published values of a full run, and the caption says so.
     #[test]
     fn a_caption_says_that_published_values_are_not_drawn() {
         let file = study("bar", "published_of_full = true\npublished.mem.1 = 7\n");
@@ -505,7 +510,7 @@ mod tests {
             let plot = drawn(&file, &[(1, 1, 10)], is_quick);
             (plot.panels[0].series[0].expected.is_some(), plot.caption)
         };
-        assert_eq!(of(true), (false, "c A quick run does not draw what was published.".to_owned()));
+        assert_eq!(of(true), (false, "c Published values are not drawn in a quick run.".to_owned()));
         assert_eq!(of(false), (true, "c".to_owned()));
     }
 }

@@ -5,15 +5,15 @@ use fulgurite_base::SpecError;
 use fulgurite_stack::{Column, Row, StackError};
 use std::collections::BTreeMap;
 
-/// Some of a table's rows.
+/// A selection of rows.
 pub(super) struct Select<'a> {
     pub part: Option<&'a str>,
-    /// Columns and the values that they must have.
+    /// Columns with the required values.
     pub only: &'a BTreeMap<Column, String>,
 }
 
 impl Select<'_> {
-    pub fn of<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StackError> {
+    pub(super) fn of<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StackError> {
         known_columns(table, self.only.keys().copied())?;
         let is = |row: &Row, column: Column, value: &str| {
             row.get(column).is_some_and(|cell| cell.exact() == value)

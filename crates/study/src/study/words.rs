@@ -1,32 +1,33 @@
-//! Names rows and columns for the report: with the words of the study, or else with the part of a name that differs.
+//! Labels of rows and columns in the report: the study's own labels, or the part of a name that differs from
+//! the others.
 
 use crate::people::humane;
 use fulgurite_stack::{Column, Unit, Value};
 use std::collections::BTreeMap;
 
-/// The words of a study.
+/// The labels of a study.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a>(pub &'a BTreeMap<String, String>);
 
 impl Words<'_> {
-    /// No words: every name stands for itself.
-    pub const NONE: Words<'static> = Words(&BTreeMap::new());
+    /// No labels: each name is its own label.
+    pub(super) const NONE: Words<'static> = Words(&BTreeMap::new());
 
-    /// What `exact` is called.
-    pub fn name<'a>(&'a self, exact: &'a str) -> &'a str {
+    /// The label of a name.
+    pub(super) fn name<'a>(&'a self, exact: &'a str) -> &'a str {
         self.0.get(exact).map_or(exact, String::as_str)
     }
 
-    /// What a value of `column`, as its exact text, is called.
-    pub fn named(&self, column: Column, exact: &str) -> String {
+    /// The label of a value of `column`, given as text.
+    pub(super) fn named(&self, column: Column, exact: &str) -> String {
         match (self.0.get(exact), exact.parse::<f64>()) {
             (None, Ok(number)) => self.counted(column, &Value::Real(number)),
             _ => self.name(exact).to_owned(),
         }
     }
 
-    /// A number with what it counts or measures: `8 users`, `run time 16.0 s`, `scale 4`.
-    pub fn counted(&self, column: Column, value: &Value) -> String {
+    /// A number with the quantity that it counts or measures: `8 users`, `run time 16.0 s`, `scale 4`.
+    pub(super) fn counted(&self, column: Column, value: &Value) -> String {
         let Some(number) = value.as_f64() else { return self.name(&value.exact()).to_owned() };
         if column == Column::Degree {
             return if number == 1.0 {
@@ -47,8 +48,8 @@ impl Words<'_> {
         }
     }
 
-    /// What values of `column` beside each other are called, numbers with what they count.
-    pub fn of_column(&self, column: Column, values: &[Value]) -> Vec<String> {
+    /// The labels of several values of `column`. Numbers include their quantity.
+    pub(super) fn of_column(&self, column: Column, values: &[Value]) -> Vec<String> {
         let has_words = |value: &Value| self.0.contains_key(&value.exact());
         let name = |(name, value): (String, &Value)| match value {
             Value::Integer(_) | Value::Real(_) if !has_words(value) => self.counted(column, value),
@@ -57,8 +58,8 @@ impl Words<'_> {
         self.of(values).into_iter().zip(values).map(name).collect()
     }
 
-    /// What values beside each other are called. Parts that all of the names have say nothing and are left out.
-    pub fn of(&self, values: &[Value]) -> Vec<String> {
+    /// The labels of several values. Parts that all names have in common are left out.
+    pub(super) fn of(&self, values: &[Value]) -> Vec<String> {
         let exact: Vec<String> = values.iter().map(Value::exact).collect();
         let parts: Vec<Vec<&str>> = exact.iter().map(|name| name.split([':', ',']).collect()).collect();
         let is_common = |part: &&str| values.len() > 1 && parts.iter().all(|parts| parts.contains(part));
@@ -73,8 +74,8 @@ impl Words<'_> {
         (0..values.len()).map(named).collect()
     }
 
-    /// What a column is called: its name in words, without the unit, which its values have.
-    pub fn column(&self, column: Column) -> String {
+    /// The label of a column: its name in words without the unit, because its values have the unit.
+    pub(super) fn column(&self, column: Column) -> String {
         if let Some(words) = self.0.get(column.name()) {
             return words.clone();
         }
@@ -117,9 +118,10 @@ impl Words<'_> {
 mod tests {
     use super::*;
 
-    /// The rule: a number says what it counts or measures, with one of it in the singular; the words of a study come first.
+    /// The rule: a number has the name of its quantity, in the singular for 1. The labels of the study take
+    /// precedence.
     #[test]
-    fn a_number_says_what_it_counts() {
+    fn a_number_has_the_name_of_its_quantity() {
         let names = BTreeMap::from([("4096".to_owned(), "small pages".to_owned())]);
         let words = Words(&names);
         for (column, exact, said) in [
