@@ -1,90 +1,89 @@
-//! What the clients of one generation of a store did and saw.
+//! The operations and results of all clients in one generation of a store.
 //!
-//! Times are ticks of a counter that grows with every record, so that two events never have the same time. A tick
-//! is taken before a call and after its return: the interval between them contains the moment at which the call
-//! took effect.
+//! Times are ticks of a counter that grows with every event, so no two events have the same time. A tick is
+//! taken before each call and after its return. The call takes effect at a moment in this interval.
 
 use crate::value::{Key, TxnId, Version};
 use rustc_hash::FxHasher;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 
-/// One step of a transaction, as its client saw it.
+/// One operation of a transaction, with the result that its client saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
+pub(crate) enum Action {
     /// A read of one key.
     Read {
         /// The key.
         key: Key,
-        /// The write that was seen; `None` where there was no record.
+        /// The write that the read returned; `None` if there was no record.
         seen: Option<Version>,
     },
-    /// A write, which others see when the transaction commits.
+    /// A write. Other transactions see it after the commit.
     Write {
         /// The key.
         key: Key,
-        /// What it is known by.
+        /// The identity of the write.
         version: Version,
-        /// Whether it deleted the record.
+        /// Whether it deletes the record.
         deletes: bool,
     },
-    /// A scan, whose rows are all the records of the range.
+    /// A scan. Its rows are all records of the range.
     Scan {
-        /// The least key of what was scanned.
+        /// The smallest key of the scanned range.
         first: Key,
-        /// The greatest key of what was scanned.
+        /// The largest key of the scanned range.
         last: Key,
-        /// What was seen, in ascending order.
+        /// The records that were returned, in ascending order.
         rows: Vec<(Key, Version)>,
     },
 }
 
 /// How a transaction reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// With locks; it may write.
+pub(crate) enum Kind {
+    /// With locks. It may write.
     Locking,
-    /// From a snapshot; it only reads.
+    /// From a snapshot. It does not write.
     Snapshot,
 }
 
-/// What its client knows of a transaction's end.
+/// The end of a transaction as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// The commit was acknowledged.
     Committed,
-    /// It took no effect.
+    /// The transaction had no effect.
     Failed,
-    /// The client does not know.
+    /// The client does not know whether the commit took effect.
     Unknown,
 }
 
 /// One transaction or snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Txn {
+pub(crate) struct Txn {
     /// Its number.
     pub id: TxnId,
-    /// Who ran it.
+    /// The client that ran it.
     pub client: u32,
-    /// How it read.
+    /// How it reads.
     pub kind: Kind,
-    /// Whether it may be lost after it was acknowledged.
+    /// Whether a crash may lose it after it was acknowledged.
     pub relaxed: bool,
     /// When it began.
     pub invoked: u64,
-    /// When its commit was called; `None` before that.
+    /// When commit was called; `None` if it was not.
     pub committing: Option<u64>,
-    /// When its end was known.
+    /// When its end became known to the client.
     pub ended: Option<u64>,
     /// How it ended.
     pub outcome: Outcome,
-    /// What it did, in order.
+    /// Its operations in order.
     pub actions: Vec<Action>,
 }
 
 impl Txn {
-    /// A transaction that begins at `invoked`; its end is unknown as yet.
-    pub fn new(id: TxnId, client: u32, kind: Kind, invoked: u64) -> Txn {
+    /// A transaction that begins at `invoked` and has not ended.
+    pub(crate) fn new(id: TxnId, client: u32, kind: Kind, invoked: u64) -> Txn {
         Txn {
             id,
             client,
@@ -99,12 +98,12 @@ impl Txn {
     }
 
     /// Whether it wrote anything.
-    pub fn writes(&self) -> bool {
+    pub(crate) fn writes(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Write { .. }))
     }
 
-    /// Every write that it saw, its own too.
-    pub fn seen(&self) -> impl Iterator<Item = (Key, Version)> + '_ {
+    /// All writes that it read, including its own.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = (Key, Version)> + '_ {
         self.actions.iter().flat_map(|action| -> Box<dyn Iterator<Item = (Key, Version)> + '_> {
             match action {
                 Action::Read { key, seen } => Box::new(seen.map(|version| (*key, version)).into_iter()),
@@ -115,45 +114,45 @@ impl Txn {
     }
 }
 
-/// What happened between two openings of a store.
+/// The operations between two openings of a store.
 #[derive(Clone, Debug, Default)]
-pub struct History {
-    /// The records at the beginning, with the writes that they come from.
+pub(crate) struct History {
+    /// The records at the beginning, with the writes that created them.
     pub initial: BTreeMap<Key, Version>,
-    /// The transactions, in the order in which they began.
+    /// The transactions in the order in which they began.
     pub txns: Vec<Txn>,
     clock: u64,
 }
 
 impl History {
-    /// The history of a store that holds `initial` and of which nobody has asked anything yet.
-    pub fn new(initial: BTreeMap<Key, Version>) -> History {
+    /// An empty history of a store that contains `initial`.
+    pub(crate) fn new(initial: BTreeMap<Key, Version>) -> History {
         History { initial, txns: Vec::new(), clock: 0 }
     }
 
     /// The next tick.
-    pub fn tick(&mut self) -> u64 {
+    pub(crate) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
     }
 
-    /// Begins a transaction and says where it stands in [`History::txns`].
-    pub fn begin(&mut self, id: TxnId, client: u32, kind: Kind) -> usize {
+    /// Begins a transaction and returns its index in [`History::txns`].
+    pub(crate) fn begin(&mut self, id: TxnId, client: u32, kind: Kind) -> usize {
         let invoked = self.tick();
         self.txns.push(Txn::new(id, client, kind, invoked));
         self.txns.len() - 1
     }
 
-    /// Notes how the transaction at `at` ended.
-    pub fn end(&mut self, at: usize, outcome: Outcome) {
+    /// Records the end of the transaction with index `at`.
+    pub(crate) fn end(&mut self, at: usize, outcome: Outcome) {
         let now = self.tick();
         let txn = &mut self.txns[at];
         txn.ended = Some(now);
         txn.outcome = outcome;
     }
 
-    /// A hash of everything that happened: two equal runs have equal ones.
-    pub fn fingerprint(&self) -> u64 {
+    /// A hash of the whole history. Two equal runs have equal hashes.
+    pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = FxHasher::default();
         self.initial.hash(&mut hasher);
         self.txns.hash(&mut hasher);

@@ -1,17 +1,21 @@
-//! The engine under power cuts and failing drives, by seed.
+//! Tests the engine under power cuts and drive failures that follow from a seed.
 //!
-//! A seed becomes a [`plan::Plan`]: a drive, a store, clients with their transactions, faults and power cuts.
-//! [`run::run`] carries it out on a [`device::CrashDevice`], whose module states the fault model. After each restart
-//! [`recovery`] judges what the store has, and [`serial`] whether all that the clients saw has a serial order.
-//! [`search`] goes through seeds, runs each twice, and makes a plan that fails as small as it can.
+//! A seed becomes a [`Plan`]: a drive, a store, clients with their transactions, faults and power cuts. The
+//! module `run` executes the plan on a `CrashDevice`; the head of the module `device` documents the fault model.
+//! After each restart `recovery` compares the contents of the store with the history, and `serial` checks whether
+//! all transactions have a serial order. [`search`] runs each seed twice and reduces the plan of a failing seed.
 
-pub mod device;
-pub mod history;
-pub mod plan;
-pub mod recovery;
-pub mod run;
+mod device;
+mod history;
+mod plan;
+mod recovery;
+mod run;
 pub mod search;
-pub mod serial;
-pub mod shrink;
-pub mod value;
-pub mod violation;
+mod serial;
+mod shrink;
+mod value;
+mod violation;
+
+pub use device::FaultKind;
+pub use plan::Plan;
+pub use violation::Violation;

@@ -1,14 +1,14 @@
-//! Crash seeds from the command line.
+//! Runs crash seeds from the command line.
 //!
 //!     cargo run --release -p fulgurite-crashsim -- --seeds 0..10000
 //!
-//! Exit code 0: no violation, or every planted bug found. 1: a violation, whose seed and shortest history are printed, or a
-//! planted bug not found. 2: the request was wrong.
+//! Exit code 0: no violation was found, or every planted bug was. 1: there is a violation, whose seed and smallest
+//! history are printed, or a planted bug was not found. 2: the request was invalid.
 
 use clap::Parser;
 use fulgurite_base::option::{name_of, parse_choice};
 use fulgurite_base::{Choice, SpecError};
-use fulgurite_crashsim::device::FaultKind;
+use fulgurite_crashsim::FaultKind;
 use fulgurite_crashsim::search::{Failure, Progress, Search, Summary};
 use fulgurite_engine::Planted;
 use std::io::{IsTerminal, Write};
@@ -19,31 +19,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A seed that runs for longer does not end: the usual one takes some milliseconds.
+/// A seed that takes longer is reported as endless. Usually a seed takes some milliseconds.
 const LONGEST: Duration = Duration::from_secs(120);
 
 #[derive(Parser)]
-#[command(about = "The engine under power cuts and failing drives, by seed")]
+#[command(about = "Test the engine under power cuts and drive failures that follow from seeds")]
 struct Arguments {
     /// The seeds: 0..1000, or one seed
     #[arg(long, value_parser = parse_seeds, default_value = "0..1000")]
     seeds: Range<u64>,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: u16,
-    /// Plant this bug and run until it is found
+    /// Plant this bug and run seeds until it is found
     #[arg(long, value_parser = parse_choice::<Planted>, conflicts_with = "bugs")]
     bug: Option<Planted>,
-    /// Plant each bug in turn and say after how many seeds it is found
+    /// Plant each bug in turn and print how many seeds it takes to find it
     #[arg(long)]
     bugs: bool,
-    /// Leave these kinds of faults out
+    /// Leave out these kinds of faults
     #[arg(long, value_delimiter = ',', value_parser = parse_choice::<FaultKind>)]
     without: Vec<FaultKind>,
-    /// Have no seed write pages out of place
+    /// Let no seed write pages out of place
     #[arg(long)]
     in_place: bool,
-    /// Do not shrink what fails
+    /// Do not shrink a failing plan
     #[arg(long)]
     no_shrink: bool,
     /// Print the plans of the seeds and run nothing
@@ -64,7 +64,7 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, SpecError> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // A panic of the engine is a violation of its seed and is printed with it.
+    // A panic of the engine is a violation and is printed with its seed.
     std::panic::set_hook(Box::new(|_| {}));
     let search = Search {
         planted: arguments.bug,
@@ -87,7 +87,8 @@ fn seeds(search: &Search, arguments: &Arguments) -> ExitCode {
     let seconds = begin.elapsed().as_secs_f64();
     let Summary { seeds, committed, cuts, faults, damaged, .. } = &summary;
     println!(
-        "{seeds} seeds in {seconds:.1} s: {committed} transactions, {cuts} power cuts, {faults} faults, {damaged} seeds with damage that was reported"
+        "{seeds} seeds in {seconds:.1} s: {committed} transactions, {cuts} power cuts, {faults} faults, \
+         {damaged} seeds with damage that was reported"
     );
     match (&summary.failure, search.planted) {
         (None, None) => ExitCode::SUCCESS,
@@ -105,14 +106,14 @@ fn seeds(search: &Search, arguments: &Arguments) -> ExitCode {
     }
 }
 
-/// Prints what failed, and the shortest history that fails alike.
+/// Prints the violation of a seed, and the smallest history with the same violation.
 fn show(search: &Search, failure: &Failure, arguments: &Arguments) {
     println!("seed {}: {}", failure.seed, failure.violation);
     if arguments.no_shrink {
         return;
     }
     let (plan, violation) = search.shrink(failure);
-    println!("\nThe shortest history found that fails alike:\n\n{plan}\n{violation}");
+    println!("\nThe smallest history found with the same violation:\n\n{plan}\n{violation}");
 }
 
 fn bugs(search: &Search, arguments: &Arguments) -> ExitCode {
@@ -134,14 +135,14 @@ fn bugs(search: &Search, arguments: &Arguments) -> ExitCode {
     if all { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the seeds beside a thread that shows progress and ends the program where a seed does not end.
+/// Runs the seeds while another thread shows progress. That thread ends the program if a seed takes too long.
 fn watched(search: &Search, seeds: Range<u64>) -> Summary {
     let progress = Arc::new(Progress::new(search.jobs));
     let over = Arc::new(AtomicBool::new(false));
     let watcher = watch(Arc::clone(&progress), Arc::clone(&over), seeds.end - seeds.start);
     let summary = search.seeds(seeds, &progress);
     over.store(true, Ordering::Relaxed);
-    // It ends within one of its pauses and has nothing to say.
+    // The watcher ends after its current pause and returns nothing.
     let _ = watcher.join();
     summary
 }
@@ -160,8 +161,8 @@ fn watch(progress: Arc<Progress>, over: Arc<AtomicBool>, total: u64) -> JoinHand
                 if now != *seed {
                     (*seed, *begin) = (now, Instant::now());
                 } else if now != u64::MAX && begin.elapsed() > LONGEST {
-                    println!("seed {now}: Stuck: it has run for {} s without end", LONGEST.as_secs());
-                    // Nothing can end a task that never waits but the end of the program.
+                    println!("seed {now}: Stuck: it has not ended after {} s", LONGEST.as_secs());
+                    // A task that never waits cannot be cancelled, so the whole program ends.
                     let _ = std::io::stdout().flush();
                     std::process::exit(1);
                 }

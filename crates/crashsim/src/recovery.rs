@@ -1,17 +1,18 @@
-//! Is what a store has after a restart what it promised?
+//! Checks that a store has kept its guarantees after a restart.
 //!
-//! Every transaction that writes also writes a marker of its own, so its presence needs no guess. The rules:
+//! Every transaction that writes also writes a marker of its own, which tells whether the transaction survived. The
+//! rules:
 //!
-//! 1. What is there was committed or may have been: its commit had been called and had not failed.
-//! 2. What was acknowledged is there, `relaxed` commits excepted.
-//! 3. What is there is a prefix of the commits: nothing is missing that had been acknowledged before the commit of
-//!    something that is there was called, and nothing that a transaction saw which is there.
-//! 4. What an acknowledged reader or a snapshot saw is there, `relaxed` commits excepted: those are visible before they are
-//!    durable.
-//! 5. Where the drive may damage the log's tail, the last commits may be gone, also those of earlier generations; then nothing
-//!    that came later is there.
-//! 6. Transactions are there as a whole, and all they read and the records after the restart have one serial order. A
-//!    reader of every record that comes after all others stands for the records.
+//! 1. A transaction that survived was committed or may have been: its commit was called and did not fail.
+//! 2. An acknowledged transaction survives, unless it was `relaxed`.
+//! 3. The survivors are a prefix of the commits. If T survived, then so did each transaction that was acknowledged
+//!    before T's commit was called, and each transaction whose writes T read.
+//! 4. The writes that an acknowledged reader or a snapshot saw survive, except those of `relaxed` commits, which are
+//!    visible before they are durable.
+//! 5. If the drive may damage the tail of the log, the last commits may be lost, also those of earlier generations.
+//!    Then no later commit survives.
+//! 6. Transactions survive completely or not at all. All their reads and the records after the restart have one serial
+//!    order. A reader of all records at the end of the history represents the records.
 
 use crate::device::Allowed;
 use crate::history::{Action, History, Kind, Outcome, Txn};
@@ -21,20 +22,24 @@ use crate::violation::{Violation, ViolationKind};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which transactions are there after a restart.
+/// Tells which transactions survived a restart.
 struct Judge<'a> {
     history: &'a History,
     found: &'a BTreeMap<Key, Version>,
     allowed: Allowed,
-    /// Places in the history.
+    /// The index of each transaction in the history.
     places: FxHashMap<TxnId, usize>,
-    /// Whether the transaction's writes are there; true of what wrote nothing.
+    /// Whether the writes of a transaction survived; true for a transaction without writes.
     there: Vec<bool>,
 }
 
-/// Checks that `found`, which the store holds after a restart, is what `history` and a fault model that allows
-/// `allowed` explain.
-pub fn judge(history: &History, found: &BTreeMap<Key, Version>, allowed: Allowed) -> Result<(), Violation> {
+/// Checks that the records `found` after a restart follow from `history`, given the losses that the fault
+/// model allows.
+pub(crate) fn judge(
+    history: &History,
+    found: &BTreeMap<Key, Version>,
+    allowed: Allowed,
+) -> Result<(), Violation> {
     let places: FxHashMap<TxnId, usize> =
         history.txns.iter().enumerate().map(|(at, txn)| (txn.id, at)).collect();
     let there =
@@ -68,23 +73,24 @@ impl Judge<'_> {
         self.history.txns.iter().zip(&self.there).filter(|(_, there)| !**there).map(|(txn, _)| txn)
     }
 
-    /// Whether the transaction that wrote `version` is there; those of earlier generations were checked then.
+    /// Whether the transaction that wrote `version` survived. Transactions of earlier generations were
+    /// checked after their own restart.
     fn is_there(&self, version: Version) -> bool {
         self.places.get(&version.writer()).is_none_or(|at| self.there[*at])
     }
 
-    /// The marker of a transaction of an earlier generation that is gone: as long as no commit has come behind it, its block
-    /// is the last of the log, and cannot be told from a torn one if the drive damages it now.
+    /// A marker from an earlier generation that is now missing. Until another commit follows, that commit's
+    /// block is the last one of the log. If the drive damages it now, it looks like a torn block.
     fn lost_before(&self) -> Option<Key> {
         let mut before = self.history.initial.keys().filter(|key| key.table == TableName::Markers);
         before.find(|key| !self.found.contains_key(key)).copied()
     }
 
-    /// Nothing of this generation is there where the end of an earlier one is gone. What is left of that one was checked then.
+    /// If a commit of an earlier generation is lost, no transaction of this generation may survive.
     fn nothing_since(&self, lost: Key) -> Result<(), Violation> {
         match self.present().next() {
             Some(txn) => {
-                let text = format!("{} is there, and {lost}, of an earlier generation, is gone", txn.id);
+                let text = format!("{} survived, but {lost} of an earlier generation is lost", txn.id);
                 Err(violation(ViolationKind::NotAPrefix, text))
             }
             None => Ok(()),
@@ -94,7 +100,7 @@ impl Judge<'_> {
     fn issued(&self) -> Result<(), Violation> {
         for txn in self.present() {
             if txn.outcome == Outcome::Failed || txn.committing.is_none() {
-                let text = format!("{} did not commit, and its marker is there after the restart", txn.id);
+                let text = format!("{} did not commit, but its marker survived the restart", txn.id);
                 return Err(violation(ViolationKind::Unissued, text));
             }
         }
@@ -105,7 +111,7 @@ impl Judge<'_> {
         let lost = self.absent().find(|txn| txn.outcome == Outcome::Committed && !txn.relaxed);
         match lost {
             Some(txn) if !self.allowed.lost_tail => {
-                let text = format!("{} was acknowledged, and is gone after the restart", txn.id);
+                let text = format!("{} was acknowledged, but is lost after the restart", txn.id);
                 Err(violation(ViolationKind::Lost, text))
             }
             _ => Ok(()),
@@ -118,18 +124,18 @@ impl Judge<'_> {
         for txn in self.present() {
             if let Some(lost) = first.filter(|lost| lost.ended < txn.committing) {
                 let text =
-                    format!("{} is there, and {}, acknowledged before its commit, is gone", txn.id, lost.id);
+                    format!("{} survived, but {}, acknowledged before its commit, is lost", txn.id, lost.id);
                 return Err(violation(ViolationKind::NotAPrefix, text));
             }
             if let Some((key, version)) = txn.seen().find(|(_, version)| !self.is_there(*version)) {
-                let text = format!("{} is there, and {version}, which it saw at {key}, is gone", txn.id);
+                let text = format!("{} survived, but {version}, which it saw at {key}, is lost", txn.id);
                 return Err(violation(ViolationKind::NotAPrefix, text));
             }
         }
         Ok(())
     }
 
-    /// What acknowledged readers saw.
+    /// Checks that no acknowledged reader saw a lost commit.
     fn readers(&self) -> Result<(), Violation> {
         let readers =
             self.history.txns.iter().filter(|txn| !txn.writes() && txn.outcome == Outcome::Committed);
@@ -139,7 +145,7 @@ impl Judge<'_> {
             if let Some((key, version)) = lost {
                 let who = if txn.kind == Kind::Snapshot { "the snapshot" } else { "the reader" };
                 let text =
-                    format!("{who} {} saw {version} at {key}, which is gone after the restart", txn.id);
+                    format!("{who} {} saw {version} at {key}, which is lost after the restart", txn.id);
                 return Err(violation(ViolationKind::SeenAndLost, text));
             }
         }
@@ -155,7 +161,7 @@ impl Judge<'_> {
     fn serial(&self) -> Result<(), Violation> {
         let lost = self.absent().any(|txn| txn.outcome == Outcome::Committed);
         if lost {
-            // What was there before the restart had an order as well.
+            // The transactions before the restart must have a serial order too.
             let mut history = self.history.clone();
             let uncertain = self.deleted_by_lost(|txn| txn.outcome == Outcome::Unknown);
             history.txns.iter_mut().for_each(|txn| forget_absences(&mut txn.actions, &uncertain));
@@ -174,14 +180,14 @@ impl Judge<'_> {
         check(&history, &committed)
     }
 
-    /// Keys that transactions deleted which are gone. A reader that found nothing there may have seen such a deletion:
-    /// unlike a record, nothing does not name who left it.
+    /// The keys whose deletion was lost. A reader that found no record there may have seen that deletion. A
+    /// missing record does not tell which transaction deleted it.
     fn deleted_by_lost(&self, which: impl Fn(&Txn) -> bool) -> BTreeSet<Key> {
         let lost = self.absent().filter(|txn| txn.committing.is_some() && txn.outcome != Outcome::Failed);
         lost.filter(|txn| which(txn)).flat_map(|txn| &txn.actions).filter_map(deleted).collect()
     }
 
-    /// Whether a transaction is part of what the restart left.
+    /// Whether a transaction belongs to the state after the restart.
     fn counts_after(&self, at: usize) -> bool {
         let txn = &self.history.txns[at];
         if txn.writes() {
@@ -190,7 +196,8 @@ impl Judge<'_> {
         txn.outcome == Outcome::Committed && txn.seen().all(|(_, version)| self.is_there(version))
     }
 
-    /// What was committed before the restart: what was acknowledged, what is there, and what those saw.
+    /// The transactions that were committed before the restart: those that were acknowledged or survived, and
+    /// those whose writes they read.
     fn committed_before(&self) -> Vec<bool> {
         let txns = &self.history.txns;
         let mut committed: Vec<bool> = txns
@@ -226,7 +233,7 @@ fn deleted(action: &Action) -> Option<Key> {
     }
 }
 
-/// Takes out of `actions` that nothing was found at the keys of `uncertain`.
+/// Removes the observation that there was no record, for the keys in `uncertain`.
 fn forget_absences(actions: &mut Vec<Action>, uncertain: &BTreeSet<Key>) {
     if uncertain.is_empty() {
         return;
@@ -244,7 +251,7 @@ fn forget_absences(actions: &mut Vec<Action>, uncertain: &BTreeSet<Key>) {
     *actions = kept;
 }
 
-/// A scan as scans of the parts between the uncertain keys at which it found nothing.
+/// Divides a scan at the uncertain keys at which it found no record.
 fn without_absences(
     first: Key,
     last: Key,
@@ -259,7 +266,7 @@ fn without_absences(
             scans.push(Action::Scan { first, last, rows });
         }
     };
-    // In 64 bits there is a number below each key but the first and above every key.
+    // The keys are 64-bit numbers here, so that the key after the last one can be represented.
     let mut from = u64::from(first.number);
     for hole in uncertain.range(first..=last).filter(|key| !rows.iter().any(|(row, _)| row == *key)) {
         let hole = u64::from(hole.number);

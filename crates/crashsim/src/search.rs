@@ -1,4 +1,4 @@
-//! Through the seeds: each is run twice, and the first that fails is made small.
+//! Searches seeds for violations. Each seed runs twice. The plan of the first failing seed is reduced.
 
 use crate::device::FaultKind;
 use crate::plan::{self, Plan};
@@ -11,19 +11,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How many runs a plan may be shrunk with.
+/// The maximum number of runs for reducing a plan.
 const ATTEMPTS: u32 = 4_000;
 
-/// What is asked for.
+/// The options of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     /// A bug to plant.
     pub planted: Option<Planted>,
-    /// Kinds of faults that are left out.
+    /// Kinds of faults to leave out.
     pub without: Vec<FaultKind>,
-    /// No seed writes pages out of place.
+    /// Whether no seed writes pages out of place.
     pub in_place: bool,
-    /// Threads.
+    /// The number of threads.
     pub jobs: usize,
 }
 
@@ -32,44 +32,44 @@ pub struct Search {
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// What was wrong.
+    /// Its violation.
     pub violation: Violation,
 }
 
-/// What the seeds did together.
+/// The totals over all seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Seeds that were run.
+    /// The number of seeds.
     pub seeds: u64,
-    /// Acknowledged transactions and snapshots.
+    /// The number of acknowledged transactions and snapshots.
     pub committed: u64,
-    /// Power cuts.
+    /// The number of power cuts.
     pub cuts: u64,
-    /// Faults that struck.
+    /// The number of faults that occurred.
     pub faults: u64,
-    /// Seeds that ended with damage which the store reported.
+    /// The number of seeds that ended with damage that the store reported.
     pub damaged: u64,
-    /// The failure of the lowest seed among those that were run.
+    /// The failure of the lowest failing seed.
     pub failure: Option<Failure>,
 }
 
-/// What each thread is at, for a watcher.
+/// The progress of the threads, for display.
 pub struct Progress {
-    /// Seeds that are done.
+    /// The number of finished seeds.
     pub done: AtomicU64,
-    /// The seed of each thread; `u64::MAX` for none.
+    /// The current seed of each thread, or `u64::MAX`.
     pub running: Vec<AtomicU64>,
 }
 
 impl Progress {
-    /// Nothing done, with `jobs` threads.
+    /// The progress of `jobs` threads at the start.
     pub fn new(jobs: usize) -> Progress {
         Progress { done: AtomicU64::new(0), running: (0..jobs).map(|_| AtomicU64::new(u64::MAX)).collect() }
     }
 }
 
 impl Search {
-    /// The plan of a seed under this search.
+    /// The plan of a seed with the options of this search.
     pub fn plan(&self, seed: u64) -> Plan {
         let plan = if self.in_place { Plan::in_place(seed) } else { Plan::from_seed(seed) };
         let mut plan = plan.without(&self.without);
@@ -106,7 +106,7 @@ impl Search {
         summary.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The smallest plan found that fails as the seed did, and how it fails.
+    /// Reduces the plan of a failing seed as far as possible. Returns the plan and its violation.
     pub fn shrink(&self, failure: &Failure) -> (Plan, Violation) {
         let kind = failure.violation.kind;
         let violation_of = |plan: &Plan| {
@@ -135,7 +135,7 @@ impl Summary {
     }
 }
 
-/// Runs a plan; a panic is a violation.
+/// Runs a plan. A panic is a violation.
 pub fn caught(plan: &Plan) -> Report {
     catch_unwind(AssertUnwindSafe(|| run::run(plan))).unwrap_or_else(|panic| {
         let text = panic
@@ -147,7 +147,7 @@ pub fn caught(plan: &Plan) -> Report {
     })
 }
 
-/// Runs a plan twice; two runs that differ are a violation.
+/// Runs a plan twice. A difference between the runs is a violation.
 pub fn twice(plan: &Plan) -> Report {
     let first = caught(plan);
     if first.violation.is_some() {

@@ -1,17 +1,17 @@
-//! From something that fails to something smaller that still fails.
+//! Reduces a failing input to a smaller one that still fails.
 
-/// Makes `start` smaller as long as `fails` says that it still fails, with at most `most` attempts.
+/// Reduces `start` while `fails` returns true, with at most `most` attempts.
 ///
-/// `simpler` gives the candidates of one step, the greatest steps first. The first that fails is taken, and the search
-/// begins again from it. What comes back has no candidate that fails, unless the attempts ran out.
-pub fn shrink<T>(
+/// `simpler` returns the candidates of one step, the largest reductions first. The first candidate that fails
+/// is taken, and the search continues from it. No candidate of the result fails, unless the attempts ran out.
+pub(crate) fn shrink<T>(
     start: T,
     simpler: impl Fn(&T) -> Vec<T>,
     mut fails: impl FnMut(&T) -> bool,
     mut most: u32,
 ) -> T {
     let mut smallest = start;
-    // Where the last step was found the next one is likely, so each round goes on from there.
+    // The next success is likely near the last one, so each round continues from there.
     let mut from = 0;
     loop {
         let mut candidates = simpler(&smallest);
@@ -41,8 +41,8 @@ pub fn shrink<T>(
 mod tests {
     use super::*;
 
-    /// All lists with one element less.
-    #[allow(clippy::ptr_arg)] // the signature that `shrink` calls
+    /// All lists with one element removed.
+    #[allow(clippy::ptr_arg)] // `shrink` requires this signature
     fn shorter(list: &Vec<u32>) -> Vec<Vec<u32>> {
         let without = |at: usize| {
             let mut list = list.clone();
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_stays_and_the_rest_goes() {
+    fn only_the_cause_of_the_failure_remains() {
         let fails = |list: &Vec<u32>| list.contains(&3) && list.contains(&17);
         assert_eq!(shrink((0..20).collect(), shorter, fails, 10_000), [3, 17]);
     }

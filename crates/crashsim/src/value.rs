@@ -1,13 +1,13 @@
-//! What the clients write: keys with an order that the checkers know, and values that say who wrote them.
+//! The data that clients write: keys whose order the checkers know, and values that identify their writer.
 //!
-//! A value's head names its [`Version`], which is written once in the life of a store, and an amount of money. The
-//! rest is filler that follows from the version. So a reader knows whose write it sees, and a value of which a
-//! byte is wrong, or which belongs to another write, is noticed.
+//! The head of a value contains its [`Version`], which is unique in the life of a store, and an amount of
+//! money. The rest of the value is filler derived from the version. So a reader knows which write it sees,
+//! and notices a wrong byte and a value of another write.
 
 use fulgurite_base::fnv1a;
 use std::fmt;
 
-/// A transaction's number, unique over all generations of a store.
+/// The number of a transaction, unique over all generations of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u32);
 
@@ -17,18 +17,18 @@ impl fmt::Display for TxnId {
     }
 }
 
-/// One write: the transaction that made it and its place among that transaction's writes.
+/// The identity of a write: its transaction, and its index among that transaction's writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Version(pub u64);
+pub(crate) struct Version(pub u64);
 
 impl Version {
-    /// The `nth` write of `txn`, counted from zero.
-    pub fn new(txn: TxnId, nth: u32) -> Version {
+    /// Write number `nth` of `txn`, counted from zero.
+    pub(crate) fn new(txn: TxnId, nth: u32) -> Version {
         Version(u64::from(txn.0) << 32 | u64::from(nth))
     }
 
-    /// Who wrote it.
-    pub fn writer(self) -> TxnId {
+    /// The transaction that wrote it.
+    pub(crate) fn writer(self) -> TxnId {
         TxnId((self.0 >> 32) as u32)
     }
 }
@@ -42,18 +42,18 @@ impl fmt::Display for Version {
 /// The tables of the store under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableName {
-    /// Accounts, whose amounts keep their sum.
+    /// Accounts. The sum of their amounts is constant.
     Accounts,
-    /// Registers that are read and written again.
+    /// Registers, which are read and updated.
     Registers,
-    /// Rows that come and go, with a secondary index.
+    /// Rows, which are inserted and deleted and have a secondary index.
     Rows,
-    /// One row for each transaction that wrote, which tells after a crash that it is there.
+    /// One row per transaction that wrote. After a crash it tells whether the transaction survived.
     Markers,
 }
 
 impl TableName {
-    /// Every table, in the order of their keys.
+    /// All tables in the order of their keys.
     pub const ALL: [TableName; 4] =
         [TableName::Accounts, TableName::Registers, TableName::Rows, TableName::Markers];
 
@@ -68,12 +68,12 @@ impl TableName {
     }
 }
 
-/// A record's key: the order of keys is the order of their bytes within a table.
+/// The key of a record. Within a table, keys are ordered like their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// Its table.
     pub table: TableName,
-    /// Its place in the table's order.
+    /// Its number in the table's order.
     pub number: u32,
 }
 
@@ -83,8 +83,8 @@ impl Key {
         Key { table, number }
     }
 
-    /// The bytes in the store. Rows have a long common prefix and tails of different lengths, so that prefixes and
-    /// separators are cut in many ways.
+    /// The key as stored. Keys of rows have a long common prefix and tails of different lengths, which
+    /// exercises the truncation of prefixes and separators.
     pub fn bytes(self) -> Vec<u8> {
         match self.table {
             TableName::Rows => {
@@ -96,7 +96,7 @@ impl Key {
         }
     }
 
-    /// The key that has these bytes in `table`; `None` where no key has them.
+    /// The key of `table` with these bytes; `None` if there is none.
     pub fn from_bytes(table: TableName, bytes: &[u8]) -> Option<Key> {
         let digits = |range: std::ops::Range<usize>| -> Option<u32> {
             std::str::from_utf8(bytes.get(range)?).ok()?.parse().ok()
@@ -110,9 +110,10 @@ impl Key {
         (key.bytes() == bytes).then_some(key)
     }
 
-    /// Where the marker of `txn` is: spread, so that transactions do not meet at the end of the table.
+    /// The key of the marker of `txn`. The keys are spread, so that concurrent transactions do not all write
+    /// to the last leaf.
     pub fn marker(txn: TxnId) -> Key {
-        // An odd factor maps different transactions to different keys.
+        // Multiplication by an odd number maps different transactions to different keys.
         Key::new(TableName::Markers, txn.0.wrapping_mul(0x9e37_79b1))
     }
 }
@@ -123,21 +124,21 @@ impl fmt::Display for Key {
     }
 }
 
-/// Bytes before the filler: version, amount, length, and a check of these three.
+/// Bytes before the filler: version, amount, length, and a checksum of these three.
 const HEAD: usize = 28;
 
-/// A value as clients understand it.
+/// A decoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Value {
-    /// The write that made it.
+pub(crate) struct Value {
+    /// The write that created it.
     pub version: Version,
-    /// Money, or a number that the index groups by.
+    /// An amount of money, or a number by which the index groups rows.
     pub amount: i64,
 }
 
 impl Value {
-    /// The bytes in the store: at least 28, and `len` where that is more.
-    pub fn encode(self, len: usize) -> Vec<u8> {
+    /// The value as stored: `len` bytes, but at least 28.
+    pub(crate) fn encode(self, len: usize) -> Vec<u8> {
         let len = len.max(HEAD);
         let mut bytes = Vec::with_capacity(len);
         bytes.extend(self.version.0.to_le_bytes());
@@ -153,8 +154,8 @@ impl Value {
         bytes
     }
 
-    /// Reads what [`Value::encode`] wrote; `None` where any byte is wrong.
-    pub fn decode(bytes: &[u8]) -> Option<Value> {
+    /// Decodes the output of [`Value::encode`]; `None` if any byte is wrong.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Value> {
         let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let value = Value { version: Version(word(0)?), amount: word(8)? as i64 };
         (value.encode(bytes.len()) == bytes).then_some(value)
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_keep_their_order_as_bytes_and_read_back() {
+    fn keys_are_ordered_like_their_bytes_and_decode() {
         for table in TableName::ALL {
             let keys: Vec<Key> = (0..300).map(|number| Key::new(table, number * 37)).collect();
             assert!(keys.is_sorted_by_key(|key| key.bytes()));
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_byte_anywhere_is_noticed() {
+    fn any_wrong_byte_is_noticed() {
         let bytes = Value { version: Version::new(TxnId(7), 2), amount: -5 }.encode(100);
         assert!(Value::decode(&bytes).is_some());
         for at in 0..bytes.len() {

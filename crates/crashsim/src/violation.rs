@@ -1,55 +1,55 @@
-//! What a seed can find wrong.
+//! The violations that a seed can find.
 
 use std::fmt;
 
-/// Kinds of violations.
+/// The kinds of violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ViolationKind {
-    /// An acknowledged transaction is gone.
+    /// An acknowledged transaction is lost.
     Lost,
-    /// A transaction is there that failed or never asked to commit.
+    /// A transaction survived that failed or never requested its commit.
     Unissued,
-    /// Something is there that came after something which is gone.
+    /// A transaction survived although an earlier one is lost.
     NotAPrefix,
-    /// A reader saw what is gone.
+    /// A reader saw a write that is lost.
     SeenAndLost,
-    /// A value that nobody wrote there, or a record missing that nobody deleted.
+    /// A value that no transaction wrote there, or a missing record that none deleted.
     WrongData,
-    /// Reads that no serial order explains.
+    /// There is no serial order that explains all reads.
     NotSerialisable,
-    /// The accounts' sum is another.
+    /// The sum of the accounts is wrong.
     Sum,
-    /// The store's own check finds a problem, or its index and its table differ.
+    /// The store's own check finds a problem, or an index differs from its table.
     Structure,
     /// An error that no fault explains.
     Error,
-    /// A run that does not end.
+    /// The run does not end.
     Stuck,
     /// A panic.
     Panic,
-    /// The drive was used against its rules.
+    /// The engine broke the rules of the drive's interface.
     Misuse,
     /// Two runs of one seed differ.
     NotDeterministic,
 }
 
-/// What was wrong.
+/// A violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which kind.
+    /// Its kind.
     pub kind: ViolationKind,
-    /// What shows it.
+    /// The evidence.
     pub text: String,
 }
 
 impl Violation {
-    /// A violation of `kind`, shown by `text`.
+    /// A violation of `kind` with the evidence `text`.
     pub fn new(kind: ViolationKind, text: impl Into<String>) -> Violation {
         Violation { kind, text: text.into() }
     }
 
-    /// Whether a shorter history that shows `other` shows the same: the kind, and what the store said where that is
-    /// all there is. Its numbers differ in a shorter history.
+    /// Whether both are the same violation in histories of different lengths: the kind is equal, and for
+    /// errors of the store also their text. Numbers in the text may differ.
     pub fn is_like(&self, other: &Violation) -> bool {
         let words = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
         let says_all = matches!(self.kind, ViolationKind::Error | ViolationKind::Panic);
@@ -73,9 +73,9 @@ mod tests {
         let damaged = violation(ViolationKind::Error, "page 567 is damaged");
         assert!(damaged.is_like(&violation(ViolationKind::Error, "page 31 is damaged")));
         assert!(!damaged.is_like(&violation(ViolationKind::Error, "torn pages: accepted: auto")));
-        // Who lost what differs from history to history.
-        let lost = violation(ViolationKind::Lost, "t1 of client 2 is gone");
-        assert!(lost.is_like(&violation(ViolationKind::Lost, "t3 is gone")));
-        assert!(!lost.is_like(&violation(ViolationKind::Sum, "t1 of client 2 is gone")));
+        // The transaction and the client that are named vary between histories.
+        let lost = violation(ViolationKind::Lost, "t1 of client 2 is lost");
+        assert!(lost.is_like(&violation(ViolationKind::Lost, "t3 is lost")));
+        assert!(!lost.is_like(&violation(ViolationKind::Sum, "t1 of client 2 is lost")));
     }
 }

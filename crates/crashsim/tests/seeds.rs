@@ -1,4 +1,4 @@
-//! Seeds that pass, and bugs that are found. The long searches are run by name:
+//! Runs seeds that must pass. Searches for planted bugs take long and run only by name:
 //!
 //!     cargo test --release -p fulgurite-crashsim -- --ignored planted
 
@@ -19,16 +19,15 @@ fn the_first_seeds_pass() {
     assert!(summary.committed > 10_000 && summary.cuts > 1_000);
 }
 
-/// What a million seeds have found, one seed or more for each:
+/// Regressions, each with the seeds that found it:
 ///
-/// - a write to a page's place that failed left it torn, and the copy in the double-write area was written over: 241645,
-///   340053, 405617;
-/// - a change of the structure and the cleaner took turns with two pages for ever: 271340, 296139, 306584, 328741, 373168;
-/// - blocks of a flush that was cut off came back behind a block that was written again with the same bytes: 352754, 422451;
-/// - the check looked at a large value that a pending deletion replaces: 2008083;
-/// - an error of the drive, met while the check read an index, made it call the rest of the index lost: 3252152;
-/// - recovery, which reads a long log twice, took a block that was destroyed in between for the log's end: 3235458;
-/// - a copy that the drive had lost was shared, so that its page was as old as what the slot had before: 30015211, 30053487.
+/// - a failed write left a page torn, and its copy in the double-write area was overwritten: 241645, 340053, 405617;
+/// - a structure change and the cleaner alternated for ever between two pages: 271340, 296139, 306584, 328741, 373168;
+/// - blocks of an interrupted flush reappeared after a block that was rewritten with equal bytes: 352754, 422451;
+/// - the check read a large value that a pending deletion removes: 2008083;
+/// - after a drive error while it read an index, the check reported the rest of the index as lost: 3252152;
+/// - recovery reads a long log twice, and took a block that was destroyed in between for the end of the log: 3235458;
+/// - a lost copy was shared, which reverted its page to the earlier contents of the slot: 30015211, 30053487.
 #[test]
 fn seeds_that_have_failed_pass() {
     let seeds = [
@@ -40,20 +39,21 @@ fn seeds_that_have_failed_pass() {
     }
 }
 
-/// A copy in the double-write area could not be read at the first attempt, and the page that was torn in its place counted as damaged.
+/// A transient error when reading a copy from the double-write area made recovery report the torn page as damaged.
 #[test]
-fn an_error_that_passes_loses_no_copy() {
+fn a_transient_error_loses_no_copy() {
     assert_passes(&Search::default(), 122_493_541);
 }
 
-/// Seeds of stores whose pages lie out of place:
+/// Regressions in stores with pages out of place, each with the seeds that found it:
 ///
-/// - a write that the drive did elsewhere counted before it was read back: 4009991;
-/// - a leaf had to be split for its records, and they were what kept the log from having room for a split: 10035688;
-/// - a commit waited for room in the log and had the lock of a pending record, which was not carried along because of it; the others
-///   were, again and again, until the log ran over: 30042969;
-/// - recovery took carried records for as old as the redo point, so that the log had no room to carry them again: 60272766;
-/// - a leaf that the drive had lost was made from its image in the log, which lacked records that were pending then: 111214175;
+/// - a write that the drive misdirected counted as done before it was read back: 4009991;
+/// - a leaf had to be split to merge its records, which in turn left the log no space for a split: 10035688;
+/// - a commit waited for space in the log while it held the lock of a pending record. That record could not be carried
+///   forward, and the others were, repeatedly, until the log was full: 30042969;
+/// - recovery gave carried records the age of the redo point, so that the log had no space to carry them again:
+///   60272766;
+/// - a lost leaf was rebuilt from its image in the log, which lacked records that were pending then: 111214175;
 /// - a page of a sorted run was on its way to the drive for somebody else when the run became part of the store: 122511324;
 /// - a page that was written for a run had been written for something else before, and that write seemed to be lost: 122512757;
 /// - a leaf was divided just before it got what a run had of it, and its other half counted as if it had got that too: 122524396;

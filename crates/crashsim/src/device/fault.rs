@@ -1,28 +1,29 @@
-//! The kinds of faults, and what a store may answer when one has happened.
+//! The kinds of faults, and the behaviour that each fault allows the store.
 
 use fulgurite_base::Choice;
 
-/// A way in which the drive fails.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultKind {
-    /// A read reports a medium error; the next one of the same page succeeds.
+    /// A read reports a medium error. The next read of the same page succeeds.
     ReadError,
-    /// A write reports a medium error. Each of its pages is old, new or torn; one that is atomic is old or new.
+    /// A write reports a medium error. Each of its pages has its old contents, its new contents or a mixture.
+    /// An atomic write leaves all pages old or all new.
     WriteError,
-    /// A flush reports a medium error. Part of what was not durable yet will not survive the next power cut, whatever
-    /// later flushes report. Until then it can be read.
+    /// A flush reports a medium error. Some writes that were not durable yet are lost at the next power cut,
+    /// even if later flushes succeed. Until then they can be read.
     FlushError,
-    /// A read returns another page, or another version of its own from where that lies.
+    /// A read returns another page, or an older version of the page from another place on the drive.
     MisdirectedRead,
-    /// A read returns the version that a page had before its last write since the power came on, as from a cache that is
-    /// out of step. An old version from before is a whole page like any other: nothing but a second copy of what was
-    /// written would tell it apart.
+    /// A read returns the version before the last write since the power came on, as from a stale cache.
+    /// Versions from before the power came on are not returned: such a page is valid in itself, so only a
+    /// second copy could reveal that it is old.
     StaleRead,
-    /// A read finds a bit turned over on the medium, for good.
+    /// A read finds a bit flipped on the medium, permanently.
     Rot,
-    /// A write goes to another address and is acknowledged; the right address keeps what it had.
+    /// A write goes to another address and is acknowledged. The right address keeps its old contents.
     MisdirectedWrite,
-    /// A write is acknowledged and never done.
+    /// A write is acknowledged and never performed.
     LostWrite,
 }
 
@@ -39,7 +40,7 @@ impl Choice for FaultKind {
     ];
 }
 
-/// The command that a fault counts.
+/// The commands among which a fault chooses one by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Counted {
     /// Reads.
@@ -50,23 +51,25 @@ pub enum Counted {
     Flushes,
 }
 
-/// What a store may do after a fault. Wrong data is never among it: what is read is what was written, or an error.
+/// The behaviour that is allowed after a fault. Wrong data is never allowed: a read returns what was written,
+/// or an error.
 ///
-/// Without a fault, after power cuts alone, a store opens, has everything that it acknowledged, and its check
-/// finds nothing.
+/// Without a fault, with only power cuts, the store must open, contain everything that it acknowledged, and
+/// pass its check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowed {
-    /// An operation may fail, and the store may refuse to go on until it is opened again.
+    /// An operation may fail, and the store may refuse further work until it is reopened.
     pub errors: bool,
-    /// Opening may fail for good, and the check may report problems: the drive lost what nothing can bring back.
+    /// Opening may fail permanently, and the check may report problems, because the drive lost data that
+    /// cannot be restored.
     pub damage: bool,
-    /// The last commits may be gone without an error. A log that ends earlier because its last block was never written
-    /// looks like a log that ended there. What is there is still a prefix of the commits.
+    /// The last commits may be lost without an error. If the last block of the log was never written, the log
+    /// looks as if it ended before that block. The survivors are still a prefix of the commits.
     pub lost_tail: bool,
 }
 
 impl Allowed {
-    /// What either of the two allows.
+    /// The union of both.
     pub fn or(self, other: Allowed) -> Allowed {
         Allowed {
             errors: self.errors || other.errors,
@@ -77,7 +80,7 @@ impl Allowed {
 }
 
 impl FaultKind {
-    /// Which commands are counted to say when it happens.
+    /// The commands that are counted for this fault.
     pub fn counted(self) -> Counted {
         match self {
             FaultKind::ReadError | FaultKind::MisdirectedRead | FaultKind::StaleRead | FaultKind::Rot => {
@@ -88,19 +91,19 @@ impl FaultKind {
         }
     }
 
-    /// What a store may do once it has happened.
+    /// The behaviour that this fault allows.
     pub fn allows(self) -> Allowed {
         match self {
-            // The drive says that it failed, and what was durable still is.
+            // The drive reports the error, and durable data is intact.
             FaultKind::ReadError | FaultKind::WriteError | FaultKind::FlushError => {
                 Allowed { errors: true, ..Allowed::default() }
             }
-            // The medium is sound, but a store cannot know that, and may have written down what it was told. A log block
-            // that reads as another one, or as its predecessor, ends the log.
+            // The medium is intact, but the store cannot know that, and it may have written wrong data that
+            // it read. A log block that is read as another block or as its predecessor ends the log.
             FaultKind::MisdirectedRead | FaultKind::StaleRead => {
                 Allowed { errors: true, damage: true, lost_tail: true }
             }
-            // A block of the log's tail cannot be told from a torn one.
+            // A damaged block at the tail of the log looks like a torn block.
             FaultKind::Rot | FaultKind::MisdirectedWrite | FaultKind::LostWrite => {
                 Allowed { errors: true, damage: true, lost_tail: true }
             }
@@ -108,11 +111,11 @@ impl FaultKind {
     }
 }
 
-/// One fault: the command of its kind, counted from zero since it was armed, that it strikes.
+/// A fault. It strikes one command, counted from zero since the fault was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// What happens.
+    /// Its kind.
     pub kind: FaultKind,
-    /// To which of the commands that [`FaultKind::counted`] names.
+    /// The number of the command, among those of [`FaultKind::counted`].
     pub nth: u64,
 }

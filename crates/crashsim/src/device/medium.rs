@@ -1,50 +1,50 @@
-//! What the drive holds: contents as they are read now, contents that survive, and what lies between the two.
+//! The contents of the drive: the current pages, the durable pages, and the writes in between.
 
 use fulgurite_base::Prng;
 use fulgurite_device::ShareRun;
 use std::rc::Rc;
 
-/// The unit in which a write is torn, in bytes.
-pub const SECTOR: usize = 512;
+/// The unit of tearing in bytes.
+pub(super) const SECTOR: usize = 512;
 
 /// A page; `None` is a page of zeros.
 pub(super) type Page = Option<Rc<[u8]>>;
 
-/// A write of some pages.
+/// A write of one or more pages.
 pub(super) struct Unit {
     pub lpn: u64,
-    /// `None` where something that is durable already has replaced the page.
+    /// The contents. `None` for a page that has been replaced by durable contents.
     pub pages: Vec<Option<Page>>,
-    /// Whether it survives whole or not at all.
+    /// Whether it survives completely or not at all.
     pub atomic: bool,
-    /// When it completed, as a count of completions.
+    /// The number of its completion.
     pub completed: u64,
-    /// A failed flush has lost it.
+    /// Whether a failed flush has lost it.
     pub doomed: bool,
 }
 
-/// How likely it is that a write survives a power cut: one draw for each cut, since some cuts take all and some take
-/// nothing.
+/// The probability that a write survives a power cut. It is drawn once per cut, because some cuts lose
+/// everything and some nothing.
 pub(super) fn survival(prng: &mut Prng) -> u64 {
     [0, 10, 50, 90, 100][prng.below(5) as usize]
 }
 
 pub(super) struct Medium {
     page_bytes: usize,
-    /// As it is read now.
+    /// The contents as read now.
     current: Vec<Page>,
-    /// As it would be after a power cut that loses everything else.
+    /// The contents after a power cut that loses every cached write.
     durable: Vec<Page>,
-    /// What each page held before its last write since the power came on.
+    /// The contents of each page before its last write since the power came on.
     previous: Vec<Page>,
-    /// How often each page was written.
+    /// The number of writes of each page.
     writes: Vec<u64>,
-    /// In the cache and not durable, in the order of completion.
+    /// Cached writes that are not durable, in the order of completion.
     cached: Vec<Unit>,
 }
 
 impl Medium {
-    pub fn new(pages: u64, page_bytes: u32) -> Medium {
+    pub(super) fn new(pages: u64, page_bytes: u32) -> Medium {
         let empty = || vec![None; pages as usize];
         Medium {
             page_bytes: page_bytes as usize,
@@ -56,21 +56,21 @@ impl Medium {
         }
     }
 
-    pub fn page(&self, lpn: u64) -> &Page {
+    pub(super) fn page(&self, lpn: u64) -> &Page {
         &self.current[lpn as usize]
     }
 
-    pub fn previous(&self, lpn: u64) -> &Page {
+    pub(super) fn previous(&self, lpn: u64) -> &Page {
         &self.previous[lpn as usize]
     }
 
-    /// How often the page was written; `None` where it never was.
-    pub fn writes(&self, lpn: u64) -> Option<u64> {
+    /// The number of writes of a page; `None` if it was never written.
+    pub(super) fn writes(&self, lpn: u64) -> Option<u64> {
         self.writes.get(lpn as usize).copied().filter(|writes| *writes > 0)
     }
 
-    /// Turns a bit over, in the cache and on the medium.
-    pub fn rot(&mut self, lpn: u64, prng: &mut Prng) {
+    /// Flips a bit, in the cache and on the medium.
+    pub(super) fn rot(&mut self, lpn: u64, prng: &mut Prng) {
         let at = prng.below(self.page_bytes as u64) as usize;
         let bit = 1 << prng.below(8);
         let zeros: Rc<[u8]> = vec![0; self.page_bytes].into();
@@ -85,13 +85,13 @@ impl Medium {
         self.writes[lpn as usize] += 1;
     }
 
-    /// Makes a page durable at once; what the cache holds of it is replaced.
+    /// Makes a page durable at once, and replaces it in cached writes.
     fn set_durable(&mut self, lpn: u64, page: Page) {
         self.set(lpn, page);
         self.settle(lpn);
     }
 
-    /// What a page holds now is durable, and nothing of it is in the cache any more.
+    /// Makes the current contents of a page durable, and removes them from the cache.
     fn settle(&mut self, lpn: u64) {
         for unit in &mut self.cached {
             if let Some(at) = lpn.checked_sub(unit.lpn).filter(|at| (*at as usize) < unit.pages.len()) {
@@ -101,8 +101,8 @@ impl Medium {
         self.durable[lpn as usize] = self.current[lpn as usize].clone();
     }
 
-    /// A write has completed. It is durable where the cache is protected, and where that was asked for.
-    pub fn write(&mut self, unit: Unit, durable: bool) {
+    /// Completes a write. It is durable at once if the cache is protected, or if the write requested it.
+    pub(super) fn write(&mut self, unit: Unit, durable: bool) {
         for (lpn, page) in (unit.lpn..).zip(&unit.pages) {
             match page {
                 Some(page) if durable => self.set_durable(lpn, page.clone()),
@@ -115,8 +115,8 @@ impl Medium {
         }
     }
 
-    /// A write has failed: it is done in part.
-    pub fn write_in_part(&mut self, unit: &Unit, protected: bool, prng: &mut Prng) {
+    /// Performs a failed write in part.
+    pub(super) fn write_in_part(&mut self, unit: &Unit, protected: bool, prng: &mut Prng) {
         let pages: Vec<Option<Page>> = (unit.lpn..)
             .zip(self.surviving(unit, &self.current, 50, prng))
             .map(|(lpn, page)| Some(page.unwrap_or_else(|| self.current[lpn as usize].clone())))
@@ -125,16 +125,16 @@ impl Medium {
         self.write(Unit { lpn, pages, atomic, completed, doomed }, protected);
     }
 
-    pub fn trim(&mut self, lpn: u64, pages: u64) {
+    pub(super) fn trim(&mut self, lpn: u64, pages: u64) {
         for lpn in lpn..lpn + pages {
             self.set_durable(lpn, None);
         }
     }
 
-    /// Makes the destinations the same as the sources, durably and as a whole, with what was written to the sources before and
-    /// with nothing else.
-    pub fn share(&mut self, runs: &[ShareRun]) {
-        // No destination is a source, so the order makes no difference.
+    /// Copies the sources to the destinations, durably and atomically. Earlier writes to the sources become
+    /// durable too, and no others.
+    pub(super) fn share(&mut self, runs: &[ShareRun]) {
+        // No destination is a source, so the order does not matter.
         for run in runs {
             for at in 0..u64::from(run.pages) {
                 let page = self.current[(run.source.0 + at) as usize].clone();
@@ -144,8 +144,8 @@ impl Medium {
         }
     }
 
-    /// What had completed when `completed` commands had is durable, except for what a failed flush lost.
-    pub fn flush(&mut self, completed: u64) {
+    /// Makes the first `completed` completed writes durable, except those that a failed flush has lost.
+    pub(super) fn flush(&mut self, completed: u64) {
         for unit in std::mem::take(&mut self.cached) {
             if unit.completed > completed {
                 self.cached.push(unit);
@@ -159,15 +159,15 @@ impl Medium {
         }
     }
 
-    /// A flush has failed: part of what is not durable never will be.
-    pub fn fail_flush(&mut self, prng: &mut Prng) {
+    /// Fails a flush: some writes that are not durable never will be.
+    pub(super) fn fail_flush(&mut self, prng: &mut Prng) {
         for unit in &mut self.cached {
             unit.doomed |= prng.below(2) == 0;
         }
     }
 
-    /// The power goes. Of what is cached, and of `in_flight`, any part survives.
-    pub fn cut(&mut self, in_flight: Vec<Unit>, prng: &mut Prng) {
+    /// Cuts the power. Any subset of the cached writes and of `in_flight` survives.
+    pub(super) fn cut(&mut self, in_flight: Vec<Unit>, prng: &mut Prng) {
         let share = survival(prng);
         let cached = std::mem::take(&mut self.cached);
         for unit in cached.into_iter().filter(|unit| !unit.doomed).chain(in_flight) {
@@ -179,14 +179,15 @@ impl Medium {
             }
         }
         self.current.clone_from(&self.durable);
-        // What a drive remembers of older versions goes with the power.
+        // Older versions of pages are lost with the power.
         self.previous.clone_from(&self.durable);
     }
 
-    /// What survives of each page of `unit`, where `below` is what was there before; `None` where nothing does.
+    /// The surviving contents of each page of `unit`. `below` are the contents before it. `None` if nothing
+    /// survives.
     fn surviving(&self, unit: &Unit, below: &[Page], share: u64, prng: &mut Prng) -> Vec<Option<Page>> {
         let kept = |prng: &mut Prng| prng.below(100) < share;
-        // A write is often small against what the cache moves at once.
+        // A write is often smaller than the unit that the cache writes at once.
         let whole = unit.atomic || prng.below(3) == 0;
         if whole {
             return if kept(prng) { unit.pages.clone() } else { vec![None; unit.pages.len()] };
@@ -200,8 +201,8 @@ impl Medium {
             .collect()
     }
 
-    /// A mixture of two versions of a page, by sectors.
-    pub fn torn(&self, old: &Page, new: &Page, prng: &mut Prng) -> Page {
+    /// A mixture of two versions of a page, sector by sector.
+    pub(super) fn torn(&self, old: &Page, new: &Page, prng: &mut Prng) -> Page {
         let sectors = self.page_bytes / SECTOR;
         let at = prng.below(sectors as u64 + 1) as usize;
         let style = prng.below(3);

@@ -1,36 +1,38 @@
-//! A drive that fails as drives do, by a seed.
+//! A drive that fails like real drives. Its failures follow from a seed.
 //!
 //! # The fault model
 //!
 //! *Time.* Every command takes a random time, so commands complete in any order. A write takes effect when it
-//! completes. A read sees what is there when it completes; of a page that is being written meanwhile it may see the
-//! old version, the new one, or a mixture.
+//! completes. A read returns the contents at its own completion. If the page is being written at the same time, the
+//! read may return the old version, the new one, or a mixture.
 //!
-//! *Cache.* With a protected cache, what was acknowledged stays. With a volatile one, a flush makes durable what had
-//! completed when it was submitted, and nothing else does. At a power cut every other write, of the cache and under way,
-//! is kept, lost or torn, each device page for itself, in any order. The unit of tearing is a sector of 512 bytes.
-//! A write of at most `atomic_bytes`, at a multiple of its length, is kept or lost as a whole.
+//! *Cache.* With a protected cache, every acknowledged write survives. With a volatile cache, a flush makes
+//! durable exactly the writes that were complete when the flush was submitted. At a power cut every other write,
+//! cached or in flight, is kept, lost or torn. This is decided for each device page separately, in any order. The
+//! unit of tearing is a sector of 512 bytes. A write of at most `atomic_bytes`, at a multiple of its length, is
+//! kept or lost as a whole.
 //!
-//! *Trim and share.* Both are durable when they complete. A share is atomic with all of its runs, and makes durable what was
-//! written to its sources before, and nothing else. At a power cut those under way are done or not.
+//! *Trim and share.* Both are durable when they complete. A share is atomic over all of its runs. It makes earlier
+//! writes to its sources durable, and no others. At a power cut a command in flight is either performed or not.
 //!
-//! *Power cut.* It comes after the n-th event, which is a submission or a completion. From then on nothing completes.
-//! [`CrashDevice::restart`] gives the drive with what survived.
+//! *Power cut.* The power is cut after the n-th event. An event is a submission or a completion. From then on nothing
+//! completes. [`CrashDevice::restart`] turns the power on again with the contents that survived.
 //!
-//! *Faults.* [`FaultKind`] lists them and says what a store may answer. Each strikes once, at a command that the plan
-//! names.
+//! *Faults.* [`FaultKind`] lists them with the behaviour that each allows the store. Each fault strikes once, at the
+//! command that the plan names.
 //!
-//! *Not in the model*: wrong completion of a command that was never submitted, a device that changes its size, and
-//! writes that reach pages beside the one that is written.
+//! *Not in the model*: completions of commands that were not submitted, a drive that changes its size, and writes that
+//! change neighbouring pages.
 //!
-//! The drive also watches its user: a buffer that changes under a write in flight is a violation.
+//! The drive also checks its user: changing a buffer while it is being written is a violation.
 
 mod fault;
 mod medium;
 #[cfg(test)]
 mod tests;
 
-pub use fault::{Allowed, Counted, Fault, FaultKind};
+pub use fault::FaultKind;
+pub(crate) use fault::{Allowed, Counted, Fault};
 use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::{
     Buffer, Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag,
@@ -40,32 +42,32 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What the drive is.
+/// The properties of the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrashConfig {
-    /// Bytes in a device page; a multiple of 512.
+    /// Size of a device page in bytes; a multiple of 512.
     pub page_bytes: u32,
-    /// Device pages.
+    /// The number of device pages.
     pub pages: u64,
-    /// Commands in flight at once.
+    /// The maximum number of commands in flight.
     pub queue_depth: u32,
-    /// The longest read or write, in pages.
+    /// The maximum length of a read or write in pages.
     pub pages_per_command: u32,
-    /// The most pages of one share; 0 where it shares none.
+    /// The maximum number of pages in a share command; 0 if the drive has none.
     pub share_pages: u32,
-    /// The longest write that is never torn, in bytes; 0 where every write may be.
+    /// The length in bytes up to which a write is never torn; 0 if every write may be.
     pub atomic_bytes: u32,
-    /// Whether the cache outlives a power cut.
+    /// Whether the cache survives a power cut.
     pub protected: bool,
-    /// Whether a write may ask to be durable by itself.
+    /// Whether a write may request its own durability.
     pub durable_writes: bool,
 }
 
-/// A command under way.
+/// A command in flight.
 struct Flight {
     tag: Tag,
     work: Work,
-    /// What strikes it.
+    /// The fault that strikes it.
     fault: Option<FaultKind>,
     error: Option<IoError>,
 }
@@ -87,32 +89,32 @@ struct Core {
     now: Nanos,
     submitted: u64,
     completed: u64,
-    /// By end and order of submission.
+    /// Ordered by completion time, then by submission.
     flights: BTreeMap<(Nanos, u64), Flight>,
     powered: bool,
-    /// Events since the power came on.
+    /// The number of events since the power came on.
     events: u64,
     cut_after: Option<u64>,
-    /// How many more events and waits there may be.
+    /// The number of events and waits that are left.
     budget: u64,
     faults: Vec<Fault>,
     struck: Vec<FaultKind>,
     counts: [u64; 3],
-    /// What the user of the drive did wrong.
+    /// A violation of the drive's interface by its user.
     misuse: Option<String>,
     fingerprint: u64,
 }
 
-/// The drive. Clones are the same drive, so that a test keeps one while an executor has another.
+/// The drive. Clones share one drive, so that a test keeps one while an executor owns another.
 #[derive(Clone)]
-pub struct CrashDevice {
+pub(crate) struct CrashDevice {
     core: Rc<RefCell<Core>>,
     caps: Rc<Caps>,
 }
 
 impl CrashDevice {
-    /// An empty drive with its power on, that does nothing wrong until it is told to.
-    pub fn new(config: CrashConfig, prng: Prng) -> CrashDevice {
+    /// An empty drive with its power on and without faults.
+    pub(crate) fn new(config: CrashConfig, prng: Prng) -> CrashDevice {
         let caps = Rc::new(Caps {
             page_bytes: config.page_bytes,
             pages: config.pages,
@@ -148,16 +150,17 @@ impl CrashDevice {
         CrashDevice { core: Rc::new(RefCell::new(core)), caps }
     }
 
-    /// Turns the power on with what survived. `cut_after` events later it goes again; `faults` strike meanwhile. After
-    /// `budget` events and waits the drive stops, and [`CrashDevice::exhausted`] tells.
-    pub fn restart(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
+    /// Turns the power on with the contents that survived. The power is cut again after `cut_after` events,
+    /// and `faults` strike before. After `budget` events and waits the drive stops, and
+    /// [`CrashDevice::exhausted`] returns true.
+    pub(crate) fn restart(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
         self.cut();
         self.core.borrow_mut().powered = true;
         self.arm(cut_after, faults, budget);
     }
 
-    /// From now on counts to `cut_after` and to `faults`, with the power on as it is.
-    pub fn arm(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
+    /// Sets a power cut and faults, counted from now. The power stays on.
+    pub(crate) fn arm(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
         let mut core = self.core.borrow_mut();
         core.events = 0;
         core.counts = [0; 3];
@@ -166,38 +169,33 @@ impl CrashDevice {
         core.budget = budget;
     }
 
-    /// Takes the power away now.
-    pub fn cut(&self) {
+    /// Cuts the power now.
+    pub(crate) fn cut(&self) {
         self.core.borrow_mut().cut();
     }
 
     /// Whether the power is on.
-    pub fn powered(&self) -> bool {
+    pub(crate) fn powered(&self) -> bool {
         self.core.borrow().powered
     }
 
-    /// Whether the drive stopped because it was used for too long.
-    pub fn exhausted(&self) -> bool {
+    /// Whether the drive stopped because its budget is used up.
+    pub(crate) fn exhausted(&self) -> bool {
         self.core.borrow().budget == 0
     }
 
-    /// Events since the last restart.
-    pub fn events(&self) -> u64 {
-        self.core.borrow().events
-    }
-
-    /// The faults that have struck since the drive was made.
-    pub fn struck(&self) -> Vec<FaultKind> {
+    /// The faults that have struck since the drive was created.
+    pub(crate) fn struck(&self) -> Vec<FaultKind> {
         self.core.borrow().struck.clone()
     }
 
-    /// What the user of the drive did wrong, if anything.
-    pub fn misuse(&self) -> Option<String> {
+    /// A violation of the drive's interface by its user, if any.
+    pub(crate) fn misuse(&self) -> Option<String> {
         self.core.borrow().misuse.clone()
     }
 
-    /// A hash of every event so far, with its time and its bytes.
-    pub fn fingerprint(&self) -> u64 {
+    /// A hash of all events so far, with their times and bytes.
+    pub(crate) fn fingerprint(&self) -> u64 {
         self.core.borrow().fingerprint
     }
 }
@@ -214,7 +212,7 @@ impl Core {
                 _ => {}
             }
         }
-        // Nothing orders what was under way.
+        // Writes in flight have no order.
         for at in (1..writes.len()).rev() {
             writes.swap(at, self.prng.below(at as u64 + 1) as usize);
         }
@@ -224,7 +222,7 @@ impl Core {
         self.powered = false;
     }
 
-    /// Counts an event. The power goes with the one that the plan names.
+    /// Counts an event, and cuts the power if the plan says so.
     fn event(&mut self, words: [u64; 3]) {
         for word in words {
             self.fingerprint = mix(self.fingerprint, word);
@@ -243,7 +241,7 @@ impl Core {
         }
     }
 
-    /// The fault that strikes the next command of a kind, if one does.
+    /// The fault that strikes the next command of a kind, if any.
     fn strike(&mut self, counted: Counted) -> Option<FaultKind> {
         let count = &mut self.counts[counted as usize];
         let nth = *count;
@@ -269,7 +267,7 @@ impl Core {
         }
     }
 
-    /// A copy of what is to be written. Without a buffer no bytes move.
+    /// A copy of the bytes to write. Without a buffer there are no bytes.
     fn unit(&mut self, lpn: Lpn, pages: u32, from: Option<&Buffer>) -> Unit {
         let page_bytes = self.config.page_bytes as usize;
         let pages = match from {
@@ -291,7 +289,7 @@ impl Core {
             Work::Read { .. } => (50_000, 60_000),
             Work::Write { .. } => (15_000, 120_000),
             Work::Flush { .. } => (80_000, 400_000),
-            // Long, so that power cuts find some of several under way and others done.
+            // Long enough that a power cut finds some of several shares in flight and others completed.
             Work::Share { .. } => (15_000, 400_000),
             Work::Nothing | Work::Trim { .. } => (10_000, 30_000),
         };
@@ -299,7 +297,7 @@ impl Core {
         Nanos((least + self.prng.below(spread)) * slow)
     }
 
-    /// Carries out a command that has ended.
+    /// Performs a command that completes.
     fn perform(&mut self, flight: Flight) -> Completion {
         self.completed += 1;
         let mut status = flight.error.map_or(Ok(()), Err);
@@ -367,7 +365,7 @@ impl Core {
         Ok(())
     }
 
-    /// The page as a read sees it while writes of it may be under way.
+    /// A page as a read sees it while it may be written.
     fn page_in_race(&mut self, lpn: u64) -> Page {
         let stored = self.medium.page(lpn).clone();
         let racing = self.flights.values().find_map(|flight| match &flight.work {
@@ -410,10 +408,12 @@ impl Core {
         Ok(())
     }
 
-    /// Where a read goes that should go to `lpn`: every other time to another version of what is there, if the drive has one. That is whole,
-    /// and nothing but its place tells it apart.
+    /// The address from which a misdirected read is served. In half of the cases it is another version of the
+    /// page, if the drive has one. That version is valid, and only its address reveals that it is the wrong
+    /// one.
     ///
-    /// Not on a drive that shares: what a store has shared is the same at both places, so it cannot say where it belongs.
+    /// A drive with SHARE does not do this: shared pages are equal at both addresses, so they cannot contain
+    /// their own address.
     fn astray(&mut self, lpn: u64, pages: u64) -> u64 {
         let other = self.elsewhere(pages);
         let places = (0..self.config.pages / pages).map(|place| place * pages);
@@ -427,7 +427,8 @@ impl Core {
         }
     }
 
-    /// Whether a place has another version of what is at `lpn`: a page of a store has its number in bytes 8 to 16.
+    /// Whether `place` has another version of the page at `lpn`. A page of a store has its number in bytes 8
+    /// to 16.
     fn is_version(&self, lpn: u64, place: u64) -> bool {
         let (own, other) = (self.medium.page(lpn), self.medium.page(place));
         match (own, other) {
@@ -436,7 +437,8 @@ impl Core {
         }
     }
 
-    /// Another place for a command of `pages`, most often near the beginning, where the store keeps what it needs.
+    /// Another address for a command of `pages` pages, usually near the beginning, where the store has its
+    /// most important structures.
     fn elsewhere(&mut self, pages: u64) -> u64 {
         let places = self.config.pages / pages;
         let places = if self.prng.below(2) == 0 { places.div_ceil(8) } else { places };
@@ -459,7 +461,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
 
-/// What is to be hashed of an operation: kind and place, and the bytes of a write.
+/// The words of an operation to hash: kind, address, and the bytes of a write.
 fn words(operation: &Operation) -> [u64; 2] {
     match operation {
         Operation::Read { lpn, pages, .. } => [lpn.0 << 3, u64::from(*pages)],
@@ -493,14 +495,14 @@ impl Device for CrashDevice {
         self.core.borrow().now
     }
 
-    /// How often the page was written: the drive writes in place.
+    /// The number of writes of the page, because the drive writes in place.
     fn erases(&self, lpn: Lpn) -> Option<u64> {
         self.core.borrow().medium.writes(lpn.0)
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
         let core = &mut *self.core.borrow_mut();
-        // Without power nobody listens.
+        // Without power, commands are ignored.
         if !core.powered {
             return Ok(());
         }
@@ -524,7 +526,7 @@ impl Device for CrashDevice {
         if !core.powered {
             return;
         }
-        // Time does not go back for a deadline that has passed.
+        // The clock does not go back for a deadline in the past.
         let deadline = deadline.map(|deadline| deadline.max(core.now));
         let next = core.flights.first_key_value().map(|((at, _), _)| *at);
         let Some(until) = next.into_iter().chain(deadline).min() else { return };

@@ -1,4 +1,4 @@
-//! The drive keeps what its fault model promises, and no more.
+//! Tests that the drive keeps the guarantees of its fault model, and no others.
 
 use super::*;
 use fulgurite_base::StreamId;
@@ -35,7 +35,7 @@ fn write(device: &mut CrashDevice, lpn: u64, pages: usize, byte: u8) {
 
 fn write_bytes(device: &mut CrashDevice, lpn: u64, bytes: &[u8]) {
     let buffer = Arena::new(bytes.len()).buffer(0, bytes.len());
-    // SAFETY: the buffer is fresh; nobody else knows it.
+    // SAFETY: the buffer is new and has no other user.
     unsafe { buffer.bytes_mut() }.copy_from_slice(bytes);
     let stream = StreamId::default();
     let pages = (bytes.len() / 4096) as u32;
@@ -55,7 +55,8 @@ fn flush(device: &mut CrashDevice) {
     drain(device);
 }
 
-/// How many of many cuts left the page old, new, and mixed. `before` makes the drive's state; page 5 was 1 and becomes 2.
+/// The number of cuts that left the page old, new and mixed. `before` sets up the drive. Page 5 contained 1
+/// and is overwritten with 2.
 fn outcomes(config: &CrashConfig, before: impl Fn(&mut CrashDevice)) -> [u32; 3] {
     let mut counts = [0; 3];
     for seed in 0..400 {
@@ -85,7 +86,7 @@ fn write_and_wait(device: &mut CrashDevice) {
 }
 
 #[test]
-fn it_is_a_device() {
+fn it_conforms_to_the_device_interface() {
     conformance::check(|| CrashDevice::new(config(true), Prng::new(1, "device")));
     conformance::check(|| {
         CrashDevice::new(CrashConfig { share_pages: 0, ..config(false) }, Prng::new(2, "device"))
@@ -93,7 +94,7 @@ fn it_is_a_device() {
 }
 
 #[test]
-fn a_volatile_cache_loses_keeps_and_tears_what_was_not_flushed() {
+fn a_volatile_cache_loses_keeps_and_tears_unflushed_writes() {
     assert!(outcomes(&config(false), write_and_wait).iter().all(|count| *count > 20));
     let flushed = |device: &mut CrashDevice| {
         write_and_wait(device);
@@ -106,7 +107,7 @@ fn a_volatile_cache_loses_keeps_and_tears_what_was_not_flushed() {
 fn a_durable_write_needs_no_flush_and_makes_nothing_else_durable() {
     let durable = |lpn: u64, device: &mut CrashDevice| {
         let buffer = Arena::new(4096).buffer(0, 4096);
-        // SAFETY: the buffer is fresh; nobody else knows it.
+        // SAFETY: the buffer is new and has no other user.
         unsafe { buffer.bytes_mut() }.fill(2);
         let (lpn, from, stream) = (Lpn(lpn), Some(buffer), StreamId::default());
         submit(device, 1, Operation::Write { lpn, pages: 1, from, stream, durable: true });
@@ -121,7 +122,7 @@ fn a_durable_write_needs_no_flush_and_makes_nothing_else_durable() {
 }
 
 #[test]
-fn a_flush_covers_only_what_had_completed_when_it_was_submitted() {
+fn a_flush_covers_only_writes_completed_before_its_submission() {
     let beside = |device: &mut CrashDevice| {
         write(device, 5, 1, 2);
         flush(device);
@@ -130,7 +131,7 @@ fn a_flush_covers_only_what_had_completed_when_it_was_submitted() {
 }
 
 #[test]
-fn a_protected_cache_keeps_what_was_acknowledged_and_nothing_else() {
+fn a_protected_cache_keeps_exactly_the_acknowledged_writes() {
     assert_eq!(outcomes(&config(true), write_and_wait), [0, 400, 0]);
     let under_way = |device: &mut CrashDevice| write(device, 5, 1, 2);
     assert!(outcomes(&config(true), under_way).iter().all(|count| *count > 20));
@@ -143,7 +144,7 @@ fn an_atomic_write_is_never_torn() {
         let [old, new, torn] = outcomes(&config, |device| write(device, 5, 1, 2));
         assert!(old > 20 && new > 20 && torn == 0);
     }
-    // Two pages at a multiple of two stay together; at another address they do not.
+    // Two pages at an even address stay together; at an odd address they do not.
     let together = |lpn: u64| {
         (0..200).all(|seed| {
             let config = CrashConfig { atomic_bytes: 8192, ..config(false) };
@@ -157,7 +158,7 @@ fn an_atomic_write_is_never_torn() {
 }
 
 #[test]
-fn a_share_is_durable_and_brings_what_was_written_before() {
+fn a_share_is_durable_and_makes_earlier_writes_to_its_sources_durable() {
     let share = |device: &mut CrashDevice| {
         write(device, 9, 1, 2);
         drain(device);
@@ -167,7 +168,7 @@ fn a_share_is_durable_and_brings_what_was_written_before() {
     assert_eq!(outcomes(&config(false), share), [0, 400, 0]);
 }
 
-/// The rule: a power cut keeps all runs of a share or none, whether it was under way or had completed.
+/// The rule: a power cut keeps all runs of a share or none, whether the share was in flight or completed.
 #[test]
 fn a_share_of_several_runs_is_kept_whole_or_not_at_all() {
     let runs = |order: &[(u64, u64)]| {
@@ -188,7 +189,7 @@ fn a_share_of_several_runs_is_kept_whole_or_not_at_all() {
         drain(&mut device);
         flush(&mut device);
         submit(&mut device, 4, runs(&[(10, 40), (6, 60), (20, 40)]));
-        // Half of the cuts come while it is under way.
+        // Half of the cuts happen while the share is in flight.
         if seed % 4 < 2 {
             drain(&mut device);
         }
@@ -202,19 +203,19 @@ fn a_share_of_several_runs_is_kept_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_failed_flush_dooms_part_of_the_cache_for_good() {
+fn a_failed_flush_loses_part_of_the_cache() {
     let fails = |device: &mut CrashDevice| {
         device.core.borrow_mut().faults = vec![Fault { kind: FaultKind::FlushError, nth: 1 }];
         write_and_wait(device);
         flush(device);
-        // The second one succeeds and brings nothing back.
+        // The second flush succeeds but restores nothing.
         flush(device);
     };
     let [old, new, torn] = outcomes(&config(false), fails);
     assert!(old > 100 && new > 100 && torn == 0);
 }
 
-/// Page 5 was 1, then 2; page 6 is 3. One fault strikes the next command of its kind.
+/// Page 5 contained 1, then 2; page 6 contains 3. One fault strikes the next command of its kind.
 fn struck(kind: FaultKind) -> CrashDevice {
     let mut device = CrashDevice::new(config(true), Prng::new(3, "device"));
     write(&mut device, 6, 1, 3);
@@ -227,7 +228,7 @@ fn struck(kind: FaultKind) -> CrashDevice {
 }
 
 #[test]
-fn faults_of_reads_pass_and_rot_stays() {
+fn read_faults_are_transient_and_rot_is_permanent() {
     let mut device = struck(FaultKind::ReadError);
     assert_eq!(read(&mut device, 5), Err(IoError::Media));
     assert_eq!(read(&mut device, 5), Ok(vec![2; 4096]));
@@ -250,12 +251,12 @@ fn faults_of_reads_pass_and_rot_stays() {
 }
 
 #[test]
-fn reads_that_go_astray_find_other_versions() {
+fn misdirected_reads_return_other_versions() {
     for share_pages in [0, 16] {
         let versions = (0..40).filter(|seed| {
             let config = CrashConfig { share_pages, ..config(true) };
             let mut device = CrashDevice::new(config, Prng::new(*seed, "device"));
-            // Both say the same number.
+            // Both pages contain the same page number.
             let mut version = vec![9; 4096];
             version[8..16].fill(1);
             write(&mut device, 5, 1, 1);
@@ -273,7 +274,7 @@ fn reads_that_go_astray_find_other_versions() {
 }
 
 #[test]
-fn silent_faults_of_writes_are_acknowledged() {
+fn silent_write_faults_are_acknowledged() {
     for kind in [FaultKind::LostWrite, FaultKind::MisdirectedWrite] {
         let mut device = struck(kind);
         write(&mut device, 5, 1, 9);
@@ -285,7 +286,7 @@ fn silent_faults_of_writes_are_acknowledged() {
 }
 
 #[test]
-fn the_power_goes_with_the_event_that_was_named_and_nothing_completes_after_it() {
+fn the_power_is_cut_at_the_given_event_and_nothing_completes_after_it() {
     let mut device = CrashDevice::new(config(true), Prng::new(4, "device"));
     device.restart(Some(4), Vec::new(), u64::MAX);
     for lpn in 0..3 {
@@ -312,7 +313,7 @@ fn a_buffer_that_changes_under_a_write_is_noticed() {
         1,
         Operation::Write { lpn: Lpn(0), pages: 1, from: Some(buffer.clone()), stream, durable: false },
     );
-    // SAFETY: it breaks the protocol on purpose, within one thread and without a reference in another place.
+    // SAFETY: this breaks the protocol deliberately. There is one thread and no other reference.
     let bytes = unsafe { buffer.bytes_mut() };
     bytes[17] = 1;
     drain(&mut device);

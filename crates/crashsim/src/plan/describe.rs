@@ -1,6 +1,6 @@
-//! A plan in plain words.
+//! Prints a plan for people.
 
-use super::{Ending, Generation, Memory, Plan, Step, Work};
+use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work};
 use crate::device::Fault;
 use fulgurite_base::option::name_of;
 use std::fmt;
@@ -22,10 +22,23 @@ impl fmt::Display for Plan {
                 pages => format!("shares up to {pages} pages at once"),
             },
         )?;
-        let store = &self.store;
+        self.store.fmt(f)?;
+        self.write_contents(f)?;
+        for (at, generation) in self.generations.iter().enumerate() {
+            writeln!(f, "generation {}:", at + 1)?;
+            generation.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StorePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let store = self;
         writeln!(
             f,
-            "store: pages of {} bytes, {} frames, a log of {} pages, torn pages {}, {}, {}, prefetch {}, group window {}, relaxed window {}",
+            "store: pages of {} bytes, {} frames, a log of {} pages, torn pages {}, {}, {}, prefetch {}, \
+             group window {}, relaxed window {}",
             store.page_bytes,
             store.frames,
             store.log_pages,
@@ -43,13 +56,22 @@ impl fmt::Display for Plan {
             writeln!(f, "written pages are read back")?;
         }
         if store.records > 0 {
-            writeln!(f, "records have {} per cent of the memory beside the frames", store.records)?;
+            writeln!(f, "records have {} per cent of the memory", store.records)?;
         }
         if let Some(bug) = store.planted {
             writeln!(f, "planted: {}", name_of(bug))?;
         }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn write_contents(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(events) = self.cut_in_create {
-            writeln!(f, "making the store: the power goes after {events} events; it is made again")?;
+            writeln!(
+                f,
+                "creating the store: the power is cut after {events} events, and the store is created again"
+            )?;
         }
         let how = if self.bulk_load { ", loaded in bulk" } else { "" };
         writeln!(
@@ -58,11 +80,7 @@ impl fmt::Display for Plan {
             self.accounts, self.registers, self.rows, self.row_bytes
         )?;
         if self.rounds > 0 {
-            writeln!(f, "then every third row is written again, {} times", self.rounds)?;
-        }
-        for (at, generation) in self.generations.iter().enumerate() {
-            writeln!(f, "generation {}:", at + 1)?;
-            generation.fmt(f)?;
+            writeln!(f, "then every third row is updated, {} times", self.rounds)?;
         }
         Ok(())
     }
@@ -86,20 +104,20 @@ impl fmt::Display for Generation {
         }
         write_faults(f, &self.faults)?;
         match self.ending {
-            Ending::Cut(events) => writeln!(f, "  the power goes after {events} events, or at the end")?,
+            Ending::Cut(events) => writeln!(f, "  the power is cut after {events} events, or at the end")?,
             Ending::Close => writeln!(f, "  the store is closed")?,
         }
         for events in &self.recovery_cuts {
-            writeln!(f, "  it is opened, and the power goes after {events} events")?;
+            writeln!(f, "  it is opened, and the power is cut after {events} events")?;
         }
         if let Some(Memory { frames, records }) = self.memory {
             writeln!(
                 f,
-                "  from there on it has {frames} frames, and {records} per cent beside them for records"
+                "  from here on it has {frames} frames, and {records} per cent of the memory are for records"
             )?;
         }
         if !self.recovery_faults.is_empty() {
-            writeln!(f, "  it is opened for good, with faults:")?;
+            writeln!(f, "  it is opened for the next generation, with faults:")?;
             write_faults(f, &self.recovery_faults)?;
         }
         Ok(())
@@ -117,7 +135,7 @@ impl fmt::Display for Step {
         } else {
             write!(f, "; commit {}", name_of(self.durability))?;
         }
-        self.patience.map_or(Ok(()), |patience| write!(f, "; give up after {patience}"))
+        self.patience.map_or(Ok(()), |patience| write!(f, "; cancel after {patience}"))
     }
 }
 
@@ -135,7 +153,7 @@ impl fmt::Display for Work {
             Work::Update { keys, len, for_update } => {
                 write!(f, "read and write {} ({len} bytes){}", list(keys), lock(for_update))
             }
-            Work::Put { keys, len } => write!(f, "write {} ({len} bytes) unread", list(keys)),
+            Work::Put { keys, len } => write!(f, "write {} ({len} bytes) without reading", list(keys)),
             Work::Delete { first, last } => write!(f, "delete rows {first} to {last}"),
             Work::ScanAndPut { first, last, put, len } => {
                 write!(f, "scan rows {first} to {last} and write row {put} ({len} bytes)")

@@ -1,5 +1,5 @@
-//! Everything that a seed decides, written out: the drive, the store, and for each generation what the clients do and
-//! what befalls the drive. A run reads nothing else, so a plan can be made smaller piece by piece.
+//! The plan of a seed: the drive, the store, and for each generation the operations of the clients and the
+//! faults of the drive. A run has no other input, so a plan can be reduced piece by piece.
 
 mod describe;
 mod generate;
@@ -7,23 +7,23 @@ mod shrink;
 #[cfg(test)]
 mod tests;
 
-pub use shrink::simpler;
+pub(crate) use shrink::simpler;
 
 use crate::device::{CrashConfig, Fault, FaultKind};
 use crate::value::Key;
 use fulgurite_base::Nanos;
 use fulgurite_engine::{Durability, Planted, TornPages};
 
-/// How the store is made and opened.
+/// How the store is created and opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorePlan {
-    /// Bytes in a page.
+    /// Page size in bytes.
     pub page_bytes: u32,
-    /// Frames that the memory has room for.
+    /// The number of frames in memory.
     pub frames: u32,
-    /// Pages of the log.
+    /// The size of the log in pages.
     pub log_pages: u32,
-    /// What protects pages.
+    /// The protection against torn pages.
     pub torn_pages: TornPages,
     /// The replacement policy, by name.
     pub replacement: String,
@@ -31,183 +31,185 @@ pub struct StorePlan {
     pub write_back: String,
     /// The prefetch policy, by name.
     pub prefetch: String,
-    /// How long a `group` commit waits.
+    /// The window of `group` commits: how long a commit may wait for others.
     pub group_window: Nanos,
-    /// How old a `relaxed` commit becomes.
+    /// The window of `relaxed` commits: the longest time until they are durable.
     pub relaxed_window: Nanos,
     /// Whether pages are read back after they were written.
     pub verify_writes: bool,
-    /// Per cent of the memory for pages that records have, beside the frames.
+    /// The share of memory for records, in percent. The rest is for frames.
     pub records: u8,
-    /// Where pages are written, by name.
+    /// The place to which pages are written, by name.
     pub place: String,
     /// A bug to plant.
     pub planted: Option<Planted>,
 }
 
-/// What a client does in one transaction, or beside transactions.
+/// The work of a client in one step.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
-    /// Reads two accounts and moves an amount from one to the other.
+    /// Reads two accounts and transfers an amount between them.
     Transfer {
-        /// The account that gives.
+        /// The account that pays.
         from: u32,
-        /// The account that takes.
+        /// The account that is paid.
         to: u32,
-        /// How much.
+        /// The amount.
         amount: i64,
-        /// Whether it locks for writing at once.
+        /// Whether reads lock for writing.
         for_update: bool,
     },
-    /// Reads each key and writes it again where it exists, or makes it.
+    /// Reads each key and updates or inserts its record.
     Update {
-        /// The keys, in the order in which they are taken.
+        /// The keys in the order of access.
         keys: Vec<Key>,
-        /// The length of the values, in bytes.
+        /// The length of the values in bytes.
         len: usize,
-        /// Whether it locks for writing at once.
+        /// Whether reads lock for writing.
         for_update: bool,
     },
     /// Writes each key without reading it.
     Put {
         /// The keys.
         keys: Vec<Key>,
-        /// The length of the values, in bytes.
+        /// The length of the values in bytes.
         len: usize,
     },
-    /// Deletes the rows of a range that it finds by a scan.
+    /// Scans a range of rows and deletes those that it finds.
     Delete {
-        /// The least row.
+        /// The first row of the range.
         first: u32,
-        /// The greatest row.
+        /// The last row of the range.
         last: u32,
     },
-    /// Reads a range of rows and writes one row of it, as somebody who counts and adds.
+    /// Scans a range of rows and writes one row of it, as a client that counts and inserts.
     ScanAndPut {
-        /// The least row.
+        /// The first row of the range.
         first: u32,
-        /// The greatest row.
+        /// The last row of the range.
         last: u32,
         /// The row to write.
         put: u32,
-        /// The length of its value.
+        /// The length of its value in bytes.
         len: usize,
     },
-    /// Reads a range.
+    /// Scans a range.
     Scan {
-        /// The least key.
+        /// The smallest key.
         first: Key,
-        /// The greatest key, of the same table.
+        /// The largest key, in the same table.
         last: Key,
-        /// From the greatest to the least.
+        /// Whether to scan from the largest to the smallest key.
         backward: bool,
-        /// After how many rows it stops.
+        /// The number of rows after which the scan stops.
         limit: usize,
-        /// From a snapshot.
+        /// Whether to read from a snapshot.
         snapshot: bool,
     },
-    /// Reads all accounts and compares their sum.
+    /// Reads all accounts and checks their sum.
     Sum {
-        /// From a snapshot.
+        /// Whether to read from a snapshot.
         snapshot: bool,
     },
-    /// Reads several keys at once.
+    /// Reads several keys in one call.
     GetMany {
-        /// The keys, of one table.
+        /// The keys, in one table.
         keys: Vec<Key>,
-        /// From a snapshot.
+        /// Whether to read from a snapshot.
         snapshot: bool,
     },
     /// Reads the rows of a group through the index.
     IndexScan {
         /// The group.
         group: u8,
-        /// From a snapshot.
+        /// Whether to read from a snapshot.
         snapshot: bool,
     },
-    /// Asks for a checkpoint.
+    /// Requests a checkpoint.
     Checkpoint,
 }
 
 /// One step of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// How long it waits first.
+    /// The pause before the step.
     pub wait: Nanos,
-    /// What it does.
+    /// The work.
     pub work: Work,
-    /// How its commit becomes durable.
+    /// The durability of its commit.
     pub durability: Durability,
-    /// Whether it rolls back in place of the commit.
+    /// Whether to roll back instead of committing.
     pub rolls_back: bool,
-    /// How long the client waits for the step before it gives up and goes on.
+    /// The time after which the client cancels the step.
     pub patience: Option<Nanos>,
 }
 
 /// How a generation ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// The power goes after this many events, or when the clients have ended.
+    /// The power is cut after this many events, or when all clients have ended.
     Cut(u64),
-    /// The store is closed first.
+    /// The store is closed before the power cut.
     Close,
 }
 
-/// What a store is opened with in place of what it had.
+/// Memory settings for opening a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Frames that the memory has room for.
+    /// The number of frames.
     pub frames: u32,
-    /// Per cent of the memory for pages that records have, beside the frames.
+    /// The share of memory for records, in percent. The rest is for frames.
     pub records: u8,
 }
 
-/// What happens between two openings of the store.
+/// The events between two openings of the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generation {
     /// The steps of each client.
     pub clients: Vec<Vec<Step>>,
-    /// What befalls the drive meanwhile.
+    /// The faults of the drive while the clients work.
     pub faults: Vec<Fault>,
     /// How it ends.
     pub ending: Ending,
-    /// Attempts to open the store afterwards in which the power goes again, each after so many events.
+    /// Power cuts during recovery: for each attempt to open the store, the number of events after which the
+    /// power is cut.
     pub recovery_cuts: Vec<u64>,
-    /// What befalls the drive while it is opened for good and looked at.
+    /// The faults of the drive during the last opening and the checks after it.
     pub recovery_faults: Vec<Fault>,
-    /// Other memory from these openings on. A full store may refuse less than it had; then it gets all that it ever had.
+    /// New memory settings from these openings on. A full store may refuse to open with less memory. It is
+    /// then opened with the largest amount that it has had.
     pub memory: Option<Memory>,
 }
 
-/// A seed, written out.
+/// The plan of a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The seed, which the drive's times and outcomes still follow.
+    /// The seed. The drive's times and random outcomes also follow from it.
     pub seed: u64,
     /// The drive.
     pub device: CrashConfig,
     /// The store.
     pub store: StorePlan,
-    /// Accounts.
+    /// The number of accounts.
     pub accounts: u32,
-    /// Registers.
+    /// The number of registers.
     pub registers: u32,
-    /// Rows at the beginning.
+    /// The number of rows at the beginning.
     pub rows: u32,
-    /// Bytes of each of their values at first.
+    /// The length of their initial values in bytes.
     pub row_bytes: usize,
-    /// How often the rows are written again before the work begins, every third of them, and then a checkpoint.
+    /// How many times every third row is updated before the work begins. A checkpoint follows each time.
     pub rounds: u32,
-    /// Whether the rows are loaded in bulk.
+    /// Whether the rows are inserted by a bulk load.
     pub bulk_load: bool,
-    /// A first attempt to make the store, in which the power goes after this many events.
+    /// If given, the power is first cut after this many events of creating the store.
     pub cut_in_create: Option<u64>,
     /// The generations.
     pub generations: Vec<Generation>,
 }
 
 impl Plan {
-    /// Every fault of the plan.
+    /// All faults of the plan.
     pub fn faults(&self) -> impl Iterator<Item = &Fault> {
         self.generations
             .iter()
@@ -223,7 +225,7 @@ impl Plan {
         self
     }
 
-    /// The steps in all.
+    /// The number of steps of all clients.
     pub fn steps(&self) -> usize {
         self.generations.iter().flat_map(|generation| &generation.clients).map(Vec::len).sum()
     }

@@ -1,12 +1,12 @@
-//! Plans that are a little simpler than a plan.
+//! Simplifies a plan in small steps.
 
 use super::{Ending, Generation, Plan, Step};
 use crate::device::CrashConfig;
 use fulgurite_base::Nanos;
 use fulgurite_engine::{Durability, TornPages};
 
-/// Simpler plans, those that leave out most first. Each differs in one respect.
-pub fn simpler(plan: &Plan) -> Vec<Plan> {
+/// Simpler plans, the simplest first. Each differs from `plan` in one respect.
+pub(crate) fn simpler(plan: &Plan) -> Vec<Plan> {
     let mut plans = Vec::new();
     let mut add = |change: &dyn Fn(&mut Plan)| {
         let mut changed = plan.clone();
@@ -35,7 +35,7 @@ type PlanChange = Box<dyn Fn(&mut Plan)>;
 
 type GenerationChange = Box<dyn Fn(&mut Generation)>;
 
-/// Fewer clients, steps, faults and cuts.
+/// Removes clients, steps, faults and cuts.
 fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
     let mut changes: Vec<GenerationChange> = Vec::new();
     for client in 0..generation.clients.len() {
@@ -46,7 +46,7 @@ fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
     changes.push(Box::new(|generation| generation.recovery_cuts.clear()));
     changes.push(Box::new(|generation| generation.memory = None));
     for (client, steps) in generation.clients.iter().enumerate() {
-        // Halves, quarters and so on, and at last single steps.
+        // Removes halves, quarters and so on, and finally single steps.
         let mut length = steps.len().div_ceil(2);
         while length > 0 {
             for start in (0..steps.len()).step_by(length) {
@@ -85,12 +85,12 @@ fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
     changes
 }
 
-/// The same change to every step.
+/// Applies one change to every step.
 fn step_change(change: fn(&mut Step)) -> GenerationChange {
     Box::new(move |generation| generation.clients.iter_mut().flatten().for_each(change))
 }
 
-/// Simpler options. A drive that offers more stays acceptable to the store.
+/// Simplifies the options. A drive with more features than needed is still valid.
 fn settings() -> Vec<PlanChange> {
     vec![
         Box::new(|plan| plan.cut_in_create = None),
@@ -105,7 +105,7 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.store.group_window = Nanos::ZERO),
         Box::new(|plan| plan.store.place = "in-place".to_owned()),
         Box::new(|plan| {
-            // Pages out of place need no other protection, and take none.
+            // Pages out of place need no other protection, and none is allowed.
             if plan.store.place == "in-place" {
                 plan.store.torn_pages = TornPages::DoubleWrite;
             }

@@ -6,13 +6,13 @@ use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 use std::collections::BTreeSet;
 
 #[test]
-fn a_seed_is_one_plan() {
+fn a_seed_always_gives_the_same_plan() {
     assert_eq!(Plan::from_seed(5), Plan::from_seed(5));
     assert_ne!(Plan::from_seed(5).generations, Plan::from_seed(6).generations);
 }
 
 #[test]
-fn a_thousand_seeds_take_every_choice() {
+fn a_thousand_seeds_cover_every_choice() {
     let plans: Vec<Plan> = (0..1_000).map(Plan::from_seed).collect();
     let names = |of: fn(&Plan) -> &str| plans.iter().map(of).collect::<BTreeSet<&str>>();
     assert_eq!(names(|plan| &plan.store.replacement), ReplacementConfig::registry().names().collect());
@@ -39,7 +39,7 @@ fn a_thousand_seeds_take_every_choice() {
 }
 
 #[test]
-fn no_plan_asks_for_less_protection_than_its_drive_needs() {
+fn every_plan_has_the_protection_that_its_drive_needs() {
     for plan in (0..150).map(Plan::from_seed) {
         let torn = plan.device.atomic_bytes < plan.store.page_bytes;
         assert!(!torn || ![TornPages::None, TornPages::Atomic].contains(&plan.store.torn_pages));

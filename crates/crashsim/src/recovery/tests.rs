@@ -1,4 +1,4 @@
-//! Each rule, broken once.
+//! Violates each rule once.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn key(number: u32) -> Key {
     Key::new(TableName::Registers, number)
 }
 
-/// Transactions 1, 2, … in turn; each reads its key and writes it, and its marker.
+/// Transactions 1, 2, … one after the other. Each reads and writes its key and writes its marker.
 fn history(keys: &[u32]) -> History {
     let mut history = History::new(BTreeMap::new());
     let mut last: BTreeMap<Key, Version> = BTreeMap::new();
@@ -26,7 +26,7 @@ fn history(keys: &[u32]) -> History {
     history
 }
 
-/// What is there when the transactions named in `ids` are.
+/// The records that exist if the transactions in `ids` survived.
 fn found(history: &History, ids: &[u32]) -> BTreeMap<Key, Version> {
     let mut found = BTreeMap::new();
     for txn in history.txns.iter().filter(|txn| ids.contains(&txn.id.0)) {
@@ -47,7 +47,7 @@ const NOTHING: Allowed = Allowed { errors: false, damage: false, lost_tail: fals
 const TAIL: Allowed = Allowed { errors: true, damage: true, lost_tail: true };
 
 #[test]
-fn everything_there_is_right_and_a_missing_one_is_lost() {
+fn a_missing_acknowledged_transaction_is_lost() {
     let history = history(&[1, 2, 1]);
     assert_eq!(kind(&history, &found(&history, &[1, 2, 3]), NOTHING), None);
     assert_eq!(kind(&history, &found(&history, &[1, 2]), NOTHING), Some(ViolationKind::Lost));
@@ -55,7 +55,7 @@ fn everything_there_is_right_and_a_missing_one_is_lost() {
 }
 
 #[test]
-fn what_is_there_is_a_prefix() {
+fn the_survivors_are_a_prefix() {
     let mut history = history(&[1, 2, 1]);
     for txn in &mut history.txns {
         txn.relaxed = true;
@@ -64,7 +64,7 @@ fn what_is_there_is_a_prefix() {
         assert_eq!(kind(&history, &found(&history, prefix), NOTHING), None);
     }
     assert_eq!(kind(&history, &found(&history, &[2]), NOTHING), Some(ViolationKind::NotAPrefix));
-    // Without real time, what a transaction saw still comes before it.
+    // Even without real time, a transaction follows those whose writes it read.
     for txn in &mut history.txns {
         txn.outcome = Outcome::Unknown;
     }
@@ -73,7 +73,7 @@ fn what_is_there_is_a_prefix() {
 }
 
 #[test]
-fn the_end_of_an_earlier_generation_is_lost_only_with_all_that_came_later() {
+fn an_earlier_generation_loses_its_end_only_with_all_later_commits() {
     let mut history = history(&[1]);
     let earlier = TxnId(77);
     history.initial.insert(Key::marker(earlier), Version::new(earlier, 0));
@@ -93,7 +93,7 @@ fn the_end_of_an_earlier_generation_is_lost_only_with_all_that_came_later() {
 }
 
 #[test]
-fn what_failed_or_never_asked_to_commit_is_not_there() {
+fn failed_and_uncommitted_transactions_do_not_survive() {
     let mut failed = history(&[1]);
     failed.txns[0].outcome = Outcome::Failed;
     assert_eq!(kind(&failed, &found(&failed, &[1]), NOTHING), Some(ViolationKind::Unissued));
@@ -106,7 +106,7 @@ fn what_failed_or_never_asked_to_commit_is_not_there() {
 }
 
 #[test]
-fn transactions_are_there_as_a_whole() {
+fn transactions_survive_completely() {
     let history = history(&[1, 2]);
     let mut partly = found(&history, &[1, 2]);
     partly.remove(&key(2));
@@ -125,7 +125,7 @@ fn an_older_version_of_a_record_is_noticed() {
 }
 
 #[test]
-fn what_a_reader_saw_is_there_unless_it_was_relaxed() {
+fn writes_that_a_reader_saw_survive_unless_they_were_relaxed() {
     for (snapshot, relaxed, expected) in [
         (Kind::Snapshot, true, None),
         (Kind::Snapshot, false, Some(ViolationKind::SeenAndLost)),
@@ -146,7 +146,7 @@ fn what_a_reader_saw_is_there_unless_it_was_relaxed() {
 
 #[test]
 fn a_reader_may_have_seen_a_deletion_that_was_lost() {
-    // 1 writes, 2 deletes and is lost, 3 finds nothing.
+    // Transaction 1 writes, 2 deletes and is lost, 3 finds no record.
     for (outcome, kind_of_reader, expected) in [
         (Outcome::Committed, Kind::Locking, None),
         (Outcome::Unknown, Kind::Locking, None),
@@ -166,7 +166,7 @@ fn a_reader_may_have_seen_a_deletion_that_was_lost() {
 }
 
 #[test]
-fn a_scan_is_cut_at_uncertain_keys_without_a_row() {
+fn a_scan_is_divided_at_uncertain_keys_without_a_row() {
     let row = |number: u32| (key(number), Version(1));
     let uncertain = BTreeSet::from([0, 4, 5, 7, 9].map(key));
     let mut actions = vec![Action::Scan { first: key(0), last: key(9), rows: vec![row(2), row(7)] }];

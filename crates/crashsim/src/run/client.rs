@@ -1,4 +1,4 @@
-//! A client: its steps one after the other, each tried again where the store says so.
+//! A client: executes its steps in order. It repeats a step if the store asks it to.
 
 use super::session::Session;
 use super::world::{Stop, World};
@@ -6,7 +6,7 @@ use crate::plan::{Step, Work};
 use crate::value::{Key, TableName};
 use std::rc::Rc;
 
-/// How often a step is tried.
+/// How many times a step is tried.
 const TRIES: u32 = 4;
 
 /// Runs the steps of a client.
@@ -30,7 +30,7 @@ pub(super) async fn client(world: Rc<World>, number: u32, steps: Vec<Step>) {
                 break;
             }
         }
-        // Without power, a client that needs no drive would go on.
+        // After a power cut, a client that needs no drive would continue.
         if end == Err(Stop::Client) || !world.device.powered() || world.violation.borrow().is_some() {
             break;
         }
@@ -40,7 +40,8 @@ pub(super) async fn client(world: Rc<World>, number: u32, steps: Vec<Step>) {
 
 async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {
     if step.work == Work::Checkpoint {
-        // Where records may go along in the log, every other one is as the store makes them of itself.
+        // If records have memory of their own, every second checkpoint is a partial one, like those that the
+        // store makes automatically.
         let outcome = match world.has_records && world.txns().is_multiple_of(2) {
             true => world.store.checkpoint_older_half().await,
             false => world.store.checkpoint().await,
@@ -115,7 +116,7 @@ async fn transfer(
     let keys = accounts.map(|number| Key::new(TableName::Accounts, number));
     let mut amounts = [0; 2];
     for (key, slot) in keys.iter().zip(&mut amounts) {
-        // An account that is missing shows in the history.
+        // A missing account is visible in the history.
         let Some(value) = session.get(*key, for_update).await? else { return Ok(()) };
         *slot = value.amount;
     }
@@ -127,7 +128,8 @@ async fn sum(world: &World, session: &Session<'_>, snapshot: bool) -> Result<(),
     let [first, last] = [0, 999_999].map(|number| Key::new(TableName::Accounts, number));
     let rows = session.scan(first, last, false, usize::MAX).await?;
     let sum = rows.iter().map(|(_, value)| value.amount).sum();
-    // A transaction that may still be given up has promised nothing; here it holds locks on all that it read.
+    // A transaction that may still be rolled back promises nothing in general. This one holds locks on
+    // everything that it read, so its sum must be right.
     world.compare_sum(sum, if snapshot { "a snapshot" } else { "a transaction" });
     Ok(())
 }

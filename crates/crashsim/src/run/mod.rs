@@ -1,16 +1,16 @@
-//! A plan, carried out: generation after generation, with power cuts between them, and every promise checked.
+//! Executes a plan: generation by generation, with power cuts between them, and checks all guarantees.
 //!
-//! The store is made without faults. Then in each generation the clients work until the power goes; the store is
-//! opened, perhaps with more cuts meanwhile; everything is read and judged; and the next generation goes on from there.
-//! What a fault allows is in [`FaultKind::allows`](crate::device::FaultKind::allows). Where the medium is damaged and
-//! the store says so, the run ends.
+//! The store is created without faults. In each generation the clients work until the power is cut. Then the
+//! store is opened, possibly with further cuts, and its contents are read and judged. The next generation
+//! continues from there. [`FaultKind::allows`](crate::device::FaultKind::allows) lists the consequences that
+//! each fault may have. If the medium is damaged and the store reports that, the run ends.
 
 mod client;
 mod session;
 mod verify;
 mod world;
 
-pub use world::GROUPS;
+pub(crate) use world::GROUPS;
 
 use crate::device::{Allowed, CrashDevice, Fault};
 use crate::history::History;
@@ -28,31 +28,31 @@ use std::future::Future;
 use std::rc::Rc;
 use world::{Stop, World};
 
-/// Events and waits of the drive in one phase, of which any run that ends needs a small part.
+/// The limit of drive events and waits in one phase. A run that terminates needs a small part of it.
 const BUDGET: u64 = 400_000;
 
-/// What each account has at first.
+/// The initial amount of each account.
 const AMOUNT: i64 = 1_000;
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What was wrong, if anything.
+    /// The first violation, if any.
     pub violation: Option<Violation>,
-    /// A hash of everything that happened.
+    /// A hash of all events.
     pub fingerprint: u64,
-    /// Acknowledged transactions and snapshots.
+    /// The number of acknowledged transactions and snapshots.
     pub committed: u64,
-    /// Power cuts, those during recovery included.
+    /// The number of power cuts, including those during recovery.
     pub cuts: u64,
-    /// Faults that struck.
+    /// The number of faults that occurred.
     pub faults: u64,
-    /// Whether the store ended with an error because of damage that no store can undo.
+    /// Whether the store reported damage that no store could repair, which ended the run.
     pub damaged: bool,
 }
 
-/// Carries out `plan`.
-pub fn run(plan: &Plan) -> Report {
+/// Executes `plan`.
+pub(crate) fn run(plan: &Plan) -> Report {
     let device = CrashDevice::new(plan.device.clone(), Prng::new(plan.seed, "crash drive"));
     let sum = i64::from(plan.accounts) * AMOUNT;
     let report = Report::default();
@@ -68,17 +68,17 @@ pub fn run(plan: &Plan) -> Report {
 struct Run<'p> {
     plan: &'p Plan,
     device: CrashDevice,
-    /// The store as it is opened now, and with all the memory that it ever had.
+    /// The current settings of the store, and those with the largest amount of memory so far.
     store: StorePlan,
     most: StorePlan,
-    /// The records.
+    /// The records after the last restart.
     found: BTreeMap<Key, Value>,
     next_txn: u32,
     sum: i64,
     report: Report,
 }
 
-/// A store that is open, with what drives it.
+/// An open store with its executor.
 struct Opened {
     executor: Executor<CrashDevice>,
     world: Rc<World>,
@@ -109,7 +109,7 @@ impl Run<'_> {
         self.device.struck().iter().fold(Allowed::default(), |allowed, kind| allowed.or(kind.allows()))
     }
 
-    /// Runs `future` with everything that it needs. `None` where the power went first.
+    /// Runs `future` until it ends; `None` if the power was cut first.
     fn drive<T: 'static>(
         &self,
         executor: &Executor<CrashDevice>,
@@ -134,7 +134,7 @@ impl Run<'_> {
         }
     }
 
-    /// What the drive noticed.
+    /// Checks that the store used the drive correctly, and that the run terminates.
     fn watch(&self, what: &str) -> Result<(), Violation> {
         if let Some(misuse) = self.device.misuse() {
             return Err(Violation::new(ViolationKind::Misuse, misuse));
@@ -152,17 +152,17 @@ impl Run<'_> {
         Executor::new(self.device.clone())
     }
 
-    /// Makes the store and fills it.
+    /// Creates the store and fills it.
     fn make(&mut self, options: &Options) -> Result<Opened, Violation> {
         if let Some(events) = self.plan.cut_in_create {
             let executor = self.restart(Some(events), &[]);
             let created = Store::create(executor.handle(), options.clone());
             self.drive(&executor, "making the store", async { created.await.is_ok() })?;
             drop(executor);
-            // Whatever is there: it is opened or refused, and that ends.
+            // The cut may leave any part of a store behind. Opening it must succeed or fail, but not hang.
             let executor = self.restart(None, &[]);
             let opened = Store::open(executor.handle(), options.clone());
-            self.drive(&executor, "opening half a store", async { opened.await.is_ok() })?;
+            self.drive(&executor, "opening an incomplete store", async { opened.await.is_ok() })?;
         }
         let executor = self.restart(None, &[]);
         let create =
@@ -170,11 +170,11 @@ impl Run<'_> {
         let world = match self.drive(&executor, "making the store", create)? {
             Some(Ok(world)) => world,
             Some(Err(text)) => return Err(Violation::new(ViolationKind::Error, text)),
-            None => return Err(Violation::new(ViolationKind::Stuck, "the power went without a plan")),
+            None => return Err(Violation::new(ViolationKind::Stuck, "the power was cut without a plan")),
         };
         self.next_txn = world.txns();
         let world = Rc::new(world);
-        // Its own reading says what the store begins with.
+        // The first reading of the store gives the initial records.
         self.found = self.look(&executor, &world, "the first reading")?.unwrap_or_default();
         world.history.replace(History::new(self.versions()));
         Ok(Opened { executor, world })
@@ -184,7 +184,7 @@ impl Run<'_> {
         self.found.iter().map(|(key, value)| (*key, value.version)).collect()
     }
 
-    /// Reads everything. `None` where the store reports damage that a fault explains.
+    /// Reads everything. `None` if the store reports damage that a fault explains.
     fn look(
         &mut self,
         executor: &Executor<CrashDevice>,
@@ -192,7 +192,7 @@ impl Run<'_> {
         what: &str,
     ) -> Result<Option<BTreeMap<Key, Value>>, Violation> {
         let reader = Rc::clone(world);
-        // A reported error passes, so the reading is repeated as a client would repeat it.
+        // A reported read error is transient, so the reading is repeated, as a client would do.
         let read = async move {
             let mut end = Err(Stop::Step);
             for _ in 0..4 {
@@ -211,8 +211,9 @@ impl Run<'_> {
         self.next_txn = world.txns();
         let allowed = self.allowed();
         if let Some(violation) = world.violation.borrow_mut().take() {
-            // Wrong data is never allowed; what the check says of a damaged store is, and so is the end of a store whose load
-            // was in the last block of a log that the drive has damaged.
+            // Wrong data is never allowed. A failed check of a damaged store is allowed. So is a wrong sum,
+            // if accounts are missing because the drive damaged the last block of the log, which contained
+            // their initial load.
             let accounts = |found: &BTreeMap<Key, Value>| {
                 found.keys().filter(|key| key.table == TableName::Accounts).count()
             };
@@ -228,7 +229,7 @@ impl Run<'_> {
         Ok(read.and_then(Result::ok))
     }
 
-    /// An error must have a fault that explains it.
+    /// Checks that a fault explains an error.
     fn excuse(&self, world: &World, what: &str) -> Result<(), Violation> {
         match world.error.borrow_mut().take() {
             Some(error) if !self.allowed().errors => {
@@ -238,7 +239,7 @@ impl Run<'_> {
         }
     }
 
-    /// The clients' part of a generation.
+    /// Runs the clients of a generation.
     fn work(&mut self, opened: &Opened, generation: &Generation) -> Result<(), Violation> {
         let Opened { executor, world } = opened;
         let cut_after = match generation.ending {
@@ -272,7 +273,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Drops the open store and returns what happened to it.
+    /// Drops the open store and returns its history.
     fn leave(&mut self, opened: Opened) -> History {
         let Opened { executor, world } = opened;
         self.next_txn = world.txns();
@@ -285,7 +286,7 @@ impl Run<'_> {
         history
     }
 
-    /// Opens the store and judges what it has. `None` where it is damaged.
+    /// Opens the store and judges its contents. `None` if it is damaged.
     fn recover(&mut self, generation: &Generation, history: &History) -> Result<Option<Opened>, Violation> {
         if let Some(Memory { frames, records }) = generation.memory {
             self.store = StorePlan { frames, records, ..self.store.clone() };
@@ -311,12 +312,12 @@ impl Run<'_> {
         Ok(Some(Opened { executor, world }))
     }
 
-    /// Whether an error says that the store has too little memory now, which it may where it had more.
+    /// Whether an error says that memory is too small. That is allowed if the store had more memory before.
     fn is_short(&self, error: &Error) -> bool {
         self.store != self.most && matches!(error, Error::Full { .. } | Error::Options(_))
     }
 
-    /// A store that cannot be opened needs a fault that explains it.
+    /// Checks that a fault explains why a store cannot be opened.
     fn refused(&self, error: Option<Error>) -> Result<(), Violation> {
         match error {
             Some(error) if !self.allowed().errors => {
@@ -326,7 +327,8 @@ impl Run<'_> {
         }
     }
 
-    /// Opens the store for good. A fault that the drive reports may make it fail; then it is opened again without.
+    /// Opens the store at the end of recovery. If a fault that the drive reports makes the opening fail, it
+    /// is repeated without faults.
     fn open(&mut self, faults: &[Fault]) -> Result<Option<Opened>, Violation> {
         let mut last = None;
         for faults in [faults, &[], &[]] {
@@ -360,7 +362,7 @@ fn options(plan: &StorePlan) -> Result<Options, Violation> {
     world::options(plan).map_err(|text| Violation::new(ViolationKind::Error, text))
 }
 
-/// Makes the store, its tables, and what they hold at first.
+/// Creates the store with its tables and initial records.
 async fn fill(
     handle: fulgurite_device::Handle<CrashDevice>,
     options: Options,
@@ -392,7 +394,7 @@ async fn fill(
         let rows = keys.iter().all(|key| key.table == TableName::Rows);
         match load(&world, keys, plan.row_bytes).await {
             Ok(()) => {}
-            // A small drive is full before the last rows.
+            // A small drive may be full before the last row.
             Err(Stop::Step) if rows && world.error.borrow().is_none() => break,
             Err(_) => return Err(format!("filling the store: {}", world.last_error.borrow())),
         }

@@ -1,4 +1,4 @@
-//! A transaction or snapshot whose every step goes into the history.
+//! A transaction or snapshot that records all its operations in the history.
 
 use super::world::{Stop, World};
 use crate::device::CrashDevice;
@@ -14,7 +14,7 @@ enum Reader {
     Snapshot(Snapshot<CrashDevice>),
 }
 
-/// One entry of the history in the making.
+/// The history's current entry for a transaction.
 pub(super) struct Session<'w> {
     world: &'w World,
     reader: Reader,
@@ -24,11 +24,12 @@ pub(super) struct Session<'w> {
 }
 
 impl<'w> Session<'w> {
-    pub fn begin(world: &'w World, client: u32, snapshot: bool) -> Session<'w> {
+    pub(super) fn begin(world: &'w World, client: u32, snapshot: bool) -> Session<'w> {
         let id = world.next_txn();
         let kind = if snapshot { Kind::Snapshot } else { Kind::Locking };
         let at = world.history.borrow_mut().begin(id, client, kind);
-        // The tick comes before the call, so that the interval contains the moment.
+        // The tick is taken before the call, so that the interval contains the moment at which the call takes
+        // effect.
         let reader = if snapshot {
             Reader::Snapshot(world.store.snapshot())
         } else {
@@ -46,7 +47,7 @@ impl<'w> Session<'w> {
             .ok_or_else(|| self.world.wrong(format!("{} read bytes at {key} that nobody wrote", self.id)))
     }
 
-    pub async fn get(&self, key: Key, for_update: bool) -> Result<Option<Value>, Stop> {
+    pub(super) async fn get(&self, key: Key, for_update: bool) -> Result<Option<Value>, Stop> {
         let (table, bytes) = (self.world.table(key.table), key.bytes());
         let record = match &self.reader {
             Reader::Transaction(txn) if for_update => txn.get_for_update(table, &bytes).await,
@@ -59,7 +60,7 @@ impl<'w> Session<'w> {
     }
 
     /// Reads keys of one table.
-    pub async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, Stop> {
+    pub(super) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, Stop> {
         let Some(first) = keys.first() else { return Ok(Vec::new()) };
         let table = self.world.table(first.table);
         let bytes: Vec<Vec<u8>> = keys.iter().map(|key| key.bytes()).collect();
@@ -81,8 +82,8 @@ impl<'w> Session<'w> {
         Ok(values)
     }
 
-    /// Reads from `first` to `last`, both included, or the other way round, until there are `limit` rows.
-    pub async fn scan(
+    /// Reads from `first` to `last` inclusive, or in the reverse direction, up to `limit` rows.
+    pub(super) async fn scan(
         &self,
         first: Key,
         last: Key,
@@ -118,7 +119,7 @@ impl<'w> Session<'w> {
     fn note_scan(&self, first: Key, last: Key, backward: bool, cut_short: bool, rows: &[(Key, Value)]) {
         let mut seen: Vec<(Key, Version)> = rows.iter().map(|(key, value)| (*key, value.version)).collect();
         seen.sort_unstable();
-        // Of a scan that stopped early, the range ends with the last row.
+        // If a scan stopped early, its range ends at the last row.
         let range = match (cut_short, rows.last(), backward) {
             (true, Some((end, _)), false) => (first, *end),
             (true, Some((end, _)), true) => (*end, last),
@@ -130,7 +131,7 @@ impl<'w> Session<'w> {
     }
 
     /// Reads the rows of a group through the index.
-    pub async fn index_scan(&self, group: u8) -> Result<Vec<(Key, Value)>, Stop> {
+    pub(super) async fn index_scan(&self, group: u8) -> Result<Vec<(Key, Value)>, Stop> {
         let bound = [group];
         let range = (Bound::Included(bound.as_slice()), Bound::Included(bound.as_slice()));
         let mut scan = match &self.reader {
@@ -154,7 +155,7 @@ impl<'w> Session<'w> {
         Ok(rows)
     }
 
-    pub async fn put(&mut self, key: Key, amount: i64, len: usize) -> Result<(), Stop> {
+    pub(super) async fn put(&mut self, key: Key, amount: i64, len: usize) -> Result<(), Stop> {
         let version = self.next_version();
         let bytes = Value { version, amount }.encode(len);
         let Reader::Transaction(txn) = &self.reader else { return Ok(()) };
@@ -164,13 +165,13 @@ impl<'w> Session<'w> {
         Ok(())
     }
 
-    /// Writes a row with an amount of its own, and so perhaps in another group.
-    pub async fn put_row(&mut self, key: Key, len: usize) -> Result<(), Stop> {
+    /// Writes a row with a new amount, which may change its group in the index.
+    pub(super) async fn put_row(&mut self, key: Key, len: usize) -> Result<(), Stop> {
         let amount = i64::from(self.id.0.wrapping_mul(31) % 1_000) + i64::from(self.writes);
         self.put(key, amount, len).await
     }
 
-    pub async fn delete(&mut self, key: Key) -> Result<(), Stop> {
+    pub(super) async fn delete(&mut self, key: Key) -> Result<(), Stop> {
         let version = self.next_version();
         let Reader::Transaction(txn) = &self.reader else { return Ok(()) };
         let done = txn.delete(self.world.table(key.table), &key.bytes()).await;
@@ -184,8 +185,8 @@ impl<'w> Session<'w> {
         Version::new(self.id, self.writes - 1)
     }
 
-    /// The end of a snapshot, or of a transaction that is rolled back.
-    pub fn leave(self) {
+    /// Ends a snapshot, or a transaction that is rolled back.
+    pub(super) fn leave(self) {
         let outcome = match self.reader {
             Reader::Snapshot(_) => Outcome::Committed,
             Reader::Transaction(_) => Outcome::Failed,
@@ -193,15 +194,15 @@ impl<'w> Session<'w> {
         self.finish(outcome);
     }
 
-    /// Notes the end. After a power cut nobody hears of it.
+    /// Records the end. After a power cut the client does not learn it.
     fn finish(&self, outcome: Outcome) {
         if self.world.device.powered() {
             self.world.history.borrow_mut().end(self.at, outcome);
         }
     }
 
-    /// Commits, with a marker where anything was written.
-    pub async fn commit(mut self, durability: Durability) -> Result<(), Stop> {
+    /// Commits. If the transaction wrote anything, it also writes its marker.
+    pub(super) async fn commit(mut self, durability: Durability) -> Result<(), Stop> {
         if self.writes > 0 {
             self.put(Key::marker(self.id), 0, 0).await?;
         }
@@ -225,7 +226,7 @@ impl<'w> Session<'w> {
         done.map_err(|error| world.stop(&error))
     }
 
-    /// An operation that failed ends the transaction.
+    /// A failed operation ends the transaction.
     fn known<T>(&self, done: Result<T, Error>) -> Result<T, Stop> {
         done.map_err(|error| {
             self.finish(Outcome::Failed);
@@ -234,13 +235,13 @@ impl<'w> Session<'w> {
     }
 }
 
-/// Whether a commit that failed like this is certain not to have happened.
+/// Whether a commit that failed with this error certainly had no effect.
 fn took_no_effect(error: &Error) -> bool {
     error.is_retryable() || matches!(error, Error::Full { .. } | Error::TransactionTooLarge { .. })
 }
 
 impl Stop {
-    /// A violation ends everything.
+    /// Records a violation, which ends all clients.
     pub(super) fn violation(world: &World, text: String) -> Stop {
         world.violate(Violation::new(ViolationKind::WrongData, text));
         Stop::Client

@@ -1,4 +1,4 @@
-//! Reads a whole store in every way and compares the ways.
+//! Reads a whole store in several ways and compares the results.
 
 use super::session::Session;
 use super::world::{GROUPS, Stop, World, group};
@@ -6,10 +6,11 @@ use crate::value::{Key, TableName, Value};
 use crate::violation::{Violation, ViolationKind};
 use std::collections::BTreeMap;
 
-/// The reader's number among the clients.
+/// The client number of the reader.
 const READER: u32 = u32::MAX;
 
-/// Every record, read by scans both ways, by a snapshot and by the index. Differences become violations of `world`.
+/// Reads all records: by scans in both directions, from a snapshot, and through the index. Differences become
+/// violations of `world`.
 pub(super) async fn read_all(world: &World) -> Result<BTreeMap<Key, Value>, Stop> {
     let session = Session::begin(world, READER, false);
     let mut found = BTreeMap::new();
@@ -68,7 +69,7 @@ async fn compare_index(
     Ok(())
 }
 
-/// A snapshot with point reads sees the same.
+/// Checks that point reads from a snapshot return the same records.
 async fn compare_snapshot(world: &World, found: &BTreeMap<Key, Value>) -> Result<(), Stop> {
     let session = Session::begin(world, READER, true);
     for (key, value) in found.iter().filter(|(key, _)| key.table != TableName::Markers) {
@@ -81,7 +82,7 @@ async fn compare_snapshot(world: &World, found: &BTreeMap<Key, Value>) -> Result
     Ok(())
 }
 
-/// What the store's own check finds.
+/// Runs the store's own check.
 pub(super) async fn check(world: &World) -> Result<(), Stop> {
     let report = world.store.check().await.map_err(|error| world.stop(&error))?;
     if let Some(problem) = report.problems.first() {

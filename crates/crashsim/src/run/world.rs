@@ -1,4 +1,4 @@
-//! An open store with its history, as all its clients share it.
+//! An open store with its history, shared by all clients.
 
 use crate::device::CrashDevice;
 use crate::history::History;
@@ -10,20 +10,20 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Groups that the index tells apart.
-pub const GROUPS: u8 = 8;
+/// The number of groups in the index.
+pub(crate) const GROUPS: u8 = 8;
 
 /// The group of an amount.
 pub(super) fn group(amount: i64) -> u8 {
     amount.rem_euclid(i64::from(GROUPS)) as u8
 }
 
-/// Why a step did not come to its end.
+/// The reason why a step ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The same step may succeed now.
+    /// The same step may succeed if it is repeated.
     Retry,
-    /// The step cannot be done.
+    /// The step cannot succeed.
     Step,
     /// The client ends.
     Client,
@@ -37,23 +37,23 @@ pub(super) struct World {
     pub index: Index,
     pub history: RefCell<History>,
     next_txn: Cell<u32>,
-    /// What is wrong, if anything.
+    /// The first violation, if any.
     pub violation: RefCell<Option<Violation>>,
-    /// The first error that is not part of ordinary work.
+    /// The first error that is not part of ordinary operation.
     pub error: RefCell<Option<String>>,
     /// The last error of any kind.
     pub last_error: RefCell<String>,
-    /// Clients that have not ended.
+    /// The number of clients that have not ended.
     pub clients: Cell<usize>,
-    /// What all accounts have together.
+    /// The sum of all accounts.
     pub sum: i64,
-    /// Records have memory of their own.
+    /// Whether records have memory of their own.
     pub has_records: bool,
 }
 
 impl World {
-    /// Opens or makes the tables and the index.
-    pub async fn new(
+    /// Opens or creates the tables and the index.
+    pub(super) async fn new(
         store: Store<CrashDevice>,
         device: CrashDevice,
         first_txn: u32,
@@ -82,33 +82,34 @@ impl World {
         })
     }
 
-    pub fn table(&self, name: TableName) -> Table {
+    pub(super) fn table(&self, name: TableName) -> Table {
         self.tables[name as usize]
     }
 
-    pub fn next_txn(&self) -> TxnId {
+    pub(super) fn next_txn(&self) -> TxnId {
         let id = self.next_txn.get();
         self.next_txn.set(id + 1);
         TxnId(id)
     }
 
-    /// The number that the next transaction will have.
-    pub fn txns(&self) -> u32 {
+    /// The number of the next transaction.
+    pub(super) fn txns(&self) -> u32 {
         self.next_txn.get()
     }
 
-    /// Notes a violation; the first one counts.
-    pub fn violate(&self, violation: Violation) {
+    /// Records a violation. Only the first is kept.
+    pub(super) fn violate(&self, violation: Violation) {
         self.violation.borrow_mut().get_or_insert(violation);
     }
 
-    /// Notes that wrong data was read.
-    pub fn wrong(&self, text: String) -> Stop {
+    /// Records that wrong data was read.
+    pub(super) fn wrong(&self, text: String) -> Stop {
         Stop::violation(self, text)
     }
 
-    /// What an error means for its client. Those that need a fault to explain them are noted.
-    pub fn stop(&self, error: &Error) -> Stop {
+    /// The consequence of an error for its client. An error that needs a fault as its explanation is
+    /// recorded.
+    pub(super) fn stop(&self, error: &Error) -> Stop {
         self.last_error.replace(error.to_string());
         match error {
             error if error.is_retryable() => Stop::Retry,
@@ -120,8 +121,8 @@ impl World {
         }
     }
 
-    /// Compares the accounts' sum.
-    pub fn compare_sum(&self, sum: i64, who: &str) {
+    /// Compares the sum of the accounts with the expected one.
+    pub(super) fn compare_sum(&self, sum: i64, who: &str) {
         if sum != self.sum {
             let text = format!("{who} sums the accounts to {sum} in place of {}", self.sum);
             self.violate(Violation::new(ViolationKind::Sum, text));
@@ -142,11 +143,11 @@ fn extract() -> Extract {
 pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     let text = |error: fulgurite_base::SpecError| error.to_string();
     let write_back: fulgurite_pool::WriteBackConfig = plan.write_back.parse().map_err(text)?;
-    // What `Options` says about shares of the memory, turned round; 64 bytes go with each frame.
+    // The inverse of the division of memory in `Options`. Each frame needs 64 bytes besides its page.
     let frames = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
     let mut memory = frames * 100 / (100 - u64::from(plan.records)) + 100;
     if plan.place != "in-place" {
-        // The map of pages takes its memory first; with small units more.
+        // The map of pages is allocated first. It is larger for small units.
         let is_small = ["unit=512B", "unit=1024B", "unit=2048B"].iter().any(|unit| plan.place.contains(unit));
         memory += if is_small { 1 << 20 } else { 256 << 10 };
     }
@@ -168,7 +169,7 @@ pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     })
 }
 
-/// What write-back policies are told of the drive.
+/// The drive's properties for write-back policies.
 struct Drive;
 
 impl fulgurite_pool::write_back::MeasuredDrive for Drive {

@@ -1,35 +1,35 @@
-//! The answers of the checker: an anomaly, or a verdict.
+//! The result of checking a history: an anomaly or a verdict.
 
 use std::fmt;
 
-/// What is wrong with a history.
+/// The kinds of anomalies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum AnomalyName {
-    /// A read saw what nobody wrote there, or missed what nobody deleted.
+pub(crate) enum AnomalyName {
+    /// A read returned a value that no transaction wrote there, or no record although none was deleted.
     Unwritten,
     /// A transaction did not see its own writes.
     Internal,
-    /// Aborted read: a committed transaction saw a write that did not commit.
+    /// Aborted read: a committed transaction saw a write of a transaction that did not commit.
     G1a,
-    /// Intermediate read: a transaction saw a version that its writer wrote over.
+    /// Intermediate read: a transaction saw a version that its writer overwrote in the same transaction.
     G1b,
-    /// Write cycle: ww alone.
+    /// Write cycle: only ww dependencies.
     G0,
-    /// Circular information flow: ww and wr.
+    /// Circular information flow: ww and wr dependencies.
     G1c,
-    /// Two transactions saw the same version and both wrote over it.
+    /// Two transactions saw the same version, and both overwrote it.
     LostUpdate,
     /// A cycle with one rw dependency, as in read skew.
     GSingle,
-    /// A cycle with several rw dependencies, none of a predicate, as in write skew.
+    /// A cycle with several rw dependencies, none of them on a predicate, as in write skew.
     G2Item,
-    /// A cycle with several rw dependencies, one of them of a predicate.
+    /// A cycle with several rw dependencies, at least one of them on a predicate.
     G2,
 }
 
 impl AnomalyName {
-    /// The name as in the literature, where it has one.
-    pub fn text(self) -> &'static str {
+    /// The name in the literature, if it has one.
+    pub(crate) fn text(self) -> &'static str {
         match self {
             AnomalyName::Unwritten => "unwritten",
             AnomalyName::Internal => "internal",
@@ -45,12 +45,12 @@ impl AnomalyName {
     }
 }
 
-/// An anomaly and what shows it.
+/// An anomaly with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anomaly {
-    /// Which.
+pub(crate) struct Anomaly {
+    /// Its kind.
     pub name: AnomalyName,
-    /// Whether it is one only because of real time.
+    /// Whether it is an anomaly only because of real time.
     pub realtime: bool,
     /// The reads and writes that show it.
     pub text: String,
@@ -63,11 +63,11 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// The answer where no anomaly was found.
+/// The result if no anomaly was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// A serial order exists.
     Serialisable,
-    /// Too many orders are possible to try them all.
+    /// There are too many possible orders to try them all.
     Undecided,
 }

@@ -1,4 +1,4 @@
-//! The shortest cycle of the gravest kind, and its name.
+//! Finds the shortest cycle of the most severe kind and names it.
 
 use super::anomaly::{Anomaly, AnomalyName};
 use super::graph::{Edge, Why};
@@ -6,11 +6,11 @@ use super::observe::Observed;
 use crate::history::History;
 use std::collections::VecDeque;
 
-/// Which dependencies a cycle may consist of.
+/// The dependencies that a cycle may contain.
 #[derive(Clone, Copy)]
 struct Kinds {
     wr: bool,
-    /// How many rw dependencies: none, one, or any number.
+    /// The number of rw dependencies: none, one, or any number.
     rw: Rw,
     rt: bool,
 }
@@ -22,10 +22,10 @@ enum Rw {
     Any,
 }
 
-/// The kinds of cycles, the gravest first.
+/// The kinds of cycles, the most severe first.
 const KINDS: [(bool, Rw); 4] = [(false, Rw::None), (true, Rw::None), (true, Rw::One), (true, Rw::Any)];
 
-/// Names the gravest anomaly among `edges`, which have a cycle, and shows its shortest cycle.
+/// Names the most severe anomaly among `edges`, which contain a cycle. The text shows its shortest cycle.
 pub(super) fn explain(history: &History, observed: &Observed, edges: &[Edge]) -> Anomaly {
     for rt in [false, true] {
         for (wr, rw) in KINDS {
@@ -36,7 +36,7 @@ pub(super) fn explain(history: &History, observed: &Observed, edges: &[Edge]) ->
             }
         }
     }
-    // The caller has a cycle, so one of the kinds above found it.
+    // The caller knows of a cycle, so one of the kinds above must have found it.
     Anomaly { name: AnomalyName::G2, realtime: true, text: "no order of the transactions fits".to_owned() }
 }
 
@@ -53,7 +53,7 @@ fn shortest(nodes: usize, edges: &[Edge], kinds: Kinds) -> Option<Vec<Edge>> {
     }
     let mut best: Option<Vec<Edge>> = None;
     for node in 0..nodes as u32 {
-        // The edge that closes the cycle: the one rw where there is to be exactly one, otherwise any.
+        // The last edge of the cycle: the rw edge if there is exactly one, otherwise any edge.
         let closes = |edge: &&Edge| match kinds.rw {
             Rw::One => matches!(edge.why, Why::Rw(..)),
             Rw::None | Rw::Any => plain(edge),
@@ -74,7 +74,7 @@ fn shortest(nodes: usize, edges: &[Edge], kinds: Kinds) -> Option<Vec<Edge>> {
     best
 }
 
-/// For each node the edge by which it is reached first from `start`.
+/// For each node, the edge through which a breadth-first search from `start` reaches it.
 fn breadth_first(from: &[Vec<Edge>], start: u32) -> Vec<Option<Edge>> {
     let mut reached = vec![None; from.len()];
     let mut queue = VecDeque::from([start]);
@@ -89,7 +89,7 @@ fn breadth_first(from: &[Vec<Edge>], start: u32) -> Vec<Option<Edge>> {
     reached
 }
 
-/// The edges from `start` to `end`; none where they are the same.
+/// The edges from `start` to `end`; empty if these are equal.
 fn path(reached: &[Option<Edge>], start: u32, end: u32) -> Option<Vec<Edge>> {
     let mut edges = Vec::new();
     let mut node = end;

@@ -1,21 +1,21 @@
-//! Dependencies between transactions, with what can be reached from where.
+//! The graph of dependencies between transactions, with its transitive closure.
 
 use super::observe::Node;
 
-/// Why one transaction comes before another.
+/// The reason why one transaction precedes another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// Its version of this item is earlier.
+    /// It wrote an earlier version of this item.
     Ww(u32),
-    /// Its version of this item was read.
+    /// The other transaction read its version of this item.
     Wr(u32),
-    /// It read an earlier version of this item; the flag says that a scan did.
+    /// It read an earlier version of this item. The flag tells whether by a scan.
     Rw(u32, bool),
-    /// It had ended when the other began.
+    /// It ended before the other began.
     Rt,
 }
 
-/// One dependency.
+/// A dependency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub from: Node,
@@ -23,32 +23,32 @@ pub(super) struct Edge {
     pub why: Why,
 }
 
-/// A graph that keeps its transitive closure.
+/// A graph with its transitive closure.
 #[derive(Clone)]
 pub(super) struct Graph {
     nodes: usize,
     words: usize,
-    /// A row of bits for each node: what can be reached from it.
+    /// One row of bits per node: the nodes that can be reached from it.
     reach: Vec<u64>,
     pub edges: Vec<Edge>,
-    /// Whether there is a cycle.
+    /// Whether the graph has a cycle.
     pub cyclic: bool,
 }
 
 impl Graph {
-    pub fn new(nodes: usize) -> Graph {
+    pub(super) fn new(nodes: usize) -> Graph {
         let words = nodes.div_ceil(64);
         Graph { nodes, words, reach: vec![0; nodes * words], edges: Vec::new(), cyclic: false }
     }
 
-    /// Whether `to` can be reached from `from` over at least one edge.
+    /// Whether there is a path of at least one edge from `from` to `to`.
     #[inline]
-    pub fn reaches(&self, from: Node, to: Node) -> bool {
+    pub(super) fn reaches(&self, from: Node, to: Node) -> bool {
         self.reach[from as usize * self.words + to as usize / 64] >> (to % 64) & 1 == 1
     }
 
-    /// Adds an edge and what follows from it.
-    pub fn add(&mut self, from: Node, to: Node, why: Why) {
+    /// Adds an edge and updates the closure.
+    pub(super) fn add(&mut self, from: Node, to: Node, why: Why) {
         self.edges.push(Edge { from, to, why });
         self.cyclic |= from == to || self.reaches(to, from);
         if self.reaches(from, to) {

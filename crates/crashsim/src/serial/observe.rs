@@ -1,5 +1,5 @@
-//! From actions to reads and writers: what each committed transaction saw of others, and who wrote each key.
-//! Anomalies that one transaction shows by itself are found here.
+//! Turns operations into reads and writers: which versions each committed transaction saw, and which
+//! transactions wrote each key. Anomalies within a single transaction are found here.
 
 use super::anomaly::{Anomaly, AnomalyName};
 use crate::history::{Action, History, Txn};
@@ -10,49 +10,49 @@ use std::collections::BTreeMap;
 /// A committed transaction, as an index into [`Observed::nodes`].
 pub(super) type Node = u32;
 
-/// A key that some committed transaction wrote.
+/// A key that a committed transaction wrote.
 pub(super) struct Item {
     pub key: Key,
-    /// Whether there was a record at the beginning.
+    /// Whether it had a record at the beginning.
     pub initially: bool,
-    /// Who wrote it, and whether the writer left it deleted.
+    /// Its writers, and whether each left it deleted.
     pub writers: Vec<(Node, bool)>,
 }
 
-/// Which version a read saw.
+/// The version that a read saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Seen {
-    /// The one from the beginning.
+    /// The initial version.
     Initial,
-    /// That of a transaction.
+    /// The version of a transaction.
     Writer(Node),
-    /// None: the beginning without a record, or some deletion.
+    /// No record: the initial state, or the result of a deletion.
     Absent,
 }
 
-/// A transaction's first look at a key, before its own writes to it.
+/// The first read of a key by a transaction, before it wrote the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Read {
     pub node: Node,
     pub item: u32,
     pub seen: Seen,
-    /// Whether a scan saw it.
+    /// Whether the read was part of a scan.
     pub scan: bool,
 }
 
 /// The reads and writers of the committed transactions.
 pub(super) struct Observed {
-    /// Places in [`History::txns`].
+    /// Indices in [`History::txns`].
     pub nodes: Vec<usize>,
     pub items: Vec<Item>,
     pub reads: Vec<Read>,
 }
 
-/// Where a version comes from.
+/// The origin of a version.
 struct Origin {
     txn: usize,
     key: Key,
-    /// Whether its writer wrote the key again.
+    /// Whether the same transaction wrote the key again.
     intermediate: bool,
     deletes: bool,
 }
@@ -60,11 +60,11 @@ struct Origin {
 struct Observer<'a> {
     history: &'a History,
     origins: FxHashMap<Version, Origin>,
-    /// The node of each committed transaction.
+    /// The node of each transaction, if it committed.
     node_of: Vec<Option<Node>>,
     item_of: BTreeMap<Key, u32>,
     observed: Observed,
-    /// Reads that are noted already.
+    /// The reads that have been recorded.
     known: FxHashSet<(Node, u32, Seen)>,
 }
 
@@ -72,7 +72,7 @@ fn anomaly(name: AnomalyName, text: String) -> Anomaly {
     Anomaly { name, realtime: false, text }
 }
 
-/// Collects the reads and writers of the transactions that are `committed`.
+/// Collects the reads and writers of the committed transactions.
 pub(super) fn observe(history: &History, committed: &[bool]) -> Result<Observed, Anomaly> {
     let mut node_of = vec![None; history.txns.len()];
     let mut nodes = Vec::new();
@@ -126,7 +126,7 @@ impl Observer<'_> {
     }
 
     fn note_reads(&mut self, node: Node) -> Result<(), Anomaly> {
-        // The reference is to the history and not to this observer, which changes below.
+        // The reference is to the history, because the observer is modified below.
         let history = self.history;
         let txn = &history.txns[self.observed.nodes[node as usize]];
         let mut own: BTreeMap<Key, Option<Version>> = BTreeMap::new();
@@ -146,7 +146,7 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// Every key of the range of which anybody knows, with what the scan saw there.
+    /// All known keys of the range, with the version that the scan returned for each.
     fn scanned(
         &self,
         first: Key,
@@ -191,7 +191,7 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// What a read of nothing may have seen.
+    /// The possible states behind a read that found no record.
     fn absent(&self, txn: &Txn, key: Key) -> Result<Seen, Anomaly> {
         let initially = self.history.initial.contains_key(&key);
         let item = self.item_of.get(&key).map(|item| &self.observed.items[*item as usize]);
@@ -206,7 +206,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Whose version a read saw.
+    /// The origin of the version that a read saw.
     fn version(&self, node: Node, txn: &Txn, key: Key, version: Version) -> Result<Seen, Anomaly> {
         if self.history.initial.get(&key) == Some(&version) {
             return Ok(Seen::Initial);

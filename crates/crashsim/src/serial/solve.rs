@@ -1,7 +1,8 @@
-//! The order of versions, as far as it follows, and then by trial.
+//! Determines the order of versions: first by inference, then by trial.
 //!
-//! A *constraint* stands for one read and one other writer of the same key: the other writer comes before the writer
-//! whose version was read, or after the reader. It is settled when one of the two would close a cycle.
+//! A *constraint* concerns one read and one other writer of the same key. The other writer precedes the
+//! writer whose version was read, or it follows the reader. The constraint is decided as soon as one of the
+//! two would close a cycle.
 
 use super::anomaly::{Anomaly, Verdict};
 use super::cycle;
@@ -9,25 +10,25 @@ use super::graph::{Graph, Why};
 use super::observe::{Node, Observed, Read, Seen};
 use crate::history::{History, Kind, Outcome};
 
-/// How many trials there may be. A history of read-modify-writes needs none.
+/// The maximum number of trials. A history of read-modify-writes needs none.
 const TRIALS: u32 = 300;
 
-/// `other` comes before `writer` or after `reader`.
+/// `other` precedes `writer` or follows `reader`.
 #[derive(Clone, Copy)]
 struct Constraint {
     reader: Node,
-    /// `None`: the version of the beginning, which nothing comes before.
+    /// `None` is the initial version, which no writer precedes.
     writer: Option<Node>,
     other: Node,
     item: u32,
     scan: bool,
 }
 
-/// Whose absence of a record a read saw: one of these.
+/// A read that found no record because of one of several deletions.
 #[derive(Clone)]
 struct OpenRead {
     read: Read,
-    /// `None` is the beginning.
+    /// The possible writers. `None` is the initial state.
     candidates: Vec<Option<Node>>,
 }
 
@@ -45,8 +46,8 @@ enum End<'a> {
     GaveUp,
 }
 
-/// Looks for an order of versions without a cycle. Real time comes second, so that an anomaly that does without it
-/// is named without it.
+/// Looks for an order of versions without a cycle. Real time is added later, so that an anomaly that exists
+/// without it is reported as such.
 pub(super) fn solve(history: &History, observed: &Observed) -> Result<Verdict, Anomaly> {
     let mut state = State::new(observed);
     state.propagate();
@@ -87,14 +88,14 @@ fn search<'a>(mut state: State<'a>, trials: &mut u32) -> End<'a> {
     first.map_or(End::Fits, End::Contradiction)
 }
 
-/// One of several possibilities.
+/// One of several alternatives.
 #[derive(Clone, Copy)]
 enum Choice {
-    /// The first open read saw this absence.
+    /// The first open read saw the deletion of this writer.
     Saw(Option<Node>),
-    /// Of the first constraint, the other writer comes first.
+    /// For the first constraint, the other writer precedes the writer.
     Before,
-    /// Of the first constraint, the other writer comes last.
+    /// For the first constraint, the other writer follows the reader.
     After,
 }
 
@@ -120,7 +121,7 @@ impl<'a> State<'a> {
         state
     }
 
-    /// Notes that `read` saw the version of `writer`.
+    /// Records that `read` saw the version of `writer`.
     fn saw(&mut self, read: &Read, writer: Option<Node>) {
         let Read { node: reader, item, scan, .. } = *read;
         let writers = &self.observed.items[item as usize].writers;
@@ -137,7 +138,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Draws every conclusion until there is none left, or a cycle.
+    /// Infers everything that follows, until nothing more does or a cycle exists.
     fn propagate(&mut self) {
         loop {
             let before = (self.pending.len(), self.open.len());
@@ -158,7 +159,7 @@ impl<'a> State<'a> {
             }
             let before = writer.is_some_and(|writer| !self.graph.reaches(writer, other));
             if !before {
-                // If this is impossible too, it closes a cycle, which is the contradiction.
+                // If this is impossible as well, the edge closes a cycle, which is the contradiction.
                 self.graph.add(reader, other, Why::Rw(item, scan));
             } else if self.graph.reaches(other, reader) {
                 self.graph.add(other, writer.unwrap_or(other), Why::Ww(item));
@@ -179,12 +180,12 @@ impl<'a> State<'a> {
             let one = open.candidates.first().copied();
             open.candidates.retain(|candidate| self.possible(&open.read, *candidate));
             match (open.candidates.as_slice(), &one) {
-                // Where none is possible, any of them closes the cycle that shows it.
+                // If no candidate is possible, any of them closes a cycle, which is then reported.
                 ([], Some(candidate)) | ([candidate], _) => {
                     self.saw(&open.read, *candidate);
                     false
                 }
-                // Only its own deletion would explain it, and that came later: nothing fits.
+                // Only a later deletion by the reader itself would explain the read, so nothing does.
                 ([], None) => {
                     self.graph.add(open.read.node, open.read.node, Why::Rw(open.read.item, open.read.scan));
                     false
@@ -195,12 +196,12 @@ impl<'a> State<'a> {
         self.open = open;
     }
 
-    /// Whether `read` can have seen the absence that `candidate` left.
+    /// Whether `read` can have seen the deletion by `candidate`.
     fn possible(&self, read: &Read, candidate: Option<Node>) -> bool {
         if candidate.is_some_and(|writer| self.graph.reaches(read.node, writer)) {
             return false;
         }
-        // Another writer that must stand between the two hides it.
+        // A writer that must be ordered between the two would hide the deletion.
         let writers = &self.observed.items[read.item as usize].writers;
         !writers.iter().any(|(other, _)| {
             *other != read.node
@@ -210,10 +211,10 @@ impl<'a> State<'a> {
         })
     }
 
-    /// What may be tried for the first thing that is not settled.
+    /// The alternatives for the first undecided read or constraint.
     fn choices(&self) -> Vec<Choice> {
         if let Some(open) = self.open.first() {
-            // The latest deletion is the likeliest.
+            // The latest deletion is the most likely.
             return open.candidates.iter().rev().map(|candidate| Choice::Saw(*candidate)).collect();
         }
         if self.pending.is_empty() { Vec::new() } else { vec![Choice::After, Choice::Before] }
@@ -237,12 +238,13 @@ impl<'a> State<'a> {
     }
 }
 
-/// Adds an edge from what had ended to what began afterwards. An edge that follows from others is left out.
+/// Adds edges from transactions that ended to transactions that began later. Edges that follow from others
+/// are left out.
 fn add_real_time(history: &History, observed: &Observed, graph: &mut Graph) {
     let txn = |node: Node| &history.txns[observed.nodes[node as usize]];
     let relaxed = history.txns.iter().any(|txn| txn.relaxed);
     let mut by_end: Vec<Node> = (0..observed.nodes.len() as Node).collect();
-    // A commit that returned an error of the drive may still take effect, at the next opening.
+    // A commit that returned an error of the drive may take effect during the next opening.
     by_end.retain(|node| txn(*node).outcome == Outcome::Committed && txn(*node).ended.is_some());
     by_end.sort_by_key(|node| std::cmp::Reverse(txn(*node).ended));
     let mut by_start: Vec<Node> = (0..observed.nodes.len() as Node).collect();
@@ -252,7 +254,7 @@ fn add_real_time(history: &History, observed: &Observed, graph: &mut Graph) {
         for from in by_end.iter().copied() {
             let [a, b] = [from, to].map(txn);
             let ended = a.ended.is_some_and(|ended| ended < b.invoked);
-            // A snapshot need not have what a relaxed commit wrote, nor what a reader of that saw.
+            // A snapshot may miss the writes of a relaxed commit, and the commits of those who read them.
             let durable = !relaxed || (a.writes() && !a.relaxed) || a.kind == Kind::Snapshot;
             if ended && (b.kind == Kind::Locking || durable) && !times.reaches(from, to) {
                 times.add(from, to, Why::Rt);

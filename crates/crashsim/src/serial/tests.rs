@@ -1,4 +1,5 @@
-//! Each anomaly by hand, and random small histories against a search of all serial orders.
+//! Tests each anomaly with a history written by hand, and small random histories against a search of all
+//! serial orders.
 
 use super::{Anomaly, AnomalyName, Verdict, check};
 use crate::history::{Action, History, Kind, Outcome, Txn};
@@ -31,7 +32,7 @@ fn scan(first: u32, last: u32, rows: &[(u32, Version)]) -> Action {
     Action::Scan { first: key(first), last: key(last), rows }
 }
 
-/// A history of transactions 1, 2, …, all of which overlap.
+/// A history of transactions 1, 2, … that all overlap in time.
 fn overlapping(initial: &[(u32, Version)], txns: &[&[Action]]) -> History {
     let mut history =
         History::new(initial.iter().map(|(number, version)| (key(*number), *version)).collect());
@@ -45,7 +46,7 @@ fn overlapping(initial: &[(u32, Version)], txns: &[&[Action]]) -> History {
     history
 }
 
-/// The same, one after the other.
+/// A history of transactions 1, 2, … that follow each other in time.
 fn in_turn(initial: &[(u32, Version)], txns: &[&[Action]]) -> History {
     let mut history = overlapping(initial, txns);
     for (at, txn) in history.txns.iter_mut().enumerate() {
@@ -92,7 +93,7 @@ fn a_serial_history_passes() {
 
 #[test]
 fn g0_is_a_cycle_of_writes() {
-    // That each read what it wrote over shows which version came first.
+    // Each transaction read the version that it overwrote, which gives the order of the versions.
     let history = overlapping(
         &[(0, OLD), (1, OLD)],
         &[
@@ -173,7 +174,7 @@ fn g2_item_is_write_skew() {
 
 #[test]
 fn g2_is_write_skew_over_ranges() {
-    // Each counts the rows of the range and adds one.
+    // Each transaction counts the rows of the range and inserts one.
     let history = overlapping(
         &[],
         &[&[scan(0, 9, &[]), write(3, version(1, 0))], &[scan(0, 9, &[]), write(4, version(2, 0))]],
@@ -190,7 +191,7 @@ fn g2_is_write_skew_over_ranges() {
 }
 
 #[test]
-fn a_stale_read_is_an_anomaly_of_real_time() {
+fn a_stale_read_is_a_realtime_anomaly() {
     let stale: [&[Action]; 2] =
         [&[read(0, Some(OLD)), write(0, version(1, 0))], &[read(0, Some(OLD)), write(1, version(2, 0))]];
     passes(&overlapping(&[(0, OLD)], &stale));
@@ -206,7 +207,7 @@ fn a_commit_of_unknown_outcome_may_take_effect_later() {
 }
 
 #[test]
-fn a_snapshot_may_miss_a_relaxed_commit_and_nothing_else() {
+fn a_snapshot_may_miss_only_relaxed_commits() {
     let mut history =
         in_turn(&[(0, OLD)], &[&[read(0, Some(OLD)), write(0, version(1, 0))], &[read(0, Some(OLD))]]);
     finds(&history, AnomalyName::GSingle, true);
@@ -214,7 +215,7 @@ fn a_snapshot_may_miss_a_relaxed_commit_and_nothing_else() {
     finds(&history, AnomalyName::GSingle, true);
     history.txns[0].relaxed = true;
     passes(&history);
-    // The log is one: what is durable shows that everything before it is.
+    // There is one log: if a commit is durable, all earlier ones are.
     let mut history = in_turn(
         &[(0, OLD)],
         &[&[read(0, Some(OLD)), write(0, version(1, 0))], &[write(1, version(2, 0))], &[read(0, Some(OLD))]],
@@ -225,11 +226,11 @@ fn a_snapshot_may_miss_a_relaxed_commit_and_nothing_else() {
 }
 
 #[test]
-fn rows_that_nobody_wrote_or_deleted_are_found() {
+fn reads_of_unwritten_values_and_missing_rows_are_found() {
     finds(&overlapping(&[], &[&[read(0, Some(version(9, 0)))]]), AnomalyName::Unwritten, false);
     finds(&overlapping(&[(0, OLD)], &[&[read(0, None)]]), AnomalyName::Unwritten, false);
     finds(&overlapping(&[(0, OLD)], &[&[scan(0, 5, &[])]]), AnomalyName::Unwritten, false);
-    // The version exists, but at another key.
+    // The version exists, but for another key.
     let elsewhere = overlapping(&[(0, OLD)], &[&[write(1, version(1, 0))], &[read(0, Some(version(1, 0)))]]);
     finds(&elsewhere, AnomalyName::Unwritten, false);
 }
@@ -267,7 +268,7 @@ fn extends(state: &BTreeMap<Key, Version>, rest: &mut Vec<&Txn>) -> bool {
     })
 }
 
-/// The state after `txn`, if it sees in `state` what it says that it saw.
+/// The state after `txn`, if its reads agree with `state`.
 fn executed(state: &BTreeMap<Key, Version>, txn: &Txn) -> Option<BTreeMap<Key, Version>> {
     let mut state = state.clone();
     for action in &txn.actions {
@@ -292,7 +293,8 @@ fn executed(state: &BTreeMap<Key, Version>, txn: &Txn) -> Option<BTreeMap<Key, V
     Some(state)
 }
 
-/// A history of up to five transactions over three keys that is serialisable before `lies` of its reads are changed.
+/// A history of up to five transactions over three keys. It is serialisable before `lies` of its reads are
+/// changed.
 fn random_history(prng: &mut Prng, lies: u64) -> History {
     let initial: BTreeMap<Key, Version> =
         (0..3).filter(|_| prng.below(2) == 0).map(|number| (key(number), version(100, number))).collect();
@@ -315,7 +317,7 @@ fn random_history(prng: &mut Prng, lies: u64) -> History {
         } else {
             txn.outcome = Outcome::Committed;
         }
-        // The point at which it took effect lies within.
+        // The moment at which the transaction took effect is within its interval.
         let point = u64::from(at) * 10 + 100;
         txn.invoked = point - prng.below(40);
         txn.ended = (prng.below(6) != 0).then(|| point + 1 + prng.below(40));
@@ -347,7 +349,7 @@ fn random_action(prng: &mut Prng, state: &mut BTreeMap<Key, Version>, version: V
     }
 }
 
-/// Changes what one read saw.
+/// Changes the result of one read.
 fn lie(prng: &mut Prng, history: &mut History, written: &[(Key, Version)]) {
     let at = prng.below(history.txns.len() as u64) as usize;
     let actions = &mut history.txns[at].actions;
