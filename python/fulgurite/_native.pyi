@@ -1,4 +1,4 @@
-"""What the compiled module gives: plain values. People use the package around it."""
+"""The compiled module. Its functions return plain values; users call the package around it."""
 
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 

@@ -1,11 +1,12 @@
-"""Sweeps that outlive an interrupt, and spread over a cluster.
+"""Sweeps that survive an interrupt and can use a cluster.
 
-Runs are executed in batches. A batch has runs of one workload, so that its trace is decoded once. As batches end, they become
-files of a Parquet data set: one row for each row of a run, with the run's key, the version and a hash of the trace beside the
-columns of the result. A sweep into a folder that has such files goes on from them. A run that fails is kept with its error,
-stops no other, and is tried again by the next sweep.
+Runs are executed in batches. All runs of a batch have the same workload, so that its trace is decoded once. Each
+finished batch becomes a file of a Parquet data set. The file has one row for each row of a run, with the run's
+key, the version and a hash of the trace beside the columns of the result. A sweep into a folder with such files
+continues from them. A failed run is stored with its error, does not stop the others, and is repeated by the next
+sweep.
 
-The table that comes of it has the order of the runs, so it is the same whatever the number of workers.
+The rows of the result are in the order of the runs, whatever the number of workers.
 """
 
 from __future__ import annotations
@@ -14,7 +15,21 @@ import hashlib
 import json
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
 from . import _native, errors
 from .description import Run
@@ -27,40 +42,41 @@ from .result import Cell, Failure, Result, needs
 if TYPE_CHECKING:
     import distributed
 
-#: Columns of the data set that are none of a result.
+#: Columns of the data set that are not columns of a result.
 _OWN = ("key", "version", "input_hash", "error_class", "error")
-#: In the metadata of a file what its cells were before they took the types that all files share.
+#: The key in a file's metadata for the original types of its cells. All files share the same column types.
 _EXACT = b"fulgurite"
-#: Runs in a batch: enough that a task's few milliseconds do not count, few enough that an interrupt costs little.
+#: Runs per batch: enough that the overhead of a task is small, few enough that an interrupt loses little.
 BATCH = 32
 
 
 class Task(NamedTuple):
     """A run on its way through a sweep."""
 
-    #: Its place in the result.
+    #: Its position in the result.
     at: int
-    #: What identifies it: a hash of what was asked for, of the version and of the trace.
+    #: Its identity: a hash of the settings, the version and the trace.
     key: str
     #: The run, with an absolute path for its trace.
     run: Run
-    #: What batches have in common: the workload or the benchmark.
+    #: The workload or the benchmark, which is equal in all runs of a batch.
     workload: str
     #: The trace, if any, and its hash.
     trace: Optional[str]
     input_hash: str
-    #: What run ids call its policies, by setting: a worker has the classes without what surrounded them.
+    #: The texts of its policies in run ids, by setting. A worker cannot compute them, because it has only the
+    #: classes.
     named: Dict[str, str]
 
 
-#: What became of a run: its rows, or the class and the sentence of its error.
+#: The outcome of a run: its rows, or the class and the message of its error.
 Outcome = Tuple[List[Dict[str, Cell]], Optional[str], Optional[str]]
 
 _HASHES: Dict[Tuple[str, int, int], str] = {}
 
 
 def hash_of(path: str) -> str:
-    """A hash of a file's bytes; computed once, as long as the file does not change."""
+    """A hash of a file. It is computed once, unless the file changes."""
     status = os.stat(path)
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _HASHES:
@@ -79,12 +95,12 @@ _GENERATORS: Set[str] = set()
 
 
 def _trace_of(workload: object) -> Optional[str]:
-    """The path of the trace that a workload is, if it is one."""
+    """The path of a workload that is a trace, otherwise None."""
     if not isinstance(workload, str):
         return None
     if not _GENERATORS:
         _GENERATORS.update(str(name) for name in _native.names("workloads").column("name"))
-    # A generator goes before a file of the same name, as in Rust.
+    # A generator takes precedence over a file of the same name, as in Rust.
     if workload.split(":")[0] in _GENERATORS or not os.path.isfile(workload):
         return None
     return os.path.abspath(workload)
@@ -99,7 +115,7 @@ def task_of(at: int, run: Run) -> Task:
     if trace is not None:
         settings["workload"] = trace
         run = Run.from_settings(run.command, settings)
-        # The same trace elsewhere is the same run.
+        # The run is the same if the trace is in another folder.
         settings["workload"] = os.path.basename(trace)
     texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
     asked = json.dumps([_native.VERSION, run.command, texts, input_hash], sort_keys=True)
@@ -108,7 +124,7 @@ def task_of(at: int, run: Run) -> Task:
 
 
 def batches(tasks: Iterable[Task], size: int) -> Iterator[List[Task]]:
-    """The tasks in batches of one workload each."""
+    """Groups the tasks into batches with one workload each."""
     open_batches: Dict[str, List[Task]] = {}
     for task in tasks:
         batch = open_batches.setdefault(task.workload, [])
@@ -119,8 +135,10 @@ def batches(tasks: Iterable[Task], size: int) -> Iterator[List[Task]]:
     yield from (batch for batch in open_batches.values() if batch)
 
 
-def execute(batch: Sequence[Task], threads: Optional[int] = 1, listener: Optional[Callable[..., object]] = None) -> List[Outcome]:
-    """Executes a batch; the outcomes in its order. On a cluster this is what a worker does."""
+def execute(
+    batch: Sequence[Task], threads: Optional[int] = 1, listener: Optional[Callable[..., object]] = None
+) -> List[Outcome]:
+    """Executes a batch and returns the outcomes in its order. On a cluster the workers call this."""
     outcomes: List[Outcome] = [([], None, None) for _ in batch]
     runnable = []
     for at, task in enumerate(batch):
@@ -131,10 +149,16 @@ def execute(batch: Sequence[Task], threads: Optional[int] = 1, listener: Optiona
                 outcomes[at] = ([], "RunError", f"the worker cannot read {task.trace}: {error}")
                 continue
             if found != task.input_hash:
-                outcomes[at] = ([], "RunError", f"the worker finds another file at {task.trace}; accepted: the same file for all")
+                outcomes[at] = (
+                    [],
+                    "RunError",
+                    f"the worker finds another file at {task.trace}; accepted: the same file for all",
+                )
                 continue
         runnable.append(at)
-    table, of_run, failed = _native.execute([batch[at].run.native(batch[at].named) for at in runnable], threads, True, listener)
+    table, of_run, failed = _native.execute(
+        [batch[at].run.native(batch[at].named) for at in runnable], threads, True, listener
+    )
     rows = table.without_cost()
     for row, run in enumerate(of_run):
         outcomes[runnable[run]][0].append(rows.row(row))
@@ -144,32 +168,37 @@ def execute(batch: Sequence[Task], threads: Optional[int] = 1, listener: Optiona
 
 
 class _Exact:
-    """What the types that all files share do not say of the cells of one file: which numbers were whole, and what does not fit."""
+    """The information about a file's cells that the common column types lose: which numbers were integers, and
+    cells of other types."""
 
     def __init__(self) -> None:
         self._whole: List[str] = []
         self._others: List[Tuple[int, str, Cell]] = []
 
     def fit(self, name: str, cells: Sequence[Cell], is_text: bool) -> List[Cell]:
-        """The cells of a column, null where one does not fit."""
+        """The cells of a column. A cell that does not fit the column's type becomes null."""
         given = [cell for cell in cells if cell is not None]
         if not is_text and given and all(isinstance(cell, int) for cell in given):
             self._whole.append(name)
         fitting: List[Cell] = []
         for at, cell in enumerate(cells):
-            fits = cell is None or isinstance(cell, str) == is_text and (name == "seed" or not isinstance(cell, int) or cell <= 2**53)
+            fits = (
+                cell is None
+                or isinstance(cell, str) == is_text
+                and (name == "seed" or not isinstance(cell, int) or cell <= 2**53)
+            )
             if not fits:
                 self._others.append((at, name, cell))
             fitting.append(cell if fits else None)
         return fitting
 
     def text(self) -> bytes:
-        """It for a file's metadata."""
+        """The text for the file's metadata."""
         return json.dumps([self._whole, self._others]).encode()
 
     @staticmethod
     def restored(rows: List[Dict[str, Any]], text: Optional[bytes]) -> List[Dict[str, Any]]:
-        """The rows as they were written. Files of earlier versions have the types of their own cells, and no text."""
+        """The original rows. Files of earlier versions have their own column types and no such text."""
         whole, others = ([], []) if text is None else json.loads(text)
         for row in rows:
             row.update((name, int(row[name])) for name in whole if row[name] is not None)
@@ -179,7 +208,7 @@ class _Exact:
 
 
 class DataSet:
-    """A folder of Parquet files with the runs of a sweep that have ended."""
+    """A folder of Parquet files with the finished runs of a sweep."""
 
     def __init__(self, path: Union[str, "os.PathLike[str]"]) -> None:
         try:
@@ -187,25 +216,34 @@ class DataSet:
         except ImportError as error:
             raise needs("pyarrow", "arrow") from error
         self._arrow, self._parquet = pyarrow, pyarrow.parquet
-        # Of the next file, once one is written: to look through the folder for each would take ever longer.
+        # The number of the next file, once one has been written. Listing the folder for each file would be slow.
         self._number: Optional[int] = None
         self.path = pathlib.Path(path)
         if self.path.exists() and not self.path.is_dir():
-            raise RequestError(f"out={self.path} is no folder; accepted: a folder that exists or can be made")
-        others = sorted(p.name for p in self.path.glob("*") if not p.name.startswith((".fulgurite-", "part-"))) if self.path.is_dir() else []
+            raise RequestError(f"out={self.path} is not a folder; accepted: a folder that exists or can be created")
+        others = (
+            sorted(p.name for p in self.path.glob("*") if not p.name.startswith((".fulgurite-", "part-")))
+            if self.path.is_dir()
+            else []
+        )
         if others:
-            raise RequestError(f"out={self.path} holds {others[0]}, which no sweep has left; accepted: an empty folder, or one of a sweep")
+            raise RequestError(
+                f"out={self.path} contains {others[0]}, which is not from a sweep; accepted: an empty folder, "
+                "or the folder of a sweep"
+            )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise RequestError(f"out={self.path} cannot be written: {error}; accepted: a folder that exists or can be made") from error
+            raise RequestError(
+                f"out={self.path} cannot be written: {error}; accepted: a folder that exists or can be created"
+            ) from error
 
     def files(self) -> List[pathlib.Path]:
         """The files, in the order in which they were written."""
         return sorted(self.path.glob("part-*.parquet"))
 
     def known(self) -> Set[str]:
-        """The keys of the runs that have ended well."""
+        """The keys of the runs that succeeded."""
         keys: Set[str] = set()
         for file in self.files():
             table = self._read(file, ["key", "error_class"])
@@ -214,39 +252,49 @@ class DataSet:
         return keys
 
     def _read(self, file: pathlib.Path, columns: Sequence[str] = _OWN, whole: bool = False) -> Any:
-        """The table in a file, or these columns of it."""
+        """Reads a file: the whole table, or only these columns."""
         try:
             table = self._parquet.ParquetFile(file).read(None if whole else list(columns))
         except (self._arrow.ArrowException, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise RequestError(f"out={self.path}: {file.name} cannot be read: {reason}; accepted: delete it, and its runs are executed again") from error
+            raise RequestError(
+                f"out={self.path}: {file.name} cannot be read: {reason}; accepted: delete the file, and its "
+                "runs are executed again"
+            ) from error
         missing = [name for name in columns if name not in table.column_names]
         if missing:
-            raise RequestError(f"out={self.path}: {file.name} has no column {missing[0]}, so no sweep has left it; accepted: an empty folder, or one of a sweep")
+            raise RequestError(
+                f"out={self.path}: {file.name} has no column {missing[0]}, so it is not from a sweep; accepted: "
+                "an empty folder, or the folder of a sweep"
+            )
         return table
 
     def _types(self) -> Dict[str, Any]:
-        """The type of every column that a file has. They are the same in all files, because whoever reads the folder takes them from one.
+        """The type of each column. It is the same in all files, because readers take the types of a folder from
+        one file.
 
-        A number may be whole in one run and not in another. Of those that are whole in all, only seeds can be too large for a real.
+        A column may contain integers in one run and reals in another, so numbers are reals. Only seeds are always
+        integers and may be too large for a real.
         """
         text, real, whole = self._arrow.string(), self._arrow.float64(), self._arrow.uint64()
         figures = {name: text if is_text else whole if name == "seed" else real for name, is_text in _native.schema()}
         return {**dict.fromkeys(_OWN, text), **figures}
 
     def write(self, batch: Sequence[Task], outcomes: Sequence[Outcome]) -> None:
-        """Adds what became of a batch. The file appears whole or not at all."""
+        """Writes the outcomes of a batch to a new file, which appears complete or not at all."""
         own: List[Dict[str, Optional[str]]] = []
         rows: List[Dict[str, Cell]] = []
         for task, (of_run, kind, sentence) in zip(batch, outcomes):
-            # A run that failed has one row, without figures.
+            # A failed run has one row without figures.
             for row in of_run if kind is None else [{}]:
                 rows.append(row)
                 own.append(dict(zip(_OWN, (task.key, _native.VERSION, task.input_hash or None, kind, sentence))))
         types, exact = self._types(), _Exact()
         figures = {name: [row.get(name) for row in rows] for name in types if name not in _OWN}
         columns: Dict[str, Sequence[Cell]] = {name: [row[name] for row in own] for name in _OWN}
-        columns.update((name, exact.fit(name, cells, types[name] == self._arrow.string())) for name, cells in figures.items())
+        columns.update(
+            (name, exact.fit(name, cells, types[name] == self._arrow.string())) for name, cells in figures.items()
+        )
         arrays = [self._arrow.array(columns[name], type=kind) for name, kind in types.items()]
         schema = self._arrow.schema(list(types.items()), metadata={_EXACT: exact.text()})
         table = self._arrow.Table.from_arrays(arrays, schema=schema)
@@ -258,7 +306,7 @@ class DataSet:
         self._number = number + 1
 
     def outcomes(self, wanted: Set[str]) -> Dict[str, Outcome]:
-        """What became of the runs with these keys. What was written last counts."""
+        """The outcomes of the runs with these keys. The last one written is used."""
         found: Dict[str, Outcome] = {}
         for file in self.files():
             of_file: Dict[str, Outcome] = {}
@@ -293,14 +341,14 @@ def sweep(
     if client is not None and not hasattr(client, "submit"):
         raise RequestError(f"client={client!r} is a {type(client).__name__}; accepted: a distributed.Client")
     if client is not None and threads is not None:
-        raise RequestError("threads and client both say where runs are executed; accepted: one of them")
-    # Before anything is made.
+        raise RequestError("threads and client exclude each other; accepted: one of them")
+    # Checked before anything is created.
     if on_error == "raise":
         _native.check([run.native() for run in runs])
     tasks = [task_of(at, run) for at, run in enumerate(runs)]
     folder = None if out is None else DataSet(out)
     known = folder.known() if folder is not None else set()
-    # A run that is asked for twice is executed once.
+    # A run that occurs twice is executed once.
     first = {task.key: task for task in reversed(tasks)}
     left = [task for task in tasks if task.key not in known and first[task.key] is task]
     kept: Dict[str, Outcome] = {}
@@ -312,7 +360,9 @@ def sweep(
             kept.update(zip((task.key for task in ended), outcomes))
         for task, (_, kind, sentence) in zip(ended, outcomes):
             if kind is not None and on_error == "raise":
-                raise getattr(errors, kind)(f"{sentence}" if folder is None else f"{sentence}; what has ended is kept in {folder.path}")
+                raise getattr(errors, kind)(
+                    f"{sentence}" if folder is None else f"{sentence}; finished runs are kept in {folder.path}"
+                )
 
     size = batch if batch is not None else BATCH
     with Watching(progress) as watching:
@@ -326,7 +376,11 @@ def sweep(
 
 
 def _locally(
-    tasks: List[Task], size: int, threads: Optional[int], watching: Watching, finish: Callable[[Sequence[Task], Sequence[Outcome]], None]
+    tasks: List[Task],
+    size: int,
+    threads: Optional[int],
+    watching: Watching,
+    finish: Callable[[Sequence[Task], Sequence[Outcome]], None],
 ) -> None:
     done = 0
     for batch in batches(tasks, size):
@@ -334,7 +388,7 @@ def _locally(
 
         def tell(*now: Any) -> None:
             if watching.listener is not None:
-                # Requests are told of the batch, and runs of all.
+                # The numbers of requests are those of the batch, the numbers of runs those of the sweep.
                 watching.listener(now[0], now[1], before + now[2], len(tasks), now[4])
 
         finish(batch, execute(batch, threads, tell))
@@ -355,22 +409,24 @@ def _on_cluster(
         raise needs("dask", "cluster") from error
     waiting = batches(tasks, size)
     under_way: Dict[Any, List[Task]] = {}
-    # Runs that were lost by themselves, which says little: Dask blames all that a lost worker had been given, whichever it was at.
+    # Runs that were lost while alone in their batch. Dask blames all tasks that a lost worker had been given, so
+    # another run may be the cause.
     suspects: List[Task] = []
     accused: Any = None
     done = 0
 
     def submit(batch: List[Task], attempt: str = "") -> Any:
-        # A key of its own, because Dask would take two batches of one key for the same.
+        # A unique key: Dask treats tasks with equal keys as the same task.
         future = client.submit(execute, list(batch), key=f"fulgurite-{batch[0].key}-{len(batch)}{attempt}", pure=True)
         under_way[future] = list(batch)
         return future
 
-    # Some batches wait at each worker; the others wait here, so that memory does not grow with the sweep.
+    # Only some batches are submitted in advance, so that memory does not grow with the length of the sweep.
     threads: Any = client.nthreads()
     ahead = max(4, 3 * sum(threads.values()))
-    # So long after a worker is lost, a cluster of this process looks whether there is one in its place, and otherwise gives the place up. Where
-    # a run ends one worker after the other, the next may just be starting then, and in the end nobody would execute the others.
+    # This timeout is how long a local cluster waits for the replacement of a lost worker before it gives the
+    # worker up. If a run ends one worker after the other, a replacement may just be starting, and finally no
+    # worker would be left.
     with dask.config.set({"distributed.deploy.lost-worker-timeout": "365 days"}):
         try:
             ending = distributed.as_completed([submit(batch) for _, batch in zip(range(ahead), waiting)])
@@ -380,7 +436,7 @@ def _on_cluster(
                 if future.status == "finished":
                     outcomes = future.result()
                 elif len(batch) > 1:
-                    # A run of it has killed its workers. By itself, it takes fewer others along.
+                    # One of these runs ended its workers. Submitting each run alone limits the damage.
                     for task in batch:
                         ending.add(submit([task]))
                     continue
@@ -393,12 +449,14 @@ def _on_cluster(
                     finish(batch, outcomes)
                     done += len(batch)
                     if watching.listener is not None:
-                        watching.listener(0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks)))
+                        watching.listener(
+                            0, 0, done, len(tasks), (f"{done} of {len(tasks)} runs on the cluster", done, len(tasks))
+                        )
                 following = next(waiting, None)
                 if following is not None:
                     ending.add(submit(following))
                 elif suspects and not under_way:
-                    # With no other beside it, its fault is its own.
+                    # If it fails while no other run is executed, it is the cause.
                     accused = submit([suspects.pop()], "-alone")
                     ending.add(accused)
         finally:

@@ -1,6 +1,6 @@
-"""A run as a value: what is built, what is asked of it, what is measured, and the seed.
+"""A run as a value: the stack, the load, the measurements, and the seed.
 
-The classes are the shape of a run, the same as in Rust::
+The classes have the same structure as in Rust::
 
     Run(
         stack=Stack(device="p4510", pool=Pool(replacement="lru", write_back="ace")),
@@ -9,12 +9,12 @@ The classes are the shape of a run, the same as in Rust::
         seed=42,
     )
 
-Values are what the command line takes: a text such as ``"6%"``, ``"4KiB"``, ``"zipf:theta=0.99"``, or a plain number. ``None``
-stands for the default. Which default that is, and what a value means, says :func:`settings`. Objects cannot be changed;
-``dataclasses.replace`` makes another.
+Values are the same as on the command line: a text such as ``"6%"``, ``"4KiB"``, ``"zipf:theta=0.99"``, or a plain
+number. ``None`` means the default. :func:`settings` lists the defaults and the meanings. Objects are immutable;
+use ``dataclasses.replace`` to change one.
 
-The same run has two more forms: the command with its settings (:meth:`Run.settings`), and a study in TOML
-(:meth:`Run.to_toml`), which ``fulgurite study FILE.toml`` runs. All forms lead to the same run id.
+There are two other forms of a run: the command with its settings (:meth:`Run.settings`), and a study in TOML
+(:meth:`Run.to_toml`), which ``fulgurite study FILE.toml`` runs. All forms of a run have the same run id.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ Micros = Union[int, float, str]
 class Pool:
     """A buffer pool."""
 
-    #: Which frame leaves: a name with options, or a class that derives from :class:`fulgurite.Replacement`.
+    #: The replacement policy: a name with options, or a class that derives from :class:`fulgurite.Replacement`.
     replacement: Union[str, Type[policies.Replacement], None] = None
-    #: What is written when a frame is needed: ``single``, ``ace:n_w=8``, …
+    #: The write-back policy: ``single``, ``ace:n_w=8``, …
     write_back: Optional[str] = None
-    #: What is read beside a missed page.
+    #: The prefetch policy.
     prefetch: Optional[str] = None
-    #: The size: a number of frames, or a share of the pages.
+    #: The size of the pool: a number of frames, or a share of the pages.
     frames: Optional[Portion] = None
-    #: Bytes in a page.
+    #: Page size in bytes.
     page: Optional[Size] = None
-    #: CPU time of a request in microseconds, on the core of its user.
+    #: CPU time per request in microseconds, on the core of its user.
     cpu_per_request: Optional[Micros] = None
-    #: Simulated cores that the users are spread over, all on one pool and one drive.
+    #: The number of simulated cores over which users are spread. All cores share one pool and one drive.
     cores: Optional[Count] = None
 
 
@@ -65,51 +65,51 @@ class Pool:
 class Engine:
     """A storage engine, which has a pool of its own."""
 
-    #: Which frame leaves.
+    #: The replacement policy.
     replacement: Union[str, Type[policies.Replacement], None] = None
-    #: What is written when a frame is needed; ``store`` for what the engine chooses by itself.
+    #: The write-back policy; ``store`` is the engine's own.
     write_back: Optional[str] = None
-    #: What is read beside a missed page.
+    #: The prefetch policy.
     prefetch: Optional[str] = None
-    #: Bytes in a page.
+    #: Page size in bytes.
     page: Optional[Size] = None
-    #: Where pages are written: ``in-place``, ``out-of-place``, ``auto``.
+    #: The place of page writes: ``in-place``, ``out-of-place``, ``auto``.
     place: Optional[str] = None
-    #: What protects pages in place from torn writes.
+    #: The protection against torn writes of pages in place.
     torn_pages: Optional[str] = None
-    #: What a commit promises: ``flush``, ``group`` or ``relaxed``.
+    #: The durability of commits: ``flush``, ``group`` or ``relaxed``.
     durability: Optional[str] = None
-    #: Memory: bytes, or a share of the loaded data such as ``"10%"``.
+    #: Memory in bytes, or as a share of the loaded data such as ``"10%"``.
     memory: Union[int, str, None] = None
-    #: Bytes of the log on the drive.
+    #: Size of the log in bytes.
     log_size: Optional[Size] = None
-    #: Largest share of the memory for single records, such as ``"50%"``.
+    #: The largest share of memory for single records, such as ``"50%"``.
     records: Optional[str] = None
-    #: CPU time in microseconds of each look-up, scanned row, write and commit.
+    #: CPU time in microseconds per look-up, scanned row, write and commit.
     cpu_per_op: Optional[Micros] = None
-    #: Begin with the data that an earlier run left in the file.
+    #: Start with the data that an earlier run left in the file.
     reuse: bool = False
 
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation layer without time, as the device: page writes are counted, and nothing takes time."""
+    """A translation layer without time as the device: page writes are counted but take no time."""
 
-    #: Bytes that the host sees.
+    #: Logical capacity in bytes.
     logical: Optional[Size] = None
-    #: Bytes of flash.
+    #: Physical capacity in bytes.
     physical: Optional[Size] = None
-    #: Bytes of a segment.
+    #: Segment size in bytes.
     segment: Optional[Size] = None
-    #: Bytes in a page.
+    #: Page size in bytes.
     page: Optional[Size] = None
-    #: Collect garbage when fewer segments than this are free.
+    #: Garbage collection starts when fewer segments than this are free.
     gc_reserve: Optional[Count] = None
 
 
 @dataclass(frozen=True)
 class Stack:
-    """What is built, from the device up."""
+    """The stack, from the device up."""
 
     #: A preset with options (``p4510:channels=4``), a real drive (``file:PATH``), ``mem``, ``none``, or a
     #: :class:`Translation`.
@@ -120,12 +120,12 @@ class Stack:
     pool: Optional[Pool] = None
     #: A storage engine.
     engine: Optional[Engine] = None
-    #: Which page belongs where, in the layer or, without one, in the drive: a name, or a class that derives from
+    #: The placement policy of the layer, or without a layer of the drive: a name, or a class that derives from
     #: :class:`fulgurite.Placement`.
     placement: Union[str, Type[policies.Placement], None] = None
-    #: Which segment is collected: a name, or a class that derives from :class:`fulgurite.Victim`.
+    #: The victim policy: a name, or a class that derives from :class:`fulgurite.Victim`.
     victim: Union[str, Type[policies.Victim], None] = None
-    #: When garbage is collected.
+    #: The schedule of garbage collection.
     schedule: Optional[str] = None
     #: Overwrite a file or block device that Fulgurite did not create.
     destroy_contents: bool = False
@@ -133,7 +133,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Load:
-    """What is asked of a stack: :class:`Requests`, :class:`Benchmark` or :class:`Characterisation`."""
+    """The load on a stack: :class:`Requests`, :class:`Benchmark` or :class:`Characterisation`."""
 
 
 @dataclass(frozen=True)
@@ -142,21 +142,21 @@ class Requests(Load):
 
     #: A workload with options, or the path of a trace file.
     workload: Union[str, "os.PathLike[str]"]
-    #: How many requests.
+    #: The number of requests.
     ops: Optional[Count] = None
-    #: Pages that a generated workload accesses, where there is a pool.
+    #: The number of pages that a generated workload accesses, if there is a pool.
     pages: Optional[Count] = None
-    #: Closed loop: users, each with one request at a time.
+    #: Closed loop: the number of users, each with one request at a time.
     users: Optional[Count] = None
-    #: Open loop: the workload's times, this many times as fast (``2``, ``"2x"``).
+    #: Open loop: replay the workload's arrival times, accelerated by this factor (``2``, ``"2x"``).
     speed: Union[int, float, str, None] = None
     #: Open loop: requests per second.
     rate: Optional[Count] = None
-    #: How many requests to leave out at the beginning.
+    #: The number of requests to skip at the beginning.
     skip: Optional[Count] = None
-    #: How the addresses of a trace are brought onto the drive: ``scale``, ``wrap`` or ``compact``.
+    #: The mapping of the trace's addresses to the drive: ``scale``, ``wrap`` or ``compact``.
     addresses: Optional[str] = None
-    #: The format of the trace, where its name and content do not tell.
+    #: The format of the trace, if its name and content do not tell.
     format: Optional[str] = None
 
 
@@ -166,47 +166,47 @@ class Benchmark(Load):
 
     #: A benchmark with options: ``ycsb-a``, ``tpcc:warehouses=4``, …
     benchmark: str
-    #: Size of the data as a multiple of the default.
+    #: The size of the data as a multiple of the default.
     scale: Optional[Count] = None
-    #: Rows that an index scan reads at once, or ``"auto"``.
+    #: The number of rows that an index scan reads concurrently, or ``"auto"``.
     degree: Optional[Count] = None
-    #: Users, each with one transaction at a time.
+    #: The number of users, each with one transaction at a time.
     users: Optional[Count] = None
-    #: Transactions in the measured part.
+    #: The number of transactions in the measured part.
     ops: Optional[Count] = None
-    #: Length of the measured part on the device's clock, such as ``"10s"``; in place of ``ops``.
+    #: The length of the measured part on the device's clock, such as ``"10s"``, instead of ``ops``.
     time: Optional[str] = None
-    #: What runs before: a number of transactions, or a time.
+    #: The warm-up: a number of transactions, or a time.
     warm_up: Union[int, str, None] = None
 
 
 @dataclass(frozen=True)
 class Characterisation(Load):
-    """Random reads, then random writes, by a rising number of users: what alpha and k are measured with."""
+    """Measures alpha and k: random reads, then random writes, with a rising number of users."""
 
-    #: Bytes of a request.
+    #: Request size in bytes.
     page: Optional[Size] = None
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What the rows of a run are about."""
+    """The kinds of rows that a run returns."""
 
-    #: A row for each stretch: of time (``"100ms"``), or of page writes (``10_000``, ``"25%"``) of a :class:`Translation`.
+    #: A row per interval of time (``"100ms"``), or of page writes (``10_000``, ``"25%"``) for a :class:`Translation`.
     interval: Union[int, str, None] = None
-    #: Explain what the placement policy measured and how it changed its groups.
+    #: Add the measurements and decisions of the placement policy.
     explain: bool = False
-    #: A row for each group of segments.
+    #: A row per group of segments.
     groups: bool = False
-    #: A row for each type of transaction.
+    #: A row per type of transaction.
     by_type: bool = False
-    #: A row for each number of users that a characterisation has measured.
+    #: A row per number of users that a characterisation measures.
     curve: bool = False
-    #: Where the drive's timeline goes, which Perfetto opens.
+    #: The output file for the drive's timeline, for Perfetto.
     trace_out: Union[str, "os.PathLike[str]", None] = None
-    #: Where a line of CSV for each request goes.
+    #: The output file for one CSV line per request.
     requests_out: Union[str, "os.PathLike[str]", None] = None
-    #: Let these two replace any file; without it they replace only what earlier ones wrote.
+    #: Let these two files replace any existing file. Without it they replace only their own earlier versions.
     force: bool = False
 
 
@@ -214,18 +214,18 @@ class Measure:
 class Run:
     """A run."""
 
-    #: What is built.
+    #: The stack.
     stack: Stack
-    #: What is asked of it.
+    #: The load.
     load: Load
-    #: What is measured.
+    #: The kinds of rows.
     measure: Measure = field(default_factory=Measure)
     #: The seed of all randomness.
     seed: Count = 42
 
     @property
     def command(self) -> str:
-        """The command that it is a run of: ``pool``, ``gc``, ``replay``, ``bench`` or ``profile``."""
+        """The command of the run: ``pool``, ``gc``, ``replay``, ``bench`` or ``profile``."""
         if isinstance(self.load, Characterisation):
             return "profile"
         if isinstance(self.load, Benchmark):
@@ -235,13 +235,13 @@ class Run:
         return "gc" if isinstance(self.stack.device, Translation) else "replay"
 
     def settings(self) -> Dict[str, Union[str, type]]:
-        """The settings that differ from their defaults, as text. Policies of your own stand there as their classes.
+        """The settings that differ from their defaults, as text. A policy of your own is given as its class.
 
         >>> Run(Stack(pool=Pool(write_back="ace")), Requests("zipf", ops=50_000)).settings()
         {'workload': 'zipf', 'write_back': 'ace', 'ops': '50000', 'seed': '42'}
         """
         stack, command = self.stack, self.command
-        # The device is not among the parts: it is a setting itself, or has settings.
+        # The device is not one of the parts. It is either a setting or a part of its own.
         parts: List[Any] = [self.load, self.measure, dataclasses.replace(stack, device=None, pool=None, engine=None)]
         for part, owner, what in (
             (stack.pool, "pool", "a pool"),
@@ -252,7 +252,9 @@ class Run:
                 raise RequestError(f"a stack with {what} does not go with {command}; accepted: {_STACKS[command]}")
             if part is not None:
                 parts.append(part)
-        given: Dict[str, Any] = {known.name: getattr(part, known.name) for part in parts for known in dataclasses.fields(part)}
+        given: Dict[str, Any] = {
+            known.name: getattr(part, known.name) for part in parts for known in dataclasses.fields(part)
+        }
         given.update(seed=self.seed, device=None if isinstance(stack.device, Translation) else stack.device)
         given = {name: value for name, value in given.items() if value is not None and value is not False}
         known = [setting.name for setting in _settings_of(command)]
@@ -267,12 +269,12 @@ class Run:
 
     @classmethod
     def from_settings(cls, command: str, settings: Mapping[str, "Value | type"]) -> Run:
-        """The run of a command with these settings; the others have their defaults."""
+        """The run of a command with these settings and defaults for the others."""
         known = {setting.name for setting in _settings_of(command)}
         given: Dict[str, Any] = {}
         for name, value in settings.items():
             if name not in known:
-                # The sentence with the nearest name.
+                # This raises an error with the nearest known name.
                 _native.check([(command, {name: ""}, [])])
             given[name] = value if policies.is_policy(value) else _text(name, value)  # type: ignore[arg-type]
         flags = {name for name, value in given.items() if _is_flag(command, name)}
@@ -285,7 +287,7 @@ class Run:
 
         if given.pop("wrap", False):
             if given.get("addresses", "wrap") != "wrap":
-                raise RequestError("--wrap and --addresses both say how addresses are mapped; accepted: one of them")
+                raise RequestError("--wrap and --addresses exclude each other; accepted: one of them")
             given["addresses"] = "wrap"
         seed = given.pop("seed", "42")
         measure = Measure(**take(Measure))
@@ -316,7 +318,9 @@ class Run:
         settings = self.settings()
         own = [name for name, value in settings.items() if not isinstance(value, str)]
         if own:
-            raise RequestError(f"--{own[0]} is a class in Python, which TOML cannot hold; accepted: a policy by name")
+            raise RequestError(
+                f"--{own[0]} is a class in Python, which TOML cannot represent; accepted: a policy by name"
+            )
         lines = [
             f"title = {_toml(title or f'A run of {self.command}')}",
             'question = "What does this run give?"',
@@ -329,7 +333,7 @@ class Run:
 
     @classmethod
     def from_toml(cls, text: str) -> Run:
-        """The run of a study that has exactly one."""
+        """The run of a study with exactly one run."""
         grids = _native.Study.read("run", text).grids(False, None)
         runs = [cell for _, command, settings in grids for cell in _cells(command, settings)]
         if len(runs) != 1:
@@ -337,9 +341,9 @@ class Run:
         return runs[0]
 
     def canonical(self) -> str:
-        """The run in full: every setting that changes its result, with the value that it has.
+        """The canonical text of the run: all settings that affect its result, with their values.
 
-        It reads the trace, and measures the drive where a policy's numbers follow from it.
+        This reads the trace, and characterises the drive if a policy depends on it.
         """
         return _native.identity(self.native())[1]
 
@@ -349,29 +353,29 @@ class Run:
         return _native.identity(self.native())[0]
 
     def check(self) -> None:
-        """Raises :class:`fulgurite.RequestError` if the run cannot be. Nothing is measured or executed."""
+        """Raises :class:`fulgurite.RequestError` if the run is invalid. Nothing is measured or executed."""
         _native.check([self.native()])
 
     def native(self, named: Optional[Mapping[str, str]] = None) -> "_native.Asked":
-        """The run as the native module takes it; ``named`` is what another process calls its policies in run ids. Not part of the
-        interface."""
+        """The run in the format of the native module. ``named`` are the texts of its policies in run ids, if
+        another process computed them. Not part of the public interface."""
         texts: Dict[str, str] = {}
         makers: List[_native.Maker] = []
         for name, value in self.settings().items():
             if isinstance(value, str):
                 texts[name] = value
             elif name in policies.KINDS:
-                # A policy by name stands in until the run is made.
+                # The policy's default is used until the run is built.
                 makers.append(policies.maker_of(name, value, (named or {}).get(name)))
             else:
                 raise RequestError(f"--{name.replace('_', '-')} takes no class; accepted: a name")
         return self.command, texts, makers
 
 
-#: By command, the stack that it takes.
+#: The stack that each command requires.
 _STACKS = {
     "pool": "a stack with a pool",
-    "gc": "a stack with a Translation for a device",
+    "gc": "a stack with a Translation as its device",
     "replay": "a device, with a layer or without",
     "bench": "a device with an engine",
     "profile": "a device alone",
@@ -379,25 +383,24 @@ _STACKS = {
 
 
 class Setting(NamedTuple):
-    """A setting of a command, as the command line and study files know it."""
+    """A setting of a command, as on the command line and in study files."""
 
     #: Its name.
     name: str
-    #: How a value is written; empty for a flag.
+    #: The syntax of a value; empty for a flag.
     written: str
-    #: What it means.
+    #: Its meaning.
     about: str
-    #: What stands in where it is not given; None where it must be given, or nothing is needed.
+    #: Its default; None if it is required or has no default.
     default: Optional[str]
 
 
 _SETTINGS: Dict[str, List[Setting]] = {
-    command: [Setting(*described) for described in described_of]
-    for command, described_of in _native.settings().items()
+    command: [Setting(*described) for described in described_of] for command, described_of in _native.settings().items()
 }
 
 
-#: The unit of settings that are written with one, for values that are plain numbers.
+#: The unit that is appended to plain numbers, for settings whose values have one.
 _UNITS: Dict[str, str] = {
     setting.name: "B" if setting.written.startswith("SIZE") else "x"
     for settings_of in _SETTINGS.values()
@@ -415,7 +418,7 @@ def _settings_of(command: str) -> List[Setting]:
 def settings(command: str) -> List[Setting]:
     """The settings of a command: ``pool``, ``gc``, ``replay``, ``bench`` or ``profile``.
 
-    They stand in the order in which lists of values make axes: the last varies fastest.
+    They are in the order of the axes of a grid: the last varies fastest.
     """
     return list(_settings_of(command))
 
@@ -433,24 +436,25 @@ def _yes(name: str, text: str) -> bool:
 
 
 def _text(name: str, value: Value) -> str:
-    """A value as it would be typed."""
+    """A value in the syntax of the command line."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
     if isinstance(value, int):
-        # A plain number of bytes, or of times: both are written with a unit.
+        # A plain number of bytes, or a factor: both are written with a unit.
         return f"{value}{_UNITS.get(name, '')}"
     if isinstance(value, float):
         if not (value == value and abs(value) != float("inf")):
-            raise RequestError(f"--{name.replace('_', '-')}: {value} is no number that can be meant")
+            raise RequestError(f"--{name.replace('_', '-')}: {value} is not a finite number")
         return _text(name, int(value)) if value.is_integer() else f"{value!r}{_UNITS.get(name, '')}"
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if _is_number(value):
         return _text(name, value.item())
     raise RequestError(
-        f"--{name.replace('_', '-')}: {value!r} is a {type(value).__name__}; accepted: text, a number, or None for the default"
+        f"--{name.replace('_', '-')}: {value!r} is a {type(value).__name__}; accepted: text, a number, or None "
+        "for the default"
     )
 
 
@@ -462,25 +466,27 @@ def _toml(text: str) -> str:
     return f'"{escaped}"'
 
 
-#: A value of a setting, several of them, or the class of a policy. Several may be a list, a range, an array of numpy, a series of
-#: pandas or of polars, and whatever else can be gone through.
+#: A value of a setting, several values, or the class of a policy. Several values may be a list, a range, a numpy
+#: array, a series of pandas or polars, or any other iterable.
 Axis = Union[Value, type, None, Iterable[Any]]
 
 
 def _is_number(axis: object) -> bool:
-    """Whether it is a number of numpy. Arrays and series have the method ``item`` too."""
+    """Whether it is a numpy scalar. Arrays and series also have the method ``item``."""
     return hasattr(axis, "item") and getattr(axis, "shape", ()) == ()
 
 
 def _values(name: str, axis: Axis) -> List[Union[str, type]]:
-    """The values of an axis: a list as it is, a text split as on the command line."""
+    """The values of an axis. A text is split as on the command line."""
     if isinstance(axis, str):
         return list(_native.split(axis))
     if policies.is_policy(axis) or isinstance(axis, (bool, int, float, os.PathLike)) or _is_number(axis):
         return [axis if policies.is_policy(axis) else _text(name, axis)]  # type: ignore[arg-type, list-item]
-    # Bytes can be gone through too, but nobody means their numbers.
+    # Bytes are iterable too, but are not meant as a list of numbers.
     if not hasattr(axis, "__iter__") or isinstance(axis, (bytes, bytearray)):
-        raise RequestError(f"--{name.replace('_', '-')}: {axis!r} is no value; accepted: a value, or a list of values")
+        raise RequestError(
+            f"--{name.replace('_', '-')}: {axis!r} is not a value; accepted: a value, or a list of values"
+        )
     values: List[Union[str, type]] = []
     for value in axis:  # type: ignore[union-attr]
         values.extend(_values(name, value))
@@ -490,7 +496,7 @@ def _values(name: str, axis: Axis) -> List[Union[str, type]]:
 
 
 def _cells(command: str, axes: Mapping[str, Axis]) -> Iterator[Run]:
-    """The runs of a grid, the last axis varying fastest."""
+    """The runs of a grid. The last axis varies fastest."""
     known = [setting.name for setting in _settings_of(command)]
     for name in axes:
         if name not in known:
@@ -501,10 +507,10 @@ def _cells(command: str, axes: Mapping[str, Axis]) -> Iterator[Run]:
 
 
 def grid(command: str, **axes: Axis) -> List[Run]:
-    """The runs of a command over lists of values: one for each combination.
+    """The runs of a command for all combinations of values.
 
-    A setting takes a value, a list of values, or a text that lists them as on the command line
-    (``write_back="single,ace:n_w=8"``). The axes have the order of :func:`settings`, and the last varies fastest.
+    A setting has a value, a list of values, or a text that lists them as on the command line
+    (``write_back="single,ace:n_w=8"``). The axes are in the order of :func:`settings`; the last varies fastest.
 
     >>> [run.settings()["write_back"] for run in grid("pool", workload="zipf", write_back="single,ace")]
     ['single', 'ace']

@@ -1,8 +1,8 @@
-"""What can go wrong.
+"""The exceptions.
 
-Every exception says in one sentence what is wrong and what would be accepted: the same sentence that the command
-``fulgurite`` prints. All of them are :class:`FulguriteError`, so one ``except`` catches them; each is also what Python calls
-such an error (``ValueError``, ``RuntimeError``, …).
+The message of every exception says in one sentence what is wrong and what would be accepted. The command
+``fulgurite`` prints the same sentence. All exceptions derive from :class:`FulguriteError`, and each also derives
+from the matching class of Python (``ValueError``, ``RuntimeError``, …).
 """
 
 from __future__ import annotations
@@ -13,40 +13,40 @@ class FulguriteError(Exception):
 
 
 class RequestError(FulguriteError, ValueError):
-    """The request cannot be met. The sentence names the argument and what would be accepted.
+    """The request is invalid. The message names the argument and what would be accepted.
 
-    The command exits with 2 in this case. Nothing was run.
+    Nothing was run. The command exits with 2 in this case.
     """
 
 
 class RunError(FulguriteError, RuntimeError):
-    """A run broke one of its checks, or something that it needs failed. It has no result.
+    """A run failed one of its checks, or something that it needs failed. It has no result.
 
     The command exits with 1 in this case.
     """
 
 
 class PolicyError(RunError):
-    """A policy that is written in Python gave an answer that cannot be, or broke the order law."""
+    """A policy that is written in Python returned an invalid answer, or broke the order law."""
 
 
 class StoreError(FulguriteError, RuntimeError):
-    """The store could not do what it was asked."""
+    """An operation of the store failed."""
 
 
 class DeadlockError(StoreError):
-    """The transaction was given up to end a deadlock. Nothing of it was done; do it again from its beginning.
+    """The transaction was rolled back to end a deadlock. Repeat it from its beginning.
 
-    :meth:`fulgurite.Store.transact` does that by itself.
+    :meth:`fulgurite.Store.transact` repeats it automatically.
     """
 
 
 class SnapshotTooOldError(StoreError):
-    """The snapshot needs versions that no longer fit into memory. Take another."""
+    """The snapshot needs versions that do not fit into memory any more. Take a new snapshot."""
 
 
 class StoreFullError(StoreError):
-    """The store has no room for what would be written. Nothing was lost; deleting makes room."""
+    """The store has no space for the write. No data is lost; deleting records frees space."""
 
 
 class StoreClosedError(StoreError):
@@ -54,12 +54,12 @@ class StoreClosedError(StoreError):
 
 
 class StoreDamagedError(StoreError):
-    """A part of the store is not what was written. ``fulgurite check`` says what is lost, ``fulgurite repair`` saves the
-    rest."""
+    """A part of the store does not contain what was written. ``fulgurite check`` reports what is lost, and
+    ``fulgurite repair`` saves the rest."""
 
 
 class MissingPackageError(FulguriteError, ImportError):
-    """An optional package is needed for this and is not installed. The sentence says how to install it."""
+    """An optional package is required but not installed. The message says how to install it."""
 
 
 __all__ = [

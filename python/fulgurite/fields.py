@@ -1,6 +1,7 @@
 """The documentation of fields, where ``help()`` shows it.
 
-A field is documented by the comment above it, which begins with ``#:``. Tools that make pages read such comments, and Python does not.
+A field is documented by the comment above it, which begins with ``#:``. Documentation tools read such comments;
+Python itself does not.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Dict, Mapping
 
 
 def comments(source: str) -> Dict[str, Dict[str, str]]:
-    """By class and field what the comment above the field says."""
+    """The comment above each field, by class and field."""
     found: Dict[str, Dict[str, str]] = {}
     of_class: Dict[str, str] = {}
     above = ""
@@ -30,12 +31,12 @@ def comments(source: str) -> Dict[str, Dict[str, str]]:
 
 
 def explain(module: Mapping[str, Any]) -> None:
-    """Gives the fields of a module's classes their documentation."""
+    """Adds the documentation of fields to the classes of a module."""
     try:
         with open(module["__file__"], encoding="utf-8") as file:
             found = comments(file.read())
     except (KeyError, OSError):
-        # A package without its sources; nothing else depends on them.
+        # The package is installed without its sources. Nothing else needs them.
         return
     for name, fields in found.items():
         cls = module[name]

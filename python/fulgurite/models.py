@@ -1,7 +1,8 @@
-"""Write amplification by calculation: closed forms, and MiDAS's model.
+"""Models of write amplification: closed forms, and the model of MiDAS.
 
-The spare ρ is (T − U)/U: U logical pages, and T physical pages that can hold data or garbage when a victim is picked. The
-erased segments in reserve do not count. Write amplification (WAF) is flash pages programmed for each page that the host writes.
+The spare ratio ρ is (T − U)/U. U is the number of logical pages. T is the number of physical pages that can hold
+valid or invalid data when a victim is picked; erased segments in reserve do not count. Write amplification (WAF)
+is the number of flash pages programmed per page that the host writes.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from .fields import explain
 
 
 def _within(most: int, least: int = 0, **given: int) -> None:
-    """Refuses what is no count, with its name."""
+    """Raises an exception for a value that is not a count in this range."""
     for name, value in given.items():
         if not isinstance(value, int) or not least <= value <= most:
             raise RequestError(f"{name}={value!r} is out of range; accepted: {least} to {most}")
 
 
 def _real(**given: float) -> None:
-    """Refuses what is no number from 0 on, with its name."""
+    """Raises an exception for a value that is not a number from 0 on."""
     for name, value in given.items():
         if not 0 <= value < math.inf:
             raise RequestError(f"{name}={value!r} is out of range; accepted: a number from 0 on")
 
 
 def waf_fifo(rho: float) -> float:
-    """WAF of uniform random writes where the oldest segment is collected (Desnoyers, 2014).
+    """WAF of uniform random writes if the oldest segment is collected (Desnoyers, 2014).
 
     >>> round(waf_fifo(0.07), 2)
     7.82
@@ -38,7 +39,7 @@ def waf_fifo(rho: float) -> float:
 
 
 def waf_greedy(rho: float, segment_pages: int) -> float:
-    """WAF of uniform random writes where the emptiest segment is collected, by a mean-field balance.
+    """WAF of uniform random writes if the segment with the fewest valid pages is collected (mean-field model).
 
     >>> round(waf_greedy(0.07, 512), 2)
     7.71
@@ -48,7 +49,7 @@ def waf_greedy(rho: float, segment_pages: int) -> float:
 
 
 def waf_random(rho: float) -> float:
-    """WAF where any segment is collected: (1 + ρ)/ρ.
+    """WAF if a random segment is collected: (1 + ρ)/ρ.
 
     >>> waf_random(0.25)
     5.0
@@ -57,8 +58,8 @@ def waf_random(rho: float) -> float:
 
 
 def waf_fifo_two_classes(rho: float, hot_writes: float, hot_pages: float) -> float:
-    """WAF under FIFO where the share ``hot_writes`` of the writes goes to the share ``hot_pages`` of the pages (Desnoyers,
-    2014).
+    """WAF under FIFO if the share ``hot_writes`` of the writes goes to the share ``hot_pages`` of the pages
+    (Desnoyers, 2014).
 
     >>> waf_fifo_two_classes(0.0737, 0.9, 0.1) > waf_fifo(0.0737)
     True
@@ -67,12 +68,14 @@ def waf_fifo_two_classes(rho: float, hot_writes: float, hot_pages: float) -> flo
 
 
 class Lifetimes:
-    """How long pages live: the share of page writes whose page is written again after so many page writes.
+    """The distribution of page lifetimes. A lifetime is the number of page writes between two writes of the same
+    page.
 
-    :param bucket: page writes in a bucket.
-    :param counts: for each bucket the intervals between two writes of a page that end in it.
-    :param longer: for each bucket the intervals that are known only to be longer; as many as ``counts``, or none.
-    :param beyond: intervals that are longer than all buckets.
+    :param bucket: the width of a bucket in page writes.
+    :param counts: the number of lifetimes in each bucket.
+    :param longer: for each bucket, the number of lifetimes that are only known to be longer; as long as
+        ``counts``, or empty.
+    :param beyond: the number of lifetimes beyond all buckets.
     """
 
     def __init__(self, bucket: int, counts: Sequence[int], longer: Sequence[int] = (), beyond: int = 0) -> None:
@@ -84,7 +87,7 @@ class Lifetimes:
 
     @property
     def range(self) -> float:
-        """The longest interval, in page writes, that is told from never."""
+        """The longest lifetime, in page writes, that is distinguished from infinity."""
         return self._lifetimes.range
 
     def survival(self, time: float) -> float:
@@ -99,24 +102,24 @@ class Lifetimes:
 
 
 class Prediction(NamedTuple):
-    """What MiDAS's model says of groups."""
+    """The prediction of the MiDAS model for some groups."""
 
-    #: Pages written for each page of the host.
+    #: The write amplification.
     waf: float
     #: The share of valid pages at collection, for G1 … GN.
     valid_shares: List[float]
-    #: The share of the host's writes that goes to HOT, and the share of its pages that are valid at collection.
+    #: The share of host writes that goes to HOT, and the share of HOT's pages that are valid at collection.
     hot: Tuple[float, float]
 
 
 class Groups(NamedTuple):
-    """Sizes of groups in segments, and what they promise."""
+    """Sizes of groups in segments, with the prediction for them."""
 
-    #: HOT; 0 without one.
+    #: The size of HOT; 0 without it.
     hot: int
-    #: G1 … G(N−1). GN has the rest.
+    #: The sizes of G1 … G(N−1). GN has the remaining segments.
     sized: List[int]
-    #: What the model predicts for them.
+    #: The prediction.
     prediction: Prediction
 
 
@@ -131,16 +134,16 @@ def midas_predict(
     greedy: bool = True,
     hot_class: float = 1.0,
 ) -> Optional[Prediction]:
-    """What MiDAS's model (FAST 2024, sections 3.3 and 3.4) predicts for groups of these sizes.
+    """The prediction of the MiDAS model (FAST 2024, sections 3.3 and 3.4) for groups of these sizes.
 
-    :param sized: segments of G1 … G(N−1).
-    :param hot: segments of HOT.
-    :param segments: segments of all groups.
-    :param segment_pages: pages in a segment.
-    :param valid_pages: valid pages in all.
+    :param sized: the sizes of G1 … G(N−1) in segments.
+    :param hot: the size of HOT in segments.
+    :param segments: the number of segments of all groups.
+    :param segment_pages: the number of pages per segment.
+    :param valid_pages: the number of valid pages.
     :param greedy: whether GN is collected greedily; otherwise first in, first out.
     :param hot_class: pages with lifetimes below this share of GN's mean make its hot class.
-    :returns: None where the groups do not fit, or lifetimes are not known for long enough.
+    :returns: None if the groups do not fit, or if the lifetimes cover too short a time.
     """
     _within(2**32 - 1, hot=hot, segments=segments)
     _within(2**32 - 1, 1, segment_pages=segment_pages)
@@ -170,10 +173,10 @@ def midas_groups(
     hot_class: float = 1.0,
     groups: int = 16,
 ) -> Optional[Groups]:
-    """The sizes of groups for which MiDAS's model predicts the least write amplification (section 3.5 of the paper).
+    """The sizes of groups with the lowest predicted write amplification (section 3.5 of the paper).
 
-    :param groups: the most groups, HOT aside. The other parameters are those of :func:`midas_predict`.
-    :returns: None where the model has nothing to say.
+    :param groups: the maximum number of groups without HOT. The other parameters are those of :func:`midas_predict`.
+    :returns: None if the model has no solution.
     """
     # The search tries each number of segments for each group.
     _within(2**20, segments=segments)

@@ -1,4 +1,4 @@
-"""Pictures of results: charts for notebooks, and the report as one HTML page."""
+"""Charts of results for notebooks, and reports as one HTML page."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .result import _COLUMNS, Cell, Result, needs
 if TYPE_CHECKING:
     import altair
 
-#: The colours of the report: told apart by people who see colours differently, and by 3 to 1 at least from the page.
+#: The colours of the report. They are distinguishable with colour blindness and have a contrast of at least 3:1
+#: to the page.
 PALETTE = ["#0072b2", "#c46f00", "#00875f", "#c2406d", "#7a5cc0", "#7d6a00", "#2f8f9e", "#a34a28", "#2a35b5", "#5b7a2e"]
 _INK, _QUIET, _LINE = "#1c2024", "#5c6670", "#d9dee3"
 _FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif'
 
-#: What is drawn of a command's rows where nothing is named: the first of these that they have.
+#: The default column to draw for each command: the first of these that the rows have.
 _FIGURES = {
     "pool": ["throughput_ops_s", "misses"],
     "gc": ["waf_steady", "waf"],
@@ -26,7 +27,7 @@ _FIGURES = {
     "profile": ["read_iops", "alpha"],
 }
 
-#: By unit the scales in which values are shown, the largest first.
+#: The scales for each unit, the largest first.
 _SCALES: Dict[str, List[Tuple[float, str]]] = {
     "ns": [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns")],
     "bytes": [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")],
@@ -35,7 +36,7 @@ _SCALES: Dict[str, List[Tuple[float, str]]] = {
 
 
 def _axes(result: Result) -> List[str]:
-    """The columns that tell the rows apart, in order."""
+    """The axes in which the rows differ, in order."""
     rows = result.rows
     return [
         name
@@ -45,7 +46,7 @@ def _axes(result: Result) -> List[str]:
 
 
 def _apart(result: Result, names: Sequence[str], axes: Sequence[str]) -> List[str]:
-    """Those of ``axes`` in which rows differ that have the same values in ``names``."""
+    """The ``axes`` in which rows with equal values in ``names`` differ."""
     groups: Dict[Tuple[Cell, ...], Dict[str, Cell]] = {}
     found: Set[str] = set()
     for row in result:
@@ -55,8 +56,8 @@ def _apart(result: Result, names: Sequence[str], axes: Sequence[str]) -> List[st
 
 
 def _numbers_apart(result: Result, given: Sequence[str], axes: Sequence[str]) -> List[str]:
-    """Those of ``axes`` along which a line can be drawn: more than two numbers that do not follow from names, as `n_w` does from
-    `ace:n_w=4`."""
+    """The ``axes`` along which a line can be drawn. They have more than two numbers, and these do not follow from
+    a name as `n_w` follows from `ace:n_w=4`."""
     names = [*given, *(name for name in axes if not _is_number(result, name))]
     cells = {name: set(result[name]) for name in _apart(result, names, axes)}
     return [name for name, found in cells.items() if len(found) > 2 and None not in found]
@@ -67,7 +68,7 @@ def _is_number(result: Result, name: str) -> bool:
 
 
 def _scale(name: str, values: Sequence[float]) -> Tuple[float, str]:
-    """What values of a column are divided by, and the title of their axis."""
+    """The divisor for values of a column, and the title of their axis."""
     column = _COLUMNS[name]
     title = name
     for suffix in ("_bytes_s", "_bytes", "_ns"):
@@ -99,14 +100,15 @@ def chart(
 ) -> "altair.Chart | altair.FacetChart":
     """A chart of a result, for Altair; :meth:`fulgurite.Result.plot` is the same.
 
-    Rows that differ in nothing that is drawn (such as seeds) are repetitions: their mean is drawn, and a rule from the least to
-    the greatest.
+    Rows that do not differ in any of the drawn columns (for example, only in the seed) are repetitions. The chart
+    shows their mean, and a rule from the smallest to the largest value.
 
     :param y: the column to draw; by default the command's main figure.
-    :param x: the column along which; by default the first with more than two numbers that tell the rows apart, or else the first that does.
-    :param series: the column that colours tell apart; by default the second.
-    :param panels: a picture for each value of this column.
-    :param kind: ``"bar"`` or ``"line"``; by default lines along numbers, and bars along names.
+    :param x: the column of the x axis; by default the first one with more than two different numbers, or else the
+        first one in which the rows differ.
+    :param series: the column with one colour per value; by default the next one in which the rows differ.
+    :param panels: the column with one panel per value.
+    :param kind: ``"bar"`` or ``"line"``; by default lines for numbers on the x axis, and bars for names.
     """
     try:
         import altair
@@ -116,23 +118,26 @@ def chart(
         raise RequestError("the result has no rows, so there is nothing to draw")
     if kind not in (None, "bar", "line"):
         raise RequestError(f"kind={kind!r} is unknown; accepted: 'bar', 'line'")
-    # The finding is about the command's main figure.
+    # The finding describes the command's main figure.
     finding = result.finding if y is None else None
     if y is None:
         figures = [name for name in _FIGURES.get(result.command or "", []) if name in result.columns]
         if not figures:
             raise RequestError(f"y is missing; accepted: {', '.join(result.columns)}")
         y = figures[0]
-    # A name that is no column is refused here, with the nearest one.
+    # An unknown column raises an error here, with the nearest known name.
     if not _is_number(result, y):
-        raise RequestError(f"y={y} has names for values; accepted: a column of numbers")
+        raise RequestError(f"y={y} contains names; accepted: a column of numbers")
     given = [name for name in (x, series, panels) if name is not None]
     for name in given:
         result[name]
-    # Of seeds the mean is drawn.
+    # For several seeds the mean is drawn.
     axes = [name for name in _axes(result) if name != "seed"]
     if x is None:
-        x = next(iter([*_numbers_apart(result, given, axes), *_apart(result, given, axes)]), "workload" if "workload" in result.columns else result.columns[0])
+        x = next(
+            iter([*_numbers_apart(result, given, axes), *_apart(result, given, axes)]),
+            "workload" if "workload" in result.columns else result.columns[0],
+        )
         given.append(x)
     if series is None:
         series = next(iter(_apart(result, given, axes)), None)
@@ -140,7 +145,8 @@ def chart(
     left_over = _apart(result, names, axes)
     if left_over:
         raise RequestError(
-            f"the rows differ in {', '.join(left_over)} too, which would be mixed; accepted: panels={left_over[0]!r}, or fewer rows"
+            f"the rows differ in {', '.join(left_over)} too and cannot be drawn together; accepted: "
+            f"panels={left_over[0]!r}, or fewer rows"
         )
     if kind is None:
         kind = "line" if _is_number(result, x) and len(set(result[x])) > 2 else "bar"
@@ -158,13 +164,13 @@ def chart(
         at = dict(zip(names, key))
         if kind == "line":
             if not isinstance(at[x], (int, float)):
-                raise RequestError(f"x={x} has names for values, which no line joins; accepted: kind='bar'")
+                raise RequestError(f"x={x} contains names, which a line cannot join; accepted: kind='bar'")
             at[x] = float(at[x]) / x_factor  # type: ignore[arg-type]
         mean = sum(values) / len(values)
         data.append({**at, "mean": mean / factor, "least": min(values) / factor, "greatest": max(values) / factor})
 
     def encoding(name: str) -> str:
-        # A colon or a dot in a name has a meaning of its own in Altair's shorthand; no column has one.
+        # A colon or a dot in a name has a special meaning in Altair's shorthand. No column contains one.
         return f"{name}:N"
 
     zero = altair.Scale(zero=kind == "bar")
@@ -173,8 +179,16 @@ def chart(
         along = altair.X(f"{x}:Q", title=x_title, scale=altair.Scale(zero=False))
     else:
         along = altair.X(encoding(x), title=x_title, sort=None)
-    colour = None if series is None else altair.Color(encoding(series), title=series.replace("_", " "), sort=None, scale=altair.Scale(range=PALETTE))
-    tips = [altair.Tooltip(encoding(name), title=name) for name in names] + [altair.Tooltip("mean:Q", title=y_title, format=",.4g")]
+    colour = (
+        None
+        if series is None
+        else altair.Color(
+            encoding(series), title=series.replace("_", " "), sort=None, scale=altair.Scale(range=PALETTE)
+        )
+    )
+    tips = [altair.Tooltip(encoding(name), title=name) for name in names] + [
+        altair.Tooltip("mean:Q", title=y_title, format=",.4g")
+    ]
     base = altair.Chart(altair.Data(values=data)).encode(x=along, tooltip=tips)
     main = base.mark_bar(color=PALETTE[0]) if kind == "bar" else base.mark_line(point=True, color=PALETTE[0])
     main = main.encode(y=altair.Y("mean:Q", title=y_title, scale=zero, stack=None))
@@ -195,7 +209,13 @@ def chart(
         drawn.configure(font=_FONT)
         .configure_view(stroke=None)
         .configure_axis(
-            gridColor=_LINE, domainColor=_LINE, tickColor=_LINE, labelColor=_QUIET, titleColor=_INK, titleFontWeight=400, labelLimit=240
+            gridColor=_LINE,
+            domainColor=_LINE,
+            tickColor=_LINE,
+            labelColor=_QUIET,
+            titleColor=_INK,
+            titleFontWeight=400,
+            labelLimit=240,
         )
         .configure_axisX(grid=False, labelAngle=0 if kind == "line" else -30)
         .configure_title(color=_INK, fontSize=14, fontWeight=600, anchor="start")
@@ -212,11 +232,12 @@ def report(
     question: str = "What do these runs give?",
     plots: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """The report over a result: one HTML page that needs no network, the same as studies write.
+    """The report of a result: one HTML page without network access, as studies write it.
 
-    :param path: the file that it is written to, if any.
-    :param plots: pictures, each with the keys of a study file's ``[[plots]]``: ``title``, ``caption``, ``kind`` (``"bar"``, ``"line"``,
-        ``"stack"``, ``"heat-map"``), ``x``, ``y``, ``y_label``, ``series``, ``relative_to``, …
+    :param path: the output file, if any.
+    :param plots: plots, each with the keys of a study file's ``[[plots]]``: ``title``, ``caption``, ``kind``
+        (``"bar"``, ``"line"``, ``"stack"``, ``"heat-map"``), ``x``, ``y``, ``y_label``, ``series``,
+        ``relative_to``, …
     :returns: the page.
     """
     page: Optional[str] = None
@@ -226,12 +247,19 @@ def report(
             page = file.read()
     if page is None:
         if result.command is None:
-            raise RequestError("a report is about the runs of one command; accepted: a result of one command, or a study's")
-        lines = [f"title = {_toml(title)}", f"question = {_toml(question)}", f"command = {_toml(result.command)}", "[grid]"]
+            raise RequestError(
+                "a report needs the runs of a single command; accepted: a result of one command, or of a study"
+            )
+        lines = [
+            f"title = {_toml(title)}",
+            f"question = {_toml(question)}",
+            f"command = {_toml(result.command)}",
+            "[grid]",
+        ]
         for plot in plots:
             lines += ["[[plots]]", *(f"{key} = {_toml(value)}" for key, value in plot.items())]
         study = _native.Study.read("report", "\n".join(lines) + "\n")
-        # Runs with policies in Python have no command that repeats them.
+        # No command repeats runs with policies in Python.
         page = study.draw(result._table, ["made with the Python package; run_id names each run"], False)
     if path is not None:
         _native.write_file(os.fspath(path), page.encode())
@@ -251,7 +279,10 @@ def _toml(value: Any) -> str:
         return "{ " + ", ".join(f"{text(str(key))} = {_toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, Sequence):
         return "[" + ", ".join(_toml(inner) for inner in value) + "]"
-    raise RequestError(f"{value!r} is a {type(value).__name__}; accepted in a plot: text, numbers, flags, lists, and dictionaries of them")
+    raise RequestError(
+        f"{value!r} is a {type(value).__name__}; accepted in a plot: text, numbers, flags, lists, and "
+        "dictionaries of them"
+    )
 
 
 __all__ = ["PALETTE", "chart", "report"]

@@ -1,10 +1,10 @@
 """Policies of your own.
 
-Write a class that derives from :class:`Replacement`, :class:`Placement` or :class:`Victim`, and give the class wherever a
-description takes the name of a policy::
+Write a class that derives from :class:`Replacement`, :class:`Placement` or :class:`Victim`, and give the class
+wherever a description takes the name of a policy::
 
     class LRU2(fulgurite.Replacement):
-        '''The frame whose last access but one is longest ago.'''
+        '''Evicts the frame whose second-to-last access is the oldest.'''
 
         def __init__(self, frames):
             self.now, self.used = 0, {}
@@ -27,13 +27,13 @@ description takes the name of a policy::
 
     fulgurite.sweep("pool", workload="postgres-pgbench", device="none", replacement=["lru", LRU2])
 
-Each run makes an object of its own. What it answers is checked: an answer that cannot be ends the run with
-:class:`fulgurite.PolicyError`, and an exception that a method raises comes out of :func:`fulgurite.run` as it is. Such a policy
-is some thousand times slower than one in Rust, because each question takes the interpreter's lock.
+Each run creates its own object. Its answers are checked: an invalid answer ends the run with
+:class:`fulgurite.PolicyError`. :func:`fulgurite.run` raises an exception of a method unchanged. Such a policy is
+about a thousand times slower than one in Rust, because each call takes the interpreter's lock.
 
-Tables and run ids call it by :attr:`name`. The run id has a hash of the class's compiled methods and of its plain attributes too,
-so a changed policy has another id, wherever it is defined. What the class uses from elsewhere is not in the hash. Another version of
-Python compiles to something else, and gives another id.
+Tables and run ids show its :attr:`name`. The run id also covers a hash of the class's compiled methods and plain
+attributes, so a changed policy gives another id. The hash does not cover functions and data outside the class.
+Another version of Python compiles the methods differently and gives another id.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ from .fields import explain
 
 
 class Replacement(ABC):
-    """Which frame leaves the pool.
+    """A replacement policy: decides which frame is evicted.
 
-    The pool tells the policy what happens to frames, which are numbered from 0 on. The policy gives the order in which the
-    frames that hold pages would leave now.
+    The pool notifies the policy of events of its frames, which are numbered from 0. The policy returns the order
+    in which the frames with pages would be evicted now.
 
-    *The order law*: when frames leave, they leave in the order that :meth:`order` gave, as long as nothing else happens.
-    Write-back policies such as ``ace`` and ``raw`` rely on it. It is checked before the first run, over some hundred random
-    steps.
+    *The order law*: without other events, frames are evicted in the order that :meth:`order` returned. Write-back
+    policies such as ``ace`` and ``raw`` rely on it. The law is checked over some hundred random steps before the
+    first run.
 
-    :param frames: how many frames the pool has.
+    :param frames: the number of frames of the pool.
     """
 
-    #: What tables call the policy; by default the name of the class.
+    #: The name of the policy in tables; by default the name of the class.
     name: ClassVar[Optional[str]] = None
 
     def __init__(self, frames: int) -> None:
@@ -73,35 +73,36 @@ class Replacement(ABC):
 
     @abstractmethod
     def insert(self, frame: int, page: int, write: bool) -> None:
-        """``frame`` now holds ``page``, which was asked for; to be changed, if ``write``."""
+        """``page`` was read into ``frame`` by a request, which will modify the page if ``write``."""
 
     def insert_prefetched(self, frame: int, page: int) -> None:
-        """``frame`` now holds ``page``, which nobody has asked for yet. By default the same as :meth:`insert`."""
+        """``page`` was prefetched into ``frame``. By default the same as :meth:`insert`."""
         self.insert(frame, page, False)
 
     @abstractmethod
     def access(self, frame: int, write: bool) -> None:
-        """The page in ``frame`` was asked for again; to be changed, if ``write``."""
+        """The page in ``frame`` was requested again. The request will modify the page if ``write``."""
 
     @abstractmethod
     def remove(self, frame: int) -> None:
-        """``frame`` no longer holds a page: it left, or the page is gone for another reason."""
+        """``frame`` has no page any more: the page was evicted, or removed for another reason."""
 
     @abstractmethod
     def order(self) -> Iterable[int]:
-        """Every frame that holds a page, once, in the order in which they would leave.
+        """All frames with pages, once each, in the order in which they would be evicted.
 
-        It changes nothing. A generator is welcome: of most orders only the beginning is looked at.
+        This must not change the policy. A generator is efficient, because usually only the beginning of the order
+        is read.
         """
 
     def cleaned(self, frame: int) -> None:
-        """The page in ``frame`` was written back and stays."""
+        """The page in ``frame`` was written back and is clean now."""
 
     def evict(self, pinned: FrozenSet[int]) -> int:
-        """Takes a frame out of the order and returns it: the first that is not in ``pinned``.
+        """Removes the first frame of the order that is not in ``pinned``, and returns it.
 
-        Override it only where an eviction changes more than the order's first frame. The default takes the first frame of
-        :meth:`order` and calls :meth:`remove`. What the override returns is compared with the order.
+        The default finds the frame through :meth:`order` and calls :meth:`remove`. Override it only if an
+        eviction changes more of the policy's state. The returned frame is compared with the order.
         """
         frame = next(frame for frame in self.order() if frame not in pinned)
         self.remove(frame)
@@ -109,42 +110,44 @@ class Replacement(ABC):
 
 
 class Drive(NamedTuple):
-    """The drive that a placement policy is made for."""
+    """The drive for which a placement policy is created."""
 
-    #: Pages that the host sees.
+    #: The number of logical pages.
     logical_pages: int
-    #: Segments in all.
+    #: The number of segments.
     segments: int
-    #: Pages in a segment.
+    #: The number of pages per segment.
     segment_pages: int
 
 
 class Write(NamedTuple):
-    """A page that is about to be written."""
+    """The context of a page write."""
 
     #: The logical page.
     page: int
-    #: Whether garbage collection copies it, rather than the host writing it.
+    #: Whether garbage collection copies the page; otherwise the host writes it.
     copied: bool
-    #: The stream that the host names; 0 where it names none, and for copies.
+    #: The stream that the host requests; 0 without a request, and for copies.
     hint: int
-    #: The time: pages that the host has written since the drive was new.
+    #: The time: the number of pages that the host has written so far.
     now: int
-    #: The stream of the segment that holds the page now; None for a page that is new.
+    #: The stream of the segment that contains the page now; None for a new page.
     stream: Optional[int]
-    #: When that segment was opened, in page writes of the host; None for a page that is new.
+    #: The time at which that segment was opened, in host page writes; None for a new page.
     opened_at: Optional[int]
 
 
 class Placement(ABC):
-    """Which stream a page is written to. Pages of one stream share segments, so they should die together.
+    """A placement policy: decides to which stream a page is written.
 
-    :param drive: the drive that it is made for.
+    Pages of one stream share segments, so they should become invalid at about the same time.
+
+    :param drive: the drive.
     """
 
-    #: What tables call the policy; by default the name of the class.
+    #: The name of the policy in tables; by default the name of the class.
     name: ClassVar[Optional[str]] = None
-    #: Streams, which are numbered from 0 on; at most 256.
+    #: The number of streams, at most 256. They are numbered from 0.
     streams: ClassVar[int] = 2
 
     def __init__(self, drive: Drive) -> None:
@@ -152,42 +155,42 @@ class Placement(ABC):
 
     @abstractmethod
     def place(self, write: Write) -> int:
-        """The stream for this page. It is asked as often as need be, so it must change nothing."""
+        """The stream for this page. It may be called several times for a write, so it must not change the policy."""
 
     def written(self, write: Write, stream: int) -> None:
-        """The page was written to ``stream``; ``write`` is what was known before."""
+        """The page was written to ``stream``. ``write`` is the context before the write."""
 
     def trimmed(self, page: int) -> None:
-        """The page was trimmed: its content is no longer needed."""
+        """The page was trimmed."""
 
 
 class Segment(NamedTuple):
-    """A full segment, which may be collected."""
+    """A sealed segment, which may be collected."""
 
     #: Its number.
     number: int
-    #: Valid pages in it, which would have to be copied.
+    #: The number of valid pages, which collection would copy.
     valid_pages: int
-    #: Pages in all.
+    #: The number of pages.
     pages: int
-    #: When its first page was written, in page writes of the host.
+    #: The time at which its first page was written, in host page writes.
     opened_at: int
-    #: When its last page was written, by the same clock.
+    #: The time at which its last page was written, in host page writes.
     sealed_at: int
-    #: How often it was erased.
+    #: The number of erases.
     erases: int
     #: The stream that wrote it.
     stream: int
 
 
 class Victim(ABC):
-    """Which segment is collected next.
+    """A victim policy: decides which segment is collected next.
 
-    :param segments: how many segments there are.
-    :param segment_pages: pages in a segment.
+    :param segments: the number of segments.
+    :param segment_pages: the number of pages per segment.
     """
 
-    #: What tables call the policy; by default the name of the class.
+    #: The name of the policy in tables; by default the name of the class.
     name: ClassVar[Optional[str]] = None
 
     def __init__(self, segments: int, segment_pages: int) -> None:
@@ -195,15 +198,15 @@ class Victim(ABC):
 
     @abstractmethod
     def pick(self, segments: Sequence[Segment], now: int) -> int:
-        """The number of one of ``segments``, which stand in the order in which they became full.
+        """The number of one of ``segments``, which are in the order in which they became full.
 
-        ``now`` is the time in page writes of the host.
+        ``now`` is the time in host page writes.
         """
 
 
 Policy = Union[Type[Replacement], Type[Placement], Type[Victim]]
 
-#: By kind the class that a policy derives from.
+#: The base class for each kind of policy.
 KINDS = {"replacement": Replacement, "placement": Placement, "victim": Victim}
 
 
@@ -213,15 +216,18 @@ def is_policy(value: object) -> bool:
 
 
 def name_of(policy: type) -> str:
-    """What tables call the policy."""
+    """The name of the policy in tables."""
     name: Optional[str] = getattr(policy, "name", None)
     if name is not None and not isinstance(name, str):
-        raise PolicyError(f"{policy.__name__}: name is {name!r}, of type {type(name).__name__}; accepted: text, or None for the name of the class")
+        raise PolicyError(
+            f"{policy.__name__}: name is {name!r}, of type {type(name).__name__}; accepted: text, or None for "
+            "the name of the class"
+        )
     return name if name is not None else policy.__name__
 
 
 def text_of(policy: type) -> str:
-    """What run ids call the policy: its name, and a hash of its compiled methods and its plain attributes."""
+    """The text of the policy in run ids: its name, and a hash of its compiled methods and plain attributes."""
     parts: List[str] = []
     for cls in policy.__mro__:
         if cls in KINDS.values():
@@ -231,10 +237,10 @@ def text_of(policy: type) -> str:
 
 
 def _parts(cls: type) -> Iterator[str]:
-    """What a class consists of. Where it stands is no part: module, lines, and whatever else Python notes beside it."""
+    """The parts of a class to hash. Its location (module, lines) is not one of them."""
     for key, member in sorted(vars(cls).items()):
         functions = list(_functions(member))
-        # Annotations are computed by functions too, in some versions of Python.
+        # Some versions of Python have functions that compute annotations.
         if functions and not key.startswith("__annotate"):
             yield f"{key}({','.join(map(_function, functions))})"
         elif key.startswith("__") and key.endswith("__"):
@@ -246,11 +252,11 @@ def _parts(cls: type) -> Iterator[str]:
 
 
 def _functions(member: object) -> Iterator[types.FunctionType]:
-    """The functions that a member of a class is made of."""
+    """The functions in a member of a class."""
     if isinstance(member, types.FunctionType):
         yield member
     for name in ("__func__", "__wrapped__", "func", "fget", "fset", "fdel"):
-        # Without asking a class or an object of somebody else's, which may answer to any name.
+        # A static look-up: a foreign class or object may define any attribute dynamically.
         inner = None if isinstance(member, type) else inspect.getattr_static(member, name, None)
         if isinstance(inner, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             inner = getattr(member, name)
@@ -271,7 +277,7 @@ def _function(function: types.FunctionType) -> str:
 
 
 def _code(code: types.CodeType) -> str:
-    """What a code object does, without where it stands."""
+    """The content of a code object, without its location."""
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     takes = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
     caught = getattr(code, "co_exceptiontable", b"")
@@ -285,7 +291,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _constant(value: object) -> str:
-    """A constant as text, the same in each process: sets have no order of their own, and other objects an address."""
+    """A constant as text that is equal in every process: sets are sorted, and addresses of objects are left out."""
     if isinstance(value, types.CodeType):
         return _code(value)
     if isinstance(value, tuple):
@@ -295,20 +301,27 @@ def _constant(value: object) -> str:
     return repr(value) if _is_plain(value) or value is Ellipsis else type(value).__name__
 
 
-#: Makers of the policies that were used last, so that each class is checked once. A maker keeps its class alive, and a notebook defines
-#: a class again whenever its cell is run.
+#: Makers of the policies that were used last, so that each class is checked once. The number is limited, because
+#: a maker keeps its class alive, and a notebook defines a class again whenever its cell is run.
 _MAKERS: "dict[type, tuple[str, _native.Maker]]" = {}
 _MOST_MAKERS = 32
 
 
 def maker_of(kind: str, policy: type, text: Optional[str] = None) -> _native.Maker:
-    """The maker of a policy for the setting ``kind``; ``text`` is what run ids call it, where another process has said so."""
+    """The maker of a policy for the setting ``kind``. ``text`` is its text in run ids, if another process
+    computed it."""
     if not issubclass(policy, KINDS[kind]):
         base = KINDS[kind].__name__
-        raise RequestError(f"--{kind} {policy.__name__} is no {kind} policy; accepted: a name, or a class that derives from fulgurite.{base}")
+        raise RequestError(
+            f"--{kind} {policy.__name__} is not a {kind} policy; accepted: a name, or a class that derives from "
+            f"fulgurite.{base}"
+        )
     missing = sorted(getattr(policy, "__abstractmethods__", ()))
     if missing:
-        raise RequestError(f"--{kind} {policy.__name__} lacks {', '.join(missing)}; accepted: a class that has every method of fulgurite.{KINDS[kind].__name__}")
+        raise RequestError(
+            f"--{kind} {policy.__name__} lacks {', '.join(missing)}; accepted: a class with all methods of "
+            f"fulgurite.{KINDS[kind].__name__}"
+        )
     streams = getattr(policy, "streams", 1) if kind == "placement" else 1
     if not isinstance(streams, int) or isinstance(streams, bool) or not 1 <= streams <= 256:
         raise RequestError(f"--placement {policy.__name__} has streams={streams!r}; accepted: 1 to 256")
@@ -323,26 +336,28 @@ def maker_of(kind: str, policy: type, text: Optional[str] = None) -> _native.Mak
 
 
 def check_policy(policy: Policy) -> None:
-    """Raises what is wrong with a policy, as far as that can be told without a run.
+    """Raises an exception if a policy is invalid, as far as that can be detected without a run.
 
-    A replacement policy is used at random for some hundred steps, and the order that it gives is compared with the order in
-    which its frames leave. :func:`fulgurite.run` does the same before the first run.
+    A replacement policy is used for some hundred random steps, and the order that it returns is compared with the
+    order in which its frames are evicted. :func:`fulgurite.run` does the same before the first run.
     """
     for kind, base in KINDS.items():
         if isinstance(policy, type) and issubclass(policy, base):
             maker_of(kind, policy).check()
             return
-    raise RequestError(f"{policy!r} is no policy; accepted: a class that derives from Replacement, Placement or Victim")
+    raise RequestError(
+        f"{policy!r} is not a policy; accepted: a class that derives from Replacement, Placement or Victim"
+    )
 
 
-#: How long the end of the interpreter waits for a policy.
+#: How long the interpreter's shutdown waits for a policy.
 _LEAVES_WITHIN_S = 5.0
 
 
 def _leave() -> None:
-    """Awaits the threads that are inside a policy: one that goes on at the end of the interpreter would abort the process."""
+    """Waits for the threads that are inside a policy: one that continues during shutdown would abort the process."""
     until = time.monotonic() + _LEAVES_WITHIN_S
-    # One that waits for a lock, or for something outside, does not hear of it. It does not go on either, as a rule.
+    # A thread that waits for a lock or for I/O is not interrupted. Usually it does not continue either.
     while _native.leave_policies() and time.monotonic() < until:
         time.sleep(0.01)
 

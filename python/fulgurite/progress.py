@@ -1,4 +1,4 @@
-"""How far runs have come, where somebody looks on: a line in a terminal, a bar in a notebook."""
+"""Shows the progress of runs: a line in a terminal, a bar in a notebook."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from .fields import explain
 
 
 class Progress(NamedTuple):
-    """How far runs have come."""
+    """The progress of runs."""
 
-    #: Requests that were performed.
+    #: The number of finished requests.
     done: int
-    #: Requests to perform, as far as is known; 0 where it is not.
+    #: The number of requests in all; 0 if it is unknown.
     total: int
-    #: Runs that have ended.
+    #: The number of finished runs.
     runs_done: int
-    #: Runs in all.
+    #: The number of runs in all.
     runs: int
-    #: What is done beside requests, with what is done of it and what there is to do (0 where that is not known).
+    #: The current activity besides requests: its name, the finished part, and the total (0 if it is unknown).
     step: Optional[Tuple[str, int, int]]
 
 
-#: What is told of the progress: True for a bar where somebody looks on (a terminal or a notebook), False for nothing, or a
-#: function that is called ten times a second. An exception that it raises ends the runs.
+#: How progress is shown. True shows a bar in a terminal or a notebook, False shows nothing. A function is called
+#: ten times a second; an exception in it ends the runs.
 Watch = Union[bool, Callable[[Progress], object]]
 
 
 def in_words(now: Progress, seconds: float) -> str:
-    """The progress in a line."""
+    """The progress as one line."""
     if now.step is not None and now.done == 0:
         what, done, total = now.step
         share = f" {100 * done // total} %" if total else ""
@@ -43,7 +43,7 @@ def in_words(now: Progress, seconds: float) -> str:
 
 
 class Terminal:
-    """A line on standard error, drawn again and again, and removed at the end."""
+    """A line on standard error that is updated, and removed at the end."""
 
     def __init__(self) -> None:
         self.width = 0
@@ -74,7 +74,7 @@ class Notebook:
         from IPython.display import HTML
 
         value = "" if share is None else f' value="{share:.3f}"'
-        # Nothing in the text is anybody's own markup: names of drives and files may hold anything.
+        # Names of drives and files may contain any characters, so the text is escaped.
         text = text.replace("&", "&amp;").replace("<", "&lt;")
         return HTML(f"<progress{value}></progress> {text}")
 
@@ -98,9 +98,9 @@ def _is_notebook() -> bool:
 
 
 class Watching:
-    """Shows the progress of what is done inside ``with``."""
+    """Shows the progress of the work inside ``with``."""
 
-    #: What is over sooner shows no bar.
+    #: Shorter work shows no bar.
     AFTER_S = 0.5
 
     def __init__(self, watch: Watch) -> None:
@@ -108,11 +108,11 @@ class Watching:
         self.began = time.monotonic()
         self.shown: Union[Terminal, Notebook, None] = None
         is_watched = watch is True and (_is_notebook() or sys.stderr.isatty())
-        #: What the native module calls; None where nobody looks on.
+        #: The native module calls this function; None if no progress is shown.
         self.listener: Optional[Callable[..., None]] = self.tell if is_watched or callable(watch) else None
 
     def tell(self, *now: Any) -> None:
-        """Passes on how far the runs have come."""
+        """Shows the progress, or passes it to the user's function."""
         progress = Progress(*now)
         if callable(self.watch):
             self.watch(progress)

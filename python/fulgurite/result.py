@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
     from .description import Run
 
-#: A cell: a name, a count, or a real number; None where the row has none.
+#: A cell: a name, a count, or a real number; None for a row without a value.
 Cell = Union[str, int, float, None]
 
 
 class Column(NamedTuple):
     """A column that results can have."""
 
-    #: Its name; the unit stands last in it.
+    #: Its name, which ends with the unit.
     name: str
     #: The unit: ``ns``, ``bytes``, ``bytes/s``, or empty for names and pure numbers.
     unit: str
-    #: What its values say.
+    #: Its meaning.
     meaning: str
-    #: Whether it tells one run from another.
+    #: Whether it is an axis, which identifies runs.
     is_axis: bool
-    #: Whether more of it is better; None where neither is.
+    #: Whether higher values are better; None if neither is.
     more_is_better: Optional[bool]
 
 
@@ -41,16 +41,16 @@ _COLUMNS: Dict[str, Column] = {described[0]: Column(*described) for described in
 
 
 def columns() -> List[Column]:
-    """Every column that a result can have, in order, with unit and meaning."""
+    """All columns that a result can have, in order, with units and meanings."""
     return list(_COLUMNS.values())
 
 
 class Failure(NamedTuple):
-    """A run that failed in a sweep that goes on."""
+    """A failed run in a sweep that continued."""
 
     #: The run.
     run: Run
-    #: What went wrong: the error that :func:`fulgurite.run` would have raised.
+    #: The error that :func:`fulgurite.run` would have raised.
     error: Exception
 
 
@@ -62,10 +62,10 @@ def needs(package: str, extra: str) -> MissingPackageError:
 class Result:
     """A table of flat rows, in the order of the runs.
 
-    It is an Arrow table to whoever asks for one: ``pyarrow.table(result)``, ``polars.DataFrame(result)``, DuckDB and others
-    read it without a copy through Arrow's PyCapsule interface. Each column's unit and meaning are its field's metadata.
-    Names of columns and units of values are those of the command (``fulgurite reference``); :func:`fulgurite.columns` lists
-    them.
+    Arrow consumers can read it as a table without a copy, through Arrow's PyCapsule interface:
+    ``pyarrow.table(result)``, ``polars.DataFrame(result)``, DuckDB and others. The metadata of each field
+    contains the unit and the meaning of the column. Columns and units are those of the command (``fulgurite
+    reference``); :func:`fulgurite.columns` lists them.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class Result:
         self._axes = list(axes)
         self._runs = list(runs)
         self._of_run = list(of_run)
-        #: The command that the rows are of; None where there are several.
+        #: The command of the rows; None if there are several.
         self.command = command
-        #: The runs that failed, in a sweep that goes on after a failure.
+        #: The failed runs, in a sweep that continues after a failure.
         self.failures: List[Failure] = list(failures)
 
     def __len__(self) -> int:
@@ -99,10 +99,10 @@ class Result:
     def __getitem__(self, key: str) -> List[Cell]: ...
 
     def __getitem__(self, key: Union[int, str]) -> Union[Dict[str, Cell], List[Cell]]:
-        """The row with a number, as a dictionary, or the column with a name, as a list."""
+        """A row by number, as a dictionary, or a column by name, as a list."""
         if isinstance(key, str):
             if key not in self.columns:
-                # The sentence with the nearest name, or that no row has it.
+                # This raises an error with the nearest known name. If the name is known, no row has a value.
                 self._table.column(key)
                 raise RequestError(f"no row has a value in the column {key}; accepted: {', '.join(self.columns)}")
             return self._table.column(key)
@@ -113,38 +113,38 @@ class Result:
 
     @property
     def columns(self) -> List[str]:
-        """The names of the columns that any row has, in order."""
+        """The names of the columns in which any row has a value, in order."""
         return self._table.columns()
 
     @property
     def rows(self) -> List[Dict[str, Cell]]:
-        """The rows as dictionaries; a column that a row does not have is left out."""
+        """The rows as dictionaries, without columns that have no value."""
         return list(self)
 
     def run_of(self, row: int) -> Run:
-        """The run that a row is of.
+        """The run of a row.
 
-        :raises RequestError: where the result does not come from runs, but from a file or a study.
+        :raises RequestError: if the result is from a file or a study.
         """
         if not self._runs:
-            raise RequestError("this result has no runs with it; accepted: a result of run or sweep")
+            raise RequestError("this result does not contain its runs; accepted: a result of run or sweep")
         return self._runs[self._of_run[row]]
 
     @property
     def runs(self) -> List[Run]:
-        """The runs that it is the result of; none where it comes from a study or a list."""
+        """The runs of the result; empty for a result of a study or a list."""
         return list(self._runs)
 
     @property
     def finding(self) -> Optional[str]:
-        """What the rows say, in a sentence; None where there is nothing to compare."""
+        """The finding in one sentence; None if there is nothing to compare."""
         return None if self.command is None or not len(self) else self._table.finding(self.command)
 
     # Arrow.
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The table as a stream of Arrow's C data interface. The memory is shared, not copied."""
-        del requested_schema  # Casting is the consumer's, as the interface allows.
+        del requested_schema  # The interface allows to leave casts to the consumer.
         return self._table.stream()
 
     def to_arrow(self) -> pyarrow.Table:
@@ -181,7 +181,7 @@ class Result:
             raise needs("polars", "polars") from error
         return polars.DataFrame(self)
 
-    # Pictures, files and text.
+    # Charts, files and text.
 
     def plot(
         self,
@@ -195,47 +195,47 @@ class Result:
         width: int = 480,
         height: int = 280,
     ) -> "altair.Chart | altair.FacetChart":
-        """A chart of the result in the report's style, which a notebook shows; it needs Altair.
+        """A chart of the result in the report's style, for notebooks. It needs Altair.
 
-        Rows that differ in nothing that is drawn (such as seeds) are repetitions: their mean is drawn, and a rule from the least to
-        the greatest. Where nothing is named, the command's main figure is drawn along a column that tells the rows apart.
+        Rows that do not differ in any of the drawn columns (for example, only in the seed) are repetitions. The
+        chart shows their mean, and a rule from the smallest to the largest value.
 
         :param y: the column to draw; by default the command's main figure.
-        :param x: the column along which; by default the first with more than two numbers that tell the rows apart, or else the first that does.
-        :param series: the column that colours tell apart; by default the second.
-        :param panels: a picture for each value of this column.
-        :param kind: ``"bar"`` or ``"line"``; by default lines along numbers, and bars along names.
-        :param title: by default the finding, where ``y`` is not named.
+        :param x: the column of the x axis; by default the first one with more than two different numbers, or else
+            the first one in which the rows differ.
+        :param series: the column with one colour per value; by default the next one in which the rows differ.
+        :param panels: the column with one panel per value.
+        :param kind: ``"bar"`` or ``"line"``; by default lines for numbers on the x axis, and bars for names.
+        :param title: the title; by default the finding, if ``y`` is not given.
         """
         from .plots import chart
 
-        return chart(
-            self, y, x=x, series=series, panels=panels, kind=kind, title=title, width=width, height=height
-        )
+        return chart(self, y, x=x, series=series, panels=panels, kind=kind, title=title, width=width, height=height)
 
     def to_csv(self, path: Union[str, "os.PathLike[str]", None] = None) -> str:
-        """The table as CSV, as ``--csv`` gives it; written to ``path`` too, where one is given."""
+        """The table as CSV, as with ``--csv``. If ``path`` is given, it is also written there."""
         return _written(self._table.csv(), path)
 
     def to_json(self, path: Union[str, "os.PathLike[str]", None] = None) -> str:
-        """The table as one JSON array, as ``--json`` gives it; written to ``path`` too, where one is given."""
+        """The table as one JSON array, as with ``--json``. If ``path`` is given, it is also written there."""
         return _written(self._table.json(), path)
 
     def to_parquet(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes the table to a Parquet file, which appears whole or not at all."""
+        """Writes the table to a Parquet file, which appears complete or not at all."""
         _native.write_file(os.fspath(path), self._table.parquet())
 
     def to_text(self, width: Optional[int] = None) -> str:
-        """The table as the command shows it on a terminal of ``width`` characters: the columns that matter, the finding."""
+        """The table as the command prints it on a terminal of ``width`` characters: the default columns and the
+        finding."""
         if width is None:
             width = shutil.get_terminal_size((100, 24)).columns
         if width < 1:
-            raise RequestError(f"width={width} has no room for a table; accepted: a number from 1 on")
+            raise RequestError(f"width={width} is too narrow for a table; accepted: a number from 1 on")
         return self._table.text(self.command, self._axes, width)
 
     def without_cost(self) -> Result:
-        """The same without the columns about the execution itself (``sim_wall_s`` and the like), which differ from one time
-        to the next. What is left is the same on every machine."""
+        """The result without the columns about the cost of execution (``sim_wall_s`` and the like), which differ
+        between executions. The other columns are equal on every machine."""
         table = self._table.without_cost()
         return Result(table, self.command, self._axes, self._runs, self._of_run, self.failures)
 
@@ -247,12 +247,14 @@ class Result:
         return f"<fulgurite.Result of {len(self)} rows, {len(self.columns)} columns{failed}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the columns that matter of the first rows."""
+        """The output in a notebook: the default columns of the first rows."""
         shown = self._table.columns_first(self.command) if self.command is not None else self.columns
         most = 40
         head = "".join(f'<th title="{_escaped(_about(name))}">{_escaped(name)}</th>' for name in shown)
         body = "".join(
-            "<tr>" + "".join(f"<td>{_escaped(_readable(self._table.row(at).get(name)))}</td>" for name in shown) + "</tr>"
+            "<tr>"
+            + "".join(f"<td>{_escaped(_readable(self._table.row(at).get(name)))}</td>" for name in shown)
+            + "</tr>"
             for at in range(min(len(self), most))
         )
         finding = f"<p>{_escaped(self.finding)}</p>" if self.finding else ""

@@ -1,4 +1,4 @@
-"""Executing runs: one, or many side by side."""
+"""Executes runs: one, or many in parallel."""
 
 from __future__ import annotations
 
@@ -27,25 +27,30 @@ def run(run: str, *, progress: Watch = True, **settings: "Value | type | None") 
 def run(run: Union[Run, str], *, progress: Watch = True, **settings: Any) -> Result:
     """Executes a run.
 
-    ``run`` is a :class:`fulgurite.Run`, or the name of a command (``pool``, ``gc``, ``replay``, ``bench``, ``profile``), whose
-    settings follow as keywords::
+    ``run`` is a :class:`fulgurite.Run`, or the name of a command (``pool``, ``gc``, ``replay``, ``bench``,
+    ``profile``) with its settings as keywords::
 
         fulgurite.run("pool", workload="mixed-skewed", write_back="ace", ops="50K")
 
-    The interpreter's lock is not held meanwhile, and Ctrl-C ends the run.
+    The run does not hold the interpreter's lock, and Ctrl-C ends it.
 
     :param progress: see :data:`fulgurite.progress.Watch`.
-    :raises RequestError: where the run cannot be; nothing was executed then.
-    :raises RunError: where it failed.
+    :raises RequestError: if the run is invalid; nothing was executed.
+    :raises RunError: if it failed.
     """
     if isinstance(run, Run):
         if settings:
-            raise RequestError(f"{', '.join(settings)}: a Run has its settings; accepted: dataclasses.replace, or the name of a command")
+            raise RequestError(
+                f"{', '.join(settings)}: a Run already has its settings; accepted: dataclasses.replace, or the "
+                "name of a command"
+            )
         return _execute([run], 1, False, progress, [])
     given = {name: value for name, value in settings.items() if value is not None}
     runs = grid(run, **given)
     if len(runs) != 1:
-        raise RequestError(f"the settings describe {len(runs)} runs; accepted: one value for each setting, or fulgurite.sweep")
+        raise RequestError(
+            f"the settings describe {len(runs)} runs; accepted: one value for each setting, or fulgurite.sweep"
+        )
     return _execute(runs, 1, False, progress, list(given))
 
 
@@ -60,40 +65,52 @@ def sweep(
     progress: Watch = True,
     **axes: Axis,
 ) -> Result:
-    """Executes runs side by side, and puts their rows into one table, in the order of the runs.
+    """Executes runs in parallel and returns their rows as one table, in the order of the runs.
 
-    ``runs`` are :class:`fulgurite.Run` objects, such as :func:`fulgurite.grid` gives, or the name of a command, whose settings
-    follow as keywords, each with a value or a list of values::
+    ``runs`` are :class:`fulgurite.Run` objects, for example from :func:`fulgurite.grid`, or the name of a command
+    with its settings as keywords, each with a value or a list of values::
 
         fulgurite.sweep("pool", workload="mixed-skewed", write_back=["single", "ace"], seed=range(5))
 
-    All runs are checked before the first begins. The number of threads changes nothing but the time.
+    All runs are checked before the first begins. The number of threads does not change the result.
 
-    :param threads: runs at once; by default as many as there are cores.
-    :param on_error: ``"raise"``: a run that fails ends the sweep. ``"keep"``: it stands in :attr:`Result.failures`, and the
-        others go on.
-    :param out: a folder for a Parquet data set, to which runs are added as they end. A sweep into the same folder goes on from what
-        is there. It needs pyarrow.
-    :param client: a :class:`distributed.Client`: the runs are executed by its workers. The table is the same whatever their number.
-    :param batch: runs that are executed together, with ``out`` or ``client``; by default 32. A batch has one workload, whose trace is
-        decoded once.
+    :param threads: the number of runs in parallel; by default the number of cores.
+    :param on_error: ``"raise"``: a failed run ends the sweep. ``"keep"``: failed runs are listed in
+        :attr:`Result.failures`, and the others continue.
+    :param out: a folder for a Parquet data set, to which finished runs are added. A sweep into the same folder
+        continues from them. This needs pyarrow.
+    :param client: a :class:`distributed.Client` whose workers execute the runs. Their number does not change the
+        result.
+    :param batch: the number of runs that are executed together, with ``out`` or ``client``; by default 32. All
+        runs of a batch have the same workload, so that its trace is decoded once.
     :param progress: see :data:`fulgurite.progress.Watch`.
-    :raises RequestError: where a run cannot be, and ``on_error`` is ``"raise"``.
-    :raises RunError: where one failed, and ``on_error`` is ``"raise"``.
+    :raises RequestError: if a run is invalid and ``on_error`` is ``"raise"``.
+    :raises RunError: if a run failed and ``on_error`` is ``"raise"``.
     """
     if on_error not in ("raise", "keep"):
         raise RequestError(f"on_error={on_error!r} is unknown; accepted: 'raise', 'keep'")
     if axes and not isinstance(runs, str):
-        raise RequestError(f"{', '.join(axes)}: runs have their settings; accepted: the name of a command, or runs alone")
+        raise RequestError(
+            f"{', '.join(axes)}: runs already have their settings; accepted: the name of a command, or runs alone"
+        )
     listed = grid(runs, **axes) if isinstance(runs, str) else _all_runs(runs)
     if out is None and client is None:
         if batch is not None:
-            raise RequestError("batch is for sweeps into a data set or on a cluster; accepted: out or client with it")
+            raise RequestError(
+                "batch is for sweeps into a data set or on a cluster; accepted: batch together with out or client"
+            )
         return _execute(listed, threads, on_error == "keep", progress, list(axes))
     if threads is not None and threads < 1:
         raise RequestError(f"threads={threads} runs nothing; accepted: a number from 1 on")
     return dataset.sweep(
-        listed, client=client, out=out, batch=batch, threads=threads, on_error=on_error, progress=progress, axes=list(axes)
+        listed,
+        client=client,
+        out=out,
+        batch=batch,
+        threads=threads,
+        on_error=on_error,
+        progress=progress,
+        axes=list(axes),
     )
 
 
@@ -117,36 +134,36 @@ def _execute(runs: List[Run], threads: Optional[int], keeps_going: bool, progres
 
 
 class Outlook(NamedTuple):
-    """What runs will need."""
+    """The cost of runs."""
 
-    #: Runs.
+    #: The number of runs.
     runs: int
-    #: Memory in bytes, about.
+    #: Estimated memory in bytes.
     needed_bytes: int
-    #: Seconds, about: the least and the most.
+    #: Estimated bounds of the time in seconds.
     least_s: float
     most_s: float
-    #: The same in a sentence.
+    #: The same in one sentence.
     sentence: str
 
 
 def outlook(runs: Union[Run, Iterable[Run]], *, threads: Optional[int] = None) -> Outlook:
-    """What runs will need, before the first begins. Nothing is executed or measured."""
+    """Estimates the cost of runs. Nothing is executed or measured."""
     table, sentence = _native.outlook([run.native() for run in _all_runs(runs)], threads)
     row: Dict[str, Any] = table.row(0)
     return Outlook(row["runs"], row["needed_bytes"], row["estimate_least_s"], row["estimate_most_s"], sentence)
 
 
 class Profile(NamedTuple):
-    """How asymmetric and how concurrent a drive is for requests of one size."""
+    """The asymmetry and the concurrency of a drive for requests of one size."""
 
     #: The device.
     device: str
-    #: Bytes of a request.
+    #: Request size in bytes.
     page_bytes: int
-    #: Read over write throughput, each at its highest.
+    #: The highest read throughput divided by the highest write throughput.
     alpha: float
-    #: The fewest users that reach 95 % of the highest read throughput.
+    #: The smallest number of users that reaches 95 % of the highest read throughput.
     k_r: int
     #: The same for writes.
     k_w: int
@@ -156,22 +173,25 @@ class Profile(NamedTuple):
     write_iops_max: float
 
 
-def profile(device: str, page: Union[int, str] = "4KiB", *, seed: Union[int, str] = 42, progress: Watch = True) -> Profile:
+def profile(
+    device: str, page: Union[int, str] = "4KiB", *, seed: Union[int, str] = 42, progress: Watch = True
+) -> Profile:
     """Measures a drive: alpha, k_r and k_w, as the ACE study (ICDE 2023) defines them.
 
-    For several drives or sizes in one table, and for the curves, ``fulgurite.sweep("profile", device=[…], curve=True)``.
+    For several drives or sizes in one table, and for curves, use
+    ``fulgurite.sweep("profile", device=[…], curve=True)``.
 
     :param device: a preset, a preset with changes, or ``file:PATH``.
-    :param page: bytes of a request.
+    :param page: request size in bytes.
     """
     row: Dict[str, Any] = run("profile", device=device, page=_text("page", page), seed=seed, progress=progress)[0]
     return Profile(*(row[name] for name in Profile._fields))
 
 
 def names(kind: Optional[str] = None) -> Result:
-    """Every name that descriptions know, with its options: as ``fulgurite list`` prints them.
+    """All names for descriptions with their options, as printed by ``fulgurite list``.
 
-    :param kind: ``devices``, ``replacement``, ``workloads``, …; all kinds where none is given.
+    :param kind: ``devices``, ``replacement``, ``workloads``, …; by default all kinds.
     """
     return Result(_native.names(kind))
 
@@ -181,14 +201,14 @@ class Verdict(NamedTuple):
 
     #: The conclusion, in a sentence.
     says: str
-    #: Whether it does; None where a quick run is too short to tell.
+    #: Whether it holds; None if a quick run is too short to tell.
     holds: Optional[bool]
-    #: What was measured, and where.
+    #: The measured figures and their places.
     figure: str
 
 
 class Study:
-    """A study: grids of runs, what to compare, what to plot.
+    """A study: grids of runs with comparisons, checks and plots.
 
     :param name: a built-in study (:func:`fulgurite.studies` lists them), or the path of a TOML file.
     """
@@ -198,7 +218,7 @@ class Study:
 
     @classmethod
     def from_toml(cls, text: str, name: str = "study") -> Study:
-        """The study that a text in TOML describes; its folder and its errors have this name."""
+        """Parses a study from TOML text. Its folder and its errors use ``name``."""
         study = cls.__new__(cls)
         study._study = _native.Study.read(name, text)
         return study
@@ -214,22 +234,22 @@ class Study:
         return self._study.title
 
     def runs(self, *, quick: bool = False, seed: Union[int, str, None] = None) -> List[Run]:
-        """Its runs, as values that can be changed and swept."""
+        """Its runs, which can be modified and passed to a sweep."""
         return self.parts(quick=quick, seed=seed)[1]
 
     def parts(
         self, *, quick: bool = False, seed: Union[int, str, None] = None
     ) -> Tuple[List[Optional[str]], List[Run]]:
-        """For each of its runs the part that it belongs to (None in a study without parts), and the runs."""
+        """The part of each run (None in a study without parts), and the runs."""
         grids = self._study.grids(quick, None if seed is None else str(seed))
         pairs = [(part, run) for part, command, settings in grids for run in grid(command, **settings)]
         return [part for part, _ in pairs], [run for _, run in pairs]
 
     def draw(self, result: Result, made_by: str, *, quick: bool = False) -> str:
-        """The study's report over a table that was made elsewhere: the whole HTML page.
+        """Renders the study's report for a table that was made elsewhere, as an HTML page.
 
-        :param made_by: the command that makes the table, for the reader.
-        :param quick: whether the runs are those of the smaller study.
+        :param made_by: the command that reproduces the table, for the reader.
+        :param quick: whether the runs are the study's smaller ones.
         """
         return self._study.draw(result._table, [made_by], quick)
 
@@ -246,13 +266,18 @@ class Study:
         """Runs the study and writes its folder: the table, the study and ``report.html``.
 
         :param out: the folder, by default ``results/NAME``.
-        :param quick: smaller, as the study says.
-        :param seed: in place of the study's.
-        :param resume: go on from the finished runs that an interrupted attempt has left in the folder.
+        :param quick: execute the smaller grid that the study defines.
+        :param seed: replaces the study's seed.
+        :param resume: continue from the finished runs that an interrupted attempt left in the folder.
         """
         with Watching(progress) as watching:
             table, finding, verdicts, report = self._study.run(
-                None if out is None else os.fspath(out), quick, None if seed is None else str(seed), threads, resume, watching.listener
+                None if out is None else os.fspath(out),
+                quick,
+                None if seed is None else str(seed),
+                threads,
+                resume,
+                watching.listener,
             )
         return StudyResult(table, finding, [Verdict(*verdict) for verdict in verdicts], str(report))
 
@@ -261,7 +286,7 @@ class Study:
 
 
 class StudyResult(Result):
-    """What a study produced."""
+    """The result of a study."""
 
     def __init__(self, table: _native.Table, finding: str, verdicts: List[Verdict], report: str) -> None:
         super().__init__(table)
@@ -273,7 +298,7 @@ class StudyResult(Result):
 
     @property
     def finding(self) -> Optional[str]:
-        """What was found, in one sentence."""
+        """The finding in one sentence."""
         return self._finding or None
 
 

@@ -4,18 +4,18 @@ A store is a file. Its tables are mappings of bytes, sorted by key::
 
     with fulgurite.Store.create("shop.store", size="1GiB") as store:
         users = store.create_table("users")
-        users[b"ada"] = b"1815"                      # a transaction of its own, durable when this returns
+        users[b"ada"] = b"1815"                      # a separate transaction, durable when this returns
 
-        with store.transaction() as transaction:     # commits at the end, or leaves nothing
+        with store.transaction() as transaction:     # commits at the end, rolls back on an exception
             counters = transaction["users"]
             counters[b"ada"] = b"1852"
 
-        with store.snapshot() as snapshot:           # a state of the past, which waits for nobody
+        with store.snapshot() as snapshot:           # a consistent past state; reads do not wait
             print(dict(snapshot["users"].scan(b"a", b"b")))
 
-The commands ``fulgurite get``, ``scan``, ``check``, ``backup`` and so on work on the same file. One process at a time may write
-it; any of its threads may use the store. After a fork it is still the parent's: the child gets a :class:`StoreError` from every
-call.
+The commands ``fulgurite get``, ``scan``, ``check``, ``backup`` and so on work on the same file. Only one process
+at a time may open the store for writing; all its threads may use it. After a fork the store belongs to the
+parent, and every call in the child raises a :class:`StoreError`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .errors import DeadlockError, RequestError
 
 T = TypeVar("T")
 
-#: Records that are fetched at once.
+#: The number of records that are fetched together.
 _PAGE = 256
 
 
@@ -47,18 +47,18 @@ def _name(name: object) -> str:
 
 
 def _size(size: Union[int, str, None]) -> Optional[str]:
-    """A size as it would be typed; a plain number is one of bytes."""
+    """A size in the syntax of the command line. A plain number is in bytes."""
     return f"{size}B" if isinstance(size, int) else size
 
 
 def _is_foreign(store: Store, error: Optional[BaseException]) -> bool:
-    """Whether an exception leaves a block in a process that did not open the store: there is nothing to end there, and to say so
-    would hide the exception."""
+    """Whether an exception leaves a block in a process that did not open the store. There is nothing to end in
+    that process, and another exception would hide the first."""
     return error is not None and not store._store.is_here
 
 
 class _Readable(Mapping[bytes, bytes]):
-    """What tables have in common, wherever they are read."""
+    """The common base of all tables."""
 
     def __init__(self, name: str, table: _native.StoreTable) -> None:
         #: The table's name.
@@ -83,12 +83,17 @@ class _Readable(Mapping[bytes, bytes]):
         return self._get(_key(key)) is not None
 
     def scan(
-        self, low: Optional[bytes] = None, high: Optional[bytes] = None, *, backward: bool = False, limit: Optional[int] = None
+        self,
+        low: Optional[bytes] = None,
+        high: Optional[bytes] = None,
+        *,
+        backward: bool = False,
+        limit: Optional[int] = None,
     ) -> Iterator[Tuple[bytes, bytes]]:
-        """The records from ``low`` on, up to ``high`` and without it, in the order of their keys.
+        """The records from ``low`` up to but excluding ``high``, in the order of their keys.
 
-        :param backward: from the greatest key down.
-        :param limit: at most so many.
+        :param backward: in descending order.
+        :param limit: the maximum number of records.
         """
         low = None if low is None else _key(low)
         high = None if high is None else _key(high)
@@ -113,7 +118,7 @@ class _Readable(Mapping[bytes, bytes]):
         return (key for key, _ in self.scan(backward=True))
 
     def __len__(self) -> int:
-        """The number of records. It reads all of them."""
+        """The number of records. This reads all of them."""
         return sum(1 for _ in self.scan())
 
     def __bool__(self) -> bool:
@@ -140,8 +145,8 @@ class SnapshotTable(_Readable):
 
 
 class TransactionTable(_Readable, MutableMapping[bytes, bytes]):
-    """A table inside a transaction, with the transaction's own writes. What is read is locked until it ends, what is written
-    from the next read or the commit on."""
+    """A table within a transaction, including the transaction's own writes. Reads lock until the transaction
+    ends. Writes lock from the next read or the commit on."""
 
     def __init__(self, name: str, table: _native.StoreTable, transaction: _native.Transaction) -> None:
         super().__init__(name, table)
@@ -151,8 +156,8 @@ class TransactionTable(_Readable, MutableMapping[bytes, bytes]):
         return self._transaction.get(self._table, key, False)
 
     def get_for_update(self, key: bytes) -> Optional[bytes]:
-        """The value of a key that will be written; None if it has none. It locks the key at once, so that two transactions
-        that read and then write it do not meet in a deadlock."""
+        """The value of a key that will be written, or None. This locks the key for writing at once, so that two
+        transactions that read and then write it do not deadlock."""
         return self._transaction.get(self._table, _key(key), True)
 
     def __setitem__(self, key: bytes, value: bytes) -> None:
@@ -170,10 +175,10 @@ class TransactionTable(_Readable, MutableMapping[bytes, bytes]):
 
 
 class Table(_Readable, MutableMapping[bytes, bytes]):
-    """A table of a store. Each read sees what is committed; each write is a transaction of its own.
+    """A table of a store. Each read returns committed data; each write is a separate transaction.
 
-    What takes several steps (``pop``, ``setdefault``, ``update``) is several transactions; use :meth:`Store.transaction` to make
-    it one.
+    Methods with several steps (``pop``, ``setdefault``, ``update``) take several transactions. Use
+    :meth:`Store.transaction` to make them atomic.
     """
 
     def __init__(self, name: str, table: _native.StoreTable, store: Store) -> None:
@@ -193,9 +198,14 @@ class Table(_Readable, MutableMapping[bytes, bytes]):
         self._store.transact(delete)
 
     def scan(
-        self, low: Optional[bytes] = None, high: Optional[bytes] = None, *, backward: bool = False, limit: Optional[int] = None
+        self,
+        low: Optional[bytes] = None,
+        high: Optional[bytes] = None,
+        *,
+        backward: bool = False,
+        limit: Optional[int] = None,
     ) -> Iterator[Tuple[bytes, bytes]]:
-        """The records from ``low`` on, up to ``high`` and without it, in the order of their keys; all of one state."""
+        """The records from ``low`` up to but excluding ``high``, in the order of their keys, from one snapshot."""
         with self._store.snapshot() as snapshot:
             yield from SnapshotTable(self.name, self._table, snapshot._snapshot).scan(
                 low, high, backward=backward, limit=limit
@@ -203,9 +213,9 @@ class Table(_Readable, MutableMapping[bytes, bytes]):
 
 
 class Transaction:
-    """A transaction under way. It belongs to the thread that began it.
+    """A transaction. It belongs to the thread that began it.
 
-    ``with`` ends it. A block may do so earlier, by :meth:`commit` or :meth:`rollback`; nothing of it can be used from then on.
+    ``with`` ends it. A block may end it earlier by :meth:`commit` or :meth:`rollback`; it cannot be used afterwards.
     """
 
     def __init__(self, store: Store, transaction: _native.Transaction) -> None:
@@ -213,23 +223,23 @@ class Transaction:
         self._transaction = transaction
 
     def __getitem__(self, table: str) -> TransactionTable:
-        """The table of this name."""
+        """The table with this name."""
         return TransactionTable(table, self._store._table(table), self._transaction)
 
     def commit(self, durability: Optional[str] = None) -> None:
-        """Commits it. When this returns, it is durable as ``durability`` says, by default as the store does.
+        """Commits the transaction with this durability, by default that of the store.
 
-        :raises DeadlockError: where it was given up; do it again from its beginning.
+        :raises DeadlockError: if it was rolled back to end a deadlock; repeat it from its beginning.
         """
         self._transaction.commit(durability)
 
     def rollback(self) -> None:
-        """Gives it up; nothing of it was done."""
+        """Rolls the transaction back."""
         self._transaction.rollback()
 
 
 class Snapshot:
-    """A state of the past of all tables."""
+    """A consistent past state of all tables."""
 
     def __init__(self, store: Store, snapshot: _native.Snapshot) -> None:
         self._store = store
@@ -237,11 +247,11 @@ class Snapshot:
         store._snapshots.add(self)
 
     def __getitem__(self, table: str) -> SnapshotTable:
-        """The table of this name."""
+        """The table with this name."""
         return SnapshotTable(table, self._store._table(table), self._snapshot)
 
     def close(self) -> None:
-        """Lets go of what the snapshot keeps."""
+        """Releases the versions that the snapshot keeps."""
         self._snapshot.close()
 
     def __enter__(self) -> Snapshot:
@@ -255,7 +265,7 @@ class Snapshot:
 
 
 class _Transacting:
-    """Commits at the end of ``with``, and gives up where an exception leaves it."""
+    """Commits at the end of ``with``, and rolls back if an exception leaves the block."""
 
     def __init__(self, store: Store, durability: Optional[str]) -> None:
         self._store, self._durability = store, durability
@@ -272,7 +282,7 @@ class _Transacting:
         if transaction is None or _is_foreign(self._store, error):
             return
         if transaction._transaction.is_ended:
-            # The block has committed it or given it up itself.
+            # The block has already committed it or rolled it back.
             return
         if kind is None:
             transaction.commit(self._durability)
@@ -281,11 +291,11 @@ class _Transacting:
 
 
 class Store(Mapping[str, Table]):
-    """A store in a file: its tables by name. :meth:`create` makes one, :meth:`open` opens one."""
+    """A store in a file: a mapping of its tables by name. See :meth:`create` and :meth:`open`."""
 
     def __init__(self, store: _native.Store) -> None:
         self._store = store
-        # Each keeps the file, so that nobody could open it again.
+        # Open snapshots keep the file open, so closing the store must close them.
         self._snapshots: "weakref.WeakSet[Snapshot]" = weakref.WeakSet()
 
     @classmethod
@@ -300,28 +310,33 @@ class Store(Mapping[str, Table]):
         memory: Union[int, str, None] = None,
         durability: Optional[str] = None,
     ) -> Store:
-        """Makes a store in a new file, which appears with the store in it or not at all.
+        """Creates a store in a new file, which appears with a complete store or not at all.
 
-        :param size: bytes of the file, which keeps its size and takes up room as it fills; by default 16 GiB.
-        :param page: bytes in a page; by default 4 KiB.
-        :param log: bytes of the log.
-        :param place: where pages are written: ``in-place`` or ``out-of-place``.
-        :param memory: bytes of memory for everything that grows.
-        :param durability: what a commit promises: ``flush``, ``group`` (the default; it may wait for others, to share their
-            flush) or ``relaxed`` (a crash may lose the last ones).
+        :param size: size of the file in bytes, by default 16 GiB. It is fixed; disk space is allocated as the
+            store fills.
+        :param page: page size in bytes; by default 4 KiB.
+        :param log: size of the log in bytes.
+        :param place: the place of page writes: ``in-place`` or ``out-of-place``.
+        :param memory: the limit of memory in bytes.
+        :param durability: the durability of commits: ``flush``, ``group`` (the default; a commit may wait for
+            others, to share a flush) or ``relaxed`` (a crash may lose the last commits).
         """
         size, page, log, memory = map(_size, (size, page, log, memory))
         return cls(_native.Store.create(os.fspath(path), size, page, log, place, memory, durability))
 
     @classmethod
     def open(
-        cls, path: Union[str, "os.PathLike[str]"], *, memory: Union[int, str, None] = None, durability: Optional[str] = None
+        cls,
+        path: Union[str, "os.PathLike[str]"],
+        *,
+        memory: Union[int, str, None] = None,
+        durability: Optional[str] = None,
     ) -> Store:
         """Opens the store in a file. After a crash this recovers it."""
         return cls(_native.Store.open(os.fspath(path), _size(memory), durability))
 
     def create_table(self, name: str) -> Table:
-        """The table of this name, made if there is none."""
+        """The table with this name. It is created if it does not exist."""
         return Table(name, self._store.create_table(_name(name)), self)
 
     def _table(self, name: str) -> _native.StoreTable:
@@ -340,16 +355,16 @@ class Store(Mapping[str, Table]):
         return len(self._store.tables())
 
     def transaction(self, durability: Optional[str] = None) -> _Transacting:
-        """A transaction for ``with``: it commits at the end, and leaves nothing where an exception does. A thread has one at a
-        time, and writes through it.
+        """A transaction for ``with``: commits at the end, and rolls back if an exception leaves the block. A
+        thread has at most one transaction, and writes through it.
 
-        :raises DeadlockError: where it was given up to end a deadlock; :meth:`transact` tries again by itself.
+        :raises DeadlockError: if it was rolled back to end a deadlock; :meth:`transact` repeats it automatically.
         """
         return _Transacting(self, durability)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Runs ``work`` in a transaction and commits it; begins anew where it was given up to end a deadlock, so ``work`` may run
-        several times."""
+        """Runs ``work`` in a transaction and commits it. If the transaction is rolled back to end a deadlock, it
+        is repeated, so ``work`` may run several times."""
         while True:
             try:
                 with self.transaction() as transaction:
@@ -358,11 +373,12 @@ class Store(Mapping[str, Table]):
                 continue
 
     def snapshot(self) -> Snapshot:
-        """What is committed now. It waits for nobody, and nobody for it."""
+        """A snapshot of the committed state. It does not block other threads and does not wait for them."""
         return Snapshot(self, self._store.snapshot())
 
     def close(self) -> None:
-        """Writes everything, so that the next opening is quick, and ends snapshots and scans. A second time does nothing."""
+        """Writes everything, so that the next opening is fast, and ends snapshots and scans. A second call does
+        nothing."""
         self._store.close()
         while True:
             try:

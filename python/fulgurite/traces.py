@@ -1,4 +1,5 @@
-"""Recorded requests as arrays: read from trace files of every format, written to them, made from numpy and Arrow."""
+"""Traces as arrays. They are read from and written to files in all formats, and converted from and to numpy and
+Arrow."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing
     import pyarrow
 
-#: What the numbers in the column ``op`` mean.
+#: The numbers in the column ``op``.
 OPERATIONS = {"read": 0, "write": 1, "trim": 2}
 
 
@@ -23,15 +24,15 @@ class Trace:
     """The requests of a trace, in order; four columns of equal length.
 
     ======== ====== ==========================================================
-    column   type   what
+    column   type   meaning
     ======== ====== ==========================================================
-    at_ns    uint64 when it arrived, in nanoseconds from the first request on; 0 where the format has no times
+    at_ns    uint64 arrival in nanoseconds after the first request; 0 if the format has no times
     op       uint8  0 read, 1 write, 2 trim
-    start    uint64 its first byte or page, see :attr:`unit`
-    length   uint64 how many bytes or pages
+    start    uint64 first byte or page, see :attr:`unit`
+    length   uint64 number of bytes or pages
     ======== ====== ==========================================================
 
-    A trace is an Arrow table to whoever asks for one (``pyarrow.table(trace)``, ``polars.DataFrame(trace)``), without a copy.
+    Arrow consumers can read a trace as a table without a copy: ``pyarrow.table(trace)``, ``polars.DataFrame(trace)``.
     """
 
     def __init__(self, native: _native.Trace) -> None:
@@ -41,9 +42,9 @@ class Trace:
     def read(
         cls, path: Union[str, "os.PathLike[str]"], format: Optional[str] = None, *, progress: Watch = True
     ) -> Trace:
-        """Reads a trace file, plain or packed with gzip or zstd.
+        """Reads a trace file, which may be compressed with gzip or zstd.
 
-        :param format: its format with options (``"disksim:time_unit=ns"``), where its name and content do not tell.
+        :param format: its format with options (``"disksim:time_unit=ns"``), if its name and content do not tell.
         """
         with Watching(progress) as watching:
             return cls(_native.Trace.read(os.fspath(path), format, watching.listener))
@@ -58,12 +59,12 @@ class Trace:
         at_ns: numpy.typing.ArrayLike = 0,
         unit: str = "bytes",
     ) -> Trace:
-        """A trace from arrays. A single number stands for as many as there are requests.
+        """A trace from arrays. A single number applies to all requests.
 
         :param start: the first byte or page of each request.
         :param op: 0 read, 1 write, 2 trim.
         :param length: bytes or pages.
-        :param at_ns: arrival in nanoseconds; must not run backwards.
+        :param at_ns: arrival in nanoseconds; must not decrease.
         :param unit: ``"bytes"`` or ``"pages"``.
         """
         if unit not in ("bytes", "pages"):
@@ -84,7 +85,7 @@ class Trace:
 
     @classmethod
     def from_arrow(cls, table: Any, *, unit: str = "bytes") -> Trace:
-        """A trace from an Arrow table, or whatever gives one (a polars frame, a pandas frame by ``pyarrow.table``).
+        """A trace from an Arrow table, or from an object that can be exported as one (a polars or pandas frame).
 
         It needs the columns ``op`` and ``start``; ``length`` (1) and ``at_ns`` (0) may be left out.
         """
@@ -97,11 +98,13 @@ class Trace:
         missing = [name for name in ("start", "op") if name not in names]
         if missing:
             raise RequestError(f"the table has no column {missing[0]}; accepted: at_ns, op, start, length")
-        given: Dict[str, Any] = {name: table.column(name).to_numpy() for name in ("at_ns", "op", "start", "length") if name in names}
+        given: Dict[str, Any] = {
+            name: table.column(name).to_numpy() for name in ("at_ns", "op", "start", "length") if name in names
+        }
         return cls.from_numpy(unit=unit, **given)
 
     def to_numpy(self) -> Dict[str, numpy.typing.NDArray[numpy.unsignedinteger[Any]]]:
-        """The columns as numpy arrays, which cannot be written to."""
+        """The columns as read-only numpy arrays."""
         numpy = _numpy()
         kinds = {"at_ns": numpy.uint64, "op": numpy.uint8, "start": numpy.uint64, "length": numpy.uint64}
         return {name: numpy.frombuffer(self._trace.column(name), dtype=kind) for name, kind in kinds.items()}
@@ -119,20 +122,22 @@ class Trace:
         del requested_schema
         return self._trace.stream()
 
-    def save(self, path: Union[str, "os.PathLike[str]"], format: str, *, page: int = 4096, force: bool = False) -> Result:
-        """Writes the trace to a file that any command and :class:`fulgurite.Requests` can read. The file appears whole or not
-        at all; ``.gz`` and ``.zst`` pack it.
+    def save(
+        self, path: Union[str, "os.PathLike[str]"], format: str, *, page: int = 4096, force: bool = False
+    ) -> Result:
+        """Writes the trace to a file for any command and :class:`fulgurite.Requests`. The file appears complete
+        or not at all. A name that ends in ``.gz`` or ``.zst`` compresses it.
 
         :param format: the name of a format; ``fulgurite.names("formats")`` lists them.
-        :param page: bytes in a page, where pages become bytes or bytes pages.
-        :param force: replace a file that is there; without it, only an empty one is replaced.
-        :returns: one row: how many requests the file holds, how many the format cannot hold, and what it loses of the others.
+        :param page: page size in bytes, if pages are converted to bytes or bytes to pages.
+        :param force: replace an existing file; without it, only an empty file is replaced.
+        :returns: one row: how many requests were written and left out, and what the format loses of the others.
         """
         return Result(self._trace.save(os.fspath(path), format, page, force))
 
     @property
     def unit(self) -> str:
-        """What ``start`` and ``length`` count: ``bytes`` or ``pages``."""
+        """The unit of ``start`` and ``length``: ``bytes`` or ``pages``."""
         return self._trace.unit
 
     def __len__(self) -> int:
@@ -151,7 +156,7 @@ def summary(
 ) -> Result:
     """Describes a trace file in one row, as ``fulgurite trace info`` does: sizes, footprint, rates, locality.
 
-    :param page: bytes of the pages that footprints are counted in.
+    :param page: page size in bytes for counting footprints.
     """
     with Watching(progress) as watching:
         page = f"{page}B" if isinstance(page, int) else page
@@ -167,7 +172,7 @@ def _numpy() -> Any:
 
 
 def _whole(name: str, values: Any, count: int) -> Any:
-    """Values as an array of 64-bit numbers from 0 on."""
+    """Values as an array of unsigned 64-bit numbers."""
     numpy = _numpy()
     array = numpy.asarray(values)
     if array.ndim == 0:
@@ -180,9 +185,9 @@ def _whole(name: str, values: Any, count: int) -> Any:
     if array.dtype.kind not in "ui" and not (array.dtype.kind == "f" and (array == numpy.floor(array)).all()):
         raise RequestError(f"{name} has values of type {array.dtype}; accepted: whole numbers")
     if array.size and array.dtype.kind in "if" and array.min() < 0:
-        raise RequestError(f"{name} has the value {array.min()}; accepted: from 0 on")
+        raise RequestError(f"{name} has the value {array.min()}; accepted: numbers from 0 on")
     if name == "op" and array.size and array.max() > 2:
-        raise RequestError(f"op {array.max()} is no operation; accepted: 0 read, 1 write, 2 trim")
+        raise RequestError(f"op {array.max()} is not an operation; accepted: 0 read, 1 write, 2 trim")
     return numpy.ascontiguousarray(array, dtype=numpy.uint64)
 
 

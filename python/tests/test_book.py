@@ -1,4 +1,4 @@
-"""The page of the book: every block is run, in order, and prints what the page shows."""
+"""Runs every code block of the page in the book, in order, and compares the output with the page."""
 
 import contextlib
 import io
@@ -27,7 +27,7 @@ def test_the_page_prints_what_it_shows(tmp_path, monkeypatch):
             printed = out.getvalue()
             continue
         lines = [re.escape(line.rstrip()).replace("…", ".*") for line in text.splitlines() if line.strip()]
-        # A line of `…` alone stands for any lines.
+        # A line with only `…` matches any number of lines.
         shown = "\n".join(lines).replace("\n.*\n", "\n(?:.*\n)*")
         shown = re.sub(r"^\.\*\n", "(?:.*\n)*", shown)
         shown = re.sub(r"\n\.\*$", "\n(?:.*\n?)*", shown)

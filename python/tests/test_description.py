@@ -1,4 +1,4 @@
-"""A run is the same description in Python, on the command line and in TOML."""
+"""A run has the same description in Python, on the command line and in TOML."""
 
 import dataclasses
 import inspect
@@ -19,15 +19,15 @@ REQUIRED = {
 }
 
 
-def test_help_says_what_fields_mean():
+def test_help_documents_the_fields():
     classes = [cls for cls in vars(fulgurite).values() if isinstance(cls, type)]
     tuples = [cls for cls in classes if issubclass(cls, tuple)]
     assert fulgurite.Segment in tuples
     for cls in tuples:
         abouts = {name: getattr(cls, name).__doc__ for name in cls._fields}
-        # A comment may be about two fields, and stands above the first.
+        # A comment may describe two fields. It is above the first.
         assert not str(abouts[cls._fields[0]]).startswith("Alias for field"), cls
-    assert fulgurite.Segment.valid_pages.__doc__ == "Valid pages in it, which would have to be copied."
+    assert fulgurite.Segment.valid_pages.__doc__ == "The number of valid pages, which collection would copy."
     shapes = [cls for cls in classes if dataclasses.is_dataclass(cls)]
     assert fulgurite.Pool in shapes
     for cls in shapes:
@@ -49,7 +49,7 @@ def test_every_run_of_every_study_has_all_forms(name):
 
 
 def test_all_forms_have_one_id():
-    # Rust makes the runs of the study by itself; its ids stand in its rows.
+    # Rust builds the runs of the study independently; their ids are in the rows.
     text = """
         title = "t"
         question = "q"
@@ -84,16 +84,16 @@ def test_a_study_and_a_sweep_over_its_runs_give_the_same_table(tmp_path):
 
 
 @pytest.mark.parametrize("command", REQUIRED)
-def test_every_setting_has_a_place(command):
+def test_every_setting_is_a_field(command):
     for setting in fulgurite.settings(command):
         if setting.name == "wrap":
-            # It is another word for `addresses`.
+            # It is an alias of `addresses=wrap`.
             continue
         value = "yes" if not setting.written else REQUIRED[command].get(setting.name, "7")
         run = Run.from_settings(command, {**REQUIRED[command], setting.name: value})
         assert run.command == command
         assert run.settings()[setting.name] == value, setting.name
-        # The place is a field that says what it is.
+        # The field is documented.
         owners = [Stack, Pool, Engine, Translation, Requests, Benchmark, Characterisation, Measure, Run]
         fields = [owner for owner in owners if setting.name in {field.name for field in dataclasses.fields(owner)}]
         assert fields, setting.name
@@ -103,7 +103,7 @@ def test_every_setting_has_a_place(command):
             assert source[place - 1].strip().startswith("#:"), f"{owner.__name__}.{setting.name} has no documentation"
 
 
-def test_the_classes_are_the_shape_of_a_run():
+def test_the_classes_have_the_structure_of_a_run():
     pool = Run(Stack(device="p4510", pool=Pool(replacement="clock", frames=100)), Requests("zipf", ops=5_000), seed=7)
     assert pool.command == "pool"
     assert pool.settings() == {
@@ -123,7 +123,7 @@ def test_the_classes_are_the_shape_of_a_run():
     assert (bench.command, bench.settings()["memory"], "reuse" in bench.settings()) == ("bench", "20%", False)
 
 
-def test_what_does_not_go_together_is_refused():
+def test_settings_that_exclude_each_other_are_refused():
     refused = [
         (Run(Stack(pool=Pool()), Benchmark("tpcc")), "a stack with a pool does not go with bench"),
         (Run(Stack(engine=Engine()), Requests("zipf")), "a stack with an engine does not go with replay"),
@@ -155,7 +155,7 @@ def test_a_grid_has_the_order_of_the_command():
 @pytest.mark.parametrize("text", ['quote"d', "back\\slash", "new\nline", "tab\t", "ünïcode 𝄞", "\x7f\x01"])
 def test_any_text_survives_toml(text):
     run = Run(Stack(pool=Pool()), Requests(text))
-    # A comma or an equals sign has a meaning of its own, as on the command line; these have none.
+    # Commas and equals signs have a special meaning, as on the command line. These characters have none.
     assert Run.from_toml(run.to_toml()).load.workload == text
 
 

@@ -1,4 +1,4 @@
-"""The notebooks as they lie in the repository. `scripts/notebooks` executes them."""
+"""Checks the notebooks in the repository. `scripts/notebooks` executes them."""
 
 import ast
 import json
@@ -10,7 +10,7 @@ NOTEBOOKS = sorted((pathlib.Path(__file__).resolve().parents[2] / "docs" / "note
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_has_no_outputs_and_only_names_that_there_are(path):
+def test_a_notebook_has_no_outputs_and_uses_only_existing_names(path):
     import fulgurite
 
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]

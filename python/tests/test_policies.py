@@ -1,4 +1,4 @@
-"""Policies that are written in Python run where ours do, and wrong ones are caught."""
+"""Policies in Python work in place of the built-in ones, and invalid ones are refused."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ COUNTED = {"workload": "zipf", "logical": "1792KiB", "physical": "2MiB", "segmen
 
 
 class Lru(fulgurite.Replacement):
-    """As ours: the frame that was used least recently."""
+    """The same as the built-in policy: evicts the least recently used frame."""
 
     name = "py-lru"
 
@@ -42,7 +42,7 @@ class Lru(fulgurite.Replacement):
 
 
 class Evicting(Lru):
-    """The same, with an eviction of its own."""
+    """The same with its own method `evict`."""
 
     def evict(self, pinned):
         frame = next(frame for frame in self.used if frame not in pinned)
@@ -51,30 +51,35 @@ class Evicting(Lru):
 
 
 class Parity(fulgurite.Placement):
-    """What garbage collection copies apart from what the host writes: as ours called sep-gc."""
+    """The same as the built-in sep-gc: separates copies from host writes."""
 
     def place(self, write):
         return int(write.copied)
 
 
 class Emptiest(fulgurite.Victim):
-    """As greedy; of several the one that was sealed first."""
+    """The same as greedy. Among equal segments it picks the first one sealed."""
 
     def pick(self, segments, now):
         return min(segments, key=lambda segment: segment.valid_pages).number
 
 
 class Oldest(fulgurite.Victim):
-    """As fifo."""
+    """The same as fifo."""
 
     def pick(self, segments, now):
         assert [segment.sealed_at for segment in segments] == sorted(segment.sealed_at for segment in segments)
         return segments[0].number
 
 
-def test_a_replacement_policy_gives_the_misses_of_ours():
+def test_a_replacement_policy_has_the_misses_of_the_built_in_one():
     result = fulgurite.sweep(
-        "pool", **SMALL, device="p4510", replacement=["lru", Lru, Evicting], write_back="single,ace,ace+raw", prefetch="both"
+        "pool",
+        **SMALL,
+        device="p4510",
+        replacement=["lru", Lru, Evicting],
+        write_back="single,ace,ace+raw",
+        prefetch="both",
     )
     for figure in ("misses", "write_ios", "elapsed_ns", "prefetch_hits"):
         assert result[figure][0:3] == result[figure][3:6] == result[figure][6:9]
@@ -82,14 +87,16 @@ def test_a_replacement_policy_gives_the_misses_of_ours():
     assert len(set(result["run_id"])) == 9
 
 
-def test_a_policy_stands_in_a_description():
+def test_a_policy_is_part_of_a_description():
     run = fulgurite.Run(
         fulgurite.Stack(device="none", pool=fulgurite.Pool(replacement=Lru, frames=40)),
         fulgurite.Requests("mixed-skewed", ops=2000, pages=500),
     )
-    assert fulgurite.run(run)[0]["misses"] == fulgurite.run("pool", **{**SMALL, "ops": 2000}, device="none")[0]["misses"]
+    assert (
+        fulgurite.run(run)[0]["misses"] == fulgurite.run("pool", **{**SMALL, "ops": 2000}, device="none")[0]["misses"]
+    )
     assert fulgurite.Run.from_settings("pool", run.settings()).stack.pool.replacement is Lru
-    with pytest.raises(fulgurite.RequestError, match="TOML cannot hold"):
+    with pytest.raises(fulgurite.RequestError, match="TOML cannot represent"):
         run.to_toml()
 
 
@@ -122,7 +129,7 @@ class Own(fulgurite.Replacement):
 """
 
 
-def test_the_id_of_a_policy_does_not_depend_on_where_it_stands(tmp_path):
+def test_the_id_of_a_policy_does_not_depend_on_its_location(tmp_path):
     shown = "\nif __name__ == '__main__':\n    print(fulgurite.policies.text_of(Own))\n"
 
     def said(*typed, hashes="random"):
@@ -132,21 +139,38 @@ def test_the_id_of_a_policy_does_not_depend_on_where_it_stands(tmp_path):
         return done.stdout
 
     (tmp_path / "own.py").write_text(OWN + shown)
-    (tmp_path / "lower.py").write_text("\n# Something above.\n\n\n" + OWN.replace("    def order", "\n    def order") + shown)
+    (tmp_path / "lower.py").write_text(
+        "\n# Something above.\n\n\n" + OWN.replace("    def order", "\n    def order") + shown
+    )
     ids = {said("own.py", hashes=hashes) for hashes in "12345"}
-    ids |= {said("lower.py"), said("-c", OWN + shown), said("-c", "import own, fulgurite; print(fulgurite.policies.text_of(own.Own))")}
+    ids |= {
+        said("lower.py"),
+        said("-c", OWN + shown),
+        said("-c", "import own, fulgurite; print(fulgurite.policies.text_of(own.Own))"),
+    }
     ids.add(
-        said("-c", "import own, multiprocessing, fulgurite\nif __name__ == '__main__':\n    "
-        "print(multiprocessing.get_context('spawn').Pool(1).apply(fulgurite.policies.text_of, [own.Own]))")
+        said(
+            "-c",
+            "import own, multiprocessing, fulgurite\nif __name__ == '__main__':\n    "
+            "print(multiprocessing.get_context('spawn').Pool(1).apply(fulgurite.policies.text_of, [own.Own]))",
+        )
     )
     assert len(ids) == 1 and re.fullmatch(r"Own@[0-9a-f]{12}\n", ids.pop())
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("+= 1", "+= 2"), ("-frame", "frame"), ('"trim"', '"trims"'), ("(1, 2)", "(1, 3)"), ("[frame for", "[frame + 0 for"), ("page in", "page not in"), ("frames):", "frames, more=1):")],
+    [
+        ("+= 1", "+= 2"),
+        ("-frame", "frame"),
+        ('"trim"', '"trims"'),
+        ("(1, 2)", "(1, 3)"),
+        ("[frame for", "[frame + 0 for"),
+        ("page in", "page not in"),
+        ("frames):", "frames, more=1):"),
+    ],
 )
-def test_a_changed_line_is_another_id(before, after):
+def test_a_changed_line_changes_the_id(before, after):
     def text(code):
         names = {"__name__": "own"}
         exec(code, names)
@@ -155,7 +179,7 @@ def test_a_changed_line_is_another_id(before, after):
     assert text(OWN) == text(OWN) != text(OWN.replace(before, after))
 
 
-def test_placement_and_victims_do_as_ours():
+def test_placement_and_victims_agree_with_the_built_in_ones():
     ours = fulgurite.sweep("gc", **COUNTED, placement="sep-gc", victim="fifo")
     own = fulgurite.sweep("gc", **COUNTED, placement=Parity, victim=Oldest)
     figures = ["waf", "erases", "gc_pages_copied"]
@@ -164,47 +188,52 @@ def test_placement_and_victims_do_as_ours():
     emptiest, greedy, oldest = (
         fulgurite.run("gc", **COUNTED, victim=victim)[0]["waf"] for victim in (Emptiest, "greedy", Oldest)
     )
-    # Ours takes another one of several that are as empty.
+    # Among equal segments the built-in policy picks another one.
     assert emptiest == pytest.approx(greedy, rel=0.05) and emptiest < 0.9 * oldest
 
 
 def test_a_policy_works_in_a_drive_too():
-    settings = {"workload": "fio-u", "device": "sata:channels=1,chips=1,dies=1,planes=1,blocks=64,pages=32", "ops": 500, "users": 4}
+    settings = {
+        "workload": "fio-u",
+        "device": "sata:channels=1,chips=1,dies=1,planes=1,blocks=64,pages=32",
+        "ops": 500,
+        "users": 4,
+    }
     ours = fulgurite.run("replay", **settings, placement="sep-gc", victim="fifo")
     own = fulgurite.run("replay", **settings, placement=Parity, victim=Oldest)
     assert own[0]["latency_mean_ns"] == ours[0]["latency_mean_ns"] and own[0]["placement"] == "Parity"
 
 
 class Reversed(Lru):
-    """Evicts from the other end than it says."""
+    """Evicts from the wrong end of its order."""
 
     def evict(self, pinned):
         return self.used.popitem()[0]
 
 
 class Forgetful(Lru):
-    """Leaves a frame out."""
+    """Its order lacks a frame."""
 
     def order(self):
         return list(self.used)[1:]
 
 
 class Twice(Lru):
-    """Gives a frame twice."""
+    """Its order contains a frame twice."""
 
     def order(self):
         return list(self.used) * 2
 
 
 class Stale(Lru):
-    """Keeps frames that are gone."""
+    """Its order contains removed frames."""
 
     def remove(self, frame):
         pass
 
 
 class Fickle(Lru):
-    """Its order depends on how often it was asked."""
+    """Its order depends on the number of calls."""
 
     asked = 0
 
@@ -231,7 +260,7 @@ def test_the_order_law_is_checked_before_the_first_run(policy, sentence):
         fulgurite.run("pool", **SMALL, device="none", replacement=policy)
 
 
-def test_what_a_policy_raises_comes_out():
+def test_an_exception_of_a_policy_is_raised_unchanged():
     class Raising(Lru):
         def access(self, frame, write):
             raise LookupError(frame)
@@ -260,14 +289,38 @@ def test_what_a_policy_raises_comes_out():
     ("kind", "base", "method", "answer", "sentence"),
     [
         ("replacement", Lru, "order", lambda self: None, r"order\(\) gives None, of type NoneType; accepted: frames"),
-        ("replacement", Lru, "order", lambda self: [str(frame) for frame in self.used], r"order\(\) gives '\d+', of type str; accepted: numbers"),
-        ("replacement", Lru, "evict", lambda self, pinned: None, r"evict\(\) gives None, of type NoneType; accepted: the number of a frame"),
-        ("placement", Parity, "place", lambda self, write: "hot", r"place\(\) gives 'hot', of type str; accepted: 0 to 1$"),
+        (
+            "replacement",
+            Lru,
+            "order",
+            lambda self: [str(frame) for frame in self.used],
+            r"order\(\) gives '\d+', of type str; accepted: numbers",
+        ),
+        (
+            "replacement",
+            Lru,
+            "evict",
+            lambda self, pinned: None,
+            r"evict\(\) gives None, of type NoneType; accepted: the number of a frame",
+        ),
+        (
+            "placement",
+            Parity,
+            "place",
+            lambda self, write: "hot",
+            r"place\(\) gives 'hot', of type str; accepted: 0 to 1$",
+        ),
         ("placement", Parity, "place", lambda self, write: -1, r"place\(\) gives -1, of type int; accepted: 0 to 1$"),
-        ("victim", Oldest, "pick", lambda self, segments, now: segments[0], r"pick\(\) gives Segment\(number=.*; accepted: the `number` of a segment$"),
+        (
+            "victim",
+            Oldest,
+            "pick",
+            lambda self, segments, now: segments[0],
+            r"pick\(\) gives Segment\(number=.*; accepted: the `number` of a segment$",
+        ),
     ],
 )
-def test_an_answer_of_another_type_is_named_and_kept_failures_have_its_class(tmp_path, kind, base, method, answer, sentence):
+def test_an_answer_of_another_type_is_a_policy_error(tmp_path, kind, base, method, answer, sentence):
     policy = type("Odd", (base,), {method: answer, "name": "odd"})
     command, settings = ("pool", {**SMALL, "device": "none"}) if kind == "replacement" else ("gc", COUNTED)
     usual = {"replacement": "lru", "placement": "none", "victim": "greedy"}[kind]
@@ -297,7 +350,10 @@ def test_a_victim_policy_that_gains_nothing_ends_the_run():
     def wait(now):
         assert time.monotonic() < until, "the run goes on for ever"
 
-    with pytest.raises(fulgurite.PolicyError, match=r"^Fullest: pick\(\) gives full segments, \d+ in a row, and no page is gained; accepted: "):
+    with pytest.raises(
+        fulgurite.PolicyError,
+        match=r"^Fullest: pick\(\) gives full segments, \d+ in a row, and no page is gained; accepted: ",
+    ):
         fulgurite.run("gc", **COUNTED, victim=Fullest, progress=wait)
 
 
@@ -309,7 +365,7 @@ def test_a_victim_policy_that_gains_nothing_ends_the_run():
         ("victim", Emptiest, "gc", {**COUNTED, "ops": 50}),
     ],
 )
-def test_a_class_that_is_defined_again_and_again_does_not_stay(kind, base, command, axes):
+def test_old_definitions_of_a_class_are_released(kind, base, command, axes):
     defined = []
     for number in range(40):
         policy = type("Mine", (base,), {"number": number, "name": None})
@@ -318,18 +374,18 @@ def test_a_class_that_is_defined_again_and_again_does_not_stay(kind, base, comma
         del policy
     gc.collect()
     alive = [number for number, policy in enumerate(defined) if policy() is not None]
-    # Those used last may be checked already when they are used again.
+    # The classes used last are cached, so that they are checked only once.
     assert len(alive) <= 32 and alive == list(range(40 - len(alive), 40))
 
 
-def test_what_is_no_policy_is_refused():
+def test_a_class_that_is_not_a_policy_is_refused():
     class Half(fulgurite.Replacement):
         def insert(self, frame, page, write):
             pass
 
     for settings, sentence in [
         ({"replacement": Half}, "--replacement Half lacks access, order, remove"),
-        ({"replacement": Parity}, "--replacement Parity is no replacement policy"),
+        ({"replacement": Parity}, "--replacement Parity is not a replacement policy"),
         ({"device": "none", "placement": Parity}, "--placement Parity does not go with none"),
         ({"write_back": Lru}, "--write-back takes no class"),
     ]:
@@ -354,7 +410,7 @@ class Endless(fulgurite.Replacement):
     def order(self):
         return list(self.used)
 
-# No lock: an exception may come while it is held.
+# Without a lock: an exception may be raised while it is held.
 inside = [False]
 
 def wait():
@@ -362,9 +418,11 @@ def wait():
         time.sleep(0.01)
 
 def run():
-    # What ends a thread is printed otherwise.
+    # Without this the exception that ends the thread would be printed.
     threading.excepthook = lambda args: None
-    fulgurite.sweep("pool", workload="mixed-skewed", device="none", pages=500, frames=40, ops=3000, seed=[1, 2], replacement=Endless)
+    fulgurite.sweep(
+        "pool", workload="mixed-skewed", device="none", pages=500, frames=40, ops=3000, seed=[1, 2], replacement=Endless
+    )
 
 def spent():
     before = time.process_time()
@@ -376,18 +434,18 @@ def spent():
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        # The interrupt ends the method, and the program goes on without it.
+        # The interrupt ends the method, and the program continues.
         (
             "threading.Thread(target=lambda: (wait(), os.kill(os.getpid(), signal.SIGINT))).start()\n"
             "try:\n    run()\nexcept KeyboardInterrupt:\n    print('idle' if spent() < 0.1 else 'busy')",
             "idle",
         ),
-        # Nobody interrupts: the end of the program does.
+        # The end of the program interrupts the method.
         ("threading.Thread(target=run, daemon=True).start()\nwait()\nprint('end')", "end"),
     ],
 )
 def test_a_policy_in_a_long_method_ends_with_its_run_and_with_the_program(code, said):
-    # A shell that starts the tests in the background lets them ignore interrupts.
+    # Tests that a shell starts in the background ignore interrupts.
     begin = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
     done = subprocess.run([sys.executable, "-c", begin + ENDLESS + code], capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{said}\n", "")

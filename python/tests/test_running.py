@@ -25,7 +25,7 @@ def test_a_result_is_a_table():
         result[2]
     with pytest.raises(IndexError):
         result[-3]
-    with pytest.raises(fulgurite.RequestError, match="width=0 has no room"):
+    with pytest.raises(fulgurite.RequestError, match="width=0 is too narrow"):
         result.to_text(0)
     with pytest.raises(fulgurite.RequestError, match="did you mean `misses`"):
         result["mises"]
@@ -33,14 +33,14 @@ def test_a_result_is_a_table():
         result["waf"]
 
 
-def test_the_same_rows_as_the_command_and_with_any_number_of_threads():
+def test_rows_equal_those_of_the_command_for_any_number_of_threads():
     runs = fulgurite.grid("pool", **SMALL, replacement="fifo,lru,2q,arc", seed=range(3))
     one, four = (fulgurite.sweep(runs, threads=threads).without_cost() for threads in (1, 4))
     assert one.to_csv() == four.to_csv() and len(one) == 12
     assert one["seed"] == [0, 1, 2] * 4
 
 
-def test_people_see_what_matters():
+def test_the_text_has_the_default_columns():
     result = fulgurite.sweep("pool", **SMALL, replacement=["lru", "clock"])
     text = result.to_text(100)
     assert "replacement" in text and "--" not in text and max(map(len, text.splitlines())) <= 100
@@ -50,14 +50,14 @@ def test_people_see_what_matters():
     assert "2 rows" in repr(result)
 
 
-def test_nothing_becomes_markup(tmp_path):
+def test_names_are_escaped_in_html(tmp_path):
     trace = tmp_path / "<script>alert(1)<"
     trace.write_text("R 1\nW 2\n")
     html = fulgurite.run("pool", workload=trace, format="page-ops", device="none", frames=1)._repr_html_()
     assert "<script" not in html and "&lt;script&gt;" in html
 
 
-def test_errors_are_classes_with_the_sentences_of_the_command():
+def test_errors_have_classes_and_the_messages_of_the_command():
     with pytest.raises(fulgurite.RequestError) as refused:
         fulgurite.run("pool", workload="zipff", device="none")
     assert str(refused.value).startswith("unknown workload `zipff`; did you mean `zipf`?")
@@ -65,9 +65,9 @@ def test_errors_are_classes_with_the_sentences_of_the_command():
     for settings, sentence in [
         ({"frames": 0}, "--frames 0 for "),
         ({"write_back": "acee"}, "--write-back: unknown write-back `acee`"),
-        ({"frames": float("nan")}, "--frames: nan is no number"),
+        ({"frames": float("nan")}, "--frames: nan is not a finite number"),
         ({"frames": object()}, "--frames: <object"),
-        ({"write_back": b"ace"}, "--write-back: b'ace' is no value"),
+        ({"write_back": b"ace"}, "--write-back: b'ace' is not a value"),
         ({"seed": -1}, "--seed"),
         ({"seed": 2**64}, "--seed"),
     ]:
@@ -87,7 +87,7 @@ def test_all_runs_are_checked_before_the_first():
         fulgurite.sweep(runs)
 
 
-def test_a_run_that_fails_can_be_kept():
+def test_a_failed_run_can_be_kept():
     runs = fulgurite.grid("pool", **SMALL, frames=[10, 0, 20])
     result = fulgurite.sweep(runs, on_error="keep")
     assert result["frames"] == [10, 20] and [result.run_of(row) for row in (0, 1)] == [runs[0], runs[2]]
@@ -108,7 +108,7 @@ def test_ctrl_c_ends_a_run_at_once():
             timer.start()
             fulgurite.run(command, **settings)
         assert time.monotonic() - began < 1.0, command
-        # Nothing goes on in the background.
+        # Nothing continues in the background.
         until = time.monotonic() + 2
         while "fulgurite" in threads() and time.monotonic() < until:
             time.sleep(0.01)
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_the_writing_of_a_trace(tmp_path, format):
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         timer.start()
-        # Packing takes seconds.
+        # Compression takes seconds.
         trace.save(tmp_path / "long.gz", format)
     until = time.monotonic() + 2
     while "fulgurite" in threads() and time.monotonic() < until:
@@ -136,7 +136,7 @@ def threads():
     return [open(f"{folder}/{task}/comm").read().strip() for task in os.listdir(folder)]
 
 
-def test_other_threads_of_python_go_on_meanwhile():
+def test_other_python_threads_continue_during_a_run():
     counted, stop = [0], threading.Event()
 
     def count():
@@ -153,7 +153,7 @@ def test_other_threads_of_python_go_on_meanwhile():
     assert stopped is None and counted[0] > 100 * seconds
 
 
-def test_progress_is_told_and_may_end_a_run():
+def test_progress_is_reported_and_may_end_a_run():
     told = []
     fulgurite.run("pool", workload="zipf", device="none", ops="2M", progress=told.append)
     assert told[-1].done > 1_900_000 and told[-1].total == 2_000_000 and told[-1].runs == told[-1].runs_done == 1
@@ -169,7 +169,7 @@ def test_progress_is_told_and_may_end_a_run():
 
 
 def test_a_terminal_sees_a_line_and_a_pipe_nothing():
-    # A short run would be over before a line is worth drawing.
+    # A short run would end before the line is drawn.
     code = "import fulgurite.progress as p; p.Watching.AFTER_S = 0; fulgurite = p.sys.modules['fulgurite']\n"
     code += "fulgurite.run('pool', workload='zipf', device='none', ops='9M')"
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
@@ -190,7 +190,7 @@ def test_a_terminal_sees_a_line_and_a_pipe_nothing():
     assert b"[===" in seen and b" %" in seen and seen.endswith(b"\r") and b"Traceback" not in seen
 
 
-def test_an_outlook_runs_nothing():
+def test_an_outlook_executes_nothing():
     runs = fulgurite.grid("pool", workload="zipf", ops="100G", seed=range(4))
     began = time.monotonic()
     outlook = fulgurite.outlook(runs, threads=2)

@@ -46,7 +46,7 @@ def test_scans_have_ends_and_directions(store):
     with store.transaction() as transaction:
         for key in keys:
             transaction["numbers"][key] = key
-        # A scan of a transaction sees its own writes, over more than one fetch.
+        # A scan in a transaction returns the transaction's own writes, over several fetches.
         assert [key for key, _ in transaction["numbers"].scan()] == keys
     assert [key for key, _ in numbers.scan()] == keys
     assert [key for key, _ in numbers.scan(backward=True)] == keys[::-1]
@@ -88,7 +88,7 @@ def test_threads_count_without_losing_one(store):
 
     def add(transaction):
         counters = transaction["counters"]
-        # A plain read first: two that do so meet in a deadlock, of which one is done again.
+        # With a plain read first, two transactions deadlock, and one of them is repeated.
         counters[b"n"] = b"%d" % (int(counters[b"n"]) + 1)
 
     def work():
@@ -129,7 +129,7 @@ def test_a_block_may_end_its_transaction_itself(store):
         for what in (lambda: inside.get(b"ada"), transaction.commit):
             with pytest.raises(fulgurite.StoreClosedError, match="^the transaction has ended; accepted: another one"):
                 what()
-        # The thread may have another meanwhile, which the end of this block leaves alone.
+        # The thread may have another transaction by then. The end of this block does not affect it.
         with store.transaction() as other:
             transaction.rollback()
             with pytest.raises(fulgurite.StoreError, match="would wait for itself"):
@@ -145,7 +145,7 @@ def test_a_block_may_end_its_transaction_itself(store):
         seen.get(b"ada")
 
 
-def test_another_thread_ends_no_transaction(store):
+def test_another_thread_cannot_end_a_transaction(store):
     store.create_table("users")
     failed = []
 
@@ -165,7 +165,7 @@ def test_another_thread_ends_no_transaction(store):
     assert dict(store["users"]) == {b"ada": b"1"}
 
 
-def test_a_snapshot_stays(store):
+def test_a_snapshot_does_not_change(store):
     users = store.create_table("users")
     users[b"ada"] = b"1"
     with store.snapshot() as snapshot:
@@ -173,12 +173,12 @@ def test_a_snapshot_stays(store):
         assert snapshot["users"][b"ada"] == b"1" and dict(snapshot["users"]) == {b"ada": b"1"}
     with pytest.raises(fulgurite.StoreClosedError):
         snapshot["users"][b"ada"]
-    # A scan that is not read to its end keeps nothing.
+    # An unfinished scan keeps no versions.
     next(users.scan())
 
 
 def test_a_closed_store_can_be_opened_again(store, path):
-    """Snapshots and scans that somebody still has do not keep the file."""
+    """Open snapshots and scans do not keep the file open."""
     users = store.create_table("users")
     users.update({b"ada": b"1", b"bob": b"2"})
     snapshot, scan = store.snapshot(), users.scan()
@@ -213,7 +213,7 @@ def test_errors(store, path, tmp_path):
             users[b"%d" % number] = bytes(40_000)
 
 
-def test_what_was_committed_survives_a_kill(path):
+def test_committed_data_survives_a_kill(path):
     code = """
 import sys, fulgurite
 store = fulgurite.Store.create(sys.argv[1], size="16MiB", log="1MiB", durability="flush")
@@ -275,10 +275,10 @@ holder.start()
 held.wait()
 takes(lambda: table.update({b"held": b""}))
 takes(lambda: store.transact(within))
-# A write waits with the commit.
+# The lock for a write is acquired by the commit.
 takes(lambda: store.transact(lambda transaction: transaction["t"].update({b"held": b""})))
 takes(lambda: store.transact(lambda transaction: transaction["t"].get_for_update(b"held")))
-# A handler that raises nothing ends nothing, and what it does to the transaction that waits is refused.
+# A handler that raises nothing does not end the wait, and it cannot use the waiting transaction.
 said = []
 def handler(*_):
     assert not transacting._transaction._transaction.is_ended
@@ -301,7 +301,10 @@ store.close()
 
 def test_an_interrupt_ends_the_wait_for_a_lock(path):
     done = subprocess.run([sys.executable, "-c", INTERRUPTED, str(path)], capture_output=True, text=True, timeout=60)
-    sentence = "the transaction is in the middle of a call, which a signal interrupted; accepted: to leave the signal's handler first"
+    sentence = (
+        "the transaction is in the middle of a call, which a signal interrupted; "
+        "accepted: to leave the signal's handler first"
+    )
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout == f"{sentence}\n{{b'free': b'', b'held': b''}} 2\n"
 
@@ -334,11 +337,11 @@ if child == 0:
     ]
     print(*{said(call) for call in calls}, repr(store), flush=True)
     try:
-        # What leaves a block is not hidden by the block's end.
+        # The end of a block does not hide the exception that leaves it.
         with store, snapshot:
             sys.exit(5)
     finally:
-        # Dropped, they write nothing either.
+        # Dropping them writes nothing either.
         del calls, table, inner, seen, transaction, transacting, snapshot, store
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 transacting.__exit__(None, None, None)

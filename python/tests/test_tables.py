@@ -1,4 +1,4 @@
-"""Results and traces in the memory of others: Arrow, pandas, polars, numpy, Parquet."""
+"""Results and traces in other libraries: Arrow, pandas, polars, numpy, Parquet."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ pa = pytest.importorskip("pyarrow")
 
 @pytest.fixture(scope="module")
 def result():
-    # One run has a column (waf) that the other has not.
+    # Only one run has the column waf.
     runs = fulgurite.grid("pool", workload="mixed-skewed", device=["none", "p4510"], ops=2000)
     return fulgurite.sweep(runs)
 
@@ -37,10 +37,10 @@ def test_arrow_shares_the_memory(result):
     first, second = result.to_arrow(), result.to_arrow()
     addresses = [table.column("misses").chunk(0).buffers()[1].address for table in (first, second)]
     assert addresses[0] == addresses[1]
-    # It outlives the result that it came from.
+    # The Arrow table outlives the result.
     kept = fulgurite.run("pool", workload="zipf", device="none", ops=1000).to_arrow()
     assert kept.column("ops").to_pylist() == [1000]
-    # A stream that nobody reads is released.
+    # An unread stream is released.
     for _ in range(100):
         result.__arrow_c_stream__()
 
@@ -55,7 +55,7 @@ def test_text_forms(result, tmp_path):
     rows = list(csv.DictReader(io.StringIO(result.to_csv(tmp_path / "t.csv"))))
     assert [int(row["misses"]) for row in rows] == result["misses"]
     assert (tmp_path / "t.csv").read_text() == result.to_csv()
-    # As the command's files: whole or not at all, and never in place of what is no file.
+    # Like the command's files: complete or not at all, and never in place of anything but a file.
     with pytest.raises(fulgurite.RequestError, match="is a folder; accepted: a file"):
         result.to_csv(tmp_path)
     with pytest.raises(fulgurite.RequestError, match="cannot be written"):
@@ -91,7 +91,7 @@ def trace(**columns):
     return fulgurite.Trace.from_numpy(**{**given, **columns})
 
 
-def test_a_trace_goes_through_numpy_and_arrow():
+def test_a_trace_converts_to_numpy_and_arrow_and_back():
     made = trace()
     columns = made.to_numpy()
     assert {name: list(array) for name, array in columns.items()} == {
@@ -107,7 +107,7 @@ def test_a_trace_goes_through_numpy_and_arrow():
     assert polars.DataFrame(made)["op"].to_list() == [0, 1, 2]
 
 
-def test_any_whole_numbers_make_a_trace():
+def test_a_trace_accepts_any_integers():
     for kind in ("u1", ">i4", "f8", "u8"):
         assert list(trace(start=np.array([1, 2, 3], dtype=kind)).to_numpy()["start"]) == [1, 2, 3]
     strided = np.arange(6)[::2]
@@ -119,8 +119,8 @@ def test_any_whole_numbers_make_a_trace():
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({"op": [0, 1, 3]}, "op 3 is no operation"),
-        ({"op": [0, 1, 256]}, "op 256 is no operation"),
+        ({"op": [0, 1, 3]}, "op 3 is not an operation"),
+        ({"op": [0, 1, 256]}, "op 256 is not an operation"),
         ({"length": [1, 1, 0]}, "request 2: length is 0"),
         ({"at_ns": [0, 9, 5]}, "request 2: at_ns 5 is before its predecessor's 9"),
         ({"start": np.array([0, 0, 2**64 - 1], dtype="u8")}, "request 2: start .* end beyond"),
@@ -132,7 +132,7 @@ def test_any_whole_numbers_make_a_trace():
         ({"unit": "sectors"}, "unit='sectors' is unknown"),
     ],
 )
-def test_what_is_no_trace_is_refused(columns, sentence):
+def test_invalid_traces_are_refused(columns, sentence):
     with pytest.raises(fulgurite.RequestError, match=sentence):
         trace(**columns)
 
@@ -140,11 +140,13 @@ def test_what_is_no_trace_is_refused(columns, sentence):
 def test_a_trace_in_a_file_is_a_workload(tmp_path):
     rng = np.random.default_rng(5)
     start = rng.integers(0, 400, 5000) * 4096
-    made = fulgurite.Trace.from_numpy(start=start, op=rng.integers(0, 2, 5000), length=4096, at_ns=np.arange(5000) * 1000)
+    made = fulgurite.Trace.from_numpy(
+        start=start, op=rng.integers(0, 2, 5000), length=4096, at_ns=np.arange(5000) * 1000
+    )
     path = tmp_path / "made.csv.zst"
     told = made.save(path, "msr")
     assert told[0]["requests"] == 5000
-    # Traces look alike, whoever wrote them: only who says so replaces one.
+    # Nothing tells who wrote a trace file, so it is replaced only on request.
     before = path.read_bytes()
     with pytest.raises(fulgurite.RequestError, match="exists; accepted: another file, or --force"):
         made.save(path, "msr")
@@ -152,7 +154,7 @@ def test_a_trace_in_a_file_is_a_workload(tmp_path):
     read = fulgurite.Trace.read(path, "msr")
     assert all((read.to_numpy()[name] == made.to_numpy()[name]).all() for name in ("op", "start", "length"))
     assert fulgurite.summary(path, "msr")[0]["footprint_pages"] == len(set(start))
-    # A pool with room for every page misses each of them once.
+    # A pool with a frame for every page misses each page once.
     run = fulgurite.run("pool", workload=path, format="msr", device="none", frames=len(set(start)))
     assert run[0]["misses"] == len(set(start)) and run[0]["ops"] == 5000
     with pytest.raises(fulgurite.RequestError, match="unknown format `msrr`"):
@@ -162,7 +164,9 @@ def test_a_trace_in_a_file_is_a_workload(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", [float("inf"), float("nan"), 2.0**64, 1e30])
-def test_a_trace_holds_only_what_fits(wrong):
+def test_values_beyond_64_bits_are_refused(wrong):
     for column in ("start", "length", "at_ns"):
-        with pytest.raises(fulgurite.RequestError, match=rf"^{column} has the value .*; accepted: whole numbers from 0 to 2\^64 - 1$"):
+        with pytest.raises(
+            fulgurite.RequestError, match=rf"^{column} has the value .*; accepted: whole numbers from 0 to 2\^64 - 1$"
+        ):
             fulgurite.Trace.from_numpy(**{"start": [1.0], "op": 0, column: [wrong]})

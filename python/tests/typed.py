@@ -1,4 +1,5 @@
-"""A program that uses the package with every type written down. It is not run: mypy, with `strict`, must find nothing in it."""
+"""A program that uses the package with every type written down. It is not run: mypy, with `strict`, must find
+nothing in it."""
 
 from __future__ import annotations
 
@@ -28,24 +29,26 @@ class Fifo(fulgurite.Replacement):
 
 
 class Apart(fulgurite.Placement):
-    """Copies apart from the host's writes."""
+    """Separates copies from host writes."""
 
     def place(self, write: fulgurite.Write) -> int:
         return int(write.copied)
 
 
 def runs() -> List[Run]:
-    """A run of each shape."""
+    """A run of each command."""
     return [
         Run(Stack("p4510", pool=Pool(replacement=Fifo, frames="6%", page=4096)), Requests("zipf", ops=1000), seed=7),
         Run(Stack(Translation(logical="14MiB"), placement=Apart), Requests("zipf"), Measure(interval="25%")),
         Run(Stack(engine=Engine(memory="10%")), Benchmark("tpcc", users=8, time="1s")),
-        *fulgurite.grid("pool", workload=["zipf", "tpcc"], write_back="single,ace", seed=range(3), replacement=[Fifo, "lru"]),
+        *fulgurite.grid(
+            "pool", workload=["zipf", "tpcc"], write_back="single,ace", seed=range(3), replacement=[Fifo, "lru"]
+        ),
     ]
 
 
 def use() -> None:
-    """What results, stores and models give."""
+    """The values of results, stores and models."""
     result: fulgurite.Result = fulgurite.sweep(runs(), threads=2, on_error="keep", progress=lambda now: print(now.done))
     row: Dict[str, Any] = result[0]
     misses: List[Any] = result["misses"]

@@ -25,7 +25,7 @@ AXES = {"workload": ["zipf", "mixed-skewed"], "device": "none", "frames": [10, 2
 
 @pytest.fixture(scope="module")
 def client():
-    # A task whose worker dies is tried twice more.
+    # A task whose worker dies is repeated twice.
     with dask.config.set({"distributed.scheduler.allowed-failures": 2}):
         with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
             yield client
@@ -60,14 +60,14 @@ def test_a_killed_worker_costs_nothing_but_time(client, tmp_path):
 
 
 class Deadly(fulgurite.Replacement):
-    """Ends its process with a run, as a lack of memory would; not with the check before it."""
+    """Ends its process during a run, as if memory ran out, but not during the check before it."""
 
     def __init__(self, frames):
         self.held, self.is_run = {}, frames == 33
 
     def insert(self, frame, page, write):
         if self.is_run:
-            # Until then the others are given to the workers.
+            # By then the other tasks are assigned to workers.
             time.sleep(0.2)
             os.kill(os.getpid(), signal.SIGKILL)
         self.held[frame] = page
@@ -83,20 +83,22 @@ class Deadly(fulgurite.Replacement):
 
 
 def test_a_poisoned_run_stops_no_other(client, tmp_path):
-    runs = fulgurite.grid("pool", workload="zipf", device="none", ops=2000, frames=33, replacement=["lru", Deadly, "fifo", "clock"])
+    runs = fulgurite.grid(
+        "pool", workload="zipf", device="none", ops=2000, frames=33, replacement=["lru", Deadly, "fifo", "clock"]
+    )
     result = fulgurite.sweep(runs, client=client, batch=4, out=tmp_path / "out", on_error="keep")
     assert result["replacement"] == ["lru", "fifo", "clock"]
     (failure,) = result.failures
     assert failure.run == runs[1] and "the run ended its worker: KilledWorker" in str(failure.error)
 
 
-def test_a_poisoned_run_is_told_from_its_neighbours():
-    # All of them are given to the only worker, and Dask blames all that a lost worker was given.
+def test_a_poisoned_run_is_distinguished_from_its_neighbours():
+    # All tasks are assigned to the only worker, and Dask blames all tasks of a lost worker.
     axes = {"workload": "zipf", "device": "none", "frames": 33}
     others = fulgurite.grid("pool", **axes, ops=2000, seed=range(12))
     runs = [*fulgurite.grid("pool", **axes, ops=2000, replacement=Deadly), *others]
     settings = {"distributed.scheduler.allowed-failures": 2, "distributed.scheduler.worker-saturation": math.inf}
-    # And the cluster would give a worker up before the next one is there.
+    # The cluster would give up a worker before its replacement is ready.
     settings["distributed.deploy.lost-worker-timeout"] = "200ms"
     with dask.config.set(settings):
         with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
@@ -110,7 +112,7 @@ def test_a_poisoned_run_is_told_from_its_neighbours():
 
 
 class Here(fulgurite.Replacement):
-    """A policy, of which a test makes copies without source."""
+    """A policy that a test copies without its source."""
 
     def __init__(self, frames):
         self.held = {}
@@ -134,7 +136,10 @@ def test_run_ids_of_policies_do_not_depend_on_the_workers(client):
     exec(text[text.index("class Here(") : text.index("def test_run_ids_of")], names)
     for policy in (Here, names["Here"]):
         axes = {"workload": "zipf", "device": "none", "ops": 500, "frames": [10, 20], "replacement": policy}
-        assert fulgurite.sweep("pool", **axes, client=client, batch=1)["run_id"] == fulgurite.sweep("pool", **axes)["run_id"]
+        assert (
+            fulgurite.sweep("pool", **axes, client=client, batch=1)["run_id"]
+            == fulgurite.sweep("pool", **axes)["run_id"]
+        )
 
 
 def test_an_error_of_a_run_is_the_error_of_the_sweep(client):
@@ -142,7 +147,9 @@ def test_an_error_of_a_run_is_the_error_of_the_sweep(client):
         fulgurite.sweep("pool", **{**AXES, "frames": 0}, client=client)
     with pytest.raises(fulgurite.RequestError, match="threads and client"):
         fulgurite.sweep("pool", **AXES, client=client, threads=2)
-    with pytest.raises(fulgurite.RequestError, match="client='127.0.0.1:8786' is a str; accepted: a distributed.Client"):
+    with pytest.raises(
+        fulgurite.RequestError, match="client='127.0.0.1:8786' is a str; accepted: a distributed.Client"
+    ):
         fulgurite.sweep("pool", **AXES, client="127.0.0.1:8786")
 
 
@@ -164,7 +171,9 @@ grid = { workload = "mixed-skewed", seed = [1, 2, 3] }
 
 
 def call(*typed, **more):
-    return subprocess.run([sys.executable, "-m", "fulgurite.cluster", *map(str, typed)], capture_output=True, text=True, **more)
+    return subprocess.run(
+        [sys.executable, "-m", "fulgurite.cluster", *map(str, typed)], capture_output=True, text=True, **more
+    )
 
 
 def test_the_command_runs_a_study_and_resumes_it(tmp_path):
@@ -185,12 +194,14 @@ def test_the_command_runs_a_study_and_resumes_it(tmp_path):
     assert (out / "table.csv").read_text() == of_study.to_csv() and len(list((out / "runs").iterdir())) == 5
 
 
-def test_an_interrupt_prints_no_tracebacks_and_the_command_goes_on(tmp_path):
-    """A terminal interrupts all processes of the command. What had ended is kept, and is not executed again."""
-    (tmp_path / "s.toml").write_text(STUDY.replace("ops = 1000", 'ops = "3M"').replace("[1, 2, 3]", str(list(range(30)))))
+def test_an_interrupt_prints_no_tracebacks_and_the_command_continues(tmp_path):
+    """A terminal interrupts all processes of the command. Finished runs are kept and not executed again."""
+    (tmp_path / "s.toml").write_text(
+        STUDY.replace("ops = 1000", 'ops = "3M"').replace("[1, 2, 3]", str(list(range(30))))
+    )
     typed = [sys.executable, "-m", "fulgurite.cluster", "s.toml", "--workers", "2", "--batch", "1"]
     runs = tmp_path / "results" / "s" / "runs"
-    # The port that Dask takes by itself is another program's.
+    # Another program uses Dask's default port.
     with socket.socket() as other:
         with contextlib.suppress(OSError):
             other.bind(("", 8787))
@@ -202,8 +213,8 @@ def test_an_interrupt_prints_no_tracebacks_and_the_command_goes_on(tmp_path):
         os.killpg(command.pid, signal.SIGINT)
         said = command.communicate(timeout=30)[1].splitlines()
     assert command.returncode == 130
-    # Dask may say beside it what it has lost.
-    assert said[-1] == "fulgurite-sweep: interrupted; what has ended is kept, and the same command goes on from it"
+    # Dask may print messages about lost tasks as well.
+    assert said[-1] == "fulgurite-sweep: interrupted; finished runs are kept, and the same command continues from them"
     assert not [line for line in said if "KeyboardInterrupt" in line or "Port 8787" in line]
     kept = set(runs.iterdir())
     assert 0 < len(kept) < 32
@@ -222,9 +233,23 @@ def test_the_command_finds_a_scheduler_by_its_address(client, tmp_path):
 @pytest.mark.parametrize(
     ("queue", "lines"),
     [
-        ("slurm", ["#SBATCH -J fulgurite-quickstart", "#SBATCH -p short", "#SBATCH --cpus-per-task=8", "#SBATCH -t 00:30:00"]),
-        ("sge", ["#$ -N fulgurite-quickstart", "#$ -q short", "#$ -l h_rt=00:30:00", "#$ -pe smp 8", "#$ -l h_vmem=1908M"]),
-        ("pbs", ["#PBS -N fulgurite-quickstart", "#PBS -q short", "#PBS -l select=1:ncpus=8:mem=16GB", "#PBS -l walltime=00:30:00"]),
+        (
+            "slurm",
+            ["#SBATCH -J fulgurite-quickstart", "#SBATCH -p short", "#SBATCH --cpus-per-task=8", "#SBATCH -t 00:30:00"],
+        ),
+        (
+            "sge",
+            ["#$ -N fulgurite-quickstart", "#$ -q short", "#$ -l h_rt=00:30:00", "#$ -pe smp 8", "#$ -l h_vmem=1908M"],
+        ),
+        (
+            "pbs",
+            [
+                "#PBS -N fulgurite-quickstart",
+                "#PBS -q short",
+                "#PBS -l select=1:ncpus=8:mem=16GB",
+                "#PBS -l walltime=00:30:00",
+            ],
+        ),
     ],
 )
 def test_batch_scripts(queue, lines):
@@ -233,7 +258,7 @@ def test_batch_scripts(queue, lines):
     assert said.returncode == 0, said.stderr
     for line in lines:
         assert line in said.stdout.splitlines(), said.stdout
-    # A process for each core, with the interpreter that has the package.
+    # One process per core, with the interpreter that has the package.
     assert sys.executable in said.stdout and "--nworkers 8" in said.stdout and "--nthreads 1" in said.stdout
 
 
@@ -246,7 +271,18 @@ def test_batch_scripts(queue, lines):
     ],
 )
 def test_batch_scripts_have_an_account_and_further_directives(queue, account, directive):
-    said = call("quickstart", "--cluster", queue, "--account", "lab", "--directive=--exclusive", "--directive=-pe mpi 4", "--cores", 4, "--print-script")
+    said = call(
+        "quickstart",
+        "--cluster",
+        queue,
+        "--account",
+        "lab",
+        "--directive=--exclusive",
+        "--directive=-pe mpi 4",
+        "--cores",
+        4,
+        "--print-script",
+    )
     assert said.returncode == 0, said.stderr
     lines = said.stdout.splitlines()
     assert account in lines and directive in lines and sum("-pe " in line for line in lines) == 1
@@ -255,36 +291,53 @@ def test_batch_scripts_have_an_account_and_further_directives(queue, account, di
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--memory", "much"], "--memory much is no memory for a process; accepted: a size, such as 16GB"),
-        (["--memory", "16"], "--memory 16 is no memory"),
-        (["--walltime", "soon"], "--walltime soon is no time; accepted: "),
-        (["--walltime", "00:00:00"], "--walltime 00:00:00 is no time"),
+        (["--memory", "much"], "--memory much is not a size from 1 MiB on; accepted: a size, such as 16GB"),
+        (["--memory", "16"], "--memory 16 is not a size from 1 MiB on"),
+        (["--walltime", "soon"], "--walltime soon is not a time; accepted: "),
+        (["--walltime", "00:00:00"], "--walltime 00:00:00 is not a time"),
         (["--walltime", "01:00:00\n#SBATCH -A other"], "--walltime"),
-        (["--queue", "a b"], "--queue 'a b' is no name"),
-        (["--account", ""], "--account '' is no name"),
-        (["--directive", "exclusive"], "--directive 'exclusive' is no option"),
+        (["--queue", "a b"], "--queue 'a b' is not a name"),
+        (["--account", ""], "--account '' is not a name"),
+        (["--directive", "exclusive"], "--directive 'exclusive' is not an option"),
     ],
 )
 def test_a_batch_job_that_no_queue_would_take_is_refused(options, sentence):
     said = call("quickstart", "--cluster", "slurm", "--print-script", *options)
-    assert (said.returncode, said.stdout) == (2, "") and said.stderr.startswith("fulgurite-sweep: ") and sentence in said.stderr
+    assert (
+        (said.returncode, said.stdout) == (2, "")
+        and said.stderr.startswith("fulgurite-sweep: ")
+        and sentence in said.stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("script", "sentence"),
     [
         (None, "--cluster slurm: there is no command sbatch on this machine; accepted: "),
-        ("echo 'sbatch: error: invalid partition specified: nope' >&2; exit 1", "the batch job was refused: sbatch: error: invalid partition specified: nope"),
+        (
+            "echo 'sbatch: error: invalid partition specified: nope' >&2; exit 1",
+            "the batch job was refused: sbatch: error: invalid partition specified: nope",
+        ),
         ("echo accepted", "the batch job was refused: "),
     ],
 )
-def test_a_queue_that_takes_no_job_ends_the_command(tmp_path, script, sentence):
+def test_a_queue_that_refuses_a_job_ends_the_command(tmp_path, script, sentence):
     if script is not None:
         (tmp_path / "bin").mkdir()
         (tmp_path / "bin" / "sbatch").write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / "bin" / "sbatch").chmod(0o755)
     path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
-    said = call("quickstart", "--quick", "--cluster", "slurm", "--workers", 2, cwd=tmp_path, timeout=60, env={**os.environ, "PATH": path})
+    said = call(
+        "quickstart",
+        "--quick",
+        "--cluster",
+        "slurm",
+        "--workers",
+        2,
+        cwd=tmp_path,
+        timeout=60,
+        env={**os.environ, "PATH": path},
+    )
     assert said.returncode == 1 and said.stdout == ""
     *before, last = said.stderr.splitlines()
     assert last.startswith("fulgurite-sweep: --cluster slurm: ") and sentence in last and len(before) <= 1, said.stderr
@@ -300,7 +353,7 @@ def test_a_queue_that_takes_no_job_ends_the_command(tmp_path, script, sentence):
         (["quickstart", "--seed", "-1"], "--seed"),
     ],
 )
-def test_what_cannot_be_is_refused(typed, sentence, tmp_path):
+def test_invalid_arguments_are_refused(typed, sentence, tmp_path):
     said = call(*typed, cwd=tmp_path)
     assert said.returncode == 2 and said.stdout == "" and said.stderr.startswith("fulgurite-sweep: ")
     assert sentence in said.stderr and len(said.stderr.splitlines()) == 1 and not list(tmp_path.iterdir())

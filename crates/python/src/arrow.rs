@@ -1,5 +1,5 @@
-//! Columns in memory as Arrow lays them out, and handed over without a copy through the capsules that Arrow's C data
-//! interface defines for Python.
+//! Columns in Arrow's memory layout. They are passed to Python without a copy, through the capsules of
+//! Arrow's C data interface.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
@@ -10,8 +10,8 @@ use pyo3::types::PyCapsule;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The unit of a column, in a word; empty where it has none.
-pub fn unit(column: Column) -> &'static str {
+/// The unit of a column as a word; empty if it has none.
+pub(crate) fn unit(column: Column) -> &'static str {
     match column.unit() {
         Unit::Name | Unit::Number => "",
         Unit::Nanoseconds => "ns",
@@ -20,8 +20,10 @@ pub fn unit(column: Column) -> &'static str {
     }
 }
 
-/// Columns by name, each with what readers may want to know of it.
-pub fn batch(columns: Vec<(&str, HashMap<String, String>, ArrayRef)>) -> Result<RecordBatch, ArrowError> {
+/// A batch of named columns. Each has metadata for readers.
+pub(crate) fn batch(
+    columns: Vec<(&str, HashMap<String, String>, ArrayRef)>,
+) -> Result<RecordBatch, ArrowError> {
     let field = |(name, about, array): &(&str, HashMap<String, String>, ArrayRef)| {
         Field::new(*name, array.data_type().clone(), true).with_metadata(about.clone())
     };
@@ -34,12 +36,12 @@ pub fn batch(columns: Vec<(&str, HashMap<String, String>, ArrayRef)>) -> Result<
     RecordBatch::try_new(schema, arrays)
 }
 
-/// The capsule of a stream with this one batch, whose memory is shared.
-pub fn stream<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyCapsule>> {
+/// A capsule with a stream of this one batch. The memory is shared.
+pub(crate) fn stream<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = batch.schema();
     let batches = RecordBatchIterator::new([Ok(batch.clone())], schema);
     let stream = FFI_ArrowArrayStream::new(Box::new(batches));
-    // The name is part of the interface. Whoever takes the stream out marks it as released; otherwise it is released
-    // with the capsule.
+    // The interface requires this name. A consumer that takes the stream marks it as released; otherwise the
+    // capsule releases it.
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }

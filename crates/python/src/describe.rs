@@ -1,4 +1,5 @@
-//! The declarations: settings, columns and names, for the package's own checks and for `list`.
+//! The declarations of settings, columns and names. The Python package uses them to check descriptions and
+//! for `list`.
 
 use crate::errors::{of_spec, of_stack};
 use fulgurite_base::option::parse_choice;
@@ -9,19 +10,19 @@ use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Every command that runs stacks.
+/// All commands that run stacks.
 const COMMANDS: [Command; 5] =
     [Command::Pool, Command::Gc, Command::Replay, Command::Bench, Command::Profile];
 
-/// A setting: its name, how a value is written, what it means, and what stands in where it is not given.
+/// A setting: its name, the syntax of a value, its meaning, and its default.
 type Setting = (&'static str, &'static str, &'static str, Option<&'static str>);
 
 /// The command called `name`.
-pub fn command(name: &str) -> PyResult<Command> {
+pub(crate) fn command(name: &str) -> PyResult<Command> {
     parse_choice(name).map_err(of_spec)
 }
 
-/// The settings of every command, in order: the last axis of a grid varies fastest.
+/// The settings of all commands in order. The last axis of a grid varies fastest.
 #[pyfunction]
 fn settings() -> BTreeMap<&'static str, Vec<Setting>> {
     let of_command = |command: Command| {
@@ -37,10 +38,10 @@ fn settings() -> BTreeMap<&'static str, Vec<Setting>> {
     COMMANDS.into_iter().map(of_command).collect()
 }
 
-/// A column: its name, its unit, what it means, whether it tells runs apart, and whether more of it is better.
+/// A column: its name, its unit, its meaning, whether it is an axis, and whether more is better.
 type Described = (&'static str, &'static str, &'static str, bool, Option<bool>);
 
-/// Every column that a result can have, in order.
+/// All columns that a result can have, in order.
 #[pyfunction]
 fn columns() -> Vec<Described> {
     let described = |column: Column| {
@@ -50,20 +51,21 @@ fn columns() -> Vec<Described> {
     Column::all().map(described).collect()
 }
 
-/// The columns that a run's row can have, without those about the execution itself, and whether each holds names.
+/// The columns of a run's row, without those about the cost of execution. The flag tells whether a column
+/// contains names.
 #[pyfunction]
 fn schema() -> Vec<(&'static str, bool)> {
     let columns = Column::all().filter(|column| !column.is_cost());
     columns.map(|column| (column.name(), column.unit() == Unit::Name)).collect()
 }
 
-/// The values that a text lists: `single,ace:n_w=8` has two.
+/// Splits a list of values: `single,ace:n_w=8` has two.
 #[pyfunction]
 fn split(text: &str) -> PyResult<Vec<String>> {
     grid::values(text).map_err(of_stack)
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(settings, module)?)?;
     module.add_function(wrap_pyfunction!(columns, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)?;

@@ -1,12 +1,12 @@
-//! The module `fulgurite._native`: what the Python package `fulgurite` stands on.
+//! The module `fulgurite._native`, on which the Python package `fulgurite` is built.
 //!
-//! The package in `python/` is what people use. It has the typed descriptions, the documentation and the progress bars;
-//! here is what only Rust can do. So functions here take and give plain values: a run is a command with its settings as
-//! text, as on the command line and in a study file.
+//! Users import the package in `python/`, which has typed descriptions, documentation and progress bars. This
+//! module contains only what needs Rust. Its functions take and return plain values: a run is a command with
+//! its settings as text, as on the command line and in a study file.
 //!
-//! Rules: whatever takes long runs in a thread of its own, without the interpreter's lock, and ends when Python has a
-//! signal to handle (`watched.rs`). An error is one of the classes of `fulgurite.errors`, with the sentence that the command
-//! prints. A panic does not cross: it becomes an error that says which check failed.
+//! Rules: long work runs in a thread of its own, without the interpreter's lock, and is cancelled when Python
+//! has a signal to handle (`watched.rs`). Errors are classes of `fulgurite.errors` with the message that the
+//! command prints. A panic becomes an error that names the failed check.
 
 mod arrow;
 mod describe;

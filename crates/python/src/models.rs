@@ -1,4 +1,4 @@
-//! Write amplification in closed form, and MiDAS's model.
+//! Models of write amplification: closed forms, and the model of MiDAS.
 
 use crate::errors::of_stack;
 use crate::watched::watched;
@@ -18,7 +18,7 @@ fn spare(rho: f64) -> PyResult<f64> {
     match rho > 0.0 && rho.is_finite() {
         true => Ok(rho),
         false => Err(refused(format!(
-            "rho={rho} is no spare that collection can work with; accepted: more than 0, like 0.07"
+            "rho={rho} leaves no spare space for collection; accepted: more than 0, like 0.07"
         ))),
     }
 }
@@ -35,7 +35,7 @@ fn waf_random(rho: f64) -> PyResult<f64> {
 
 #[pyfunction]
 fn waf_greedy(rho: f64, segment_pages: u32) -> PyResult<f64> {
-    // The form sums over the pages of a segment.
+    // The computation sums over the pages of a segment.
     if !(2..=1 << 24).contains(&segment_pages) {
         return Err(refused(format!("segment_pages={segment_pages} is out of range; accepted: 2 to 2^24")));
     }
@@ -50,7 +50,7 @@ fn waf_greedy(rho: f64, segment_pages: u32) -> PyResult<f64> {
 fn waf_fifo_two_classes(rho: f64, hot_writes: f64, hot_pages: f64) -> PyResult<f64> {
     for (name, share) in [("hot_writes", hot_writes), ("hot_pages", hot_pages)] {
         if !(0.0..=1.0).contains(&share) {
-            return Err(refused(format!("{name}={share} is no share; accepted: 0 to 1")));
+            return Err(refused(format!("{name}={share} is not a share; accepted: 0 to 1")));
         }
     }
     let waf = analytic::waf_fifo_two_classes(1.0 + spare(rho)?, hot_writes, hot_pages);
@@ -61,7 +61,7 @@ fn waf_fifo_two_classes(rho: f64, hot_writes: f64, hot_pages: f64) -> PyResult<f
     })
 }
 
-/// How long pages live, in page writes of the host.
+/// The lifetimes of pages, in host page writes.
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Lifetimes(Inner);
 
@@ -83,7 +83,11 @@ impl Lifetimes {
             )));
         }
         Inner::from_counts(bucket, &counts, &longer, beyond).map(Lifetimes).ok_or_else(|| {
-            refused("there is no interval between writes; accepted: a bucket of at least one page write, and counts that are not all zero".to_owned())
+            refused(
+                "there is no interval between writes; accepted: a bucket of at least one page write, \
+                 and counts that are not all zero"
+                    .to_owned(),
+            )
         })
     }
 
@@ -101,7 +105,8 @@ impl Lifetimes {
     }
 }
 
-/// The write amplification, the valid shares of G1 … GN, and of HOT its share of the writes and its valid share.
+/// The write amplification, the valid shares of G1 … GN, and for HOT its share of the writes and its valid
+/// share.
 type Predicted = (f64, Vec<f64>, (f64, f64));
 
 fn predicted(prediction: Prediction) -> Predicted {
@@ -112,10 +117,10 @@ fn last(segment_pages: u32, greedy: bool) -> LastGroup {
     if greedy { LastGroup::Greedy { segment_pages } } else { LastGroup::Fifo }
 }
 
-/// What the model predicts for groups of these sizes in segments.
+/// The prediction of the model for groups of these sizes in segments.
 #[pyfunction]
 #[pyo3(signature = (lifetimes, *, sized, hot, segments, segment_pages, valid_pages, greedy, hot_class))]
-#[allow(clippy::too_many_arguments)] // they are keywords in Python
+#[allow(clippy::too_many_arguments)] // all are keyword arguments in Python
 fn midas_predict(
     lifetimes: &Lifetimes,
     sized: Vec<u32>,
@@ -141,7 +146,7 @@ fn midas_predict(
     chain.predict(&lifetimes.0).map(predicted)
 }
 
-/// The sizes of HOT and of G1 … G(N−1) in segments for which the model predicts the least write amplification.
+/// The sizes in segments of HOT and of G1 … G(N−1) with the lowest predicted write amplification.
 #[pyfunction]
 #[pyo3(signature = (lifetimes, *, segments, segment_pages, valid_pages, greedy, hot_class, groups))]
 #[allow(clippy::too_many_arguments)]
@@ -174,7 +179,7 @@ fn midas_select(
     Ok(chosen.map(|chosen| (chosen.hot, chosen.sized, predicted(chosen.prediction))))
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Lifetimes>()?;
     module.add_function(wrap_pyfunction!(waf_fifo, module)?)?;
     module.add_function(wrap_pyfunction!(waf_random, module)?)?;

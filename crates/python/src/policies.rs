@@ -1,9 +1,10 @@
-//! Policies that are written in Python: replacement, placement and victims. Each stands where one of ours does.
+//! Replacement, placement and victim policies that are written in Python. They are used in place of built-in
+//! policies.
 //!
-//! A run's thread takes the interpreter's lock for each question, so such a policy is slow. It must not be wrong: what it
-//! answers is checked on the spot, and before the first run a replacement policy must keep the order law over some hundred
-//! random steps. A method that raises, or an answer that cannot be, ends the run; what was raised is kept, and becomes
-//! the exception of whoever asked for the run.
+//! The thread of a run takes the interpreter's lock for each call, so such a policy is slow. Its answers are
+//! checked immediately. Before the first run a replacement policy must also keep the order law over some
+//! hundred random steps. An exception in a method and an invalid answer end the run. The exception is stored
+//! and later raised in the thread that started the run.
 
 mod inside;
 mod own;
@@ -11,7 +12,7 @@ mod placement;
 mod replacement;
 mod victim;
 
-pub use inside::interrupt;
+pub(crate) use inside::interrupt;
 
 use crate::errors::error;
 use fulgurite_stack::device::DriveConfig;
@@ -20,7 +21,7 @@ use own::Own;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What a policy decides.
+/// The kind of a policy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Replacement,
@@ -28,12 +29,13 @@ enum Kind {
     Victim,
 }
 
-/// A policy in Python as a part of a description: what makes it, and what tables and run ids call it.
+/// A policy in a description: creates the policy for each run. Contains its name for tables and its text for
+/// run ids.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Maker {
     kind: Kind,
     own: Arc<Own>,
-    /// Whether it keeps the order law, once known.
+    /// The result of checking the order law, once known.
     lawful: OnceLock<Result<(), StackError>>,
 }
 
@@ -52,7 +54,7 @@ impl Maker {
         Ok(Maker { kind, own, lawful: OnceLock::new() })
     }
 
-    /// Raises what is wrong with the policy, if the order law shows it.
+    /// Checks the order law, and raises an exception if the policy breaks it.
     fn check(&self) -> PyResult<()> {
         match self.check_law() {
             Ok(()) => Ok(()),
@@ -62,17 +64,17 @@ impl Maker {
 }
 
 impl Maker {
-    /// What it is called in a description, and in tables.
+    /// Its name in a description, and its name in tables.
     pub fn text_and_name(&self) -> (&str, &str) {
         (&self.own.text, &self.own.name)
     }
 
-    /// The first exception that a policy of this maker has raised since this was asked.
+    /// Takes the first exception that a policy of this maker has raised since the last call.
     pub fn take_raised(&self) -> Option<PyErr> {
         self.own.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether a run has failed with this sentence because of an answer that cannot be.
+    /// Whether a run failed with this message because of an invalid answer.
     pub fn take_refused(&self, sentence: &str) -> bool {
         let mut refused = self.own.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let at = refused.iter().position(|known| known == sentence);
@@ -87,7 +89,8 @@ impl Maker {
             let check = std::panic::AssertUnwindSafe(|| replacement::check_law(&self.own));
             std::panic::catch_unwind(check).unwrap_or_else(|panic| Err(StackError::of_panic(panic)))
         };
-        // What was raised goes to the first who asks, so a law that is broken is looked for again.
+        // Only a success is remembered. An exception is handed to the first caller, so a failing check must
+        // be repeated for the next one.
         if let Some(Ok(())) = self.lawful.get() {
             return Ok(());
         }
@@ -99,8 +102,8 @@ impl Maker {
     }
 }
 
-/// Puts the policy into the place of the one that stands for it.
-pub fn apply(maker: &Maker, run: &mut Run) -> Result<(), StackError> {
+/// Replaces the placeholder in `run` by the policy.
+pub(crate) fn apply(maker: &Maker, run: &mut Run) -> Result<(), StackError> {
     maker.check_law()?;
     let own = &maker.own;
     let no_collector = |flag: &str, run: &Run| {
@@ -137,14 +140,14 @@ pub fn apply(maker: &Maker, run: &mut Run) -> Result<(), StackError> {
     Ok(())
 }
 
-/// Where there is no drive, tables show policies as they were typed.
+/// Without a drive, tables show the names of policies as they were typed.
 fn label(run: &mut Run, at: usize, name: &str) {
     if let DriveConfig::Translation(translation) = &mut run.stack.device.drive {
         name.clone_into(&mut translation.labels[at]);
     }
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     inside::add(module)?;
     module.add_class::<Maker>()
 }

@@ -1,4 +1,4 @@
-//! Runs: what identifies them, what they need, and executing them.
+//! Runs: their identity, their cost, and their execution.
 
 use crate::describe::command;
 use crate::errors::{class_of, of_stack};
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// A run as Python hands it over: the command, the settings as text, and policies that are written in Python.
-pub type Asked = (String, BTreeMap<String, String>, Vec<Py<Maker>>);
+/// A run from Python: the command, the settings as text, and the policies written in Python.
+pub(crate) type Asked = (String, BTreeMap<String, String>, Vec<Py<Maker>>);
 
-/// A run that was asked for.
+/// A requested run.
 struct One {
     command: Command,
     settings: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ fn read(asked: Vec<Asked>) -> PyResult<Vec<One>> {
     asked.into_iter().map(one).collect()
 }
 
-/// Runs that were asked for one by one.
+/// A list of requested runs.
 struct Batch(Vec<One>);
 
 impl Source for Batch {
@@ -56,7 +56,7 @@ impl Source for Batch {
     }
 }
 
-/// Says which of several runs a refusal is about.
+/// Adds to an error which of several runs it concerns.
 fn numbered(error: StackError, at: usize, of: usize) -> StackError {
     match error {
         StackError::Request(sentence) if of > 1 => {
@@ -74,13 +74,14 @@ fn threads_of(asked: Option<usize>) -> Result<NonZeroUsize, StackError> {
     }
 }
 
-/// A run that has failed: its number, the class of the error, and its sentence.
+/// A failed run: its number, the class of the error, and the message.
 type Failure = (usize, &'static str, String);
 
-/// What came of runs: the rows, for each the number of its run, and the runs that failed.
+/// The result of executing runs: the rows, the run's number for each row, and the failed runs.
 type Executed = (Table, Vec<usize>, Vec<Failure>);
 
-/// Executes the runs, `threads` at a time. Where `keeps_going`, a run that fails stops no other, and is told of.
+/// Executes the runs, `threads` of them in parallel. With `keeps_going` a failed run does not stop the others
+/// and is returned as a failure.
 #[pyfunction]
 #[pyo3(signature = (runs, threads=None, keeps_going=false, listener=None))]
 fn execute(
@@ -94,8 +95,8 @@ fn execute(
     let makers: Vec<Py<Maker>> =
         runs.iter().flat_map(|run| run.makers.iter().map(|maker| maker.clone_ref(py))).collect();
     let outcome = watched(py, listener, move |progress| execute_all(runs, threads, keeps_going, progress));
-    // What a policy in Python has raised says more than that the run failed. Where runs go on after a failure, the
-    // failure is told of like any other.
+    // An exception of a policy in Python says more than the failure of the run. With `keeps_going` it is
+    // reported like any other failure.
     let raised = makers.iter().find_map(|maker| maker.get().take_raised());
     let (rows, of_run, failures) = outcome.map_err(|error| match raised {
         Some(raised) if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) => raised,
@@ -119,7 +120,7 @@ fn execute_all(
             (rows.into_iter().map(Ok).collect(), batch)
         }
         true => {
-            // A run that cannot even be made fails by itself, like one that fails on its way.
+            // A run that cannot be built fails alone, like one that fails during execution.
             let batch = RunList::unseen(Batch(runs));
             (runner::execute_whatever_fails(&batch, threads, progress), batch)
         }
@@ -136,7 +137,7 @@ fn execute_all(
             }
             Err(error) => {
                 let (makers, sentence) = (&batch.source().0[at].makers, error.to_string());
-                // A run with this policy alone would have raised this.
+                // A single run with this policy would have raised this exception.
                 let is_refused = makers.iter().any(|maker| maker.get().take_refused(&sentence));
                 failures.push((at, if is_refused { "PolicyError" } else { class_of(&error) }, sentence));
             }
@@ -145,7 +146,7 @@ fn execute_all(
     Ok((rows, of_run, failures))
 }
 
-/// Calls a policy in Python by its name, where a row has the text that its run id has.
+/// Replaces the text of a policy in a row by the policy's name.
 fn use_name(maker: &Maker, row: &mut Row) {
     let (text, name) = maker.text_and_name();
     for column in [Column::Replacement, Column::Placement, Column::Victim] {
@@ -155,8 +156,8 @@ fn use_name(maker: &Maker, row: &mut Row) {
     }
 }
 
-/// What identifies a run: its id, and the canonical text that the id is a hash of. Reads the workload, and measures the
-/// drive where a policy's numbers follow from it.
+/// The identity of a run: its id, and the canonical text that the id is a hash of. Reads the workload, and
+/// characterises the drive if the settings of a policy depend on it.
 #[pyfunction]
 fn identity(py: Python<'_>, run: Asked) -> PyResult<(String, String)> {
     let one = read(vec![run])?.pop();
@@ -166,14 +167,14 @@ fn identity(py: Python<'_>, run: Asked) -> PyResult<(String, String)> {
     })
 }
 
-/// Refuses a run that cannot be, with the sentence of the command. Measures nothing.
+/// Checks runs without measuring anything. Raises an exception with the command's message.
 #[pyfunction]
 fn check(py: Python<'_>, runs: Vec<Asked>) -> PyResult<()> {
     let runs = read(runs)?;
     watched(py, None, move |_| RunList::new(Batch(runs), NonZeroUsize::MIN).map(drop))
 }
 
-/// What runs will need, `threads` at a time, as one row and as a sentence. Measures nothing.
+/// The cost of runs with `threads` in parallel, as a row and as a sentence. Measures nothing.
 #[pyfunction]
 #[pyo3(signature = (runs, threads=None))]
 fn outlook(py: Python<'_>, runs: Vec<Asked>, threads: Option<usize>) -> PyResult<(Table, String)> {
@@ -182,7 +183,7 @@ fn outlook(py: Python<'_>, runs: Vec<Asked>, threads: Option<usize>) -> PyResult
     Ok((Table::new(Rows { rows: vec![outlook.row()] }), outlook.sentence()))
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(execute, module)?)?;
     module.add_function(wrap_pyfunction!(identity, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;

@@ -1,10 +1,12 @@
 //! The store in a file: tables of keys and values, transactions and snapshots.
 //!
-//! Every call may wait for the drive, or for another thread's transaction, so none holds the interpreter's lock (`waiting.rs`). A
-//! thread has one transaction of a store at a time and writes through it: otherwise it could wait for itself, without end.
+//! Every call may wait for the drive or for another thread's transaction, so none holds the interpreter's
+//! lock (`waiting.rs`). A thread has at most one transaction per store and writes through it. Otherwise it
+//! could wait for its own locks for ever.
 //!
-//! A fork copies a store's memory, and both processes would write the same pages of the file. So a store belongs to the process
-//! that opened it, and in another one nothing of it is used, not even to drop it.
+//! A fork copies the memory of a store, and both processes would write the same pages of the file. So a store
+//! belongs to the process that opened it. Another process must not use any part of it, and must not even drop
+//! it.
 
 mod waiting;
 
@@ -33,7 +35,7 @@ struct Store {
     writers: Arc<Writers>,
 }
 
-/// The process that opened a store.
+/// The id of the process that opened a store.
 #[derive(Clone, Copy)]
 struct Home(u32);
 
@@ -46,7 +48,8 @@ impl Home {
         process::id() == self.0
     }
 
-    /// Refuses another process, before a lock is taken: a thread that the fork left behind may have had it.
+    /// Raises an exception in another process. This precedes all locks: a thread that does not exist after
+    /// the fork may have held one.
     fn check(self) -> PyResult<()> {
         match self.is_here() {
             true => Ok(()),
@@ -57,7 +60,7 @@ impl Home {
         }
     }
 
-    /// Drops a part of the store, unless the store is another process's.
+    /// Drops a part of the store, unless the store belongs to another process.
     fn drop<T>(self, part: &mut Mutex<Option<T>>) -> bool {
         let part = part.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let is_open = part.is_some();
@@ -78,7 +81,7 @@ impl Writers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Refuses a thread that would wait for itself.
+    /// Raises an exception in a thread that would wait for itself.
     fn refuse_own(&self, what: &str) -> PyResult<()> {
         if !self.list().contains(&thread::current().id()) {
             return Ok(());
@@ -113,7 +116,7 @@ fn bytes<'py>(py: Python<'py>, value: Option<Vec<u8>>) -> Option<Bound<'py, PyBy
     value.map(|value| PyBytes::new(py, &value))
 }
 
-/// A range of keys as Python gives it: from `low` on, behind it where `after`, up to `high` and without it.
+/// A range of keys from `low` (exclusive if `after`) to `high` (always exclusive).
 fn range<'a>(low: Option<&'a [u8]>, after: bool, high: Option<&'a [u8]>) -> (End<&'a [u8]>, End<&'a [u8]>) {
     let low = match (low, after) {
         (None, _) => End::Unbounded,
@@ -132,7 +135,7 @@ impl Store {
         Store { home: Home::here(), db: Mutex::new(Some(db.asking(goes_on))), writers: Arc::default() }
     }
 
-    /// Refuses a thread that would wait for itself.
+    /// Raises an exception in a thread that would wait for itself.
     fn refuse_own(&self, what: &str) -> PyResult<()> {
         self.home.check()?;
         self.writers.refuse_own(what)
@@ -149,7 +152,7 @@ impl Store {
 impl Store {
     #[staticmethod]
     #[pyo3(signature = (path, size=None, page=None, log=None, place=None, memory=None, durability=None))]
-    #[allow(clippy::too_many_arguments)] // they are keywords in Python
+    #[allow(clippy::too_many_arguments)] // all are keyword arguments in Python
     fn create(
         py: Python<'_>,
         path: PathBuf,
@@ -187,14 +190,14 @@ impl Store {
         waiting(py, move || db.tables())
     }
 
-    /// The table of this name, made if there is none.
+    /// The table with this name. It is created if it does not exist.
     fn create_table(&self, py: Python<'_>, name: String) -> PyResult<StoreTable> {
         self.refuse_own("to make tables outside of it")?;
         let db = self.db()?;
         waiting(py, move || db.create_table(&name)).map(StoreTable)
     }
 
-    /// The table of this name; None if there is none.
+    /// The table with this name, or None.
     fn table(&self, py: Python<'_>, name: String) -> PyResult<Option<StoreTable>> {
         let db = self.db()?;
         waiting(py, move || match db.table(&name) {
@@ -234,7 +237,7 @@ impl Store {
         Ok(Snapshot { home: self.home, inner: Mutex::new(Some(Arc::new(inner))) })
     }
 
-    /// Writes everything and marks the store as closed. A second time does nothing.
+    /// Writes everything and marks the store as closed. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.refuse_own("to end it first")?;
         let db = self.db.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -247,7 +250,7 @@ impl Store {
         Ok(self.db.lock().unwrap_or_else(PoisonError::into_inner).is_none())
     }
 
-    /// Whether this is the process that opened it.
+    /// Whether this process opened the store.
     #[getter]
     fn is_here(&self) -> bool {
         self.home.is_here()
@@ -260,7 +263,7 @@ impl Drop for Store {
     }
 }
 
-/// A transaction under way; dropped, it leaves nothing.
+/// A transaction. It has no effect if it is dropped before its commit.
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Transaction {
     home: Home,
@@ -269,13 +272,14 @@ struct Transaction {
     writers: Arc<Writers>,
 }
 
-/// What an ended transaction or a closed snapshot says.
+/// The exception for an ended transaction or a closed snapshot.
 fn ended(sentence: &str) -> PyErr {
     error("StoreClosedError", sentence.to_owned())
 }
 
 fn busy() -> PyErr {
-    let sentence = "the transaction is in the middle of a call, which a signal interrupted; accepted: to leave the signal's handler first";
+    let sentence = "the transaction is in the middle of a call, which a signal interrupted; accepted: to \
+         leave the signal's handler first";
     error("StoreError", sentence.to_owned())
 }
 
@@ -284,7 +288,7 @@ fn transaction_ended() -> PyErr {
 }
 
 impl Transaction {
-    /// Refuses another process and another thread.
+    /// Raises an exception in another process and in another thread.
     fn check(&self) -> PyResult<()> {
         self.home.check()?;
         if thread::current().id() == self.thread {
@@ -294,7 +298,7 @@ impl Transaction {
         Err(error("StoreError", sentence.to_owned()))
     }
 
-    /// The transaction itself, while no call is inside. A signal may be handled by a call that waits.
+    /// The transaction, unless another call is using it. A signal handler may run within a call that waits.
     fn inner(&self) -> Option<MutexGuard<'_, Option<Inner<Drive>>>> {
         match self.inner.try_lock() {
             Ok(inner) => Some(inner),
@@ -305,7 +309,7 @@ impl Transaction {
 
     fn take(&self) -> PyResult<Option<Inner<Drive>>> {
         let inner = self.inner().ok_or_else(busy)?.take();
-        // One that ended before left the list then, and its thread may have another.
+        // A transaction that ended earlier has left the list, and its thread may have another one.
         if inner.is_some() {
             self.writers.end(self.thread);
         }
@@ -376,7 +380,7 @@ impl Transaction {
         })
     }
 
-    /// Gives the transaction up. A second time does nothing.
+    /// Rolls the transaction back. A second call does nothing.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         self.check()?;
         let inner = self.take()?;
@@ -386,7 +390,7 @@ impl Transaction {
         })
     }
 
-    /// Whether it was committed or given up.
+    /// Whether it was committed or rolled back.
     #[getter]
     fn is_ended(&self) -> PyResult<bool> {
         self.home.check()?;
@@ -396,18 +400,18 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // One that was committed or given up has ended already, and its thread may have another.
+        // A transaction that ended earlier has left the list, and its thread may have another one.
         if self.home.drop(&mut self.inner) && self.home.is_here() {
             self.writers.end(self.thread);
         }
     }
 }
 
-/// A state of the past.
+/// A snapshot of the store.
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Snapshot {
     home: Home,
-    /// Calls keep it until they end, so that none waits for another.
+    /// Calls keep a reference until they end, so that no call waits for another.
     inner: Mutex<Option<Arc<InnerSnapshot<Drive>>>>,
 }
 
@@ -454,7 +458,7 @@ impl Snapshot {
         Ok(pairs(py, &found))
     }
 
-    /// Lets go of the versions that it needs.
+    /// Releases the versions that it needs.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.home.check()?;
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -471,7 +475,7 @@ impl Drop for Snapshot {
     }
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Store>()?;
     module.add_class::<StoreTable>()?;
     module.add_class::<Transaction>()?;

@@ -1,4 +1,4 @@
-//! The result of runs: a table of flat rows, and the same as Arrow's columns.
+//! The result of runs: a table of flat rows, also as Arrow columns.
 
 use crate::arrow;
 use crate::describe;
@@ -15,14 +15,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// A function of this module, and what it makes a copy of a table from.
+/// A function of this module and its arguments, from which Python rebuilds a table.
 type Rebuilt<'py> = (Bound<'py, PyAny>, (Vec<Bound<'py, PyDict>>,));
 
-/// Rows under common columns.
+/// A table of rows.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Table {
     rows: Rows,
-    /// The same as columns, made when they are first asked for.
+    /// The same data as Arrow columns, created on first use.
     batch: OnceLock<RecordBatch>,
 }
 
@@ -54,7 +54,8 @@ impl Table {
     }
 }
 
-/// A column: integers as long as all cells are, reals where one is, else text. A missing cell is null.
+/// A column: integers if all cells are integers, reals if any is a real, otherwise text. A missing cell is
+/// null.
 fn array(rows: &Rows, column: Column) -> ArrayRef {
     let cells = || rows.rows.iter().map(|row| row.get(column));
     let has = |is: fn(&Value) -> bool| cells().flatten().any(is);
@@ -82,12 +83,12 @@ fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// A cell that Python gives; nothing for None.
+/// Converts a cell from Python; `None` for None.
 fn value(cell: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     if cell.is_none() {
         return Ok(None);
     }
-    // An integer would be taken for a real number too.
+    // Integers are tried first, because they convert to reals as well.
     if let Ok(integer) = cell.extract::<u64>() {
         return Ok(Some(Value::Integer(integer)));
     }
@@ -108,7 +109,7 @@ impl Table {
         self.rows.columns().into_iter().map(Column::name).collect()
     }
 
-    /// The columns to show first of the rows of `command`, and those that tell the rows apart.
+    /// The default columns for rows of `command`, and the axes that differ between the rows.
     fn columns_first(&self, command: &str) -> PyResult<Vec<&'static str>> {
         let command = describe::command(command)?;
         let columns = match self.rows.rows.is_empty() {
@@ -118,7 +119,7 @@ impl Table {
         Ok(columns.into_iter().map(Column::name).collect())
     }
 
-    /// The cells of a column; None where a row has none.
+    /// The cells of a column; None for a row without a value.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let column = Column::from_name(name).map_err(crate::errors::of_spec)?;
         let cells = self.rows.rows.iter().map(|row| match row.get(column) {
@@ -128,7 +129,7 @@ impl Table {
         PyList::new(py, cells.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The row with this number; columns that it does not have are left out.
+    /// The row with this number, without columns that have no value.
     fn row<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyDict>> {
         let row = PyDict::new(py);
         let Some(found) = self.rows.rows.get(at) else {
@@ -145,7 +146,8 @@ impl Table {
         Ok(row)
     }
 
-    /// The table of these rows, as `row` gives them: an integer is one of 64 bits from 0 on. A cell that is None is left out.
+    /// Builds a table from rows in the format of `row`. An integer has 64 bits and is not negative. A cell
+    /// that is None is left out.
     #[staticmethod]
     fn from_rows(rows: Vec<Bound<'_, PyDict>>) -> PyResult<Table> {
         let read = |cells: Bound<'_, PyDict>| {
@@ -161,14 +163,14 @@ impl Table {
         Ok(Table::new(Rows { rows: rows.into_iter().map(read).collect::<PyResult<_>>()? }))
     }
 
-    /// How Python copies it to other processes.
+    /// How Python pickles the table.
     fn __reduce__<'py>(slf: &Bound<'py, Table>) -> PyResult<Rebuilt<'py>> {
         let (py, table) = (slf.py(), slf.get());
         let rows = (0..table.__len__()).map(|at| table.row(py, at));
         Ok((slf.get_type().getattr("from_rows")?, (rows.collect::<PyResult<_>>()?,)))
     }
 
-    /// The same without the columns about the cost of the execution, which differ from one time to the next.
+    /// The table without the columns about the cost of execution, which differ between executions.
     fn without_cost(&self) -> Table {
         let mut rows = self.rows.clone();
         rows.rows.iter_mut().for_each(Row::drop_cost);
@@ -187,7 +189,7 @@ impl Table {
         parquet::bytes(&self.rows).map_err(of_stack)
     }
 
-    /// The table as the command shows it to people, in lines of at most `width` characters.
+    /// The table as printed by the command, in lines of at most `width` characters.
     fn text(&self, command: Option<&str>, typed: Vec<String>, width: usize) -> PyResult<String> {
         let Some(command) = command else { return Ok(self.rows.to_text(&self.rows.columns())) };
         let command = describe::command(command)?;
@@ -197,11 +199,11 @@ impl Table {
         let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
         let view =
             people::View { width, is_wide: false, is_quiet: false, columns: Vec::new(), has_colours: false };
-        // What is typed in a terminal to see the rest is an attribute here.
+        // Options of the command have other names in Python.
         Ok(people::runs(&self.rows, command, &typed, &view).replace("with --wide", "in .columns"))
     }
 
-    /// What the rows say, in a sentence; nothing where there is nothing to compare.
+    /// The finding of the rows in one sentence; None if there is nothing to compare.
     fn finding(&self, command: &str) -> PyResult<Option<String>> {
         Ok(people::finding(&self.rows, describe::command(command)?))
     }
@@ -211,7 +213,7 @@ impl Table {
     }
 }
 
-/// Writes a file that appears whole or not at all. As everywhere in Python, it takes the place of a file that is there.
+/// Writes a file, which appears complete or not at all. As usual in Python, an existing file is replaced.
 #[pyfunction]
 fn write_file(path: PathBuf, content: &[u8]) -> PyResult<()> {
     let named = Named::new("path", &path).replacing(Replaces::Anything);
@@ -221,14 +223,14 @@ fn write_file(path: PathBuf, content: &[u8]) -> PyResult<()> {
     outcome.map_err(of_stack)
 }
 
-/// Every name of a kind, or of all kinds.
+/// All names of a kind, or of all kinds.
 #[pyfunction]
 #[pyo3(signature = (kind=None))]
 fn names(kind: Option<&str>) -> PyResult<Table> {
     list::list(kind).map(Table::new).map_err(of_stack)
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Table>()?;
     module.add_function(wrap_pyfunction!(names, module)?)?;
     module.add_function(wrap_pyfunction!(write_file, module)?)

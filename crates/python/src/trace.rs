@@ -1,4 +1,5 @@
-//! Traces as columns: read from files of every format, written to them, taken from Python's arrays and given to them.
+//! Traces as columns. They are read from and written to files in all formats, and converted from and to numpy
+//! arrays.
 
 use crate::arrow;
 use crate::errors::{error, of_spec, of_stack};
@@ -18,8 +19,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The requests of a trace, a column each: time in nanoseconds, operation (0 read, 1 write, 2 trim), first byte or page,
-/// bytes or pages.
+/// The requests of a trace as columns: time in nanoseconds, operation (0 read, 1 write, 2 trim), first byte
+/// or page, number of bytes or pages.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Trace {
     batch: RecordBatch,
@@ -64,7 +65,7 @@ impl Trace {
         let [at, start, length] = [0, 2, 3].map(|column| self.numbers(column));
         let record = |(number, operation): (usize, &u8)| Record {
             at: Nanos(at[number]),
-            // What else it may be was refused when the trace was made.
+            // Other values were refused when the trace was created.
             op: operation_of(*operation).unwrap_or(Op::Read),
             start: start[number],
             length: length[number],
@@ -92,17 +93,17 @@ fn operation_of(code: u8) -> Option<Op> {
     [Op::Read, Op::Write, Op::Trim].get(usize::from(code)).copied()
 }
 
-/// Numbers in memory, as numpy lays them out.
+/// Reads numbers in the memory layout of numpy.
 fn numbers(name: &str, bytes: &[u8]) -> PyResult<Vec<u64>> {
     let (whole, rest) = bytes.as_chunks::<8>();
     match rest.is_empty() {
         true => Ok(whole.iter().map(|bytes| u64::from_ne_bytes(*bytes)).collect()),
-        false => Err(error("RequestError", format!("{name} is no array of 64-bit numbers"))),
+        false => Err(error("RequestError", format!("{name} is not an array of 64-bit numbers"))),
     }
 }
 
-/// The rules that traces keep: at least one request, each at least one byte or page long and within 64 bits, and times
-/// that do not run backwards.
+/// Checks the rules for traces: at least one request; each at least one byte or page long and within 64 bits;
+/// times in order.
 fn check(records: &[Record]) -> Result<(), StackError> {
     if records.is_empty() {
         return Err(StackError::request("a trace has at least one request; accepted: longer arrays"));
@@ -126,7 +127,7 @@ fn check(records: &[Record]) -> Result<(), StackError> {
 
 #[pymethods]
 impl Trace {
-    /// The trace file at `path`, `format` where its name and content do not tell.
+    /// Reads the trace file at `path`. `format` is needed only if its name and content do not tell.
     #[staticmethod]
     #[pyo3(signature = (path, format=None, listener=None))]
     fn read(
@@ -150,7 +151,7 @@ impl Trace {
         })
     }
 
-    /// A trace from columns in memory: 64-bit numbers, and a byte for each operation.
+    /// Builds a trace from columns in memory: 64-bit numbers, and one byte per operation.
     #[staticmethod]
     fn from_columns(at_ns: &[u8], op: &[u8], start: &[u8], length: &[u8], pages: bool) -> PyResult<Trace> {
         let (at, start, length) =
@@ -173,7 +174,7 @@ impl Trace {
                 error(
                     "RequestError",
                     format!(
-                        "op {code} of request {number} is no operation; accepted: 0 read, 1 write, 2 trim"
+                        "op {code} of request {number} is not an operation; accepted: 0 read, 1 write, 2 trim"
                     ),
                 )
             })?;
@@ -184,8 +185,8 @@ impl Trace {
         Trace::new(&records, if pages { Unit::Pages } else { Unit::Bytes }).map_err(of_stack)
     }
 
-    /// Writes the trace to a file, which appears whole or not at all: the file, the format, how many requests it holds,
-    /// how many were left out, and what it loses of the others.
+    /// Writes the trace to a file, which appears complete or not at all. Returns the file, the format, how
+    /// many requests were written and left out, and what the format lost of the others.
     #[pyo3(signature = (path, format, page_bytes=4096, force=false))]
     fn save(
         &self,
@@ -201,7 +202,7 @@ impl Trace {
             .map(Table::new)
     }
 
-    /// What positions and lengths count: `bytes` or `pages`.
+    /// The unit of positions and lengths: `bytes` or `pages`.
     #[getter]
     fn unit(&self) -> &'static str {
         word(self.unit)
@@ -211,7 +212,7 @@ impl Trace {
         self.batch.num_rows()
     }
 
-    /// A column's memory, as numpy lays it out.
+    /// A column in the memory layout of numpy.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let place = COLUMNS.iter().position(|known| *known == name);
         match place {
@@ -251,7 +252,7 @@ fn trace_summary(
         .map(Table::new)
 }
 
-pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Trace>()?;
     module.add_function(wrap_pyfunction!(trace_summary, module)?)
 }

@@ -1,5 +1,5 @@
-//! Work that takes long: done in a thread of its own, while the caller's thread waits without the interpreter's lock,
-//! tells how far the work has come, and looks whether Python has a signal to handle.
+//! Runs long work in a thread of its own. Meanwhile the caller's thread waits without the interpreter's lock,
+//! reports progress, and checks for signals.
 
 use crate::errors::of_stack;
 use crate::policies::interrupt;
@@ -10,22 +10,23 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often signals are looked for. A person who presses Ctrl-C notices no delay of this length.
+/// The interval of checking for signals. A person who presses Ctrl-C does not notice this delay.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often the progress is told.
+/// The interval of progress reports.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// How long work that was stopped may take to end before its caller goes on without it. It ends by itself with the next
-/// thing that it reports.
+/// How long to wait for stopped work to end. It ends at its next progress report. After this time the caller
+/// returns without waiting further.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
-/// How often a policy is asked to leave its method meanwhile.
+/// The interval at which a policy is asked to leave its method.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Called with what is done, what there is to do, the runs done, all runs, and what is done beside requests.
-pub type Listener<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+/// Called with the finished and all requests, the finished and all runs, and the current activity besides
+/// requests.
+pub(crate) type Listener<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Does `work` in a thread of its own. Ends early, and ends the work too, where Python handles a signal with an exception or
-/// `listener` raises one.
-pub fn watched<T: Send + 'static>(
+/// Runs `work` in a thread of its own. Work is stopped early if a signal handler or `listener` raises an
+/// exception.
+pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
     listener: Listener<'_, '_>,
     work: impl FnOnce(&Progress) -> Result<T, StackError> + Send + 'static,
@@ -37,14 +38,14 @@ pub fn watched<T: Send + 'static>(
         .name("fulgurite".to_owned())
         .spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| own.watching(|| work(&own))));
-            // Nobody waits any more where the caller was interrupted.
+            // If the caller was interrupted, nobody receives the outcome.
             let _ = sender.send(outcome.unwrap_or_else(|panic| Err(StackError::of_panic(panic))));
         })
         .map_err(|error| of_stack(StackError::run(format!("no thread can be started: {error}"))))?;
     let mut told = Instant::now();
     let mut receiver: Receiver<Result<T, StackError>> = receiver;
     loop {
-        // The receiver goes along, because only its owner may use it.
+        // The receiver is moved into the closure and back, because only its owner may use it.
         let (back, received) = py.detach(move || {
             let received = receiver.recv_timeout(LOOK_EVERY);
             (receiver, received)
@@ -59,7 +60,8 @@ pub fn watched<T: Send + 'static>(
             progress.stop();
             let since = Instant::now();
             while since.elapsed() < ENDS_WITHIN {
-                // A policy that is in a long method is asked to leave it; again, because a method may catch what it gets.
+                // Asks a policy in a long method to leave it. This is repeated, because a method may catch
+                // the exception.
                 interrupt(py, Progress::is_stopped);
                 let (back, ended) = py.detach(move || {
                     let received = receiver.recv_timeout(ASK_EVERY);
@@ -79,7 +81,7 @@ pub fn watched<T: Send + 'static>(
             Ok(outcome) => return outcome.map_err(of_stack),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(of_stack(StackError::run("the work ended without an outcome")));
+                return Err(of_stack(StackError::run("the work ended without a result")));
             }
         }
     }

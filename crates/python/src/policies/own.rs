@@ -1,4 +1,5 @@
-//! One policy in Python: asks it, checks its answers, and ends the run with what it raised.
+//! A policy in Python: calls its methods, checks the answers, and ends the run with an exception that it
+//! raised.
 
 use super::inside;
 use crate::errors::error;
@@ -7,17 +8,17 @@ use fulgurite_stack::progress::check_stopped;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// What the policies at work share with their maker.
+/// The state that a maker and its policies share.
 pub(super) struct Own {
-    /// What tables call it.
+    /// The name in tables.
     pub name: String,
-    /// What run ids call it: the name, and a hash of what it consists of.
+    /// The text in run ids: the name, and a hash of the source.
     pub text: String,
-    /// Called for each run; gives a policy at work.
+    /// Called for each run; returns a new policy.
     pub make: Py<PyAny>,
-    /// The first exception that one of them raised.
+    /// The first exception that one of the policies raised.
     pub raised: Mutex<Option<PyErr>>,
-    /// What was said of answers that cannot be, until somebody has asked which of the failures that was.
+    /// Messages about invalid answers that no caller of `take_refused` has taken yet.
     pub refused: Mutex<Vec<String>>,
 }
 
@@ -28,15 +29,15 @@ impl std::fmt::Debug for Own {
 }
 
 impl Own {
-    /// Asks Python. An exception is kept and ends the run that this thread executes.
-    pub fn ask<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
-        // Python takes long, and a run is to end soon after it was stopped.
+    /// Calls Python. An exception is stored and ends the run of this thread.
+    pub(super) fn ask<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
+        // Python is slow, and a cancelled run should end soon.
         check_stopped();
         inside::attach(|py| ask(py).unwrap_or_else(|raised| self.end(py, raised)))
     }
 
-    /// Asks Python for a value of a Rust type. One of another type ends the run.
-    pub fn answer<T: for<'a, 'py> FromPyObject<'a, 'py>>(
+    /// Calls Python and converts the answer to a Rust type. An answer of another type ends the run.
+    pub(super) fn answer<T: for<'a, 'py> FromPyObject<'a, 'py>>(
         &self,
         method: &str,
         accepted: &str,
@@ -48,8 +49,8 @@ impl Own {
         })
     }
 
-    /// What is wrong with an answer that is of no use.
-    pub fn wrong(&self, method: &str, given: &Bound<'_, PyAny>, accepted: &str) -> PyErr {
+    /// The exception for an invalid answer.
+    pub(super) fn wrong(&self, method: &str, given: &Bound<'_, PyAny>, accepted: &str) -> PyErr {
         let shown = given.repr().map_or_else(|_| "something".to_owned(), |shown| shown.to_string());
         let kind = given.get_type().name().map_or_else(|_| "type".to_owned(), |name| name.to_string());
         let sentence =
@@ -57,25 +58,26 @@ impl Own {
         error("PolicyError", sentence)
     }
 
-    /// Ends the run with an exception that says what is wrong with the policy.
-    pub fn refuse(&self, what: &str) -> ! {
+    /// Ends the run with an exception that describes the error of the policy.
+    pub(super) fn refuse(&self, what: &str) -> ! {
         inside::attach(|py| self.end(py, error("PolicyError", format!("{}: {what}", self.name))))
     }
 
     fn end(&self, py: Python<'_>, raised: PyErr) -> ! {
-        // What ended a run that was to end is no fault of the policy, and of no interest to the next run.
+        // An exception in a cancelled run is not an error of the policy, and must not be reported for the
+        // next run.
         check_stopped();
         let sentence = if is_refusal(py, &raised) {
-            // The class is told apart from it, see `take_refused`.
+            // `take_refused` recognises the error by this message.
             let sentence = raised.value(py).to_string();
             self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.clone());
             sentence
         } else if raised.is_instance_of::<pyo3::exceptions::PyException>(py) {
             format!("the policy {} raised {raised}", self.name)
         } else {
-            format!("the policy {} was left: {raised}", self.name)
+            format!("the policy {} was interrupted: {raised}", self.name)
         };
-        // The first tells what went wrong. Later ones are of other runs, which would fail alike.
+        // The first exception is the cause. Later ones belong to other runs, which fail in the same way.
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(raised);
         StackError::run(sentence).unwind()
     }
@@ -86,7 +88,7 @@ fn is_refusal(py: Python<'_>, raised: &PyErr) -> bool {
     class.is_ok_and(|class| raised.matches(py, class).unwrap_or(false))
 }
 
-/// Whether this thread is being unwound already: then a policy is told nothing more, and asked nothing.
+/// Whether this thread is already unwinding. The policy is not called any more then.
 pub(super) fn is_ending() -> bool {
     std::thread::panicking()
 }

@@ -1,4 +1,4 @@
-//! A placement policy in Python: it is asked for the stream of each page, and told what became of it.
+//! A placement policy in Python. It returns the stream for each page, and is notified of events.
 
 use super::own::{Own, is_ending};
 use fulgurite_base::StreamId;
@@ -17,21 +17,21 @@ struct Config {
 }
 
 /// The policy in a description.
-pub fn config(own: &Arc<Own>, streams: u16) -> PlacementConfig {
+pub(super) fn config(own: &Arc<Own>, streams: u16) -> PlacementConfig {
     PlacementConfig::Custom(Arc::new(Config { own: Arc::clone(own), streams }))
 }
 
-/// The policy at work.
+/// The running policy.
 struct Policy {
     own: Arc<Own>,
     object: Py<PyAny>,
     streams: u16,
-    /// Python's class for what is known of a write.
+    /// Python's class for the context of a write.
     write: Py<PyAny>,
 }
 
 impl Clone for Policy {
-    /// With a state of its own: a drive that is kept for several runs is copied with its policy.
+    /// Copies the state too: a drive that is shared by several runs is cloned with its policy.
     fn clone(&self) -> Policy {
         let (object, write) = self.own.ask(|py| {
             let copy = py.import("copy")?.getattr("deepcopy")?;

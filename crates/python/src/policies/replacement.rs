@@ -1,4 +1,4 @@
-//! A replacement policy in Python: it is told what happens to frames, and gives their order.
+//! A replacement policy in Python. It is notified of events of frames and returns their order.
 
 use super::own::{Own, is_ending};
 use fulgurite_base::{FrameId, PageId, Prng, SpecError};
@@ -19,7 +19,7 @@ const ROUNDS: u64 = 4;
 struct Config(Arc<Own>);
 
 /// The policy in a description.
-pub fn config(own: &Arc<Own>) -> ReplacementConfig {
+pub(super) fn config(own: &Arc<Own>) -> ReplacementConfig {
     ReplacementConfig::Custom(Arc::new(Config(Arc::clone(own))))
 }
 
@@ -37,26 +37,26 @@ impl CustomReplacement for Config {
     }
 }
 
-/// The policy at work.
+/// The running policy.
 struct Policy {
     own: Arc<Own>,
     object: Py<PyAny>,
-    /// Whether it has a method `evict` of its own.
+    /// Whether it implements `evict`.
     evicts: bool,
-    /// Whether each frame holds a page, as the pool has told.
+    /// For each frame, whether it has a page.
     held: Vec<bool>,
     holding: usize,
     order: RefCell<Order>,
 }
 
-/// The order since the last change, as far as it was asked for.
+/// The order since the last change, as far as it has been read.
 #[derive(Default)]
 struct Order {
-    /// What is left of it; nothing before the first question, and nothing behind its end.
+    /// The iterator over the rest of the order; `None` before the first read and after the end.
     rest: Option<Py<PyIterator>>,
     is_begun: bool,
     known: Vec<u32>,
-    /// For each frame the number of the order that had it last.
+    /// For each frame, the number of the last order that contained it.
     seen: Vec<u64>,
     number: u64,
 }
@@ -74,7 +74,7 @@ impl Policy {
         Policy { own: Arc::clone(own), object, evicts, held, holding: 0, order: RefCell::new(order) }
     }
 
-    /// Tells the policy of a change. The order of before no longer counts.
+    /// Notifies the policy of a change. The previous order becomes invalid.
     fn tell(&self, method: &str, tell: impl FnOnce(&Bound<'_, PyAny>, &str) -> PyResult<()>) {
         self.order.borrow_mut().forget();
         if !is_ending() {
@@ -82,7 +82,7 @@ impl Policy {
         }
     }
 
-    /// The frame at `place` of the order; `None` behind its end.
+    /// The frame at position `place` of the order; `None` after its end.
     fn at(&self, place: usize) -> Option<u32> {
         let mut order = self.order.borrow_mut();
         while order.known.len() <= place {
@@ -96,7 +96,8 @@ impl Policy {
                     let missing = (0..self.held.len())
                         .find(|frame| self.held[*frame] && !known.contains(&(*frame as u32)));
                     self.own.refuse(&format!(
-                        "order() ends before frame {}, which holds a page; accepted: every frame that was inserted and not removed, once",
+                        "order() ends before frame {}, which holds a page; accepted: every frame that was \
+                         inserted and not removed, once",
                         missing.unwrap_or_default()
                     ));
                 }
@@ -130,7 +131,7 @@ impl Order {
         self.known.clear();
     }
 
-    /// The next frame that Python gives.
+    /// Reads the next frame from Python.
     fn pull(&mut self, py: Python<'_>, object: &Py<PyAny>, own: &Own) -> PyResult<Option<u32>> {
         if !self.is_begun {
             self.is_begun = true;
@@ -203,7 +204,8 @@ impl ReplacementPolicy for Policy {
         });
         if evicted != frame.0 {
             self.own.refuse(&format!(
-                "evict() gives frame {evicted}, and order() gave frame {} first; accepted: the first frame of the order that is not pinned",
+                "evict() gives frame {evicted}, and order() gave frame {} first; accepted: the first frame \
+                 of the order that is not pinned",
                 frame.0
             ));
         }
@@ -213,8 +215,9 @@ impl ReplacementPolicy for Policy {
     }
 }
 
-/// Uses the policy at random, and compares the order that it gives with the one in which frames then leave.
-pub fn check_law(own: &Arc<Own>) -> Result<(), StackError> {
+/// Performs random operations, and compares the order of the policy with the order in which frames are then
+/// evicted.
+pub(super) fn check_law(own: &Arc<Own>) -> Result<(), StackError> {
     for round in 0..ROUNDS {
         let (mut policy, mut frames) = (Policy::new(own, FRAMES), FrameTable::new(FRAMES));
         let mut prng = Prng::new(round, "order law");
@@ -230,7 +233,8 @@ pub fn check_law(own: &Arc<Own>) -> Result<(), StackError> {
                 numbers.join(" ")
             };
             own.refuse(&format!(
-                "the order law is broken: order() gave {}, and frames left in the order {}; accepted: an order that changes only where a method says what happened",
+                "the order law is broken: order() gave {}, and frames were evicted in the order {}; accepted: an \
+                 order that changes only when a method is called",
                 numbers(&order),
                 numbers(&drained)
             ));
@@ -239,7 +243,7 @@ pub fn check_law(own: &Arc<Own>) -> Result<(), StackError> {
     Ok(())
 }
 
-/// What a pool may do next.
+/// Performs one operation that a pool may perform.
 fn use_once(policy: &mut Policy, frames: &mut FrameTable, prng: &mut Prng, step: u32) {
     let frame = FrameId(prng.below(u64::from(FRAMES)) as u32);
     let write = prng.below(3) == 0;

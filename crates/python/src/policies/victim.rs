@@ -1,4 +1,4 @@
-//! A victim policy in Python: it picks among the sealed segments.
+//! A victim policy in Python. It picks one of the sealed segments.
 
 use super::own::{Own, is_ending};
 use fulgurite_ftl::victim::{AnyVictim, CustomVictim, VictimConfig, VictimPolicy};
@@ -13,26 +13,26 @@ use std::sync::Arc;
 struct Config(Arc<Own>);
 
 /// The policy in a description.
-pub fn config(own: &Arc<Own>) -> VictimConfig {
+pub(super) fn config(own: &Arc<Own>) -> VictimConfig {
     VictimConfig::Custom(Arc::new(Config(Arc::clone(own))))
 }
 
-/// The policy at work.
+/// The running policy.
 struct Policy {
     own: Arc<Own>,
     object: Py<PyAny>,
-    /// Python's class for what is known of a segment.
+    /// Python's class for the state of a segment.
     segment: Py<PyAny>,
-    /// The sealed segments, in the order in which they were sealed.
+    /// The sealed segments in the order of sealing.
     sealed: Vec<SegmentId>,
-    /// Collections in a row that may gain no page at one time of the host.
+    /// How many collections in a row may gain no page without a host write between them.
     patience: u32,
-    /// Such collections so far, and their time.
+    /// The number of such collections, and the time of the host.
     fruitless: (u32, u64),
 }
 
 impl Clone for Policy {
-    /// With a state of its own: a drive that is kept for several runs is copied with its policy.
+    /// Copies the state too: a drive that is shared by several runs is cloned with its policy.
     fn clone(&self) -> Policy {
         let (object, segment) = self.own.ask(|py| {
             let copy = py.import("copy")?.getattr("deepcopy")?;
@@ -61,8 +61,8 @@ impl CustomVictim for Config {
 
     fn start(&self, segments: Range<u32>, segment_pages: u32) -> Box<dyn AnyVictim> {
         let own = Arc::clone(&self.0);
-        // No page becomes garbage while the host waits. So a policy that picks the segments one after the other reaches
-        // every garbage page within this many picks.
+        // While the host waits, no page becomes invalid. A policy that picks each segment in turn finds any
+        // garbage long before this limit.
         let patience = 2 * segments.len() as u32 + 2;
         let (object, segment) = own.ask(|py| {
             let object = own.make.bind(py).call1((segments.len(), segment_pages))?;
@@ -83,7 +83,8 @@ impl Policy {
         };
         if self.fruitless.0 > self.patience {
             self.own.refuse(&format!(
-                "pick() gives full segments, {} in a row, and no page is gained; accepted: segments with fewer `valid_pages` than `pages`",
+                "pick() gives full segments, {} in a row, and no page is gained; accepted: segments with \
+                 fewer `valid_pages` than `pages`",
                 self.fruitless.0
             ));
         }
@@ -123,7 +124,8 @@ impl VictimPolicy for Policy {
                 Some(segment)
             }
             None => self.own.refuse(&format!(
-                "pick() gives segment {picked}, which is not among those it was given; accepted: the `number` of one of them"
+                "pick() gives segment {picked}, which is not one of the given segments; accepted: the \
+                 `number` of one of them"
             )),
         }
     }

@@ -1,5 +1,5 @@
-//! Calls of the store that may wait for long: without the interpreter's lock, and given up where Python handles a signal with an
-//! exception meanwhile.
+//! Runs calls of the store that may wait for a long time. They do not hold the interpreter's lock, and are
+//! cancelled if a signal handler of Python raises an exception.
 
 use crate::errors::{error, of_engine};
 use fulgurite_engine::Error;
@@ -9,18 +9,21 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// Whether this is the thread that handles signals, once it is known. The others do not ask for the interpreter's lock while they wait: at the
-    /// end of the interpreter they would not get it.
+    /// Whether this thread handles signals, once known. Other threads do not request the interpreter's lock
+    /// while they wait, because they would not get it when the interpreter shuts down.
     static HANDLES_SIGNALS: Cell<Option<bool>> = const { Cell::new(None) };
-    /// The exception that the thread's call was given up for.
+    /// The exception that cancelled the call of this thread.
     static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
-/// Does what may wait. A broken check of the engine is an error, not a panic.
-pub fn waiting<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+/// Runs `work`, which may wait. A failed internal check of the engine becomes an error, not a panic.
+pub(super) fn waiting<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Error> + Send,
+) -> PyResult<T> {
     note_thread(py)?;
     let caught = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
-    // A call may have come to its end when it was to be given up; the exception is raised nevertheless.
+    // The call may have completed before it was cancelled. The exception is raised in any case.
     if let Some(raised) = RAISED.take() {
         return Err(raised);
     }
@@ -39,8 +42,9 @@ fn note_thread(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether the call that this thread waits in goes on: it does unless Python handles a signal with an exception.
-pub fn goes_on() -> bool {
+/// Whether the waiting call of this thread continues. It is cancelled if a signal handler raised an
+/// exception.
+pub(super) fn goes_on() -> bool {
     if HANDLES_SIGNALS.get() != Some(true) {
         return true;
     }
