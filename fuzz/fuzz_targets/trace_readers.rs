@@ -1,4 +1,5 @@
-//! Every trace reader over arbitrary bytes, plain or packed: no panic, and no memory that grows with what is packed.
+//! Feeds arbitrary bytes, plain or compressed, to every trace reader. A reader must not panic, and its memory
+//! must not grow with the size of the uncompressed data.
 //!
 //! `cargo +nightly fuzz run trace_readers -- -rss_limit_mb=512`
 
@@ -8,7 +9,8 @@ use fulgurite_workload::trace::{Format, TraceOptions, TraceReader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
-/// A small packed input may unpack without end; a reader streams, so it is cut here by count alone.
+/// A small compressed input may expand without limit. Readers stream, so only the number of records is
+/// limited here.
 const RECORDS_AT_MOST: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {

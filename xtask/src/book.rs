@@ -14,13 +14,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Pages of the reference, each made by `fulgurite reference`.
+/// Pages of the reference, each printed by `fulgurite reference`.
 const REFERENCE: &[&str] = &["commands", "names", "columns"];
 
-/// Where links out of the book lead.
+/// The target of links out of the book.
 const REPOSITORY: &str = "https://github.com/fulgurite/fulgurite/blob/main/";
 
-/// Documents that are no part of the book, whose links are checked too.
+/// Documents outside the book whose links are checked too.
 const OTHERS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
@@ -30,17 +30,17 @@ const OTHERS: &[&str] = &[
     "benches/peers/README.md",
 ];
 
-/// Pages by their place below the repository.
+/// Pages by their path in the repository.
 type Pages = BTreeMap<String, String>;
 
-/// Checks the book, and makes HTML of it where mdbook is there.
+/// Checks the book, and converts it to HTML if mdbook is installed.
 pub fn check() -> Result<()> {
     let fulgurite = build::command()?;
     let picture = root().join("docs").join(picture::PLACE);
     let drawn = picture::draw(&fulgurite)?;
     ensure!(
         fs::read_to_string(&picture).is_ok_and(|there| there == drawn),
-        "docs/{} is not what a run gives; `cargo xtask picture` draws it",
+        "docs/{} differs from the picture that a run gives; `cargo xtask picture` draws it again",
         picture::PLACE
     );
     let pages = written()?;
@@ -60,7 +60,7 @@ pub fn check() -> Result<()> {
     html(&folder)
 }
 
-/// Draws the picture anew.
+/// Draws the picture again.
 pub fn draw() -> Result<()> {
     write(&format!("docs/{}", picture::PLACE), &picture::draw(&build::command()?)?)
 }
@@ -103,7 +103,7 @@ fn written() -> Result<Pages> {
     Ok(pages)
 }
 
-/// The files below `folder`, by their place in it.
+/// The files below `folder`, with paths relative to it.
 fn files(folder: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -117,7 +117,7 @@ fn files(folder: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Pages of the book that its summary leaves out.
+/// Pages that the summary does not list.
 fn unlisted(pages: &Pages) -> Vec<String> {
     let summary = pages.get("docs/SUMMARY.md").map_or("", String::as_str);
     let pages = pages.keys().filter_map(|place| place.strip_prefix("docs/"));
@@ -127,14 +127,14 @@ fn unlisted(pages: &Pages) -> Vec<String> {
         .collect()
 }
 
-/// Writes what mdbook reads.
+/// Writes the input of mdbook.
 fn lay_out(pages: &Pages) -> Result<PathBuf> {
     let folder = root().join("target/book");
-    // A page of an earlier run would stay in the book.
+    // Removes pages of earlier runs.
     let _ = fs::remove_dir_all(&folder);
     let docs = root().join("docs");
     for name in files(&docs)?.iter().filter(|name| !name.ends_with(".md")) {
-        // What mdbook is told lies beside the pages, and not among them.
+        // The configuration of mdbook is beside the pages, not among them.
         let is_of_mdbook = name.starts_with("book.");
         let to = if is_of_mdbook { folder.join(name) } else { folder.join("src").join(name) };
         fs::create_dir_all(to.parent().context("a file has a folder")?)?;
@@ -150,12 +150,12 @@ fn lay_out(pages: &Pages) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Makes HTML. The gate does not install mdbook: building it takes a minute.
+/// Converts the book to HTML. The gate does not install mdbook, because building it takes a minute.
 fn html(folder: &Path) -> Result<()> {
     let installed = root().join("target/tools/bin/mdbook");
     let program = if installed.is_file() { installed } else { PathBuf::from("mdbook") };
     if Command::new(&program).arg("--version").output().is_err() {
-        println!("mdbook is not installed, so no HTML is made; scripts/book installs it and makes it");
+        println!("mdbook is not installed, so no HTML is written; scripts/book installs it and writes HTML");
         return Ok(());
     }
     run(Command::new(program).arg("build").arg(folder))?;

@@ -1,5 +1,5 @@
-//! One build for all that the gate runs: tests, benchmarks, examples and the command, in one profile and with one set
-//! of features, so that nothing is compiled twice.
+//! One build for everything that the gate runs: tests, benchmarks, examples and the command. It uses one
+//! profile and one set of features, so that nothing is compiled twice.
 
 use crate::root;
 use anyhow::{Context, Result, ensure};
@@ -8,22 +8,23 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What every call of cargo that compiles has in common. Another set of features or packages would compile anew.
+/// The options of every cargo command that compiles. Another set of features or packages would compile
+/// everything again.
 pub const COMMON: &[&str] = &["--workspace", "--profile", "gate", "--features", "fulgurite-study/parquet"];
 
 /// A program that was built.
 pub struct Program {
     /// The file to run.
     pub file: PathBuf,
-    /// What it is, for people: `tests/drive.rs of fulgurite-ssd`.
+    /// Its title: `tests/drive.rs of fulgurite-ssd`.
     pub title: String,
-    /// The package's folder, where cargo would run it.
+    /// The folder of its package, in which cargo would run it.
     pub folder: PathBuf,
-    /// A benchmark, which runs briefly when told `--test`.
+    /// Whether it is a benchmark, which runs briefly with `--test`.
     pub is_bench: bool,
 }
 
-/// Every test and every benchmark of the workspace.
+/// All tests and benchmarks of the workspace.
 pub fn tests() -> Result<Vec<Program>> {
     let built = compile(&["test", "--no-run", "--lib", "--bins", "--tests", "--benches"], |artifact| {
         artifact.profile.test
@@ -32,14 +33,14 @@ pub fn tests() -> Result<Vec<Program>> {
     Ok(built)
 }
 
-/// Every example.
+/// All examples.
 pub fn examples() -> Result<Vec<Program>> {
     compile(&["build", "--bins", "--examples"], |artifact| artifact.target.is_example())
 }
 
 /// The `fulgurite` command.
 pub fn command() -> Result<PathBuf> {
-    // The examples too: with them cargo chooses the features that the tests had.
+    // Examples are included, because cargo then chooses the features that the tests had.
     let built = compile(&["build", "--bins", "--examples"], |artifact| artifact.target.name == "fulgurite")?;
     built.into_iter().next().map(|program| program.file).context("the command was not built")
 }
@@ -53,7 +54,7 @@ fn compile(arguments: &[&str], is_wanted: impl Fn(&Artifact) -> bool) -> Result<
         .stdout(Stdio::piped())
         .spawn()
         .context("cargo cannot be started")?;
-    let messages = BufReader::new(child.stdout.take().context("cargo says nothing")?);
+    let messages = BufReader::new(child.stdout.take().context("cargo has no output")?);
     let mut programs = Vec::new();
     for message in Message::parse_stream(messages) {
         if let Message::CompilerArtifact(artifact) = message?
@@ -64,7 +65,7 @@ fn compile(arguments: &[&str], is_wanted: impl Fn(&Artifact) -> bool) -> Result<
         }
     }
     ensure!(child.wait()?.success(), "cargo {} failed", arguments.join(" "));
-    // Cargo reports programs in the order in which they are ready.
+    // Cargo reports the programs in the order in which they are finished.
     programs.sort_by(|a, b| a.title.cmp(&b.title));
     Ok(programs)
 }

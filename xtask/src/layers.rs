@@ -1,8 +1,8 @@
-//! Who may import whom, and what the simulated core may not touch.
+//! Checks which crates import which, and what the simulated core must not use.
 //!
-//! A run is a pure function of its description only if nothing below `stack` reads a clock, a random source or the
-//! environment, or opens a file of its own. `clippy.toml` names these things, and each pure crate forbids them.
-//! This file lists the pure crates and proves that clippy notices.
+//! A run is a pure function of its description only if no crate below `stack` reads a clock, a random source
+//! or the environment, or opens a file of its own. `clippy.toml` lists these functions and types, and each
+//! pure crate forbids them. This file lists the pure crates and tests that clippy detects violations.
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-/// What each crate may import, of this workspace. A crate that is not here fails the check; one that is here and does
-/// not exist yet does no harm.
+/// The crates of this workspace that each crate may import. A crate that is missing here fails the check. A
+/// listed crate need not exist yet.
 const LAYERS: &[(&str, &[&str])] = &[
     ("fulgurite-base", &[]),
     ("fulgurite-device", &["fulgurite-base"]),
@@ -60,14 +60,15 @@ const BELOW_STACK: &[&str] = &[
     "fulgurite-bench",
 ];
 
-/// The folders of the crates that are pure. The workload crate opens the traces that it is given, `uring` its drive.
+/// The folders of the pure crates. The workload crate opens the traces that it is given, and `uring` opens
+/// its drive.
 const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool", "engine", "bench"];
 
-/// The line that makes a crate pure. What is forbidden cannot be allowed again further in.
+/// The line that makes a crate pure. Inner attributes cannot allow again what it forbids.
 const FORBIDS: &str = "#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]";
 
-/// Lines that clippy must refuse in a pure crate, each a function's body. The names are imported in groups, which a
-/// search of the text would miss.
+/// Statements that clippy must refuse in a pure crate. The names are imported in groups, which a text search
+/// would miss.
 const IMPURITIES: &[&str] = &[
     "Instant::now();",
     "clock::SystemTime::now();",
@@ -87,7 +88,7 @@ pub fn check() -> Result<()> {
     let mut wrong = imports()?;
     for name in PURE {
         let library = root().join("crates").join(name).join("src/lib.rs");
-        // A crate to come has its place in the table already.
+        // A planned crate may already be listed.
         if library.parent().is_some_and(|folder| folder.exists())
             && !fs::read_to_string(&library)?.lines().any(|line| line == FORBIDS)
         {
@@ -110,7 +111,7 @@ fn imports() -> Result<Vec<String>> {
             wrong.push(format!("{} has no place among the layers; see xtask/src/layers.rs", package.name));
             continue;
         };
-        // Tests may join what the crates themselves must not.
+        // Tests may import crates that the library must not.
         let used = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
         let broken = used
             .filter(|used| members.contains(used.name.as_str()) && !allowed.contains(&used.name.as_str()));
@@ -119,7 +120,7 @@ fn imports() -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Plants every impurity in a crate of its own, and expects a complaint about the line of each.
+/// Puts all impure statements into one crate and expects an error of clippy for each.
 fn impurities_are_noticed() -> Result<()> {
     let mut source = format!(
         "{FORBIDS}\nuse std::{{collections::HashMap, env, fs, path::Path, time as clock, time::Instant}};\n"

@@ -1,10 +1,10 @@
-//! Every dependency must be usable under terms that suit Apache-2.0 OR MIT.
+//! Checks that the licence of every dependency is compatible with Apache-2.0 OR MIT.
 
 use anyhow::{Result, bail};
 use cargo_metadata::{CargoOpt, MetadataCommand};
 use spdx::Expression;
 
-/// Licences that ask for no more than their notice.
+/// Licences that require no more than their notice.
 const ACCEPTED: &[&str] = &[
     "Apache-2.0",
     "BSD-2-Clause",
@@ -42,9 +42,9 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Whether `licence` can be met with accepted terms alone.
+/// Whether `licence` can be satisfied with accepted terms only.
 fn is_accepted(licence: &str) -> bool {
-    // Older packages write a slash for OR.
+    // Older packages use a slash for OR.
     let expression = Expression::parse(&licence.replace('/', " OR "));
     expression.is_ok_and(|expression| {
         expression
@@ -57,7 +57,7 @@ mod tests {
     use super::is_accepted;
 
     #[test]
-    fn terms_are_told_apart() {
+    fn accepted_and_refused_terms_are_distinguished() {
         for fine in ["MIT", "MIT/Apache-2.0", "GPL-3.0-only OR MIT", "(Apache-2.0 OR MIT) AND BSD-3-Clause"] {
             assert!(is_accepted(fine), "{fine}");
         }

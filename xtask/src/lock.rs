@@ -1,5 +1,6 @@
-//! The comparison with other engines (`benches/peers`) stands outside the workspace and has a lock file of its own. It is
-//! built with `--locked`, so a dependency that a crate of ours gets must stand in that file too.
+//! Checks that the lock file of `benches/peers` is current. That crate compares Fulgurite with other engines
+//! and is outside the workspace. It is built with `--locked`, so a new dependency of one of our crates must
+//! be in its lock file too.
 
 use crate::root;
 use anyhow::{Context, Result, ensure};
@@ -16,13 +17,13 @@ pub fn check() -> Result<()> {
     let stale = stale(&lock.parse()?, &metadata);
     ensure!(
         stale.is_empty(),
-        "{LOCK} is not up to date with {}: `cargo metadata --manifest-path benches/peers/Cargo.toml` mends it",
+        "{LOCK} is not up to date with {}: `cargo metadata --manifest-path benches/peers/Cargo.toml` updates it",
         stale.join(", ")
     );
     Ok(())
 }
 
-/// The crates of this workspace whose dependencies `lock` has otherwise than their manifests.
+/// The crates of this workspace whose dependencies differ between `lock` and their manifests.
 fn stale(lock: &Table, metadata: &Metadata) -> Vec<String> {
     let packages = lock.get("package").and_then(|packages| packages.as_array()).into_iter().flatten();
     let mut stale = Vec::new();
@@ -38,7 +39,7 @@ fn stale(lock: &Table, metadata: &Metadata) -> Vec<String> {
             .map(|dependency| dependency.name.as_str())
             .collect();
         let listed = locked.get("dependencies").and_then(|listed| listed.as_array()).into_iter().flatten();
-        // A version stands behind the name where there are several.
+        // If there are several versions, the version follows the name.
         let listed: BTreeSet<&str> =
             listed.filter_map(|dependency| dependency.as_str()?.split(' ').next()).collect();
         if needed != listed {

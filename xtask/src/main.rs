@@ -20,14 +20,14 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// What failed, and why, to be said again at the end: in the middle it is lost among what the steps beside it print.
+/// Failures, to be repeated at the end. In between they are lost among the output of parallel steps.
 static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// One check.
 struct Step {
     name: &'static str,
     task: fn() -> Result<()>,
-    /// Runs beside the steps after it, not before them.
+    /// Whether the following steps run in parallel with it.
     is_beside: bool,
 }
 
@@ -35,8 +35,8 @@ const fn step(name: &'static str, task: fn() -> Result<()>) -> Step {
     Step { name, task, is_beside: false }
 }
 
-/// What a change must pass, in order; cheap checks first. Clippy and rustdoc have the build's profile and features,
-/// because they share build scripts and macros with it.
+/// The checks that a change must pass, cheap ones first. Clippy and rustdoc use the build's profile and
+/// features, because they share build scripts and macros with it.
 const STEPS: &[Step] = &[
     step("format", || cargo(&["fmt", "--all", "--check"])),
     step("layers", layers::check),
@@ -47,7 +47,7 @@ const STEPS: &[Step] = &[
     step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),
     step("book", book::check),
     step("python", python::check),
-    // The studies and the tests each have stretches that one core does alone; together they fill two.
+    // The studies and the tests each have phases that use a single core; together they use two.
     Step { name: "report in a browser", task: browser::check, is_beside: true },
     step("tests", suite::check),
     step("examples", suite::examples),
@@ -73,13 +73,13 @@ fn main() -> ExitCode {
         let asked = arguments.join(" ");
         eprintln!(
             "xtask: unknown task `{asked}`; accepted: ci, picture, reference, layers CRATE_FOLDER, or one of the steps: {}; \
-             and --install behind it",
+             optionally followed by --install",
             names.join(", ")
         );
         return ExitCode::from(2);
     }
     let start = Instant::now();
-    // Report what is missing now and not after the build.
+    // Missing tools are reported now, not after the build.
     let is_ready = match installs {
         true => report("install", tools(&steps, &[browser::install, python::install]), start),
         false => report(
@@ -97,7 +97,8 @@ fn main() -> ExitCode {
     exit(passed)
 }
 
-/// Looks for, or installs, what `steps` need: `look` has what does so for the browser, and for Python.
+/// Looks for the tools that `steps` need, or installs them. `look` has one function for the browser and one
+/// for Python.
 fn tools(steps: &[&Step], look: &[fn() -> Result<()>; 2]) -> Result<()> {
     let wanted = ["report in a browser", "python"].map(|name| steps.iter().any(|step| step.name == name));
     let mut looks = look.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted);
@@ -108,7 +109,7 @@ fn exit(passed: bool) -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs `steps` up to the first that fails; whether all passed.
+/// Runs `steps` up to the first failure. Returns whether all passed.
 fn pass(steps: &[&Step]) -> bool {
     thread::scope(|scope| {
         let mut beside = Vec::new();
@@ -119,7 +120,7 @@ fn pass(steps: &[&Step]) -> bool {
             }
             perform(step)
         });
-        // Wait for all of them, even after the first has failed.
+        // All parallel steps are awaited, even after a failure.
         let outcomes: Vec<bool> = beside.into_iter().map(|step| step.join().unwrap_or(false)).collect();
         in_order && !outcomes.contains(&false)
     })
@@ -143,7 +144,7 @@ fn report(name: &str, outcome: Result<()>, start: Instant) -> bool {
     outcome.is_ok()
 }
 
-/// A call of cargo that compiles or checks, as the build does.
+/// Runs a cargo command that compiles or checks, with the options of the build.
 fn compiling(command: &str, before: &[&str], after: &[&str]) -> Result<()> {
     cargo(&[&[command], build::COMMON, before, after].concat())
 }
@@ -161,7 +162,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The workspace's root.
+/// The root of the workspace.
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

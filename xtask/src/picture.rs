@@ -5,28 +5,28 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Its place among the pages of the book.
+/// Its path in the book.
 pub const PLACE: &str = "explanation/alpha-and-k.svg";
 
-/// The plot's area in the picture, in its units.
+/// The area of the plot in the picture's units.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 600.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 340.0;
-/// The axes' ends: 256 users, 500 thousand requests per second.
+/// The ends of the axes: 256 users, 500 thousand requests per second.
 const DOUBLINGS: f64 = 8.0;
 const MOST: f64 = 500.0;
 
-/// Reads or writes, as they were measured.
+/// Measured reads or writes.
 struct Curve {
     name: &'static str,
-    /// Users and thousands of requests per second.
+    /// The number of users, and thousands of requests per second.
     points: Vec<(f64, f64)>,
     k: f64,
     most: f64,
 }
 
-/// Draws the picture with the figures that `fulgurite` gives.
+/// Draws the picture with the figures of `fulgurite`.
 pub fn draw(fulgurite: &Path) -> Result<String> {
     let figures = table(fulgurite, &["profile", "p4510", "--csv"])?;
     let curve = table(fulgurite, &["profile", "p4510", "--curve", "--csv"])?;
@@ -36,7 +36,7 @@ pub fn draw(fulgurite: &Path) -> Result<String> {
     Ok(picture(&read, &write, alpha))
 }
 
-/// The lines of a table in CSV, its head first.
+/// The lines of a table in CSV; the first is the header.
 fn table(fulgurite: &Path, arguments: &[&str]) -> Result<Vec<Vec<String>>> {
     let output = Command::new(fulgurite).args(arguments).output().context("the command cannot be started")?;
     ensure!(output.status.success(), "fulgurite {} failed", arguments.join(" "));
@@ -44,7 +44,7 @@ fn table(fulgurite: &Path, arguments: &[&str]) -> Result<Vec<Vec<String>>> {
     Ok(text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect())
 }
 
-/// The number in a row under a name; nothing where the row has none.
+/// The number in a row under a heading, if there is one.
 fn number(table: &[Vec<String>], name: &str, row: usize) -> Option<f64> {
     let column = table.first()?.iter().position(|head| head == name)?;
     table.get(row + 1)?.get(column)?.parse().ok()
@@ -66,7 +66,7 @@ impl Curve {
         Ok(Curve { name, points, k, most })
     }
 
-    /// The line, its points, the mark of its k, and words beside them.
+    /// Draws the line, its points, the mark of its k, and labels.
     fn draw(&self, svg: &mut String) {
         let Curve { name, points, k, most } = self;
         let places: Vec<String> =
@@ -91,11 +91,13 @@ fn y(rate: f64) -> f64 {
     BOTTOM - rate / MOST * (BOTTOM - TOP)
 }
 
-const STYLE: &str = ".paper{fill:#fff}text{font:13px sans-serif;fill:#333}.axis{stroke:#999;fill:none}.grid{stroke:#ddd}\
-    polyline{fill:none;stroke-width:2.5}.mark{stroke-dasharray:4 3}.reads{--line:#0072b2}.writes{--line:#d55e00}\
+const STYLE: &str = ".paper{fill:#fff}text{font:13px sans-serif;fill:#333}.axis{stroke:#999;fill:none}\
+    .grid{stroke:#ddd}polyline{fill:none;stroke-width:2.5}.mark{stroke-dasharray:4 3}\
+    .reads{--line:#0072b2}.writes{--line:#d55e00}\
     .reads *,.writes *{stroke:var(--line)}.reads circle,.writes circle{fill:var(--line)}\
     .reads text,.writes text{fill:var(--line);stroke:none;font-weight:bold}\
-    @media(prefers-color-scheme:dark){.paper{fill:#161b22}text{fill:#ddd}.grid{stroke:#444}.reads{--line:#4aa3df}.writes{--line:#ff9e4a}}";
+    @media(prefers-color-scheme:dark){.paper{fill:#161b22}text{fill:#ddd}.grid{stroke:#444}\
+    .reads{--line:#4aa3df}.writes{--line:#ff9e4a}}";
 
 fn picture(read: &Curve, write: &Curve, alpha: f64) -> String {
     let mut svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 740 400\" role=\"img\">\n\

@@ -1,9 +1,10 @@
-//! The Python package: a wheel is built and installed into a fresh virtual environment, and its tests run against that.
+//! Checks the Python package: builds a wheel, installs it into a new virtual environment, and runs the tests
+//! there.
 //!
-//! The wheel is compiled with the gate's profile and, by the feature `gate`, with the features that the build of the
-//! workspace has chosen, so that little more than the bindings is compiled. Tools and the packages that tests compare with
-//! are in an environment of their own, `target/python/tools`, which is made once. The package itself needs none of
-//! them, which is tried first.
+//! The wheel is compiled with the gate's profile. The feature `gate` selects the features of the workspace's
+//! build, so that little more than the bindings is compiled. The tools, and the packages that the tests
+//! compare with, are in a separate environment, `target/python/tools`, which is created once. The package
+//! itself needs none of them, which is tested first.
 
 use crate::beside::Beside;
 use crate::{root, run};
@@ -12,10 +13,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the tools' environment holds: exact versions, so that the gate is the same tomorrow.
+/// The contents of the tools' environment, with exact versions, so that the gate is reproducible.
 const REQUIREMENTS: &str = "python/requirements.txt";
 
-/// What somebody without any other package does first.
+/// The first steps of a user without any other package.
 const ALONE: &str = "
 import fulgurite
 result = fulgurite.sweep('pool', workload='zipf', device='none', ops='10K', replacement=['lru', 'sieve'])
@@ -28,7 +29,7 @@ else:
     raise SystemExit('the environment is not fresh: it has pyarrow')
 ";
 
-/// That of the tools.
+/// The installation of the tools.
 static INSTALLING: Beside = Beside::nothing();
 
 /// Builds the wheel, installs it, and runs the tests and the type checkers.
@@ -37,13 +38,13 @@ pub fn check() -> Result<()> {
     let tools = find()?;
     let folder = root().join("target/python");
     let wheels = folder.join("wheels");
-    // A wheel of another version would be installed beside this one.
+    // A wheel of another version would be installed as well.
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;
     }
     let maturin = ["build", "--profile", "gate", "--features", "gate", "--quiet", "--out"];
     run(Command::new(tools.join("bin/maturin")).args(maturin).arg(&wheels))?;
-    let wheel = fs::read_dir(&wheels)?.next().context("maturin has made no wheel")??.path();
+    let wheel = fs::read_dir(&wheels)?.next().context("maturin built no wheel")??.path();
     let fresh = folder.join("fresh");
     run(Command::new("python3").args(["-m", "venv", "--clear", "--without-pip"]).arg(&fresh))?;
     let python = fresh.join("bin/python");
@@ -53,12 +54,12 @@ pub fn check() -> Result<()> {
         .args(["install", "--no-deps", "--no-index"])
         .arg(&wheel))?;
     run(Command::new(&python).args(["-I", "-c", ALONE]))?;
-    // From here on the tests find their tools, and the package in its own environment before anything else.
+    // From here on the tests find their tools. The package's own environment has precedence.
     let place = site_packages(&fresh)?;
     fs::write(place.join("tools.pth"), format!("{}\n", site_packages(&tools)?.canonicalize()?.display()))?;
     let tests = root().join("python/tests");
     run(Command::new(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg(&tests))?;
-    // The package itself, and a program that uses it.
+    // Checks the package itself, and a program that uses it.
     let checked = [place.join("fulgurite"), tests.join("typed.py")];
     checked.iter().try_for_each(|checked| {
         run(Command::new(&python)
@@ -70,7 +71,7 @@ pub fn check() -> Result<()> {
     run(Command::new(pyright).arg("--pythonpath").arg(&python).args(&checked))
 }
 
-/// Where an environment keeps its packages.
+/// The folder of an environment's packages.
 fn site_packages(environment: &Path) -> Result<PathBuf> {
     let python = fs::read_dir(environment.join("lib"))?.next().context("an environment has a library")??;
     Ok(python.path().join("site-packages"))
@@ -80,24 +81,24 @@ fn tools() -> PathBuf {
     root().join("target/python/tools")
 }
 
-/// The tools' environment, or how to get one.
+/// The tools' environment, or an error that says how to create it.
 pub fn find() -> Result<PathBuf> {
     let tools = tools();
     let made = fs::read_to_string(tools.join("requirements.txt")).unwrap_or_default();
     ensure!(
         made == fs::read_to_string(root().join(REQUIREMENTS))?,
-        "there is no Python environment with {REQUIREMENTS} in target/python/tools; `cargo xtask ci --install` makes one and then checks"
+        "there is no Python environment with {REQUIREMENTS} in target/python/tools; `cargo xtask ci \
+         --install` creates one and then runs the checks"
     );
     Ok(tools)
 }
 
-/// Makes the tools' environment if there is none, beside what follows. Only ever called because somebody asked for it with
-/// `--install`.
+/// Starts the creation of the tools' environment if there is none. Called only if the user gave `--install`.
 pub fn install() -> Result<()> {
     if find().is_ok() {
         return Ok(());
     }
-    // For the error that a machine without Python gives, before the build.
+    // Without a suitable Python the error appears before the build.
     let python =
         Command::new("python3").args(["-c", "import sys, venv; print(sys.version_info >= (3, 9))"]).output();
     match python {
@@ -115,7 +116,7 @@ fn make_tools() -> Result<()> {
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&tools))?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
     run(Command::new(tools.join("bin/python")).args(pip).args(["--requirement", REQUIREMENTS]))?;
-    // The mark of an environment that is complete.
+    // The mark of a complete environment.
     fs::copy(root().join(REQUIREMENTS), tools.join("requirements.txt"))?;
     Ok(())
 }

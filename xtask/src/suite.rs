@@ -1,8 +1,8 @@
-//! Runs every test and every benchmark, and remembers how long each test took.
+//! Runs all tests and benchmarks and records how long each test took.
 //!
-//! The programs are started as `cargo test` would start them, one after another, so their closing lines (`test
-//! result: ok. …`) stand in the output. The test harness tells times only when it believes to be a nightly one, which
-//! an environment variable makes it believe; the compiler does not see it.
+//! The programs are started one after another as `cargo test` would start them, so their summaries (`test
+//! result: ok. …`) are in the output. The test harness prints times only on a nightly toolchain. An
+//! environment variable makes it behave like one; the compiler does not see the variable.
 
 use crate::build::{self, Program};
 use crate::compiling;
@@ -11,10 +11,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// Seconds and name of every test that has run.
+/// Seconds and names of all tests that have run.
 static TIMES: Mutex<Vec<(f64, String)>> = Mutex::new(Vec::new());
 
-/// Runs everything, also after a failure.
+/// Runs all programs, even after a failure.
 pub fn check() -> Result<()> {
     let mut failed = Vec::new();
     for program in build::tests()? {
@@ -30,7 +30,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Runs one program; whether it passed.
+/// Runs one program. Returns whether it passed.
 fn run(program: &Program) -> Result<bool> {
     let mut command = Command::new(&program.file);
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
@@ -40,12 +40,12 @@ fn run(program: &Program) -> Result<bool> {
         command.args(["-Zunstable-options", "--report-time"]).env("RUSTC_BOOTSTRAP", "1");
     }
     let mut child = command.stdout(Stdio::piped()).spawn().context("a test cannot be started")?;
-    let said = BufReader::new(child.stdout.take().context("a test says nothing")?);
+    let said = BufReader::new(child.stdout.take().context("a test has no output")?);
     for line in said.lines() {
         let line = line?;
         println!("{line}");
         if let Some((name, seconds)) = time(&line) {
-            // The title tells tests of the same name in different files apart.
+            // The title distinguishes tests with equal names in different files.
             let place = program.title.trim_end_matches(".rs");
             TIMES.lock().expect("no test panics here").push((seconds, format!("{place} {name}")));
         }
@@ -53,14 +53,14 @@ fn run(program: &Program) -> Result<bool> {
     Ok(child.wait()?.success())
 }
 
-/// Name and seconds in a line of the harness: `test a::b ... ok <1.234s>`.
+/// Name and seconds from a line of the harness: `test a::b ... ok <1.234s>`.
 fn time(line: &str) -> Option<(&str, f64)> {
     let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let seconds = verdict.rsplit_once('<')?.1.strip_suffix("s>")?;
     Some((name, seconds.parse().ok()?))
 }
 
-/// Prints the ten tests that took longest; nothing if none has run.
+/// Prints the ten slowest tests, if any have run.
 pub fn print_slowest() {
     let mut times = TIMES.lock().expect("no test panics here");
     times.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -72,7 +72,7 @@ pub fn print_slowest() {
     }
 }
 
-/// Runs every example of every crate: they are the first thing that a newcomer tries.
+/// Runs all examples of all crates, because newcomers try them first.
 pub fn examples() -> Result<()> {
     for program in build::examples()? {
         println!("-- {}", program.title);
@@ -85,7 +85,7 @@ pub fn examples() -> Result<()> {
 mod tests {
     use super::time;
 
-    /// The gate's list is empty if the harness changes how it writes a time.
+    /// The gate's list is empty if the harness changes the format of times.
     #[test]
     fn times_are_read_from_the_harness() {
         assert_eq!(time("test contract::replay ... ok <1.250s>"), Some(("contract::replay", 1.25)));

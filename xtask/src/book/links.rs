@@ -1,16 +1,17 @@
-//! Links of Markdown pages: whether they lead to a file and a heading, and where they lead from a built book.
+//! Checks that the links of Markdown pages lead to existing files and headings, and rewrites links that lead
+//! out of the book.
 
 use super::Pages;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A link in a page: where it begins and ends in the text, and its target.
+/// A link in a page: its position in the text and its target.
 struct Link<'a> {
     at: usize,
     target: &'a str,
 }
 
-/// Every link and picture outside code.
+/// All links and pictures outside code.
 fn links(text: &str) -> Vec<Link<'_>> {
     let mut found = Vec::new();
     let (mut is_code, mut begin) = (false, 0);
@@ -27,7 +28,7 @@ fn links(text: &str) -> Vec<Link<'_>> {
 
 fn in_line(line: &str) -> impl Iterator<Item = Link<'_>> {
     line.match_indices("](").filter_map(move |(at, bracket)| {
-        // Between an odd number of backquotes and the next it is code.
+        // After an odd number of backquotes the text is code.
         let is_code = line[..at].matches('`').count() % 2 == 1;
         let (target, _) = line[at + bracket.len()..].split_once(')')?;
         (!is_code).then_some(Link { at: at + bracket.len(), target })
@@ -38,7 +39,7 @@ fn is_of_the_web(target: &str) -> bool {
     target.starts_with("https://") || target.starts_with("http://")
 }
 
-/// The place that `target` means in a page at `place`, both below the repository.
+/// The file that `target` means in the page `place`. Both are paths in the repository.
 fn resolved(place: &str, target: &str) -> String {
     let mut parts: Vec<&str> = place.split('/').collect();
     parts.pop();
@@ -52,7 +53,7 @@ fn resolved(place: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// The anchors of a page's headings: the same for GitHub and for mdbook.
+/// The anchors of a page's headings. GitHub and mdbook use the same.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut is_code = false;
     let mut found = BTreeSet::new();
@@ -67,7 +68,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Every link that leads nowhere, in a sentence.
+/// A message for each broken link.
 pub fn broken(pages: &Pages, repository: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     for (place, text) in pages {
@@ -86,7 +87,7 @@ pub fn broken(pages: &Pages, repository: &Path) -> Vec<String> {
     wrong
 }
 
-/// The page with its links out of the book led to `repository`, for a book that stands elsewhere.
+/// The page with links out of the book changed to `repository`, for a book that is published elsewhere.
 pub fn led_out(place: &str, text: &str, repository: &str) -> String {
     let mut led = String::new();
     let mut done = 0;
@@ -104,7 +105,8 @@ pub fn led_out(place: &str, text: &str, repository: &str) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = "# A head, of two\n[one](b.md#c-d) and ![two](../x/y.png) `[no](link)`\n```\n# [no](code)\n```\n[up](../../README.md) [web](https://example.org/)\n";
+    const PAGE: &str = "# A head, of two\n[one](b.md#c-d) and ![two](../x/y.png) `[no](link)`\n\
+        ```\n# [no](code)\n```\n[up](../../README.md) [web](https://example.org/)\n";
 
     #[test]
     fn links_are_found_outside_code() {
