@@ -1,7 +1,7 @@
-//! What every engine is asked to do, and the list of engines.
+//! The interface of all engines, and their list.
 //!
-//! An engine is opened once in a process and shared by its threads. A thread works through a `Session` of its own,
-//! since most engines keep something for each thread: a connection, a cursor, a transaction.
+//! A process opens an engine once and shares it among its threads. Each thread has a `Session`, because most
+//! engines have state per thread: a connection, a cursor, a transaction.
 
 use crate::rows::{Key, Record};
 use anyhow::Result;
@@ -23,58 +23,58 @@ mod sqlite;
 #[cfg(feature = "wiredtiger")]
 mod wiredtiger;
 
-/// How an engine is to be opened.
+/// Options for opening an engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The engine's own cache, for all threads together.
+    /// The size of the engine's own cache, shared by all threads.
     pub cache_bytes: u64,
-    /// The limit on all memory of the process, with its page cache.
+    /// The limit on the memory of the process, including its page cache.
     pub memory_bytes: u64,
-    /// A commit is on the drive before it returns.
+    /// Whether a commit is durable before it returns.
     pub durable: bool,
-    /// Keep the page cache out, in the engines that can.
+    /// Whether to bypass the page cache, in engines that can.
     pub direct: bool,
-    /// How many sessions there will be.
+    /// The number of sessions.
     pub threads: usize,
-    /// How many rows there will be.
+    /// The number of rows.
     pub rows: u64,
 }
 
-/// The order in which `load` gets its rows.
+/// The order of the rows that `load` receives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// Ascending keys: the engine's bulk load, where it has one.
+    /// Ascending keys. The engine uses its bulk load, if it has one.
     Sorted,
-    /// As an application would insert them.
+    /// Random order, as an application would insert them.
     Random,
 }
 
-/// A store that is open.
+/// An open store.
 pub trait Engine: Send + Sync {
-    /// Fills the empty store, and settles what it owes (a flush, a compaction).
+    /// Fills the empty store, and completes pending work (a flush, a compaction).
     fn load(&self, rows: &mut dyn Iterator<Item = Record>, order: Order) -> Result<()>;
 
-    /// A thread's access to the store.
+    /// A session for one thread.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
 
     /// Closes the store so that it can be opened again.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// Takes a row's key and value; its error ends the scan.
+/// Receives the key and value of a row. An error ends the scan.
 pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
-/// Takes what was found for the key with a number; its error ends the reading.
+/// Receives the value of the key with this number. An error ends the reading.
 pub type VisitFound<'a> = &'a mut dyn FnMut(usize, Option<&[u8]>) -> Result<()>;
 
-/// One thread's access to a store.
+/// The access of one thread to a store.
 pub trait Session {
-    /// Copies the value of `key` to `value`; false where there is none.
+    /// Copies the value of `key` to `value`. Returns false if there is none.
     fn get(&mut self, key: &Key, value: &mut Vec<u8>) -> Result<bool>;
 
-    /// Hands the value of each key, or that there is none, to `found`, each key once, in any order. An engine that has a
-    /// call for many keys uses it; one that has read transactions reads all in one.
+    /// Passes the value of each key, or `None`, to `found`: each key once, in any order. An engine with a
+    /// call for many keys uses it. An engine with read transactions reads all keys in one.
     fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
         let mut value = Vec::new();
         for (number, key) in keys.iter().enumerate() {
@@ -84,37 +84,38 @@ pub trait Session {
         Ok(())
     }
 
-    /// Writes all records as one transaction, later ones over earlier ones; returns when the store's durability says so.
+    /// Writes all records as one transaction. Later records overwrite earlier ones. Returns when the commit
+    /// is as durable as the store's options require.
     fn commit(&mut self, batch: &[Record]) -> Result<()>;
 
-    /// Hands the first `count` rows at or after `from` to `row`, ascending, and returns how many there were.
+    /// Passes the first `count` rows at or after `from` to `row` in ascending order. Returns their number.
     fn scan(&mut self, from: &Key, count: usize, row: Visit<'_>) -> Result<usize>;
 }
 
-/// Whether an engine keeps the page cache out.
+/// Whether an engine bypasses the page cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Direct {
     Never,
-    /// Where it is asked to.
+    /// If it is requested.
     Asked,
     Always,
 }
 
-/// An engine by name, with what it cannot do.
+/// An engine with its name and its limitations.
 pub struct Kind {
-    /// As it is written on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// Opens the store in a folder, or makes one in an empty folder.
+    /// Opens the store in a folder, or creates one in an empty folder.
     pub open: fn(&Path, &Options) -> Result<Box<dyn Engine>>,
-    /// Whether it keeps the page cache out.
+    /// Whether it bypasses the page cache.
     pub direct: Direct,
-    /// It can flush a commit before it returns.
+    /// Whether it can flush a commit before it returns.
     pub durable: bool,
-    /// A store that was closed can be opened again. Where not, each run loads anew.
+    /// Whether a closed store can be reopened. If not, each run loads the data again.
     pub reopens: bool,
 }
 
-/// The engines that were built in, in the order of the table.
+/// The built-in engines, in the order of the table.
 pub const KINDS: &[Kind] = &[
     fulgurite::KIND,
     fulgurite::OUT_OF_PLACE,
@@ -139,7 +140,7 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|kind| kind.name == name)
 }
 
-/// Hands `rows` to `put` in groups, for the engines that load by ordinary transactions.
+/// Passes `rows` to `put` in groups, for engines that load by ordinary transactions.
 fn in_groups(
     rows: &mut dyn Iterator<Item = Record>,
     mut put: impl FnMut(&[Record]) -> Result<()>,

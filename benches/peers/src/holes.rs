@@ -1,10 +1,10 @@
-//! What of a store's files is data, and what is holes or zeros.
+//! Copies stores with their holes, and counts the data in their files.
 //!
-//! A copy keeps holes as holes (`std::fs::copy` fills them) and zeros as zeros, so that a copied store behaves as the one
-//! that its engine made: writing to a hole costs the file system a commit of its own journal.
+//! A copy keeps holes as holes (`std::fs::copy` fills them) and zeros as zeros. So a copied store behaves
+//! like the original: writing to a hole makes the file system commit its own journal.
 //!
-//! Engines allocate files in advance, some by holes and some by zeros. So what a store holds is counted in blocks that are
-//! neither: what `cp --sparse=always` would leave of it.
+//! Engines allocate files in advance, some as holes and some as zeros. So only blocks with other contents
+//! count as data: the blocks that `cp --sparse=always` would keep.
 
 use anyhow::{Context, Result, bail};
 use std::fs::{self, File};
@@ -16,7 +16,8 @@ use std::path::Path;
 
 const BLOCK_BYTES: usize = 4096;
 const BUFFER_BYTES: usize = 1 << 20;
-/// After so many bytes the page cache is told to drop the file: what is only read here is not memory that an engine used.
+/// After this many bytes the file is dropped from the page cache, because these reads are not memory of an
+/// engine.
 const FORGET_BYTES: u64 = 16 << 20;
 
 /// Copies everything below the folder `from` into the folder `to`.
@@ -36,21 +37,21 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 
 fn copy_file(from: &Path, to: &Path) -> Result<()> {
     let (source, target) = (File::open(from)?, File::create_new(to)?);
-    // A hole at the end, too.
+    // A hole at the end is kept too.
     target.set_len(source.metadata()?.len())?;
     each_part(&source, |bytes, at| target.write_all_at(bytes, at))
 }
 
-/// Bytes of the blocks below `folder` that hold anything but zeros.
+/// The size of all blocks below `folder` that contain anything but zeros.
 ///
-/// A process that has one of the files open by POSIX locks (SQLite, LMDB) loses these when this closes it again: to be
-/// called where no other process uses the store.
+/// If this process has POSIX locks on one of the files (SQLite, LMDB), closing the file here releases them.
+/// So call this only when no engine in the process uses the store.
 pub fn data_bytes(folder: &Path) -> Result<u64> {
     const ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
     let mut blocks = 0;
     for path in crate::meter::files(folder)? {
         let file = match File::open(&path) {
-            // An engine may delete a file meanwhile.
+            // An engine may have deleted the file in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             file => file?,
         };
@@ -64,7 +65,7 @@ pub fn data_bytes(folder: &Path) -> Result<u64> {
     Ok(blocks * BLOCK_BYTES as u64)
 }
 
-/// Reads what is not a hole, in parts, each with its place.
+/// Reads everything that is not a hole, in pieces with their offsets.
 fn each_part(file: &File, mut part: impl FnMut(&[u8], u64) -> io::Result<()>) -> Result<()> {
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut end = 0;
@@ -74,7 +75,7 @@ fn each_part(file: &File, mut part: impl FnMut(&[u8], u64) -> io::Result<()>) ->
         while at < run.end {
             let most = buffer.len().min((run.end - at) as usize);
             match file.read_at(&mut buffer[..most], at)? {
-                // It was cut meanwhile.
+                // The file was truncated in the meantime.
                 0 => return Ok(()),
                 length => {
                     part(&buffer[..length], at)?;
@@ -89,7 +90,7 @@ fn each_part(file: &File, mut part: impl FnMut(&[u8], u64) -> io::Result<()>) ->
     Ok(())
 }
 
-/// The first run of data at or behind `from`; none where only a hole is left.
+/// The next range of data at or after `from`; `None` if only a hole is left.
 fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     // SAFETY: an open file. No part of this reads from its offset.
     let seek = |from: u64, what| unsafe { libc::lseek(file.as_raw_fd(), from as i64, what) };
@@ -114,7 +115,7 @@ mod tests {
 
     const KIB: u64 = 1 << 10;
 
-    /// Data, zeros that were written, data behind a hole, and a hole and an odd length at the end.
+    /// Data, written zeros, data after a hole, and a file of odd length that ends with a hole.
     #[test]
     fn a_copy_keeps_holes_and_zeros_and_neither_counts_as_data() {
         let folder = crate::scratch("holes");
@@ -129,7 +130,7 @@ mod tests {
         copy(&from, &to).unwrap();
         meter::sync_device(&folder).unwrap();
         assert!(fs::read(from.join("below/file")).unwrap() == fs::read(to.join("below/file")).unwrap());
-        // A file system may keep blocks of its own for a file.
+        // A file system may need blocks of its own for a file.
         let space = meter::space_bytes(&to).unwrap();
         assert!((4 * 64 * KIB..5 * 64 * KIB).contains(&space), "{space}");
         assert_eq!(data_bytes(&to).unwrap(), 3 * 64 * KIB);

@@ -1,13 +1,14 @@
-//! The rows that threads insert while they are measured: who inserts which, and which are committed.
+//! Assigns the rows that threads insert during a measurement, and tracks which of them are committed.
 //!
-//! Rows go by turns (`Rows::nth`). A thread takes the turns of a batch just before it commits them. All turns below a mark
-//! are committed: a reader may ask for these, and a scan must find them. Turns above the mark may be committed or not.
+//! Rows are inserted in the order of turns (`Rows::nth`). A thread takes the turns of a batch just before it
+//! commits them. All turns below a mark are committed: a reader may request these rows, and a scan must find
+//! them. Turns above the mark may be committed or not.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Shared among the threads of a run.
+/// Shared by the threads of a run.
 pub struct Inserts {
     first: u64,
     end: u64,
@@ -17,18 +18,18 @@ pub struct Inserts {
 
 struct Flights {
     next: u64,
-    /// The first turn of each batch that was taken and has not landed.
+    /// The first turn of each batch that has been taken but not committed.
     open: Vec<u64>,
 }
 
 impl Inserts {
-    /// Hands out the turns from `first` to `end`; those before `first` are in the store.
+    /// Assigns the turns from `first` to `end`. Rows of earlier turns are in the store.
     pub fn new(first: u64, end: u64) -> Inserts {
         let flights = Mutex::new(Flights { next: first, open: Vec::new() });
         Inserts { first, end, flights, committed: AtomicU64::new(first) }
     }
 
-    /// The next `most` turns, fewer at the end. The caller commits them and calls `landed`.
+    /// Takes the next `most` turns, fewer at the end. The caller commits them and then calls `landed`.
     pub fn take(&self, most: usize) -> Range<u64> {
         let mut flights = self.flights();
         let taken = flights.next..self.end.min(flights.next + most as u64);
@@ -39,12 +40,12 @@ impl Inserts {
         taken
     }
 
-    /// The turns that were taken together are committed.
+    /// Records that the turns of a batch are committed.
     pub fn landed(&self, taken: &Range<u64>) {
         let mut flights = self.flights();
         flights.open.retain(|&start| start != taken.start);
         let mark = flights.open.iter().copied().min().unwrap_or(flights.next);
-        // Under the lock, so that the mark never goes back.
+        // This happens under the lock, so that the mark never decreases.
         self.committed.store(mark, Ordering::Release);
     }
 
@@ -53,13 +54,13 @@ impl Inserts {
         self.committed.load(Ordering::Acquire)
     }
 
-    /// The turns that were inserted and are committed.
+    /// The turns that were inserted and are known to be committed.
     pub fn done(&self) -> Range<u64> {
         self.first..self.committed()
     }
 
     fn flights(&self) -> MutexGuard<'_, Flights> {
-        // A thread that panics ends the run anyway.
+        // A panic in a thread ends the run anyway.
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

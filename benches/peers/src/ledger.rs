@@ -1,18 +1,19 @@
-//! What the threads have written, for a sample of the rows, so that a lost, stale or invented value is noticed.
+//! Records the writes of threads for a sample of the rows, to detect lost, stale and invented values.
 //!
-//! Every value that is read is checked against its row and version (`rows`). Besides, each thread remembers for one row
-//! in 64 the version of its last committed update. During the run a thread must not read its own older value again.
-//! After the run each row must hold the last committed update of one of the threads that wrote it.
+//! Every value that is read is checked against its row and version (`rows`). In addition, for one row in 64
+//! each thread remembers the version of its last committed update. During the run a thread must not read an
+//! older value of its own. After the run each row must contain the last committed update of one of the
+//! threads that wrote it.
 
 use crate::rows::{Version, mix};
 use anyhow::{Result, bail, ensure};
 use std::collections::HashMap;
 
-/// What one thread has committed.
+/// The committed updates of one thread.
 pub struct Ledger {
     run: u16,
     thread: u8,
-    /// Earlier runs have written to the store.
+    /// Whether earlier runs have written to the store.
     aged: bool,
     last: HashMap<u64, Version>,
     updates: u64,
@@ -23,7 +24,7 @@ fn is_sampled(row: u64) -> bool {
 }
 
 impl Ledger {
-    /// Of the thread `thread` in the run `run`.
+    /// The ledger of thread `thread` in run `run`.
     pub fn new(run: u16, thread: u8, aged: bool) -> Ledger {
         Ledger { run, thread, aged, last: HashMap::new(), updates: 0 }
     }
@@ -34,24 +35,24 @@ impl Ledger {
         Version::new(self.run, self.thread, self.updates)
     }
 
-    /// The update of `row` by `version` is committed.
+    /// Records that the update of `row` by `version` is committed.
     pub fn committed(&mut self, row: u64, version: Version) {
         if is_sampled(row) {
             self.last.insert(row, version);
         }
     }
 
-    /// This thread has read `version` in `row`, at a moment when all its updates were committed or not yet begun.
+    /// Checks that this thread may have read `version` in `row`. At that moment each of its updates was
+    /// either committed or had not begun.
     ///
-    /// # Errors
-    /// Nobody can have written that version, or the thread has overwritten it before.
+    /// # Errors No thread can have written that version, or this thread has overwritten it before.
     pub fn read(&self, row: u64, version: Version) -> Result<()> {
         if version.run() != self.run {
             ensure!(
                 self.aged || version == Version::LOADED,
                 "row {row}: a value of a run that was never here"
             );
-            // A row that this thread has updated cannot be as it was before the run.
+            // A row that this thread has updated must differ from its state before the run.
             ensure!(!self.last.contains_key(&row), "row {row}: an update was lost");
             return Ok(());
         }
@@ -64,7 +65,7 @@ impl Ledger {
     }
 }
 
-/// The sampled rows that were updated, each with the versions that it may hold now.
+/// The sampled rows that were updated, with the versions that each may contain now.
 pub fn expected(ledgers: &[Ledger]) -> HashMap<u64, Vec<Version>> {
     let mut expected: HashMap<u64, Vec<Version>> = HashMap::new();
     for ledger in ledgers {
@@ -75,10 +76,9 @@ pub fn expected(ledgers: &[Ledger]) -> HashMap<u64, Vec<Version>> {
     expected
 }
 
-/// `found` is what `row` holds after the run.
+/// Checks the version `found` in `row` after the run.
 ///
-/// # Errors
-/// It is not the last committed update of any thread.
+/// # Errors It is not the last committed update of any thread.
 pub fn settle(row: u64, found: Version, allowed: &[Version]) -> Result<()> {
     if !allowed.contains(&found) {
         bail!("row {row}: holds {found:?} after the run, not the last update of a thread {allowed:?}");
@@ -105,7 +105,7 @@ mod tests {
         ledger.read(row, second).unwrap();
         assert!(ledger.read(row, first).is_err());
         assert!(ledger.read(row, Version::LOADED).is_err());
-        // Another thread's later write is fine, one of this thread's future is not.
+        // A later write of another thread is valid; a future one of this thread is not.
         ledger.read(row, Version::new(7, 1, 1)).unwrap();
         assert!(ledger.read(row, Version::new(7, 0, 3)).is_err());
     }

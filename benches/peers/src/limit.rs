@@ -1,7 +1,8 @@
-//! A memory limit that binds the page cache too: a control group of our own, of version 2 or 1.
+//! A memory limit that includes the page cache: a control group of version 2 or 1.
 //!
-//! The group is made at the top of the hierarchy, where a parent can hand out memory, and removed afterwards. A process
-//! that is already in a group with a limit is left there: a new group at the top would lift that limit.
+//! The group is created at the top of the hierarchy, where memory can be assigned, and removed afterwards. A
+//! process that is already in a group with a limit stays there: a new group at the top would remove that
+//! limit.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
@@ -14,11 +15,11 @@ pub struct Group {
     files: &'static Files,
 }
 
-/// How a version of control groups calls its files.
+/// The names of files in a version of control groups.
 struct Files {
     version: &'static str,
     limit: &'static str,
-    /// A limit on memory and swap together, or on swap; not every kernel has one.
+    /// The limit on memory and swap together, or on swap. Some kernels have none.
     swap: &'static str,
     swap_is_sum: bool,
     peak: &'static str,
@@ -43,21 +44,20 @@ const V1: Files = Files {
     killed: "memory.oom_control",
 };
 
-/// The group's name, before the number of the process that made it.
+/// The prefix of the group's name. The process number follows.
 const PREFIX: &str = "fulgurite-peers-";
 
-/// A limit above this is none (version 1 writes "none" as a number near 2^63).
+/// A higher limit means no limit (version 1 writes "none" as a number near 2^63).
 const NO_LIMIT: u64 = 1 << 60;
 
 impl Group {
-    /// Makes a group that limits memory to `bytes`.
+    /// Creates a group that limits memory to `bytes`.
     ///
-    /// # Errors
-    /// The machine has no control groups for memory, or does not let us set one.
+    /// # Errors The machine has no control groups for memory, or this process may not create one.
     pub fn create(bytes: u64) -> Result<Group> {
         let (root, own, files) = hierarchy()?;
         let present = fs::read_to_string(own.join(files.limit)).unwrap_or_default();
-        // The root of version 2 has no such file, and no limit.
+        // The root of version 2 has no such file and no limit.
         let limited = present.trim().parse::<u64>().is_ok_and(|limit| limit < NO_LIMIT);
         ensure!(!limited, "this process is in a group with a limit of its own");
         remove_orphans(&root);
@@ -73,22 +73,23 @@ impl Group {
         Ok(group)
     }
 
-    /// Which version of control groups it is.
+    /// The version of control groups.
     pub fn version(&self) -> &'static str {
         self.files.version
     }
 
-    /// The file that a process writes its number to in order to join.
+    /// The file to which a process writes its number to join the group.
     pub fn procs(&self) -> PathBuf {
         self.folder.join("cgroup.procs")
     }
 
-    /// The most memory that the group had in use so far, with its page cache, in bytes; kernels before 5.19 do not say.
+    /// The peak memory usage of the group including its page cache, in bytes. Kernels before 5.19 do not
+    /// report it.
     pub fn peak_bytes(&self) -> Option<u64> {
         fs::read_to_string(self.folder.join(self.files.peak)).ok()?.trim().parse().ok()
     }
 
-    /// Whether the kernel has killed a process of the group for want of memory.
+    /// Whether the kernel killed a process of the group because memory ran out.
     pub fn has_killed(&self) -> bool {
         let text = fs::read_to_string(self.folder.join(self.files.killed)).unwrap_or_default();
         text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
@@ -97,7 +98,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The last process may still be on its way out.
+        // The last process may still be exiting.
         for _ in 0..100 {
             if fs::remove_dir(&self.folder).is_ok() {
                 return;
@@ -108,19 +109,19 @@ impl Drop for Group {
     }
 }
 
-/// Removes the groups of processes that were killed before they could.
+/// Removes groups of processes that were killed.
 fn remove_orphans(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let Some(process) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
         if !Path::new("/proc").join(process).exists() {
-            // It stays where it is still in use.
+            // A group in use cannot be removed.
             let _ = fs::remove_dir(entry.path());
         }
     }
 }
 
-/// The root of the hierarchy that controls memory, and the group of this process in it.
+/// The root of the hierarchy with the memory controller, and the group of this process in it.
 fn hierarchy() -> Result<(PathBuf, PathBuf, &'static Files)> {
     let mounts = fs::read_to_string("/proc/self/mounts").context("reading /proc/self/mounts")?;
     let groups = fs::read_to_string("/proc/self/cgroup").context("reading /proc/self/cgroup")?;
@@ -134,8 +135,8 @@ fn hierarchy() -> Result<(PathBuf, PathBuf, &'static Files)> {
     Ok((root, own, files))
 }
 
-/// Finds the two paths in the texts of /proc/self/mounts and /proc/self/cgroup. Version 1 goes first: where both are
-/// mounted and it has the memory controller, version 2 does not.
+/// Finds both paths in the texts of /proc/self/mounts and /proc/self/cgroup. Version 1 is tried first: if
+/// both versions are mounted and version 1 has the memory controller, version 2 has not.
 fn find(mounts: &str, groups: &str) -> Option<(PathBuf, PathBuf, &'static Files)> {
     let mount = |wanted: &dyn Fn(&str, &str) -> bool| {
         mounts.lines().find_map(|line| {
@@ -159,7 +160,7 @@ fn find(mounts: &str, groups: &str) -> Option<(PathBuf, PathBuf, &'static Files)
     Some((root, own, files))
 }
 
-/// Puts this process into the group whose `cgroup.procs` is `procs`.
+/// Moves this process into the group with this `cgroup.procs` file.
 pub fn join(procs: &Path) -> Result<()> {
     fs::write(procs, std::process::id().to_string()).with_context(|| format!("joining {}", procs.display()))
 }

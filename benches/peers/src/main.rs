@@ -1,4 +1,4 @@
-//! Measures the storage engines that a user would pick instead of Fulgurite's. See README.md.
+//! Measures the storage engines that a user might choose instead of Fulgurite. See README.md.
 
 mod engine;
 mod holes;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The parent's part; false where a run has failed.
+/// The parent process. Returns false if a run failed.
 fn measure() -> Result<bool> {
     let args = Args::read()?;
     let memory = parent::memory(&args)?;
@@ -66,7 +66,7 @@ fn measure() -> Result<bool> {
     unwritten.map_or(Ok(failures.is_empty()), |error| Err(error).context("writing the JSON file"))
 }
 
-/// The worker's part: a task comes on standard input, the outcome goes to standard output.
+/// The worker process. It reads a task from standard input and writes the outcome to standard output.
 fn work(group: Option<&Path>) -> Result<()> {
     if let Some(procs) = group {
         limit::join(procs)?;
@@ -79,7 +79,7 @@ fn work(group: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// An empty folder for a test, beside its program: on a file system that can do direct I/O.
+/// An empty folder for a test. It is beside the test program, on a file system that supports direct I/O.
 #[cfg(test)]
 fn scratch(name: &str) -> std::path::PathBuf {
     let program = std::env::current_exe().unwrap();

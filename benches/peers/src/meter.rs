@@ -1,4 +1,4 @@
-//! What the kernel has counted: bytes of this process and of the device, time on the processors, memory, space.
+//! Reads the counters of the kernel: bytes of this process and of the device, CPU time, memory, disk space.
 
 use anyhow::{Context, Result, bail};
 use std::fs;
@@ -6,22 +6,21 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Counters of this process so far.
+/// The counters of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Process {
-    /// Time on the processors, of all threads, in µs.
+    /// CPU time of all threads, in µs.
     pub cpu_us: u64,
-    /// Bytes fetched from the device (`read_bytes` of /proc/self/io).
+    /// Bytes read from the device (`read_bytes` of /proc/self/io).
     pub read_bytes: u64,
-    /// Bytes sent towards the device (`write_bytes`): a page counts each time that it becomes dirty.
+    /// Bytes written towards the device (`write_bytes`). A page counts each time it becomes dirty.
     pub write_bytes: u64,
 }
 
 impl Process {
-    /// Reads them.
+    /// Reads the counters.
     ///
-    /// # Errors
-    /// /proc is not there or not as it should be.
+    /// # Errors /proc is missing or has an unknown format.
     pub fn now() -> Result<Process> {
         let text = fs::read_to_string("/proc/self/io").context("reading /proc/self/io")?;
         let field = |name: &str| -> Result<u64> {
@@ -37,7 +36,7 @@ impl Process {
 }
 
 fn cpu_us() -> Result<u64> {
-    // SAFETY: a struct of integers, all zero, which the kernel fills.
+    // SAFETY: a struct of integers, all zero, that the kernel fills in.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         if libc::getrusage(libc::RUSAGE_SELF, &mut usage) != 0 {
@@ -49,7 +48,7 @@ fn cpu_us() -> Result<u64> {
     Ok(us(usage.ru_utime) + us(usage.ru_stime))
 }
 
-/// The most memory that this process had in use so far, in bytes (`VmHWM`).
+/// The peak memory of this process in bytes (`VmHWM`).
 pub fn peak_rss_bytes() -> Result<u64> {
     let text = fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
@@ -62,18 +61,18 @@ pub struct Device {
     stat: PathBuf,
 }
 
-/// Counters of a device so far, for everybody who uses it.
+/// The counters of a device, over all its users.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     pub reads: u64,
     pub read_bytes: u64,
     pub write_bytes: u64,
-    /// Flushes of the drive's cache; kernels before 5.5 do not say.
+    /// Flushes of the drive's cache. Kernels before 5.5 do not report them.
     pub flushes: Option<u64>,
 }
 
 impl Device {
-    /// The device of `folder`; none where the file system has none (overlays, network, memory).
+    /// The device of `folder`; `None` if the file system has none (overlay, network, memory).
     pub fn of(folder: &Path) -> Result<Option<Device>> {
         let id = fs::metadata(folder)?.dev();
         let stat = PathBuf::from(format!("/sys/dev/block/{}:{}/stat", libc::major(id), libc::minor(id)));
@@ -86,8 +85,8 @@ impl Device {
     }
 }
 
-/// Documentation/block/stat.rst: read I/Os, read merges, read sectors, ticks, write I/Os, write merges, write sectors, and
-/// as the sixteenth field flush I/Os.
+/// Documentation/block/stat.rst: read I/Os, read merges, read sectors, ticks, write I/Os, write merges, write
+/// sectors; the sixteenth field is flush I/Os.
 fn parse_stat(text: &str) -> Result<Traffic> {
     let fields = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;
     let [reads, _, read_sectors, _, _, _, write_sectors, ..] = fields[..] else {
@@ -101,7 +100,7 @@ fn parse_stat(text: &str) -> Result<Traffic> {
     })
 }
 
-/// Writes everything of the file system under `folder` to its device.
+/// Writes all dirty data of the file system of `folder` to its device.
 pub fn sync_device(folder: &Path) -> Result<()> {
     use std::os::fd::AsRawFd;
     let file = fs::File::open(folder)?;
@@ -112,7 +111,7 @@ pub fn sync_device(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Every regular file below `folder`.
+/// All regular files below `folder`.
 pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -127,13 +126,13 @@ pub fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Bytes that the files below `folder` occupy. Holes do not count.
+/// The disk space of the files below `folder`. Holes do not count.
 pub fn space_bytes(folder: &Path) -> Result<u64> {
     let mut blocks = 0;
     for file in files(folder)? {
         match fs::metadata(&file) {
             Ok(metadata) => blocks += metadata.blocks(),
-            // An engine may delete a file meanwhile.
+            // An engine may delete a file in the meantime.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
@@ -141,7 +140,8 @@ pub fn space_bytes(folder: &Path) -> Result<u64> {
     Ok(blocks * 512)
 }
 
-/// Drops the files below `folder` from the page cache, so that no run starts with what another has read.
+/// Drops the files below `folder` from the page cache, so that no run starts with pages that another run has
+/// read.
 pub fn forget(folder: &Path) -> Result<()> {
     for path in files(folder)? {
         let file = fs::File::open(&path)?;
@@ -151,7 +151,8 @@ pub fn forget(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Drops what is clean of a file from the page cache. (All of it: a part would keep the large pages at its ends.)
+/// Drops the clean pages of a file from the page cache. It drops the whole file, because large pages at the
+/// ends of a range would be kept.
 pub fn forget_file(file: &fs::File) -> Result<()> {
     use std::os::fd::AsRawFd;
     // SAFETY: an open file; a length of 0 means all of it.

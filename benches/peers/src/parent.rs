@@ -1,5 +1,5 @@
-//! The parent process: bounds memory, loads each engine once, and runs everything in turn, each run in a process of
-//! its own.
+//! The parent process: limits memory, loads each engine once, and executes all runs in turn, each in its own
+//! process.
 
 use crate::engine::{Direct, Kind, Order, kind};
 use crate::holes;
@@ -22,26 +22,25 @@ use std::time::Instant;
 pub struct Run {
     pub engine: &'static str,
     pub workload: Workload,
-    /// None where nothing is written.
+    /// `None` if nothing is written.
     pub durability: Option<Durability>,
     pub repeat: u32,
-    /// `direct`, `cached` (the page cache, within the memory group), or `unbound` (the page cache, without a limit).
+    /// `direct`, `cached` (page cache within the memory group), or `unbound` (page cache without a limit).
     pub io: &'static str,
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// Whether a memory group can be set, and how that was found out.
+/// Whether a memory group can be created, and how that was determined.
 pub struct Memory {
     pub group: bool,
     /// A sentence for the head of the table.
     pub note: String,
 }
 
-/// Tries what `args` ask for.
+/// Tries to set the limit that `args` request.
 ///
-/// # Errors
-/// A group was asked for and cannot be set.
+/// # Errors A group was requested and cannot be created.
 pub fn memory(args: &Args) -> Result<Memory> {
     let mib = args.memory >> 20;
     let unbound = "direct I/O in the engines that can; the page cache of the others is not bound";
@@ -61,10 +60,9 @@ pub fn memory(args: &Args) -> Result<Memory> {
     }
 }
 
-/// Runs everything, and hands each run to `done`. Returns what failed.
+/// Executes all runs and passes each to `done`. Returns the failures.
 ///
-/// # Errors
-/// The folder cannot be used, or an engine cannot be loaded.
+/// # Errors The folder cannot be used, or an engine cannot be loaded.
 pub fn run_all(args: &Args, memory: &Memory, done: &mut dyn FnMut(Run)) -> Result<Vec<String>> {
     fs::create_dir_all(&args.dir).with_context(|| format!("making {}", args.dir.display()))?;
     let mut failures = Vec::new();
@@ -92,7 +90,7 @@ pub fn run_all(args: &Args, memory: &Memory, done: &mut dyn FnMut(Run)) -> Resul
     Ok(failures)
 }
 
-/// The folder of the loaded store, which names all that its content depends on.
+/// The folder of the loaded store. Its name includes everything on which the content depends.
 fn loaded_folder(args: &Args, kind: &Kind) -> PathBuf {
     let order = if args.load == Order::Sorted { "sorted" } else { "random" };
     args.dir.join(format!("peers-{}-{}-{order}", kind.name, args.rows))
@@ -108,7 +106,7 @@ fn load_once(args: &Args, kind: &Kind) -> Result<()> {
     let start = Instant::now();
     empty(&folder)?;
     let task = task(args, kind, &folder, false);
-    // The load is not measured, so it may use all memory.
+    // The load is not measured, so its memory is not limited.
     spawn(&Task { load: Some(args.load), ..task }, None).with_context(|| format!("loading {}", kind.name))?;
     meter::forget(&folder)?;
     let mib = meter::space_bytes(&folder)? >> 20;
@@ -132,7 +130,7 @@ fn task(args: &Args, kind: &Kind, folder: &Path, direct: bool) -> Task {
     }
 }
 
-/// A run that is about to be made.
+/// A run to be executed.
 struct Cell<'a> {
     args: &'a Args,
     memory: &'a Memory,
@@ -182,14 +180,15 @@ impl Cell<'_> {
         })
     }
 
-    /// It runs in the loaded store itself. Rows that were inserted twice would not be new the second time.
+    /// Whether it runs in the loaded store itself. A workload that inserts needs a copy, because its rows
+    /// would not be new the second time.
     fn keeps(&self) -> bool {
         self.args.keep && self.kind.reopens && !self.workload.inserts()
     }
 
     fn measure(&self) -> Measure {
         let Args { warmup, seconds, .. } = *self.args;
-        // An empty store has nothing to warm up, and the rows that go in first belong to its load.
+        // An empty store needs no warm-up, and its first rows are part of the load.
         let loads = self.workload == Workload::Load;
         let (warmup_s, seconds) = if loads { (0.0, warmup + seconds) } else { (warmup, seconds) };
         Measure {
@@ -199,13 +198,14 @@ impl Cell<'_> {
             theta: self.args.theta,
             warmup_s,
             seconds,
-            // Runs that share a kept store must not write equal versions: the process number tells invocations apart.
+            // Runs that share a store must not write equal versions. The process number distinguishes
+            // invocations.
             run: (std::process::id().wrapping_mul(251).wrapping_add(self.number) % 65_535 + 1) as u16,
             aged: self.keeps(),
         }
     }
 
-    /// The folder to run in: a fresh copy of the loaded store, that store itself, or an empty one.
+    /// The folder of the run: a new copy of the loaded store, that store itself, or an empty folder.
     fn folder(&self) -> Result<PathBuf> {
         let loaded = loaded_folder(self.args, self.kind);
         if self.keeps() {
@@ -216,7 +216,8 @@ impl Cell<'_> {
         empty(&folder)?;
         if self.kind.reopens && self.workload != Workload::Load {
             holes::copy(&loaded, &folder)?;
-            // Nothing of the copy may be in memory at the start: it would be charged to nobody.
+            // No page of the copy may be cached at the start, because the memory group would not account for
+            // it.
             meter::forget(&loaded)?;
             meter::forget(&folder)?;
         }
@@ -231,14 +232,15 @@ fn empty(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))
 }
 
-/// Runs `task` in a process of its own, in `group` where there is one.
+/// Executes `task` in its own process, in `group` if there is one.
 fn spawn(task: &Task, group: Option<&Group>) -> Result<Option<Outcome>> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped());
     if let Some(group) = group {
         command.arg(group.procs());
     }
-    // SAFETY: prctl may be called between fork and exec. The worker ends with its parent, whatever ends that.
+    // SAFETY: prctl may be called between fork and exec. It ends the worker when its parent ends for any
+    // reason.
     unsafe {
         command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
             0 => Ok(()),

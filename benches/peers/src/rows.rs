@@ -1,13 +1,14 @@
-//! The rows: keys, values, and what a value must hold to be right.
+//! The rows of a store: keys, values, and the check of a value.
 //!
-//! A key has 16 bytes. The first 8 are the row's position spread evenly over all of `u64`, big-endian, so keys share no
-//! long prefix. The last 8 are a hash of the row's number. A value has 100 bytes: the row, the version, and 84 bytes that
-//! follow from both and look random, so nothing compresses and no value passes for another.
+//! A key has 16 bytes. The first 8 are the row's position, spread evenly over all of `u64` and big-endian, so
+//! that keys share no long prefix. The last 8 are a hash of the row's number. A value has 100 bytes: the row, the
+//! version, and 84 bytes that follow from both and look random. So values are incompressible, and each value
+//! differs from all others.
 //!
-//! A store is loaded with the rows `0..loaded`, whose keys sort as their numbers. Each is followed by a gap with room for
-//! a few new rows. New rows are numbered from `loaded` on, and each goes to the gap that a shuffled order gives it (as
-//! YCSB's hashed inserts), so that new rows fall anywhere among the others. The second round over all gaps takes the
-//! second slot of each, and so on.
+//! A store is loaded with the rows `0..loaded`, whose keys are ordered like their numbers. Each row is followed
+//! by a gap for a few new rows. New rows are numbered from `loaded` on. A shuffled order assigns each to a gap
+//! (like YCSB's hashed inserts), so that new rows are spread over the table. The second round over all gaps uses
+//! the second slot of each, and so on.
 
 use crate::shuffle::Shuffle;
 use anyhow::{Result, bail, ensure};
@@ -66,14 +67,14 @@ impl Version {
     }
 }
 
-/// Positions from one loaded row to the next: the row itself, and the new rows behind it.
+/// The number of positions per loaded row: the row itself, and new rows behind it.
 pub const SLOTS: u64 = 16;
 
-/// A table that was made for `loaded` rows.
+/// A table that was created for `loaded` rows.
 #[derive(Clone, Copy)]
 pub struct Rows {
     loaded: u64,
-    /// From one loaded row's key to the next one's.
+    /// The distance between the keys of two neighbouring loaded rows.
     step: u64,
     shuffle: Shuffle,
 }
@@ -84,17 +85,18 @@ impl Rows {
         Rows { loaded, step: u64::MAX / loaded, shuffle: Shuffle::new(loaded) }
     }
 
-    /// How many rows are loaded.
+    /// The number of loaded rows.
     pub fn loaded(self) -> u64 {
         self.loaded
     }
 
-    /// How many rows there can be, with new ones.
+    /// The maximum number of rows, including new ones.
     pub fn room(self) -> u64 {
         self.loaded * SLOTS
     }
 
-    /// The row that an application inserts as its `turn`th: the rows of the load in a shuffled order, then the new ones.
+    /// The row that an application inserts in this turn: first the loaded rows in a shuffled order, then the
+    /// new ones.
     pub fn nth(self, turn: u64) -> u64 {
         if turn < self.loaded { self.shuffle.row(turn) } else { turn }
     }
@@ -104,7 +106,7 @@ impl Rows {
         if row < self.loaded { self.shuffle.place(row) } else { row }
     }
 
-    /// Where `row` stands in the order of keys. Not every position has a row.
+    /// The position of `row` in the order of keys. Not every position has a row.
     pub fn position(self, row: u64) -> u64 {
         if row < self.loaded {
             return row * SLOTS;
@@ -113,7 +115,7 @@ impl Rows {
         self.shuffle.row(new % self.loaded) * SLOTS + 1 + new / self.loaded
     }
 
-    /// The row that stands at `position` once it is inserted.
+    /// The row that is at `position` once it is inserted.
     pub fn at(self, position: u64) -> u64 {
         let (gap, slot) = (position / SLOTS, position % SLOTS);
         if slot == 0 { gap } else { self.shuffle.place(gap) + slot * self.loaded }
@@ -131,8 +133,7 @@ impl Rows {
 
     /// The row of `key`.
     ///
-    /// # Errors
-    /// The bytes are no key of this table.
+    /// # Errors The bytes are not a key of this table.
     pub fn row(self, key: &[u8]) -> Result<u64> {
         ensure!(key.len() == KEY_BYTES, "a key of {} bytes", key.len());
         let mut head = [0; 8];
@@ -145,15 +146,14 @@ impl Rows {
         Ok(row)
     }
 
-    /// `row` as `version` writes it.
+    /// The record of `row` as written by `version`.
     pub fn record(self, row: u64, version: Version) -> Record {
         Record { key: self.key(row), value: value(row, version) }
     }
 
-    /// The version of the value that was found under `row`.
+    /// The version of the value that was found for `row`.
     ///
-    /// # Errors
-    /// The value belongs to another row, or was never written.
+    /// # Errors The value belongs to another row, or was never written.
     pub fn check(self, row: u64, found: &[u8]) -> Result<Version> {
         if found.len() != VALUE_BYTES {
             bail!("row {row}: a value of {} bytes", found.len());
@@ -201,7 +201,7 @@ mod tests {
         }
     }
 
-    /// A new row stands between two loaded ones, and each gap gets one before any gets a second.
+    /// New rows are inserted between loaded ones. Every gap gets a row before any gap gets a second one.
     #[test]
     fn new_rows_fall_into_all_gaps_in_turn() {
         let rows = Rows::new(1000);
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!((version.run(), version.thread(), version.count()), (3, 2, 99));
         assert!(rows.check(6, &record.value).is_err());
         assert!(rows.check(5, &record.value[..99]).is_err());
-        // A version that nobody wrote, and a torn tail.
+        // A version that was never written, and a torn tail.
         record.value[8] ^= 1;
         assert!(rows.check(5, &record.value).is_err());
         record.value[8] ^= 1;

@@ -1,4 +1,4 @@
-//! What a run is asked for: the command line, and the part of it that a worker process gets.
+//! The settings of a measurement: the command line, and the part of it for a worker process.
 
 use crate::engine::{KINDS, Order};
 use crate::workload::Workload;
@@ -7,69 +7,69 @@ use clap::Parser;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Measures storage engines under one setting, each in a process of its own.
+/// Measure storage engines with equal settings, each in its own process.
 #[derive(Parser, Debug)]
 #[command(name = "peers")]
 pub struct Args {
-    /// The folder for the stores; what is named `peers-…` in it may be overwritten
+    /// The folder for the stores; anything named `peers-…` in it may be overwritten
     #[arg(long, default_value = "target/peers")]
     pub dir: PathBuf,
-    /// Rows of 116 bytes that a store is loaded with, and the most that `load` inserts; `8m` and `200k` are understood
+    /// Number of rows of 116 bytes to load, and the most that `load` inserts; `8m` and `200k` are accepted
     #[arg(long, default_value = "8m", value_parser = parse_count)]
     pub rows: u64,
-    /// Seconds that are measured
+    /// Length of the measurement in seconds
     #[arg(long, default_value_t = 12.0)]
     pub seconds: f64,
-    /// Seconds before that; `load` measures these too
+    /// Length of the warm-up in seconds; `load` measures it too
     #[arg(long, default_value_t = 4.0)]
     pub warmup: f64,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 4)]
     pub threads: u8,
     /// Updates or inserts per commit
     #[arg(long, default_value_t = 32)]
     pub batch: usize,
-    /// The engine's own cache; `128m` is understood
+    /// Size of the engine's own cache; `128m` is accepted
     #[arg(long, default_value = "128m", value_parser = parse_bytes)]
     pub cache: u64,
-    /// The limit on all memory of the engine's process, with its page cache
+    /// Limit of all memory of the engine's process, including its page cache
     #[arg(long, default_value = "256m", value_parser = parse_bytes)]
     pub memory: u64,
     /// How memory is bounded
     #[arg(long, value_enum, default_value_t = Bound::Auto)]
     pub bound: Bound,
-    /// Direct I/O in the engines that can, within a memory group too
+    /// Use direct I/O in engines that can, even within a memory group
     #[arg(long)]
     pub direct: bool,
-    /// Which engines, in this order; all by default
+    /// The engines to run, in this order; all by default
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
-    /// Which workloads; all by default
+    /// The workloads to run; all by default
     #[arg(long, value_delimiter = ',', value_enum)]
     pub workloads: Vec<Workload>,
-    /// Which durabilities of the workloads that write; both by default
+    /// The durabilities for workloads that write; both by default
     #[arg(long, value_delimiter = ',', value_enum)]
     pub durabilities: Vec<Durability>,
-    /// How often everything is run, in turn; the table shows medians
+    /// How many times everything is run, in turn; the table shows medians
     #[arg(long, default_value_t = 1)]
     pub repeat: u32,
     /// The order in which rows are loaded
     #[arg(long, value_enum, default_value_t = Order::Sorted)]
     pub load: Order,
-    /// Run in the loaded store itself instead of a copy: quicker, but runs age it for the next. Workloads that insert get
-    /// a copy all the same
+    /// Run in the loaded store itself instead of a copy. This is faster, but each run ages the store for the
+    /// next. Workloads that insert always get a copy
     #[arg(long)]
     pub keep: bool,
     /// Write every run as a line of JSON to this file
     #[arg(long)]
     pub json: Option<PathBuf>,
-    /// A run of seconds that only proves that everything works
+    /// A run of seconds that only tests that everything works
     #[arg(long)]
     pub quick: bool,
     /// The skew of the Zipf distribution
     #[arg(long, default_value_t = 0.99)]
     pub theta: f64,
-    /// What the random numbers follow from
+    /// The seed of the random numbers
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
@@ -77,11 +77,11 @@ pub struct Args {
 /// How memory is bounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Bound {
-    /// A memory group where the machine can set one, else direct I/O.
+    /// A memory group if the machine can create one, otherwise direct I/O.
     Auto,
     /// A control group, or an error.
     Cgroup,
-    /// Direct I/O in the engines that can.
+    /// Direct I/O, in engines that support it.
     Direct,
 }
 
@@ -95,7 +95,7 @@ pub enum Durability {
     Durable,
 }
 
-/// What a worker process is to do.
+/// The task of a worker process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
     pub engine: String,
@@ -107,33 +107,32 @@ pub struct Task {
     pub memory_bytes: u64,
     pub direct: bool,
     pub seed: u64,
-    /// Fill the empty store with rows in this order first. Not for the workload that does so itself.
+    /// First fill the empty store with rows in this order. Not for the workload that loads by itself.
     pub load: Option<Order>,
-    /// Then measure; without it the store is closed after the load.
+    /// Then measure. Without it the store is closed after the load.
     pub measure: Option<Measure>,
 }
 
-/// What is measured.
+/// The parameters of a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measure {
     pub workload: Workload,
     pub durability: Durability,
     pub batch: usize,
     pub theta: f64,
-    /// Without a warm-up everything is measured, from the first operation on.
+    /// Without a warm-up, everything from the first operation on is measured.
     pub warmup_s: f64,
     pub seconds: f64,
-    /// Stands in the versions of this run's values; not 0.
+    /// Part of the versions of this run's values; not 0.
     pub run: u16,
-    /// Earlier runs have written to this store.
+    /// Whether earlier runs have written to this store.
     pub aged: bool,
 }
 
 impl Args {
-    /// The command line, with `--quick` and empty lists filled in.
+    /// The command line, with defaults for `--quick` and empty lists.
     ///
-    /// # Errors
-    /// A value that makes no sense.
+    /// # Errors A value is invalid.
     pub fn read() -> Result<Args> {
         let mut args = Args::parse();
         if args.quick {

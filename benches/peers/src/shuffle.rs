@@ -1,11 +1,11 @@
-//! An order of the rows that looks random, and can be asked from both sides: which row stands at a place, and at which
-//! place a row stands.
+//! A pseudo-random order of the rows that can be computed in both directions: the row at a place, and the
+//! place of a row.
 //!
-//! It is a bijection of the numbers below the next power of two, made of steps that can each be undone: an addition, a
-//! multiplication by an odd number, and the upper half of the bits folded onto the lower. A number that comes out too
-//! large goes through again until it is one of the rows ("cycle walking", Black and Rogaway, CT-RSA 2002).
+//! It is a bijection of the numbers below the next power of two. Its steps are invertible: an addition, a
+//! multiplication by an odd number, and an xor of the upper half of the bits into the lower. A result that is
+//! too large is mapped again until it is a row ("cycle walking", Black and Rogaway, CT-RSA 2002).
 
-/// Odd factors, one for each round.
+/// Odd factors, one per round.
 const FACTORS: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
 const OFFSET: u64 = 0x1405_7b7e_f767_814f;
 
@@ -15,7 +15,7 @@ pub struct Shuffle {
     rows: u64,
     mask: u64,
     half: u32,
-    /// What undoes each factor, modulo 2^64 and so modulo every smaller power of two.
+    /// The inverse of each factor modulo 2^64, and so modulo each smaller power of two.
     inverses: [u64; 3],
 }
 
@@ -54,14 +54,15 @@ impl Shuffle {
 
     fn back(&self, value: u64) -> u64 {
         self.inverses.iter().rev().fold(value, |v, inverse| {
-            // Folding half of the bits or less twice changes nothing.
+            // Folding half of the bits or fewer is its own inverse.
             let v = v ^ (v >> self.half);
             v.wrapping_mul(*inverse).wrapping_sub(OFFSET) & self.mask
         })
     }
 }
 
-/// The number by which `odd` gives 1, by Newton's method: each step doubles the bits that are right, beginning with 3.
+/// The multiplicative inverse of `odd` by Newton's method. Each step doubles the number of correct bits, from
+/// 3.
 fn inverse(odd: u64) -> u64 {
     (0..5).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))))
 }
@@ -83,8 +84,8 @@ mod tests {
         }
     }
 
-    /// Rows that follow each other in the order fall anywhere: each pair of sixteenths of the table comes about as often
-    /// as any other. 20,000 pairs over 256 cells are 78 each, with a deviation of 9.
+    /// Consecutive rows are spread over the table: each pair of sixteenths of the table is about equally
+    /// frequent. 20,000 pairs over 256 cells are 78 per cell, with a standard deviation of 9.
     #[test]
     fn the_order_looks_random() {
         for rows in [20_001, 1 << 15, 8_000_000] {

@@ -1,4 +1,4 @@
-//! The table: a row for each engine, workload and durability, with medians over the repeats.
+//! Formats the table: one row per engine, workload and durability, with medians over the repetitions.
 
 use crate::parent::{Memory, Run};
 use crate::rows::ROW_BYTES;
@@ -33,7 +33,7 @@ const HEAD: [&str; COLUMNS] = [
     "MiB mem",
 ];
 
-/// The whole table as text, with the setting on top. Times are in µs.
+/// The table as text, with the settings above it. Times are in µs.
 pub fn render(args: &Args, memory: &Memory, runs: &[Run]) -> String {
     let mut lines = vec![HEAD.map(str::to_owned)];
     for (workload, durability) in args.cells() {
@@ -128,14 +128,14 @@ fn line(run: &Run, outcomes: &[&Outcome]) -> [String; COLUMNS] {
     ]
 }
 
-/// The middle value, or the mean of the two in the middle.
+/// The median: the middle value, or the mean of the two middle values.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values.get(values.len() / 2)?);
     Some((low + high) / 2.0)
 }
 
-/// Columns of text: the first four to the left, numbers to the right.
+/// Aligns columns: the first four to the left, numbers to the right.
 fn aligned(lines: &[[String; COLUMNS]]) -> String {
     let mut widths = [0; COLUMNS];
     for line in lines {

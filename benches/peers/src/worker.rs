@@ -1,4 +1,4 @@
-//! What one process does with one engine: load, warm up, measure, verify.
+//! The worker process, with one engine: loads, warms up, measures and verifies.
 
 use crate::engine::{Direct, Engine, Options, Order, kind};
 use crate::holes;
@@ -22,13 +22,13 @@ use user::{Shared, Tally, User};
 mod course;
 mod user;
 
-/// What a run has measured, until the last thread was done. Times are in µs.
+/// The results of a run, up to the end of the last thread. Times are in µs.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
     pub ops: u64,
     pub elapsed_s: f64,
     pub ops_per_s: f64,
-    /// p50, p99, p99.9 of reads (or scans).
+    /// p50, p99, p99.9 of reads or scans.
     pub read_us: Option<[f64; 3]>,
     /// p50, p99, p99.9 of commits.
     pub commit_us: Option<[f64; 3]>,
@@ -41,19 +41,20 @@ pub struct Outcome {
     pub device_read_bytes: Option<u64>,
     pub device_flushes: Option<u64>,
     pub cpu_us: u64,
-    /// Rows in the store at the end.
+    /// The number of rows in the store at the end.
     pub rows: u64,
-    /// Space that the store's files occupy.
+    /// The disk space of the store's files.
     pub space_bytes: u64,
-    /// What of it is not zeros.
+    /// The part of it that is not zeros.
     pub data_bytes: u64,
     pub peak_rss_bytes: u64,
-    /// The peak of the memory group, with its page cache.
+    /// The peak memory of the memory group including its page cache.
     pub peak_group_bytes: Option<u64>,
-    /// Values and scanned rows that were checked, and rows whose last value was checked afterwards.
+    /// The number of values and scanned rows that were checked, plus the rows whose last value was checked
+    /// afterwards.
     pub reads_checked: u64,
     pub rows_verified: u64,
-    /// The rows were verified a second time after the store was closed and opened again.
+    /// Whether the rows were verified again after the store was closed and reopened.
     pub reopened: bool,
 }
 
@@ -61,10 +62,9 @@ const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
 const STOPPED: u8 = 2;
 
-/// Does `task`.
+/// Executes `task`.
 ///
-/// # Errors
-/// The engine fails, or returns what was never written.
+/// # Errors The engine fails, or returns a value that was never written.
 pub fn work(task: &Task) -> Result<Option<Outcome>> {
     let kind = kind(&task.engine).with_context(|| format!("there is no engine {}", task.engine))?;
     let durable = task.measure.as_ref().is_some_and(|measure| measure.durability == Durability::Durable);
@@ -87,7 +87,7 @@ pub fn work(task: &Task) -> Result<Option<Outcome>> {
     };
     let loads = measure.workload == Workload::Load;
     if loads {
-        // Some engines make their files only now.
+        // Some engines create their files only now.
         engine.load(&mut std::iter::empty(), Order::Random)?;
     }
     let (mut outcome, written) = run(engine.as_ref(), rows, task, measure)?;
@@ -99,7 +99,7 @@ pub fn work(task: &Task) -> Result<Option<Outcome>> {
         outcome.reopened = true;
     }
     if loads {
-        // It takes longest, so it is done once, in the state that comes last.
+        // This takes longest, so it is done once, on the final state.
         verify_whole(engine.as_ref(), rows, &written)?;
         outcome.rows_verified = outcome.rows;
     }
@@ -115,7 +115,7 @@ fn load(engine: &dyn Engine, rows: Rows, order: Order) -> Result<()> {
     }
 }
 
-/// The rows that a run may insert: all of them into an empty store, or new ones.
+/// The rows that a run may insert: all rows into an empty store, otherwise new ones.
 fn inserts(rows: Rows, workload: Workload) -> Inserts {
     match workload {
         Workload::Load => Inserts::new(0, rows.loaded()),
@@ -123,14 +123,14 @@ fn inserts(rows: Rows, workload: Workload) -> Inserts {
     }
 }
 
-/// What a run leaves behind, for `verify`.
+/// The writes of a run, for `verify`.
 struct Written {
     ledgers: Vec<Ledger>,
     /// The turns that were inserted.
     inserted: Range<u64>,
 }
 
-/// Warms up and measures. Without a warm-up everything is measured, from the first operation on.
+/// Warms up and measures. Without a warm-up, everything from the first operation on is measured.
 fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Result<(Outcome, Written)> {
     let zipf = Zipf::new(rows.loaded(), measure.theta);
     let shared = Shared { engine, rows, zipf, inserts: inserts(rows, measure.workload) };
@@ -140,7 +140,7 @@ fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Resul
     let device = Device::of(&task.folder)?;
     let traffic = || device.as_ref().map(Device::traffic).transpose();
     let counters = || {
-        // What is still in the page cache belongs to what was before.
+        // Dirty pages of the page cache belong to earlier work and are written now.
         meter::sync_device(&task.folder)?;
         anyhow::Ok((Process::now()?, traffic()?))
     };
@@ -149,7 +149,7 @@ fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Resul
         for number in 0..task.threads {
             let (shared, phase, barrier) = (&shared, &phase, &barrier);
             threads.push(scope.spawn(move || {
-                // Whatever happens, the barrier is reached: the others wait there.
+                // The barrier must be reached even after an error, because the other threads wait there.
                 let user = User::new(shared, task, measure, number);
                 barrier.wait();
                 user?.run(phase)
@@ -166,7 +166,7 @@ fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Resul
             phase.store(MEASURING, Ordering::Relaxed);
             pause(measure.seconds, &threads);
         }
-        // On every path: the scope waits for the threads.
+        // Done on every path, because the scope waits for the threads.
         phase.store(STOPPED, Ordering::Relaxed);
         let before = before?;
         let mut tally = Tally::new()?;
@@ -188,7 +188,7 @@ fn run(engine: &dyn Engine, rows: Rows, task: &Task, measure: &Measure) -> Resul
     })
 }
 
-/// Sleeps for `seconds`, less where a thread has given up.
+/// Sleeps for `seconds`, or less if a thread has ended early.
 fn pause<T>(seconds: f64, threads: &[thread::ScopedJoinHandle<'_, T>]) {
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while let left = end.saturating_duration_since(Instant::now())
@@ -232,9 +232,10 @@ fn percentiles(histogram: &Histogram<u64>) -> Option<[f64; 3]> {
     (!histogram.is_empty()).then(|| [us(0.5), us(0.99), us(0.999)])
 }
 
-/// Checks the sampled rows that were written, inserted rows, and some that were loaded.
+/// Checks the sampled rows that were written, inserted rows, and some loaded rows.
 fn verify(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<u64> {
-    /// So many inserted rows are looked up at most, evenly over the time of the run; the last one is among them.
+    /// The maximum number of inserted rows to look up. They are spread evenly over the run and include the
+    /// last one.
     const INSERTED: u64 = 10_000;
     const OTHERS: u64 = 1000;
     let expected = ledger::expected(&written.ledgers);
@@ -263,7 +264,7 @@ fn verify(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<u64> {
     Ok(count + others)
 }
 
-/// Checks that a store which began empty has exactly the rows that were inserted.
+/// Checks that a store that began empty contains exactly the inserted rows.
 fn verify_whole(engine: &dyn Engine, rows: Rows, written: &Written) -> Result<()> {
     course::whole(engine.session()?.as_mut(), rows, written.inserted.end)
 }

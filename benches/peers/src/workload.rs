@@ -1,10 +1,10 @@
-//! What the threads do: the workloads, and which rows they touch.
+//! The workloads: their operations, and the rows that they access.
 
 use crate::rows::mix;
 use fulgurite_base::Prng;
 use serde::{Deserialize, Serialize};
 
-/// What the threads do.
+/// The workloads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Workload {
@@ -32,7 +32,7 @@ pub enum Workload {
     Batch,
 }
 
-/// One thing that a thread does.
+/// An operation of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     Read,
@@ -48,10 +48,10 @@ pub enum Operation {
     Batch,
 }
 
-/// How rows are drawn.
+/// The distribution of rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// By the scrambled Zipf distribution, among the loaded rows.
+    /// The scrambled Zipf distribution over the loaded rows.
     Zipf,
     /// All loaded rows are equally likely.
     Uniform,

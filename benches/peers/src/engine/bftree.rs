@@ -1,11 +1,12 @@
 //! Bf-Tree, the crate `bf-tree`.
 //!
-//! - The circular buffer has the size of the cache. Record sizes are those of the rows; all else is default, as its
-//!   `Config` advises: "you don't have to change the default configuration".
+//! - The circular buffer has the size of the cache. Record sizes are those of the rows; all other settings are
+//!   defaults, as its `Config` advises: "you don't have to change the default configuration".
 //! - Leaves are on the drive by `StorageBackend::StdDirect` (direct I/O), or by `Std` where a memory group binds the
 //!   page cache.
-//! - Nothing of it is durable: its log is neither checksummed nor flushed, and recovery from it is marked incomplete.
-//!   So there are no durable rows. A snapshot could be reopened, but only with buffered I/O, so each run loads anew.
+//! - It has no durability: its log is neither checksummed nor flushed, and recovery from it is marked incomplete.
+//!   So there are no rows for durable commits. A snapshot could be reopened, but only with buffered I/O, so each
+//!   run loads anew.
 //! - It has no transactions: a batch is written record by record.
 
 use super::{Direct, Engine, Kind, Options, Order, Session, Visit};
@@ -24,7 +25,7 @@ struct Thread<'a> {
 }
 
 fn open(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
-    // The size must be a power of two: the largest one within the cache.
+    // The size must be a power of two: the largest one that is not above the cache's size.
     let buffer_bytes = 1u64 << options.cache_bytes.max(1).ilog2();
     let mut config = Config::new(folder.join("peers.bftree"), buffer_bytes as usize);
     let backend = if options.direct { StorageBackend::StdDirect } else { StorageBackend::Std };

@@ -4,10 +4,10 @@
 //! - `max_memtable_size` is 32 MiB: its documentation recommends 8 to 64 MiB, depending on how much memory there is.
 //! - Durable: the batch is committed with `PersistMode::SyncData`, which the documentation names for ACID
 //!   transactions. Relaxed: the default, the journal is handed to the operating system.
-//! - No compression, as for RocksDB: the values would not compress anyway. All else is default: leveled compaction,
-//!   4 KiB blocks, Bloom filters, min(cores, 4) worker threads.
-//! - The sorted load uses `start_ingestion`. After a load by inserts the memtable is flushed, and compactions are
-//!   waited for.
+//! - No compression, as for RocksDB: the values would not compress anyway. All other settings are defaults:
+//!   leveled compaction, 4 KiB blocks, Bloom filters, min(cores, 4) worker threads.
+//! - The sorted load uses `start_ingestion`. After a load by inserts the memtable is flushed, and the load waits for
+//!   compactions.
 //! - fjall has no direct I/O.
 
 use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};

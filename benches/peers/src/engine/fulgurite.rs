@@ -1,14 +1,15 @@
 //! Fulgurite's own store, through the handle that any thread may use (`blocking::Db`), on a file through io_uring.
 //!
-//! - One shard, with direct I/O always: the store never uses the page cache. So all its memory is its own, and it is given
-//!   what the limit leaves beside the process itself. A quarter of that holds old versions, locks and the log's buffers, the
-//!   rest are frames. (Engines that use the page cache have theirs beside their cache, within the same limit.)
-//! - Durable: `group`, the default; a commit returns when it is flushed, and those that wait together share a flush. Relaxed:
-//!   `relaxed`, with a keeper's thread, so that a commit is written within its 10 ms.
-//! - `fulgurite`: pages in place; torn ones are prevented by what `auto` finds, which is double writes on an ordinary file.
-//!   `fulgurite-out`: pages out of place, in units of a block and not compressed: the values would not compress anyway, and
-//!   units smaller than a block take more memory for their map.
-//! - The log has 256 MiB: a page that changes often is written once for that much of log.
+//! - One shard, always with direct I/O: the store never uses the page cache. So it gets all memory within the
+//!   limit that the process itself does not need. A quarter of it holds old versions, locks and the log's
+//!   buffers; the rest are frames. (Engines that use the page cache have it in addition to their cache, within
+//!   the same limit.)
+//! - Durable: `group`, the default. A commit returns when it is flushed, and concurrent commits share a flush.
+//!   Relaxed: `relaxed`, with a background thread, so that a commit is written within its window of 10 ms.
+//! - `fulgurite`: pages in place, with the protection against torn pages that `auto` selects: double writes on an
+//!   ordinary file. `fulgurite-out`: pages out of place, in units of a block. They are not compressed, because
+//!   the values are incompressible, and units smaller than a block need more memory for their map.
+//! - The log has 256 MiB: a page that changes often is written once per 256 MiB of log.
 //! - The sorted load is `bulk_load`.
 
 use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
@@ -31,10 +32,10 @@ pub const OUT_OF_PLACE: Kind =
 
 const TABLE: &str = "t";
 const LOG_BYTES: u64 = 256 << 20;
-/// What the process needs beside the store: this program, its threads, what they remember.
+/// Memory of the process besides the store: the program, its threads, and their statistics.
 const PROCESS_BYTES: u64 = 32 << 20;
 
-/// A store that is open, with the threads that carry what nobody waits for.
+/// An open store with its background threads.
 struct Open {
     db: Db<UringDevice>,
     table: Table,
@@ -45,7 +46,7 @@ struct Fulgurite {
     path: PathBuf,
     options: StoreOptions,
     drive: DriveOptions,
-    /// Nothing as long as the store is not loaded.
+    /// Empty until the store is loaded.
     open: OnceLock<Open>,
 }
 
@@ -68,7 +69,7 @@ fn open(folder: &Path, options: &Options, place: &str) -> Result<Box<dyn Engine>
         place: place.parse().map_err(|error| anyhow!("place {place}: {error}"))?,
         ..StoreOptions::default()
     };
-    // The file has its size from the beginning. A random load leaves pages a third empty.
+    // The file has a fixed size. A random load leaves pages one third empty.
     let bytes = options.rows * ROW_BYTES * 7 / 4 + LOG_BYTES + (64 << 20);
     let drive =
         DriveOptions { pages: Some(bytes.div_ceil(4096)), many_threads: true, ..DriveOptions::default() };

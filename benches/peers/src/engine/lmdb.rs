@@ -3,8 +3,9 @@
 //! - Durable: the defaults, data and meta page are flushed at each commit. Relaxed: `MDB_NOSYNC`; without
 //!   `MDB_WRITEMAP` the store stays consistent after a crash on a file system that keeps the order of writes (lmdb.h).
 //! - `MDB_NORDAHEAD`: lmdb.h says that it helps random reads once the store is larger than memory.
-//! - No `MDB_WRITEMAP`: lmdb.h advises it for stores that fit in memory, and it gives up protection from stray writes.
-//! - The sorted load appends (`MDB_APPEND`), which fills pages wholly (lmdb.h, `mdb_put`).
+//! - No `MDB_WRITEMAP`: lmdb.h advises it for stores that fit in memory, and it removes the protection from stray
+//!   writes.
+//! - The sorted load appends (`MDB_APPEND`), which fills pages completely (lmdb.h, `mdb_put`).
 //! - LMDB has no cache of its own, only the page cache, and no direct I/O: only a memory group bounds it.
 
 use super::{Direct, Engine, Kind, Options, Order, Session, Visit, VisitFound, in_groups};
@@ -31,7 +32,7 @@ fn open(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
     if !options.durable {
         flags |= EnvFlags::NO_SYNC;
     }
-    // Address space only. A page of copy-on-write garbage per update in flight is far below the factor 8.
+    // This is only address space. The garbage of copy-on-write is much less than the factor of 8 allows.
     let map_bytes = (options.rows * crate::rows::ROW_BYTES * 8).max(4 << 30).next_multiple_of(1 << 20);
     let mut open = EnvOpenOptions::new();
     open.map_size(map_bytes as usize).max_readers(options.threads as u32 + 8);

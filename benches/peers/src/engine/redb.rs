@@ -22,7 +22,7 @@ struct Redb {
     database: Database,
     durable: bool,
     opened: Instant,
-    /// The second of the last durable commit, since `opened`.
+    /// The second of the last durable commit, counted from `opened`.
     settled_second: AtomicU64,
 }
 
@@ -59,7 +59,7 @@ impl Redb {
 
     fn durability(&self) -> Durability {
         let second = self.opened.elapsed().as_secs();
-        // One thread a second gets the flush to do.
+        // Once per second, one thread makes a durable commit.
         if self.durable || self.settled_second.swap(second, Ordering::Relaxed) != second {
             Durability::Immediate
         } else {

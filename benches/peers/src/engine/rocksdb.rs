@@ -5,16 +5,17 @@
 //! - `cache_index_and_filter_blocks` with those of level 0 pinned, so that the block cache bounds their memory too;
 //! - `level_compaction_dynamic_level_bytes`, `bytes_per_sync` of 1 MiB, several background jobs (4).
 //!
-//! Besides:
+//! In addition:
 //! - Blocks stay at the default of 4 KiB. That page offers 16 KiB to save index memory; rows of 116 bytes that are
 //!   read one by one would pay for it with four times the bytes.
 //! - Two write buffers of 32 MiB, half the default, since the memory limit is twice the cache.
 //! - No compression: the values would not compress anyway.
 //! - Direct I/O by `use_direct_reads` and `use_direct_io_for_flush_and_compaction` (wiki, "Direct IO").
 //! - Durable: `WriteOptions::sync`. Relaxed: the default, the log is handed to the operating system.
-//! - Many keys are read by `MultiGet` for one column family (wiki, "MultiGet Performance"), which reads blocks at once where
-//!   the library has io_uring; Debian's does not, so it saves work but does not read in parallel.
-//! - The load goes without the log, then flushes and waits for compactions.
+//! - Many keys are read by `MultiGet` for one column family (wiki, "MultiGet Performance"). It reads blocks in
+//!   parallel if the library has io_uring. Debian's library has not, so `MultiGet` saves work but does not read
+//!   in parallel.
+//! - The load bypasses the log, then flushes and waits for compactions.
 
 mod sys;
 
@@ -30,7 +31,7 @@ pub const KIND: Kind = Kind { name: "rocksdb", open, direct: Direct::Asked, dura
 
 struct Rocks {
     db: *mut sys::Db,
-    /// The only column family; the call for many keys asks for one.
+    /// The only column family. The call for many keys requires one.
     family: *mut sys::Family,
     reads: *mut sys::ReadOptions,
     writes: *mut sys::WriteOptions,
@@ -122,7 +123,7 @@ fn checked<T>(call: impl FnOnce(*mut *mut c_char) -> T) -> Result<T> {
 }
 
 impl Rocks {
-    /// Writes `records` as one batch. `batch` is empty again afterwards.
+    /// Writes `records` as one batch. `batch` is empty afterwards.
     fn write(
         &self,
         batch: *mut sys::WriteBatch,
@@ -265,7 +266,7 @@ impl Session for Thread<'_> {
         }
         for message in errors {
             checked(|error| {
-                // SAFETY: where `checked` has this for the answer.
+                // SAFETY: this is the place where `checked` expects the message.
                 unsafe { *error = message }
             })?;
         }
@@ -306,7 +307,7 @@ impl Session for Thread<'_> {
     }
 }
 
-/// An iterator that is destroyed with its scope.
+/// An iterator that is destroyed at the end of its scope.
 struct Rows(*mut sys::Iter);
 
 impl Drop for Rows {
@@ -316,7 +317,7 @@ impl Drop for Rows {
     }
 }
 
-/// Values that were found, null where there was none. They are destroyed with their scope.
+/// The values that were found; null for a missing value. They are destroyed at the end of their scope.
 struct Values(Vec<*mut sys::Pinned>);
 
 impl Drop for Values {

@@ -103,7 +103,7 @@ impl Session for Reader<'_> {
     }
 
     fn get_many(&mut self, keys: &[Key], found: VisitFound<'_>) -> Result<()> {
-        // One read transaction: without it each statement takes and drops the locks of one of its own.
+        // One read transaction for all keys. Otherwise each statement would acquire and release locks.
         let transaction = self.connection.transaction()?;
         {
             let mut get = transaction.prepare_cached(GET)?;

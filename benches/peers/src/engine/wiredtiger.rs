@@ -1,16 +1,16 @@
 //! WiredTiger, Debian's libwiredtiger through its C API.
 //!
-//! - A checkpoint every 60 s or 2 GB of log: what MongoDB, its owner, sets. A short run sees no checkpoint then, only
+//! - A checkpoint every 60 s or 2 GB of log, as MongoDB, its owner, sets. So a short run has no checkpoint, only
 //!   eviction. One to four eviction threads; MongoDB sets four, the library's default is one to eight.
-//! - The isolation is the library's default, read-committed. With snapshot isolation two transactions that write one row
-//!   at once conflict, and the later starts again. The hottest row stands in nearly every commit of 32 here, so that was
-//!   30 times slower.
+//! - The isolation is the library's default, read-committed. With snapshot isolation two concurrent transactions
+//!   that write the same row conflict, and the later one is repeated. Nearly every commit of 32 rows contains the
+//!   hottest row, so snapshot isolation is 30 times slower here.
 //! - Leaf pages of 4 KiB instead of 32: "Tuning page size and compression" in its manual ties the leaf page to the I/O
 //!   of the application, and these read single rows at random from a store larger than the cache.
 //! - Durable: the log with `transaction_sync=(enabled=true,method=fsync)`. Relaxed: the same log, not synchronised at
 //!   commit (manual, "Commit-level durability").
 //! - Direct I/O by `direct_io=[data]`, which the manual allows where the cache is the only one wanted.
-//! - A thread has a session and a cursor of its own, and resets the cursor after each operation, so that it pins no page.
+//! - Each thread has its own session and cursor, and resets the cursor after each operation, so that it pins no page.
 //! - The sorted load uses a bulk cursor (manual, "Bulk-load").
 
 mod sys;
@@ -64,7 +64,7 @@ fn open(folder: &Path, options: &Options) -> Result<Box<dyn Engine>> {
     Ok(Box::new(engine))
 }
 
-/// The structs in `sys` are those of one release: another one may have other members.
+/// Checks the library's version, because the structs in `sys` are those of one release.
 fn version_is_declared() -> Result<()> {
     let (mut major, mut minor, mut patch) = (0, 0, 0);
     // SAFETY: three integers to write to.
@@ -172,7 +172,8 @@ impl Thread {
         check(unsafe { ((*self.cursor).reset)(self.cursor) })
     }
 
-    /// One attempt; false where it was rolled back, which WiredTiger may ask for when its cache is full.
+    /// Tries to commit once. Returns false if the transaction was rolled back, which WiredTiger may require
+    /// when its cache is full.
     fn try_commit(&self, batch: &[Record]) -> Result<bool> {
         let session = self.session;
         // SAFETY: the session is open and has no transaction.
@@ -201,7 +202,7 @@ impl Thread {
         unsafe { ((*self.cursor).set_key)(self.cursor, &raw mut key) };
     }
 
-    /// Stands on `key`; false where it is not there.
+    /// Positions the cursor on `key`. Returns false if the key does not exist.
     fn search(&self, key: &Key) -> Result<bool> {
         self.seek(key);
         // SAFETY: the cursor has a key that lives.
@@ -248,7 +249,7 @@ impl Session for Thread {
             let there = self.search(key)?;
             found(number, if there { Some(self.value()?) } else { None })?;
         }
-        // Once for all: a search gives up the page of the one before.
+        // One reset is enough: each search releases the page of the previous one.
         self.reset()
     }
 
@@ -263,8 +264,7 @@ impl Session for Thread {
         // SAFETY: the cursor has a key that lives.
         let mut status = unsafe { ((*self.cursor).search_near)(self.cursor, &mut side) };
         if status == 0 && side < 0 {
-            // It stands on the last key below the one asked for.
-            // SAFETY: the cursor is positioned.
+            // The cursor is on the last key below the requested one. SAFETY: the cursor is positioned.
             status = unsafe { ((*self.cursor).next)(self.cursor) };
         }
         let mut found = 0;

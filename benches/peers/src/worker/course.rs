@@ -1,34 +1,34 @@
-//! A scan's course over the rows: whether each row is the next one, and whether none is left out.
+//! Checks the rows of a scan: each row must be the next one, and none may be missing.
 //!
-//! While others insert, a row may turn up or not. The rows that were committed before the scan began must be there.
+//! While other threads insert, a new row may be returned or not. Rows that were committed before the scan
+//! began must be returned.
 
 use crate::engine::Session;
 use crate::rows::{Rows, SLOTS};
 use anyhow::{Result, ensure};
 
-/// A scan that is under way, or several that continue each other.
+/// A scan, or several scans that continue each other.
 pub struct Course {
     rows: Rows,
     /// All turns below this were committed when the scan began.
     committed: u64,
-    /// Slots of a gap that may hold committed rows; the others need no look.
+    /// The number of slots per gap that may contain committed rows. The others need no check.
     slots: u64,
-    /// The first position that has not been passed.
+    /// The first position that the scan has not passed.
     next: u64,
     passed: u64,
 }
 
 impl Course {
-    /// From `row` on. `committed` was asked for before the scan began.
+    /// A scan from `row` on. `committed` was read before the scan began.
     pub fn new(rows: Rows, row: u64, committed: u64) -> Course {
         let slots = 1 + committed.saturating_sub(rows.loaded()).div_ceil(rows.loaded());
         Course { rows, committed, slots, next: rows.position(row), passed: 0 }
     }
 
-    /// The scan has come to `key`; returns its row.
+    /// Records that the scan has returned `key`, and returns its row.
     ///
-    /// # Errors
-    /// It was never written, is not behind the one before, or a row between them is missing.
+    /// # Errors The key was never written, is not behind the previous one, or a row in between is missing.
     pub fn pass(&mut self, key: &[u8]) -> Result<u64> {
         let row = self.rows.row(key)?;
         let position = self.rows.position(row);
@@ -39,17 +39,17 @@ impl Course {
         Ok(row)
     }
 
-    /// The scan has ended and says that it `found` so many rows of `wanted`: less only at the end of the table.
+    /// Records that the scan has ended after `found` of `wanted` rows. Fewer rows are valid only at the end
+    /// of the table.
     ///
-    /// # Errors
-    /// It was other than that.
+    /// # Errors The number of rows is wrong.
     pub fn finish(&self, found: usize, wanted: usize) -> Result<()> {
         ensure!(found as u64 == self.passed, "a scan gives {} rows and says {found}", self.passed);
         ensure!(found <= wanted, "a scan for {wanted} rows gives {found}");
         if found == wanted { Ok(()) } else { self.nothing_is_missing(self.rows.room()) }
     }
 
-    /// No row that must be there stands from the next position to the one before `end`.
+    /// Checks that no required row is missing from the next position up to `end`.
     fn nothing_is_missing(&self, end: u64) -> Result<()> {
         let mut position = self.next;
         while position < end {
@@ -66,10 +66,10 @@ impl Course {
     }
 }
 
-/// Scans the whole table: each row of a turn below `committed` must be there with a right value, and no other.
+/// Scans the whole table: it must contain each row of a turn below `committed` with a correct value, and no
+/// other row.
 ///
-/// # Errors
-/// It is otherwise.
+/// # Errors A row is missing, wrong or unexpected.
 pub fn whole(session: &mut dyn Session, rows: Rows, committed: u64) -> Result<()> {
     const PART: usize = 1000;
     let mut course = Course::new(rows, 0, committed);
@@ -95,7 +95,8 @@ mod tests {
 
     const LOADED: u64 = 1000;
 
-    /// A scan from row 0 over the positions for which `is_there` holds, with `committed` turns, over `wanted` rows.
+    /// Scans from row 0 over the positions for which `is_there` is true, with `committed` turns and `wanted`
+    /// rows.
     fn scan(committed: u64, wanted: usize, is_there: impl Fn(u64) -> bool) -> Result<()> {
         let rows = Rows::new(LOADED);
         let mut course = Course::new(rows, 0, committed);
@@ -115,7 +116,7 @@ mod tests {
     fn rows_that_were_committed_before_must_be_there_and_others_may() {
         let committed = LOADED + 300;
         let sound = |position| turn_at(position) < committed;
-        // Rows that were inserted during the scan: some of them turn up.
+        // Rows that were inserted during the scan: some are returned.
         let ahead = |position| sound(position) || turn_at(position) < committed + 900 && position % 3 == 0;
         for wanted in [1, 100, 5000] {
             scan(committed, wanted, sound).unwrap();
@@ -138,7 +139,7 @@ mod tests {
         assert!(course.finish(2, 5).is_err());
     }
 
-    /// While a store is loaded the rows that are there are those of the first turns.
+    /// While a store is being loaded, it contains the rows of the first turns.
     #[test]
     fn an_unfinished_load_has_the_rows_of_the_first_turns() {
         let committed = 400;

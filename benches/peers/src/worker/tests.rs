@@ -1,4 +1,4 @@
-//! An engine in memory, sound and broken in several ways: only the sound one has a result.
+//! Tests with an engine in memory, correct and with several faults: only the correct one gives a result.
 
 use super::*;
 use crate::engine::{Session, Visit, VisitFound};
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 const LOADED: u64 = 3000;
 
-/// What an engine in memory does wrong.
+/// A fault of the engine in memory.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Fault {
     Nothing,
@@ -19,11 +19,11 @@ enum Fault {
     TearsAValue,
     ForgetsARow,
     ScansPastARow,
-    /// Its scans do not see what was inserted.
+    /// Scans do not return inserted rows.
     ScansTheLoad,
-    /// A call for many keys leaves one without an answer.
+    /// A call for many keys leaves out one answer.
     SkipsInABatch,
-    /// A call for many keys gives one key's value to the next.
+    /// A call for many keys returns one key's value for the next key.
     SwapsInABatch,
     UndoesAtTheEnd,
 }
@@ -39,7 +39,7 @@ struct Memory {
     loaded: Mutex<BTreeMap<Key, Vec<u8>>>,
     fault: Fault,
     calls: AtomicU64,
-    /// Reads, and those of rows that were inserted in the run.
+    /// The number of reads, and of reads of rows that were inserted in the run.
     reads: [AtomicU64; 2],
     state: Mutex<State>,
 }
@@ -58,7 +58,7 @@ impl Memory {
         }
     }
 
-    /// True now and then, once the fault has something to spoil.
+    /// True from time to time, once the fault can have an effect.
     fn strikes(&self, fault: Fault) -> bool {
         self.fault == fault && self.calls.fetch_add(1, Ordering::Relaxed) % 5 == 4
     }
@@ -190,7 +190,7 @@ fn an_engine_that_keeps_everything_passes() {
         let outcome = attempt(Fault::Nothing, workload).unwrap();
         assert!(outcome.ops > 100);
         match workload {
-            // All are in before the time is over.
+            // All rows are inserted before the time is over.
             Workload::Load => assert_eq!((outcome.ops, outcome.rows), (3000, 3000)),
             Workload::D | Workload::E => assert!(outcome.rows > 3000),
             _ => assert_eq!(outcome.rows, 3000),
@@ -224,7 +224,7 @@ fn a_broken_engine_has_no_result() {
     }
 }
 
-/// With 100 new rows or more among 3,000, the Zipf distribution gives these more than half of all reads.
+/// With at least 100 new rows among 3,000, the Zipf distribution directs more than half of all reads to them.
 #[test]
 fn the_latest_rows_are_read_most() {
     let task = task("memory", std::env::current_dir().unwrap());
@@ -236,7 +236,7 @@ fn the_latest_rows_are_read_most() {
     assert!(new > old, "{new} of new rows, {old} of old ones");
 }
 
-/// Inserted rows are looked up after the run, whether the ledger has them in its sample or not.
+/// Inserted rows are looked up after the run, whether or not they are in the ledger's sample.
 #[test]
 fn an_inserted_row_that_is_gone_at_the_end_is_noticed() {
     let task = task("memory", std::env::current_dir().unwrap());
@@ -249,7 +249,7 @@ fn an_inserted_row_that_is_gone_at_the_end_is_noticed() {
     assert!(verify(&engine, rows, &written).is_err());
 }
 
-/// A load is scanned as a whole: one row that is missing or too many is noticed, however many there are.
+/// A load is scanned completely: a single missing or additional row is detected.
 #[test]
 fn a_load_that_lost_one_row_is_noticed() {
     let task = task("memory", std::env::current_dir().unwrap());
@@ -260,7 +260,7 @@ fn a_load_that_lost_one_row_is_noticed() {
     let key = rows.key(1234);
     let value = engine.rows.lock().unwrap().remove(&key).unwrap();
     assert!(verify_whole(&engine, rows, &written).is_err());
-    // Nor may there be a row that nobody has inserted.
+    // A row that was never inserted is detected too.
     let mut all = engine.rows.lock().unwrap();
     all.insert(key, value);
     let extra = rows.record(3001, Version::LOADED);
@@ -269,7 +269,7 @@ fn a_load_that_lost_one_row_is_noticed() {
     assert!(verify_whole(&engine, rows, &written).is_err());
 }
 
-/// Every workload in a real engine, with all checks, and the store opened again.
+/// All workloads in a real engine, with all checks, and after reopening the store.
 fn every_workload_runs_in(name: &str) {
     for workload in Workload::ALL {
         let folder = crate::scratch(name);

@@ -1,4 +1,4 @@
-//! One thread of a run: draws operations, checks what it reads, and counts.
+//! One thread of a run: draws operations, checks the values that it reads, and counts.
 
 use super::course::Course;
 use super::{MEASURING, STOPPED};
@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
 
-/// What the threads of a run share.
+/// The state that the threads of a run share.
 pub struct Shared<'a> {
     pub engine: &'a dyn Engine,
     pub rows: Rows,
@@ -22,17 +22,17 @@ pub struct Shared<'a> {
     pub inserts: Inserts,
 }
 
-/// What one thread has done while it was measured.
+/// The counts of one thread during the measurement.
 pub struct Tally {
     pub ops: u64,
-    /// Rows that were updated or inserted.
+    /// The number of updated or inserted rows.
     pub written: u64,
-    /// Values that were found right.
+    /// The number of values that were correct.
     pub checked: u64,
     /// In ns.
     pub reads: Histogram<u64>,
     pub commits: Histogram<u64>,
-    /// When it was done.
+    /// When the thread ended.
     pub end: Instant,
 }
 
@@ -45,7 +45,7 @@ impl Tally {
         Ok(Tally { ops: 0, written: 0, checked: 0, reads, commits, end: Instant::now() })
     }
 
-    /// Adds what another thread has done.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Tally) -> Result<()> {
         self.ops += other.ops;
         self.written += other.written;
@@ -68,7 +68,7 @@ pub struct User<'a> {
     value: Vec<u8>,
     batch: Vec<Record>,
     pending: Vec<(u64, Version)>,
-    /// Inserts that were drawn and not yet made.
+    /// Inserts that were drawn but not yet made.
     inserts_due: usize,
 }
 
@@ -90,8 +90,8 @@ impl<'a> User<'a> {
         })
     }
 
-    /// Works until the phase says stop, or until all rows are loaded. Only what begins in the measured phase is counted.
-    /// Writes that were drawn but not committed when it ends are dropped.
+    /// Works until the phase says stop or all rows are loaded. Only operations that begin in the measured
+    /// phase are counted. Writes that were drawn but not committed by then are dropped.
     pub fn run(mut self, phase: &AtomicU8) -> Result<(Tally, Ledger)> {
         let mut measured = false;
         loop {
@@ -111,7 +111,7 @@ impl<'a> User<'a> {
         Ok((self.tally, self.ledger))
     }
 
-    /// One operation; false where all rows are loaded.
+    /// Executes one operation. Returns false if all rows are loaded.
     fn work(&mut self) -> Result<bool> {
         match self.workload.draw(&mut self.random) {
             Operation::Read => {
@@ -139,7 +139,7 @@ impl<'a> User<'a> {
         Ok(true)
     }
 
-    /// The row that comes next.
+    /// The next row to access.
     fn row(&mut self) -> u64 {
         let Shared { rows, zipf, inserts, .. } = self.shared;
         match self.workload.choice() {
@@ -189,8 +189,8 @@ impl<'a> User<'a> {
         if self.batch.len() < self.batch_size { Ok(()) } else { self.commit() }
     }
 
-    /// Draws an insert, and makes those that are due where they fill a commit. Their rows are taken as late as that, so
-    /// that those which others have committed meanwhile need not wait for them to count as committed.
+    /// Draws an insert, and makes all drawn inserts if they fill a commit. Their turns are taken only then,
+    /// so that rows committed by others in the meantime count as committed at once.
     fn insert(&mut self) -> Result<bool> {
         self.inserts_due += 1;
         if self.inserts_due < self.batch_size {
@@ -211,7 +211,7 @@ impl<'a> User<'a> {
         Ok(true)
     }
 
-    /// Puts a new value of `row` into the batch.
+    /// Adds a new value of `row` to the batch.
     fn write(&mut self, row: u64) {
         let version = self.ledger.next_version();
         self.batch.push(self.shared.rows.record(row, version));

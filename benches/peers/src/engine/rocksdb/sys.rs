@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-/// A handle that only the library looks into.
+/// A handle that is opaque to callers of the library.
 macro_rules! opaque {
     ($($name:ident)*) => { $(
         #[repr(C)]
@@ -15,7 +15,7 @@ macro_rules! opaque {
 opaque!(Db Family Options TableOptions FilterPolicy Cache WriteOptions ReadOptions FlushOptions WriteBatch Iter Pinned);
 
 unsafe extern "C" {
-    /// Opens `families` column families by name, each with its options, and sets a handle for each.
+    /// Opens column families by name, each with its options, and sets a handle for each.
     pub fn rocksdb_open_column_families(
         options: *const Options,
         name: *const c_char,
@@ -67,7 +67,7 @@ unsafe extern "C" {
     pub fn rocksdb_flushoptions_create() -> *mut FlushOptions;
     pub fn rocksdb_flushoptions_destroy(options: *mut FlushOptions);
     pub fn rocksdb_flush(db: *mut Db, options: *const FlushOptions, error: *mut *mut c_char);
-    /// Returns 0 where the property was found.
+    /// Returns 0 if the property was found.
     pub fn rocksdb_property_int(db: *mut Db, name: *const c_char, value: *mut u64) -> c_int;
 
     pub fn rocksdb_writebatch_create() -> *mut WriteBatch;
@@ -87,7 +87,7 @@ unsafe extern "C" {
         error: *mut *mut c_char,
     );
 
-    /// Null where the key was not found.
+    /// Null if the key was not found.
     pub fn rocksdb_get_pinned(
         db: *mut Db,
         options: *const ReadOptions,
@@ -95,7 +95,7 @@ unsafe extern "C" {
         key_bytes: usize,
         error: *mut *mut c_char,
     ) -> *mut Pinned;
-    /// Sets a value or null, and an error or null, for each key. `sorted` says that the keys are.
+    /// Sets a value or null, and an error or null, for each key. `sorted` promises that the keys are sorted.
     pub fn rocksdb_batched_multi_get_cf(
         db: *mut Db,
         options: *const ReadOptions,

@@ -1,11 +1,11 @@
 //! The part of WiredTiger's C API (`wiredtiger.h` of version 3.2.1, Debian's) that is used here.
 //!
-//! Its handles are structs of function pointers. Members stand in the order of the header; those that are not used are
-//! `Unused`. What follows the last used member is left out: the library makes the structs, and they are only pointed to.
+//! Its handles are structs of function pointers. Members are in the order of the header; unused ones are `Unused`.
+//! Members after the last used one are left out: the library creates the structs, and this program has only pointers.
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// A function that is not called from here.
+/// A function that is not used here.
 pub type Unused = *const c_void;
 
 #[repr(C)]
@@ -94,7 +94,7 @@ pub struct Cursor {
     pub close: unsafe extern "C" fn(*mut Cursor) -> c_int,
 }
 
-/// `WT_ROLLBACK`: the transaction met a conflict and is to be tried again.
+/// `WT_ROLLBACK`: the transaction has a conflict and should be repeated.
 pub const ROLLBACK: c_int = -31800;
 /// `WT_NOTFOUND`.
 pub const NOT_FOUND: c_int = -31803;
@@ -106,7 +106,7 @@ unsafe extern "C" {
         config: *const c_char,
         connection: *mut *mut Connection,
     ) -> c_int;
-    /// A string that lives for ever.
+    /// A string with static lifetime.
     pub fn wiredtiger_strerror(error: c_int) -> *const c_char;
     pub fn wiredtiger_version(major: *mut c_int, minor: *mut c_int, patch: *mut c_int) -> *const c_char;
 }
