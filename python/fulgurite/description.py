@@ -285,10 +285,6 @@ class Run:
             names = [known.name for known in dataclasses.fields(kind)]
             return {name: given.pop(name) for name in names if name in given}
 
-        if given.pop("wrap", False):
-            if given.get("addresses", "wrap") != "wrap":
-                raise RequestError("--wrap and --addresses exclude each other; accepted: one of them")
-            given["addresses"] = "wrap"
         seed = given.pop("seed", "42")
         measure = Measure(**take(Measure))
         load: Load

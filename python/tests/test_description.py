@@ -86,9 +86,6 @@ def test_a_study_and_a_sweep_over_its_runs_give_the_same_table(tmp_path):
 @pytest.mark.parametrize("command", REQUIRED)
 def test_every_setting_is_a_field(command):
     for setting in fulgurite.settings(command):
-        if setting.name == "wrap":
-            # It is an alias of `addresses=wrap`.
-            continue
         value = "yes" if not setting.written else REQUIRED[command].get(setting.name, "7")
         run = Run.from_settings(command, {**REQUIRED[command], setting.name: value})
         assert run.command == command

@@ -28,18 +28,32 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool", "fulgurite-workload"],
     ),
     ("fulgurite-crashsim", &["fulgurite-base", "fulgurite-device", "fulgurite-engine", "fulgurite-pool"]),
+    ("fulgurite-files", &["fulgurite-engine", "fulgurite-uring"]),
     ("fulgurite-stack", BELOW_STACK),
-    ("fulgurite-study", &["fulgurite-base", "fulgurite-stack", "fulgurite-workload"]),
-    ("fulgurite", &["fulgurite-study"]),
+    (
+        "fulgurite-store-file",
+        &[
+            "fulgurite-base",
+            "fulgurite-device",
+            "fulgurite-engine",
+            "fulgurite-files",
+            "fulgurite-stack",
+            "fulgurite-uring",
+        ],
+    ),
+    ("fulgurite-study", &["fulgurite-base", "fulgurite-files", "fulgurite-stack", "fulgurite-workload"]),
+    ("fulgurite", &["fulgurite-files", "fulgurite-store-file", "fulgurite-study"]),
     (
         "fulgurite-python",
         &[
             "fulgurite-base",
             "fulgurite-device",
             "fulgurite-engine",
+            "fulgurite-files",
             "fulgurite-ftl",
             "fulgurite-pool",
             "fulgurite-stack",
+            "fulgurite-store-file",
             "fulgurite-study",
             "fulgurite-workload",
         ],
@@ -58,6 +72,7 @@ const BELOW_STACK: &[&str] = &[
     "fulgurite-pool",
     "fulgurite-engine",
     "fulgurite-bench",
+    "fulgurite-files",
 ];
 
 /// The folders of the pure crates. The workload crate opens the traces that it is given, and `uring` opens

@@ -3,14 +3,14 @@
 //! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of options of
 //! their own: their options are the declared settings.
 
+use crate::common::Common;
 use crate::examples;
-use crate::reference::Page;
-use crate::store::Stored;
-use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand};
+use crate::store_arguments::Stored;
+use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use fulgurite_files::output::is_standard;
 use fulgurite_study::settings::{Absent, Setting};
-use fulgurite_study::{Column, Command as Runs, advise, is_standard, people};
-use std::num::NonZeroUsize;
+use fulgurite_study::{Command as Runs, advise};
 use std::path::{Path, PathBuf};
 
 /// Storage that knows it is on flash: simulate, measure, compare.
@@ -26,39 +26,6 @@ pub struct Arguments {
     pub common: Common,
     #[command(subcommand)]
     pub command: Option<Command>,
-}
-
-#[derive(Args, Clone)]
-#[command(next_help_heading = "Options of every command")]
-pub struct Common {
-    /// Seed of all randomness [default: 42]
-    #[arg(long, global = true, value_name = "N")]
-    pub seed: Option<String>,
-    /// Print one JSON array of flat row objects, and nothing else
-    #[arg(long, global = true, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print CSV, and nothing else
-    #[arg(long, global = true)]
-    pub csv: bool,
-    /// Number of runs at the same time [default: the number of cores]
-    #[arg(long, global = true, value_name = "N", value_parser = threads)]
-    pub threads: Option<NonZeroUsize>,
-    /// Run nothing; say how many runs there would be, and how much memory and time they would need
-    #[arg(long, global = true)]
-    pub dry_run: bool,
-    /// Show only these columns (throughput_ops_s,latency_p99_ns)
-    #[arg(long, global = true, value_name = "NAME,…", value_delimiter = ',', value_parser = column)]
-    pub columns: Vec<Column>,
-    /// Show every column
-    #[arg(long, global = true, conflicts_with = "columns")]
-    pub wide: bool,
-    /// Print only the result and errors: no progress, no remarks
-    #[arg(long, short, global = true)]
-    pub quiet: bool,
-    /// Whether standard output holds a file that was asked for (`--requests-out -`), so that the table goes to
-    /// standard error.
-    #[arg(skip)]
-    pub is_stdout_taken: bool,
 }
 
 #[derive(Subcommand)]
@@ -153,6 +120,17 @@ pub enum Command {
     },
 }
 
+/// A page of the reference.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Page {
+    /// Commands and their options.
+    Commands,
+    /// Devices, policies, workloads, formats and studies.
+    Names,
+    /// Columns of the tables.
+    Columns,
+}
+
 impl Command {
     /// Whether it runs stacks, of which can be said beforehand what they will need.
     pub fn has_outlook(&self) -> bool {
@@ -237,19 +215,6 @@ pub enum Trace {
     },
 }
 
-/// Reads the name of a column.
-fn column(name: &str) -> Result<Column, String> {
-    if name.is_empty() {
-        return Err("a name is missing; accepted: names that `fulgurite list columns` shows".to_owned());
-    }
-    people::column_called(name).map_err(|error| error.to_string())
-}
-
-/// Reads a number of runs at once.
-fn threads(text: &str) -> Result<NonZeroUsize, &'static str> {
-    text.parse().map_err(|_| "accepted: a whole number from 1 on")
-}
-
 /// The commands that run stacks, as numbers: a type cannot have one of another crate's values as a parameter.
 const POOL: usize = 0;
 const GC: usize = 1;
@@ -274,8 +239,10 @@ impl<const COMMAND: usize> Typed<COMMAND> {
 /// A setting as the parser knows it.
 fn argument(setting: &'static Setting, command: Runs) -> Arg {
     let help = match setting.absent(command).unwrap_or(Absent::Nothing) {
-        Absent::Value(usual) | Absent::Words(usual) => format!("{} [default: {usual}]", setting.about),
-        Absent::Required | Absent::Nothing => setting.about.to_owned(),
+        Absent::Value(usual) | Absent::Words(usual) => {
+            format!("{} [default: {usual}]", setting.help(command))
+        }
+        Absent::Required | Absent::Nothing => setting.help(command).to_owned(),
     };
     argument_with(setting, command, help)
 }

@@ -1,8 +1,8 @@
 //! An interrupted command (Ctrl-C, `kill`, a closed terminal) removes what it has not finished, says what it leaves,
 //! and then ends as the signal would have ended it.
 
-use crate::say;
-use fulgurite_study::abandon_all;
+use crate::output::say;
+use fulgurite_files::unfinished::abandon_all;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;

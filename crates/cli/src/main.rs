@@ -1,16 +1,19 @@
 //! The `fulgurite` command: parses, calls the study crate, prints. No logic lives here.
 
 mod arguments;
+mod common;
 mod examples;
 mod interrupt;
 mod output;
 mod progress;
 mod reference;
 mod store;
+mod store_arguments;
 
-use arguments::{Arguments, Command, Common, Trace, Typed};
+use arguments::{Arguments, Command, Trace, Typed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use common::Common;
 use fulgurite_study::advise::{Asked, Question, advise};
 use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::people::{self, View};
@@ -21,7 +24,7 @@ use fulgurite_study::trace_convert::{Converted, Generated, Written};
 use fulgurite_study::{
     Column, Outlook, SpecError, StackError, diff, list, runner, trace_convert, trace_info,
 };
-use output::{print, print_upright, written};
+use output::{print, print_upright, say, written};
 use progress::watched;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -70,11 +73,6 @@ fn fail(error: &StackError) -> ExitCode {
     interrupt::give_way();
     say(&format!("fulgurite: {error}"));
     ExitCode::from(error.exit_code())
-}
-
-/// Writes a line to standard error. Nothing can be told where that cannot be written, so the exit code alone tells.
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// What the parser found wrong, in a sentence.
@@ -217,7 +215,9 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             written(io::stdout().write_all(&script))
         }
         Some(Command::Man { command }) => manual(command.as_deref()),
-        Some(Command::Reference { page }) => written(io::stdout().write_all(page.text().as_bytes())),
+        Some(Command::Reference { page }) => {
+            written(io::stdout().write_all(reference::text(page).as_bytes()))
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Prints results to standard output, in the form that was asked for or that suits the reader.
 
-use crate::arguments::Common;
+use crate::common::Common;
+use fulgurite_files::output::standard_failed;
 use fulgurite_study::people::{self, View};
 use fulgurite_study::table::Table;
-use fulgurite_study::{Column, StackError, standard_failed};
+use fulgurite_study::{Column, StackError};
 use rustix::termios::tcgetwinsize;
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -15,7 +16,12 @@ const USUAL_WIDTH: usize = 80;
 /// The outcome of writing to standard output.
 pub fn written(result: io::Result<()>) -> Result<(), StackError> {
     // What the buffer still holds would be lost in silence at exit.
-    result.and_then(|()| io::stdout().flush()).or_else(|error| standard_failed(&error))
+    result.and_then(|()| io::stdout().flush()).or_else(|error| Ok(standard_failed(&error)?))
+}
+
+/// Writes a line to standard error. Nothing can be told where that cannot be written, so the exit code alone tells.
+pub fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Prints the table as asked. `plain` is its form in a pipe or a file, `shown` that on a terminal.
@@ -60,7 +66,7 @@ fn tell_missing(table: &Table, common: &Common) {
     let there = table.columns();
     for column in common.columns.iter().filter(|column| !there.contains(column)) {
         if !common.quiet {
-            crate::say(&format!("no row has the column {column}"));
+            say(&format!("no row has the column {column}"));
         }
     }
 }

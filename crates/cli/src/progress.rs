@@ -1,5 +1,6 @@
 //! Shows the progress of a command on standard error, if that is a terminal.
 
+use crate::output::say;
 use fulgurite_study::Progress;
 use fulgurite_study::outlook::duration;
 use fulgurite_study::progress::Snapshot;
@@ -27,7 +28,7 @@ pub fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) 
     let mut said: Vec<String> = Vec::new();
     for remark in progress.take_remarks().into_iter().filter(|_| !quiet) {
         if !said.contains(&remark) {
-            crate::say(&remark);
+            say(&remark);
             said.push(remark);
         }
     }
@@ -71,7 +72,7 @@ fn tell(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     while !is_done.load(Ordering::Acquire) {
         let elapsed = start.elapsed();
         if elapsed >= next {
-            crate::say(&Seen { snapshot: progress.snapshot(), elapsed }.words(counts));
+            say(&Seen { snapshot: progress.snapshot(), elapsed }.words(counts));
             next = elapsed * 2;
         }
         std::thread::park_timeout(next.saturating_sub(elapsed));

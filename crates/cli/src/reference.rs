@@ -1,29 +1,16 @@
 //! Makes the reference of commands as Markdown. The book shows it beside the references of names and columns.
 
-use crate::arguments::Arguments;
-use clap::{Arg, Command, CommandFactory, ValueEnum};
+use crate::arguments::{Arguments, Page};
+use clap::{Arg, Command, CommandFactory};
 use fulgurite_study::reference::{self, cell};
 use std::fmt::Write as _;
 
-/// A page of the reference.
-#[derive(Clone, Copy, ValueEnum)]
-pub enum Page {
-    /// Commands and their options.
-    Commands,
-    /// Devices, policies, workloads, formats and studies.
-    Names,
-    /// Columns of the tables.
-    Columns,
-}
-
-impl Page {
-    /// The page.
-    pub fn text(self) -> String {
-        match self {
-            Page::Commands => commands(),
-            Page::Names => reference::names(),
-            Page::Columns => reference::columns(),
-        }
+/// The text of a page.
+pub fn text(page: Page) -> String {
+    match page {
+        Page::Commands => commands(),
+        Page::Names => reference::names(),
+        Page::Columns => reference::columns(),
     }
 }
 

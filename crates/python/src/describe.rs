@@ -31,7 +31,7 @@ fn settings() -> BTreeMap<&'static str, Vec<Setting>> {
                 Some(Absent::Value(text) | Absent::Words(text)) => Some(text),
                 _ => None,
             };
-            (setting.name, setting.written, setting.about, absent)
+            (setting.name, setting.written, setting.help(command), absent)
         });
         (command.name(), described.collect())
     };

@@ -16,7 +16,7 @@ use fulgurite_base::option::parse_choice;
 use fulgurite_engine::blocking::{Db, Snapshot as InnerSnapshot, Table as InnerTable, Transaction as Inner};
 use fulgurite_engine::{Direction, Durability, Error, Record};
 use fulgurite_stack::StackError;
-use fulgurite_stack::store::{self, NewStore, SharedDrive as Drive, StoreFile};
+use fulgurite_store_file::{self as store, NewStore, SharedDrive as Drive, StoreFile};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Bound as End;

@@ -4,7 +4,7 @@ use crate::arrow;
 use crate::describe;
 use crate::errors::{error, of_stack};
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
-use fulgurite_stack::output::{self, Named, Replaces};
+use fulgurite_files::output::{self, Named, Replaces};
 use fulgurite_stack::{Column, Row, StackError, Value};
 use fulgurite_study::table::Table as Rows;
 use fulgurite_study::{list, parquet, people};

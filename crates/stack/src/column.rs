@@ -1,43 +1,19 @@
-//! Declares each column of the results once: its name, its unit, whether it tells runs apart, and which command shows it
-//! first. Rows, CSV, the axes of reports and findings all come from this table.
+//! Declares each column of the results once: its name, its unit, whether it tells runs apart, which command shows it
+//! first, and its meaning for the reference. Rows, CSV, reports and findings all use this table.
 
-use crate::{Command, Value};
-use fulgurite_base::{SpecError, units};
+use crate::Command;
+use crate::value::Unit;
+use fulgurite_base::SpecError;
 use std::cmp::Ordering;
 
-/// What the values of a column are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Names.
-    Name,
-    /// Pure numbers.
-    Number,
-    /// Nanoseconds, shown as ns, µs, ms or s.
-    Nanoseconds,
-    /// Bytes, shown as B, KiB, MiB, GiB or TiB.
-    Bytes,
-    /// Bytes per second, shown in powers of ten.
-    BytesPerSecond,
-}
-
-impl Unit {
-    /// A value as people read it, in a scale that suits it: a number to four significant digits, all else to three.
-    pub fn humane(self, value: f64) -> String {
-        match self.scales() {
-            [] => Value::Real(value).readable(),
-            scales => units::humane(value, scales),
-        }
-    }
-
-    /// The scales in which values are written, and the name of each, the largest first. Pure numbers have none.
-    pub fn scales(self) -> &'static [(f64, &'static str)] {
-        match self {
-            Unit::Name | Unit::Number => &[],
-            Unit::Nanoseconds => &[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")],
-            Unit::Bytes => &units::HUMANE_SIZES,
-            Unit::BytesPerSecond => &[(1e9, " GB/s"), (1e6, " MB/s"), (1e3, " kB/s"), (1.0, " B/s")],
-        }
-    }
+/// The declaration of a column.
+struct Declared {
+    column: Column,
+    name: &'static str,
+    unit: Unit,
+    marks: &'static [Mark],
+    /// What its values say, for the reference.
+    meaning: &'static str,
 }
 
 /// What a column is for, besides holding values.
@@ -64,321 +40,359 @@ enum Mark {
 }
 
 macro_rules! columns {
-    ($($column:ident $name:literal $unit:ident [$($mark:ident)*];)*) => {
+    ($($column:ident $name:literal $unit:ident [$($mark:ident)*] $meaning:literal;)*) => {
         /// A column, in the order in which tables have them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[allow(missing_docs)] // the names are those of the field, and the table below has their units
         pub enum Column {
-            $($column,)*
+            $(#[doc = $meaning] $column,)*
         }
 
-        const DECLARED: &[(Column, &str, Unit, &[Mark])] = &[
-            $((Column::$column, $name, Unit::$unit, &[$(Mark::$mark),*]),)*
+        const DECLARED: &[Declared] = &[
+            $(Declared {
+                column: Column::$column,
+                name: $name,
+                unit: Unit::$unit,
+                marks: &[$(Mark::$mark),*],
+                meaning: $meaning,
+            },)*
         ];
     };
 }
 
 columns! {
-RunId "run_id" Name [];
-Part "part" Name [axis];
-// What was run.
-Workload "workload" Name [axis pool gc replay];
-Benchmark "benchmark" Name [axis bench];
-Transaction "transaction" Name [axis absent bench];
-Scale "scale" Number [axis];
-Device "device" Name [axis pool replay bench profile];
-Channels "channels" Number [];
-Replacement "replacement" Name [axis pool];
-WriteBack "write_back" Name [axis pool];
-NW "n_w" Number [pool];
-NE "n_e" Number [];
-Buffers "buffers" Number [];
-Ahead "ahead" Number [];
-Prefetch "prefetch" Name [axis];
-Layer "layer" Name [axis absent pool replay];
-Placement "placement" Name [axis gc replay];
-Victim "victim" Name [axis gc];
-Schedule "schedule" Name [axis replay];
-Place "place" Name [axis];
-TornPages "torn_pages" Name [axis];
-Degree "degree" Number [axis];
-Durability "durability" Name [axis];
-MemoryBytes "memory_bytes" Bytes [axis];
-LogBytes "log_bytes" Bytes [axis];
-RecordShare "record_share" Number [axis];
-Frames "frames" Number [axis];
-Pages "pages" Number [axis];
-PageBytes "page_bytes" Bytes [axis profile];
-Segments "segments" Number [axis];
-SegmentPages "segment_pages" Number [axis];
-GcReserve "gc_reserve" Number [axis];
-Users "users" Number [axis absent bench];
-Speed "speed" Number [axis absent];
-CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis];
-Cores "cores" Number [axis absent];
-CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis];
-Seed "seed" Number [axis];
-Skip "skip" Number [axis absent];
-Group "group" Name [axis absent gc];
-TimePages "time_pages" Number [axis absent gc];
-TimeLimitNs "time_limit_ns" Nanoseconds [axis];
-// What came of it.
-TimeNs "time_ns" Nanoseconds [absent replay bench];
-IntervalNs "interval_ns" Nanoseconds [];
-Ops "ops" Number [];
-ElapsedNs "elapsed_ns" Nanoseconds [pool less];
-ThroughputOpsS "throughput_ops_s" Number [pool replay bench more];
-Retries "retries" Number [less];
-Rollbacks "rollbacks" Number [];
-Deadlocks "deadlocks" Number [less];
-Hits "hits" Number [more];
-Misses "misses" Number [less];
-HitRatio "hit_ratio" Number [pool bench more];
-ReadIos "read_ios" Number [];
-WriteIos "write_ios" Number [pool less];
-PagesRead "pages_read" Number [pool less];
-PagesWritten "pages_written" Number [pool less];
-PagesMoved "pages_moved" Number [less];
-PagesFlushed "pages_flushed" Number [];
-Prefetched "prefetched" Number [];
-PrefetchHits "prefetch_hits" Number [more];
-PrefetchWasted "prefetch_wasted" Number [];
-WriteWaits "write_waits" Number [less];
-Rescued "rescued" Number [];
-PagesChecked "pages_checked" Number [];
-LatencyMeanNs "latency_mean_ns" Nanoseconds [replay less];
-LatencyStddevNs "latency_stddev_ns" Nanoseconds [replay];
-LatencyP50Ns "latency_p50_ns" Nanoseconds [bench less];
-LatencyP95Ns "latency_p95_ns" Nanoseconds [less];
-LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench less];
-LatencyP999Ns "latency_p999_ns" Nanoseconds [replay less];
-LatencyMaxNs "latency_max_ns" Nanoseconds [replay less];
-LatencyVarianceNs2 "latency_variance_ns2" Number [];
-BandwidthBytesS "bandwidth_bytes_s" BytesPerSecond [replay more];
-ReadBandwidthBytesS "read_bandwidth_bytes_s" BytesPerSecond [more];
-WriteBandwidthBytesS "write_bandwidth_bytes_s" BytesPerSecond [more];
-ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay less];
-ReadLatencyStddevNs "read_latency_stddev_ns" Nanoseconds [];
-ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [less];
-ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [less];
-ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [less];
-ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [less];
-ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [less];
-ReadMissLatencyMeanNs "read_miss_latency_mean_ns" Nanoseconds [less];
-ReadMissLatencyStddevNs "read_miss_latency_stddev_ns" Nanoseconds [];
-ReadMissLatencyP50Ns "read_miss_latency_p50_ns" Nanoseconds [less];
-ReadMissLatencyP95Ns "read_miss_latency_p95_ns" Nanoseconds [less];
-ReadMissLatencyP99Ns "read_miss_latency_p99_ns" Nanoseconds [less];
-ReadMissLatencyP999Ns "read_miss_latency_p999_ns" Nanoseconds [less];
-ReadMissLatencyMaxNs "read_miss_latency_max_ns" Nanoseconds [less];
-WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay less];
-WriteLatencyStddevNs "write_latency_stddev_ns" Nanoseconds [];
-WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [less];
-WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [less];
-WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [less];
-WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [less];
-WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [less];
-CommitLatencyMeanNs "commit_latency_mean_ns" Nanoseconds [less];
-CommitLatencyStddevNs "commit_latency_stddev_ns" Nanoseconds [];
-CommitLatencyP50Ns "commit_latency_p50_ns" Nanoseconds [less];
-CommitLatencyP95Ns "commit_latency_p95_ns" Nanoseconds [less];
-CommitLatencyP99Ns "commit_latency_p99_ns" Nanoseconds [bench less];
-CommitLatencyP999Ns "commit_latency_p999_ns" Nanoseconds [less];
-CommitLatencyMaxNs "commit_latency_max_ns" Nanoseconds [less];
-WaitQueueMeanNs "wait_queue_mean_ns" Nanoseconds [less];
-WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay less];
-WaitDieMeanNs "wait_die_mean_ns" Nanoseconds [replay less];
-WaitChannelMeanNs "wait_channel_mean_ns" Nanoseconds [replay less];
-WaitBufferMeanNs "wait_buffer_mean_ns" Nanoseconds [less];
-WaitGcMaxNs "wait_gc_max_ns" Nanoseconds [less];
-ReadWaitGcMeanNs "read_wait_gc_mean_ns" Nanoseconds [less];
-ReadWaitDieMeanNs "read_wait_die_mean_ns" Nanoseconds [less];
-ReadWaitChannelMeanNs "read_wait_channel_mean_ns" Nanoseconds [less];
-WriteWaitGcMeanNs "write_wait_gc_mean_ns" Nanoseconds [less];
-WriteWaitDieMeanNs "write_wait_die_mean_ns" Nanoseconds [less];
-WriteWaitChannelMeanNs "write_wait_channel_mean_ns" Nanoseconds [less];
-UserBytesWritten "user_bytes_written" Number [];
-SpaceBytes "space_bytes" Bytes [bench less];
-LogBytesWritten "log_bytes_written" Number [];
-RecordHits "record_hits" Number [more];
-RecordsMerged "records_merged" Number [];
-RecordMerges "record_merges" Number [];
-RecordsCarried "records_carried" Number [];
-LogFlushes "log_flushes" Number [];
-Flushes "flushes" Number [];
-Checkpoints "checkpoints" Number [];
-RowsVerified "rows_verified" Number [];
-HostPagesWritten "host_pages_written" Number [gc bench less];
-FlashPagesRead "flash_pages_read" Number [];
-FlashPagesProgrammed "flash_pages_programmed" Number [less];
-GcPagesCopied "gc_pages_copied" Number [gc less];
-Erases "erases" Number [gc less];
-Waf "waf" Number [pool gc replay bench less];
-WafSteady "waf_steady" Number [gc less];
-WafClosedForm "waf_closed_form" Number [gc];
-SpareEffective "spare_effective" Number [gc];
-LayerPagesCopied "layer_pages_copied" Number [less];
-LayerPagesPadded "layer_pages_padded" Number [];
-LayerSegmentsFreed "layer_segments_freed" Number [];
-LayerWaf "layer_waf" Number [pool replay less];
-DriveWaf "drive_waf" Number [pool replay less];
-MergedPages "merged_pages" Number [];
-Overlaps "overlaps" Number [];
-Suspensions "suspensions" Number [];
-EnergyJ "energy_j" Number [less];
-EnergyPerPageWrittenUj "energy_per_page_written_uj" Number [less];
-WearMin "wear_min" Number [];
-WearMean "wear_mean" Number [];
-WearMax "wear_max" Number [less];
-MappingBytes "mapping_bytes" Bytes [less];
-LayerMappingBytes "layer_mapping_bytes" Bytes [less];
-PlacementBytes "placement_bytes" Bytes [less];
-ValidShareError "valid_share_error" Number [];
-Groups "groups" Number [gc];
-GroupsSized "groups_sized" Number [];
-HotSegments "hot_segments" Number [gc];
-LastSegments "last_segments" Number [gc];
-GroupSegments "group_segments" Number [gc];
-SegmentsCollected "segments_collected" Number [];
-ValidShare "valid_share" Number [gc];
-ShareC1 "share_c1" Number [gc];
-ShareC2 "share_c2" Number [gc];
-ShareC3 "share_c3" Number [gc];
-ShareC4 "share_c4" Number [gc];
-ShareC5 "share_c5" Number [gc];
-ShareC6 "share_c6" Number [gc];
-LifetimeBytesWritten "lifetime_bytes_written" Number [more];
-LifetimeDwpd5y "lifetime_dwpd_5y" Number [more];
-LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [more];
-// Of a device.
-Alpha "alpha" Number [profile];
-AlphaTarget "alpha_target" Number [profile];
-KR "k_r" Number [profile];
-KRTarget "k_r_target" Name [profile];
-KW "k_w" Number [profile];
-KWTarget "k_w_target" Name [profile];
-KR90 "k_r_90" Number [];
-KW90 "k_w_90" Number [];
-ReadIopsMax "read_iops_max" Number [profile];
-WriteIopsMax "write_iops_max" Number [profile];
-ReadIops "read_iops" Number [profile more];
-WriteIops "write_iops" Number [profile more];
-Verdict "verdict" Name [profile];
-// Of a trace.
-File "file" Name [];
-Format "format" Name [];
-Requests "requests" Number [];
-Reads "reads" Number [];
-Writes "writes" Number [];
-Trims "trims" Number [];
-ReadShare "read_share" Number [];
-ReadSizeMin "read_size_min" Number [];
-ReadSizeMean "read_size_mean" Number [];
-ReadSizeMax "read_size_max" Number [];
-WriteSizeMin "write_size_min" Number [];
-WriteSizeMean "write_size_mean" Number [];
-WriteSizeMax "write_size_max" Number [];
-SizeUnit "size_unit" Name [];
-FootprintPages "footprint_pages" Number [];
-FootprintReadPages "footprint_read_pages" Number [];
-FootprintWrittenPages "footprint_written_pages" Number [];
-DurationNs "duration_ns" Nanoseconds [];
-RateRequestsS "rate_requests_s" Number [axis absent];
-PeakRequestsS "peak_requests_s" Number [];
-Burstiness "burstiness" Number [];
-Volumes "volumes" Number [];
-SequentialShare "sequential_share" Number [];
-ReuseShare "reuse_share" Number [];
-Skipped "skipped" Number [];
-SkippedWhy "skipped_why" Name [];
-RequestsLeftOut "requests_left_out" Number [];
-Loses "loses" Name [];
-TimesClamped "times_clamped" Number [];
-// Of a store in a file.
-Out "out" Name [];
-Table "table" Name [];
-Tables "tables" Number [];
-Index "index" Name [];
-Levels "levels" Number [];
-InnerPages "inner_pages" Number [];
-Leaves "leaves" Number [];
-LeafFill "leaf_fill" Number [];
-Records "records" Number [];
-RecordBytes "record_bytes" Bytes [];
-RecordsS "records_s" Number [more];
-FileBytes "file_bytes" Bytes [];
-PagesUsed "pages_used" Number [];
-PagesFree "pages_free" Number [];
-PagesUnused "pages_unused" Number [];
-PagesCopied "pages_copied" Number [];
-CopiedBytes "copied_bytes" Bytes [];
-LogUsedBytes "log_used_bytes" Bytes [];
-Problems "problems" Number [];
-Page "page" Number [];
-Problem "problem" Name [];
-Lost "lost" Name [];
-LostRanges "lost_ranges" Number [];
-LostValues "lost_values" Number [];
-LostFrom "lost_from" Name [];
-LostTo "lost_to" Name [];
-LostExcept "lost_except" Number [];
-RecordsWaiting "records_waiting" Number [];
-// Of a list.
-Kind "kind" Name [list];
-Name "name" Name [list];
-About "about" Name [list];
-Options "options" Name [];
-Default "default" Name [list];
-Targets "targets" Name [list];
-Source "source" Name [];
-// Of two results beside each other.
-Metric "metric" Name [];
-A "a" Number [];
-B "b" Number [];
-Change "change" Number [];
-// Of advice: what was compared, and what it changes as a share of what was there before.
-Goal "goal" Name [];
-Plain "plain" Name [];
-Advised "advised" Name [];
-ThroughputChange "throughput_change" Number [more];
-ThroughputChangeMin "throughput_change_min" Number [];
-ThroughputChangeMax "throughput_change_max" Number [];
-ThroughputChangeWithout "throughput_change_without" Number [];
-LatencyP99Change "latency_p99_change" Number [less];
-LatencyP99ChangeMin "latency_p99_change_min" Number [];
-LatencyP99ChangeMax "latency_p99_change_max" Number [];
-LatencyP99ChangeWithout "latency_p99_change_without" Number [];
-HeldOut "held_out" Number [];
-HeldOutBetter "held_out_better" Number [];
-Repeat "repeat" Name [];
-// For people.
-Note "note" Name [];
-Explanation "explanation" Name [];
-// Of the machine that ran it, and of the simulator itself.
-CpuNsPerOp "cpu_ns_per_op" Number [cost less];
-SimWallS "sim_wall_s" Number [cost];
-SimOpsS "sim_ops_s" Number [cost];
-PeakRssBytes "peak_rss_bytes" Bytes [cost];
-// What runs will need.
-Runs "runs" Number [];
-RunsAtOnce "runs_at_once" Number [];
-NeededBytes "needed_bytes" Bytes [];
-AvailableBytes "available_bytes" Bytes [];
-EstimateS "estimate_s" Number [];
-EstimateLeastS "estimate_least_s" Number [];
-EstimateMostS "estimate_most_s" Number [];
+    RunId "run_id" Name [] "hash of the run's description: equal runs have equal ids";
+    Part "part" Name [axis] "part of the study";
+    // What was run.
+    Workload "workload" Name [axis pool gc replay] "workload or trace";
+    Benchmark "benchmark" Name [axis bench] "benchmark, with options";
+    Transaction "transaction" Name [axis absent bench] "type of transaction, with --by-type";
+    Scale "scale" Number [axis] "size of the benchmark's data, in multiples of its default";
+    Device "device" Name [axis pool replay bench profile] "device, with options";
+    Channels "channels" Number [] "channels of the simulated drive";
+    Replacement "replacement" Name [axis pool] "replacement policy";
+    WriteBack "write_back" Name [axis pool] "write-back policy, as it was asked for";
+    NW "n_w" Number [pool] "pages that one write-back writes together";
+    NE "n_e" Number [] "frames that one write-back frees";
+    Buffers "buffers" Number [] "spare frames for pages that are being written";
+    Ahead "ahead" Number [] "clean frames that a cleaner keeps ahead of the misses";
+    Prefetch "prefetch" Name [axis] "prefetch policy";
+    Layer "layer" Name [axis absent pool replay] "layer above the drive";
+    Placement "placement" Name [axis gc replay] "placement policy";
+    Victim "victim" Name [axis gc] "policy that chooses the segment to collect";
+    Schedule "schedule" Name [axis replay] "schedule of garbage collection";
+    Place "place" Name [axis] "where pages are written: in place, or out of place in segments";
+    TornPages "torn_pages" Name [axis] "what protects pages from torn writes";
+    Degree "degree" Number [axis] "rows that an index scan reads at once";
+    Durability "durability" Name [axis] "what a commit promises";
+    MemoryBytes "memory_bytes" Bytes [axis] "memory of the engine";
+    LogBytes "log_bytes" Bytes [axis] "size of the log's area on the drive";
+    RecordShare "record_share" Number [axis] "share of the engine's memory that holds single records";
+    Frames "frames" Number [axis] "frames of the pool";
+    Pages "pages" Number [axis] "pages that the workload ranges over";
+    PageBytes "page_bytes" Bytes [axis profile] "page size, or size of a request";
+    Segments "segments" Number [axis] "segments of the physical space";
+    SegmentPages "segment_pages" Number [axis] "pages of a segment";
+    GcReserve "gc_reserve" Number [axis] "free segments below which garbage is collected";
+    Users "users" Number [axis absent bench] "users in a closed loop, each with one request outstanding";
+    Speed "speed" Number [axis absent]
+        "speed at which the workload's arrival times are replayed, relative to the original";
+    CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis] "CPU time that is charged for a request";
+    Cores "cores" Number [axis absent]
+        "simulated cores that users are spread over, where there is more than one";
+    CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis] "CPU time that is charged for an operation of the engine";
+    Seed "seed" Number [axis] "seed of all randomness";
+    Skip "skip" Number [axis absent] "requests of the workload that are left out before the first";
+    Group "group" Name [axis absent gc] "group of segments, with --groups";
+    TimePages "time_pages" Number [axis absent gc] "beginning of the interval, in page writes";
+    TimeLimitNs "time_limit_ns" Nanoseconds [axis] "time that a benchmark was asked to run for, with --time";
+    // What came of it.
+    TimeNs "time_ns" Nanoseconds [absent replay bench] "beginning of the interval, in time";
+    IntervalNs "interval_ns" Nanoseconds [] "length of the interval";
+    Ops "ops" Number [] "requests or transactions in the row";
+    ElapsedNs "elapsed_ns" Nanoseconds [pool less] "time that they took, on the device's clock";
+    ThroughputOpsS "throughput_ops_s" Number [pool replay bench more] "requests or transactions per second";
+    Retries "retries" Number [less] "transactions that were tried again";
+    Rollbacks "rollbacks" Number [] "transactions that the benchmark rolled back on purpose";
+    Deadlocks "deadlocks" Number [less] "transactions that were ended because of a deadlock";
+    Hits "hits" Number [more] "requests that found their page in the pool";
+    Misses "misses" Number [less] "requests that did not find their page in the pool";
+    HitRatio "hit_ratio" Number [pool bench more] "hits over requests";
+    ReadIos "read_ios" Number [] "read requests to the device";
+    WriteIos "write_ios" Number [pool less]
+        "write requests to the device: batches, where pages are written together";
+    PagesRead "pages_read" Number [pool less] "pages read from the device";
+    PagesWritten "pages_written" Number [pool less]
+        "pages written to the device, without the flush at the end";
+    PagesMoved "pages_moved" Number [less] "pages that the store's own collection has moved, out of place";
+    PagesFlushed "pages_flushed" Number [] "dirty pages written by the flush at the end";
+    Prefetched "prefetched" Number [] "pages that prefetching read";
+    PrefetchHits "prefetch_hits" Number [more] "prefetched pages that were used";
+    PrefetchWasted "prefetch_wasted" Number [] "prefetched pages that left the pool unused";
+    WriteWaits "write_waits" Number [less] "misses that waited for a write";
+    Rescued "rescued" Number [] "pages that were asked for between their eviction and the end of their write";
+    PagesChecked "pages_checked" Number [] "pages whose content was checked";
+    LatencyMeanNs "latency_mean_ns" Nanoseconds [replay less] "response time: mean";
+    LatencyStddevNs "latency_stddev_ns" Nanoseconds [replay] "response time: standard deviation";
+    LatencyP50Ns "latency_p50_ns" Nanoseconds [bench less] "response time: median";
+    LatencyP95Ns "latency_p95_ns" Nanoseconds [less] "response time: 95th percentile";
+    LatencyP99Ns "latency_p99_ns" Nanoseconds [pool replay bench less] "response time: 99th percentile";
+    LatencyP999Ns "latency_p999_ns" Nanoseconds [replay less] "response time: 99.9th percentile";
+    LatencyMaxNs "latency_max_ns" Nanoseconds [replay less] "response time: maximum";
+    LatencyVarianceNs2 "latency_variance_ns2" Number [] "response time: variance";
+    BandwidthBytesS "bandwidth_bytes_s" BytesPerSecond [replay more] "bytes read and written per second";
+    ReadBandwidthBytesS "read_bandwidth_bytes_s" BytesPerSecond [more] "bytes read per second";
+    WriteBandwidthBytesS "write_bandwidth_bytes_s" BytesPerSecond [more] "bytes written per second";
+    ReadLatencyMeanNs "read_latency_mean_ns" Nanoseconds [replay less] "response time of reads: mean";
+    ReadLatencyStddevNs "read_latency_stddev_ns" Nanoseconds [] "response time of reads: standard deviation";
+    ReadLatencyP50Ns "read_latency_p50_ns" Nanoseconds [less] "response time of reads: median";
+    ReadLatencyP95Ns "read_latency_p95_ns" Nanoseconds [less] "response time of reads: 95th percentile";
+    ReadLatencyP99Ns "read_latency_p99_ns" Nanoseconds [less] "response time of reads: 99th percentile";
+    ReadLatencyP999Ns "read_latency_p999_ns" Nanoseconds [less] "response time of reads: 99.9th percentile";
+    ReadLatencyMaxNs "read_latency_max_ns" Nanoseconds [less] "response time of reads: maximum";
+    ReadMissLatencyMeanNs "read_miss_latency_mean_ns" Nanoseconds [less]
+        "response time of reads that had to wait, mostly for the drive: mean";
+    ReadMissLatencyStddevNs "read_miss_latency_stddev_ns" Nanoseconds []
+        "response time of reads that had to wait, mostly for the drive: standard deviation";
+    ReadMissLatencyP50Ns "read_miss_latency_p50_ns" Nanoseconds [less]
+        "response time of reads that had to wait, mostly for the drive: median";
+    ReadMissLatencyP95Ns "read_miss_latency_p95_ns" Nanoseconds [less]
+        "response time of reads that had to wait, mostly for the drive: 95th percentile";
+    ReadMissLatencyP99Ns "read_miss_latency_p99_ns" Nanoseconds [less]
+        "response time of reads that had to wait, mostly for the drive: 99th percentile";
+    ReadMissLatencyP999Ns "read_miss_latency_p999_ns" Nanoseconds [less]
+        "response time of reads that had to wait, mostly for the drive: 99.9th percentile";
+    ReadMissLatencyMaxNs "read_miss_latency_max_ns" Nanoseconds [less]
+        "response time of reads that had to wait, mostly for the drive: maximum";
+    WriteLatencyMeanNs "write_latency_mean_ns" Nanoseconds [replay less] "response time of writes: mean";
+    WriteLatencyStddevNs "write_latency_stddev_ns" Nanoseconds []
+        "response time of writes: standard deviation";
+    WriteLatencyP50Ns "write_latency_p50_ns" Nanoseconds [less] "response time of writes: median";
+    WriteLatencyP95Ns "write_latency_p95_ns" Nanoseconds [less] "response time of writes: 95th percentile";
+    WriteLatencyP99Ns "write_latency_p99_ns" Nanoseconds [less] "response time of writes: 99th percentile";
+    WriteLatencyP999Ns "write_latency_p999_ns" Nanoseconds [less]
+        "response time of writes: 99.9th percentile";
+    WriteLatencyMaxNs "write_latency_max_ns" Nanoseconds [less] "response time of writes: maximum";
+    CommitLatencyMeanNs "commit_latency_mean_ns" Nanoseconds [less] "time of a commit: mean";
+    CommitLatencyStddevNs "commit_latency_stddev_ns" Nanoseconds [] "time of a commit: standard deviation";
+    CommitLatencyP50Ns "commit_latency_p50_ns" Nanoseconds [less] "time of a commit: median";
+    CommitLatencyP95Ns "commit_latency_p95_ns" Nanoseconds [less] "time of a commit: 95th percentile";
+    CommitLatencyP99Ns "commit_latency_p99_ns" Nanoseconds [bench less] "time of a commit: 99th percentile";
+    CommitLatencyP999Ns "commit_latency_p999_ns" Nanoseconds [less] "time of a commit: 99.9th percentile";
+    CommitLatencyMaxNs "commit_latency_max_ns" Nanoseconds [less] "time of a commit: maximum";
+    WaitQueueMeanNs "wait_queue_mean_ns" Nanoseconds [less] "mean wait in front of a full queue";
+    WaitGcMeanNs "wait_gc_mean_ns" Nanoseconds [replay less] "mean wait for garbage collection";
+    WaitDieMeanNs "wait_die_mean_ns" Nanoseconds [replay less]
+        "mean wait for a die that another request of the host uses";
+    WaitChannelMeanNs "wait_channel_mean_ns" Nanoseconds [replay less] "mean wait for a channel";
+    WaitBufferMeanNs "wait_buffer_mean_ns" Nanoseconds [less] "mean wait for room in the write buffer";
+    WaitGcMaxNs "wait_gc_max_ns" Nanoseconds [less] "longest wait for garbage collection";
+    ReadWaitGcMeanNs "read_wait_gc_mean_ns" Nanoseconds [less] "mean wait of reads for garbage collection";
+    ReadWaitDieMeanNs "read_wait_die_mean_ns" Nanoseconds [less] "mean wait of reads for a die";
+    ReadWaitChannelMeanNs "read_wait_channel_mean_ns" Nanoseconds [less] "mean wait of reads for a channel";
+    WriteWaitGcMeanNs "write_wait_gc_mean_ns" Nanoseconds [less] "mean wait of writes for garbage collection";
+    WriteWaitDieMeanNs "write_wait_die_mean_ns" Nanoseconds [less] "mean wait of writes for a die";
+    WriteWaitChannelMeanNs "write_wait_channel_mean_ns" Nanoseconds [less]
+        "mean wait of writes for a channel";
+    UserBytesWritten "user_bytes_written" Number [] "bytes of keys and values that transactions wrote";
+    SpaceBytes "space_bytes" Bytes [bench less] "bytes that the store occupies on the drive";
+    LogBytesWritten "log_bytes_written" Number [] "bytes written to the log";
+    RecordHits "record_hits" Number [more] "reads answered from single records in memory";
+    RecordsMerged "records_merged" Number [] "single records that were put into their leaves";
+    RecordMerges "record_merges" Number [] "leaves that single records were put into";
+    RecordsCarried "records_carried" Number [] "single records that a checkpoint wrote to the log once more";
+    LogFlushes "log_flushes" Number [] "flushes of the log";
+    Flushes "flushes" Number [] "flush commands to the drive";
+    Checkpoints "checkpoints" Number [] "checkpoints";
+    RowsVerified "rows_verified" Number [] "rows whose content was compared with what the benchmark expects";
+    HostPagesWritten "host_pages_written" Number [gc bench less] "pages that the host wrote to the drive";
+    FlashPagesRead "flash_pages_read" Number [] "pages read from the flash";
+    FlashPagesProgrammed "flash_pages_programmed" Number [less] "pages programmed into the flash";
+    GcPagesCopied "gc_pages_copied" Number [gc less] "pages that garbage collection moved";
+    Erases "erases" Number [gc less] "erased blocks or segments";
+    Waf "waf" Number [pool gc replay bench less]
+        "write amplification: flash programs over the host's page writes";
+    WafSteady "waf_steady" Number [gc less] "write amplification over the last half of the writes";
+    WafClosedForm "waf_closed_form" Number [gc]
+        "write amplification by the closed form, where one fits the run";
+    SpareEffective "spare_effective" Number [gc]
+        "spare space less the segments in reserve, over the logical space (ρ of the models)";
+    LayerPagesCopied "layer_pages_copied" Number [less] "pages that the layer's garbage collection moved";
+    LayerPagesPadded "layer_pages_padded" Number [] "pages that the layer wrote to fill a segment";
+    LayerSegmentsFreed "layer_segments_freed" Number [] "segments that the layer gave up";
+    LayerWaf "layer_waf" Number [pool replay less] "write amplification of the layer";
+    DriveWaf "drive_waf" Number [pool replay less] "write amplification of the drive below the layer";
+    MergedPages "merged_pages" Number [] "host reads that served a page of garbage collection too";
+    Overlaps "overlaps" Number [] "operations that overlapped with one of garbage collection";
+    Suspensions "suspensions" Number [] "programs and erases that were suspended for a read";
+    EnergyJ "energy_j" Number [less] "energy of all flash operations and transfers, in joule";
+    EnergyPerPageWrittenUj "energy_per_page_written_uj" Number [less]
+        "energy per page that the host wrote, in microjoule";
+    WearMin "wear_min" Number [] "erases of the block with the fewest";
+    WearMean "wear_mean" Number [] "erases of a block: mean";
+    WearMax "wear_max" Number [less] "erases of the block with the most";
+    MappingBytes "mapping_bytes" Bytes [less] "memory of the drive's mapping table";
+    LayerMappingBytes "layer_mapping_bytes" Bytes [less] "memory of the layer's mapping table";
+    PlacementBytes "placement_bytes" Bytes [less] "memory of the placement policy";
+    ValidShareError "valid_share_error" Number []
+        "mean error of the placement policy's prediction of valid pages in a victim segment";
+    Groups "groups" Number [gc] "groups of segments";
+    GroupsSized "groups_sized" Number [] "groups whose size the placement policy has chosen";
+    HotSegments "hot_segments" Number [gc] "segments of the group for pages that are overwritten soonest";
+    LastSegments "last_segments" Number [gc] "segments of the last group";
+    GroupSegments "group_segments" Number [gc] "segments of the group";
+    SegmentsCollected "segments_collected" Number [] "segments that were collected";
+    ValidShare "valid_share" Number [gc] "valid pages in a collected segment, as a share of its pages";
+    ShareC1 "share_c1" Number [gc]
+        "share of the group's pages in class 1 of 6 by lifetime: those that die soonest";
+    ShareC2 "share_c2" Number [gc] "share of the group's pages in class 2 of 6 by lifetime";
+    ShareC3 "share_c3" Number [gc] "share of the group's pages in class 3 of 6 by lifetime";
+    ShareC4 "share_c4" Number [gc] "share of the group's pages in class 4 of 6 by lifetime";
+    ShareC5 "share_c5" Number [gc] "share of the group's pages in class 5 of 6 by lifetime";
+    ShareC6 "share_c6" Number [gc]
+        "share of the group's pages in class 6 of 6 by lifetime: those that live longest";
+    LifetimeBytesWritten "lifetime_bytes_written" Number [more]
+        "bytes that the host can write before the flash is worn out";
+    LifetimeDwpd5y "lifetime_dwpd_5y" Number [more]
+        "drive writes per day that the flash endures for five years";
+    LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [more]
+        "years until the flash is worn out at the rate of the run";
+    // Of a device.
+    Alpha "alpha" Number [profile] "asymmetry: most reads over most writes per second";
+    AlphaTarget "alpha_target" Number [profile] "published alpha, to which the preset is fitted";
+    KR "k_r" Number [profile] "least number of users that reach 95 % of the most reads per second";
+    KRTarget "k_r_target" Name [profile] "published k_r, to which the preset is fitted";
+    KW "k_w" Number [profile] "least number of users that reach 95 % of the most writes per second";
+    KWTarget "k_w_target" Name [profile] "published k_w, to which the preset is fitted";
+    KR90 "k_r_90" Number [] "the same as k_r for 90 %";
+    KW90 "k_w_90" Number [] "the same as k_w for 90 %";
+    ReadIopsMax "read_iops_max" Number [profile] "most reads per second";
+    WriteIopsMax "write_iops_max" Number [profile] "most writes per second";
+    ReadIops "read_iops" Number [profile more] "reads per second of so many users, with --curve";
+    WriteIops "write_iops" Number [profile more] "writes per second of so many users, with --curve";
+    Verdict "verdict" Name [profile]
+        "ok where alpha is within 5 % and k_r and k_w within 15 % of the published, otherwise miss";
+    // Of a trace.
+    File "file" Name [] "the file";
+    Format "format" Name [] "trace format";
+    Requests "requests" Number [] "requests in the trace";
+    Reads "reads" Number [] "reads in the trace";
+    Writes "writes" Number [] "writes in the trace";
+    Trims "trims" Number [] "trims in the trace";
+    ReadShare "read_share" Number [] "reads over requests";
+    ReadSizeMin "read_size_min" Number [] "smallest read, in size_unit";
+    ReadSizeMean "read_size_mean" Number [] "mean read, in size_unit";
+    ReadSizeMax "read_size_max" Number [] "largest read, in size_unit";
+    WriteSizeMin "write_size_min" Number [] "smallest write, in size_unit";
+    WriteSizeMean "write_size_mean" Number [] "mean write, in size_unit";
+    WriteSizeMax "write_size_max" Number [] "largest write, in size_unit";
+    SizeUnit "size_unit" Name [] "what the format counts sizes in: bytes or pages";
+    FootprintPages "footprint_pages" Number [] "different pages that were requested";
+    FootprintReadPages "footprint_read_pages" Number [] "different pages that were read";
+    FootprintWrittenPages "footprint_written_pages" Number [] "different pages that were written";
+    DurationNs "duration_ns" Nanoseconds [] "time from the first request to the last";
+    RateRequestsS "rate_requests_s" Number [axis absent] "requests per second";
+    PeakRequestsS "peak_requests_s" Number [] "most requests within a second; none where all came within one";
+    Burstiness "burstiness" Number []
+        "squared coefficient of variation of the times between requests: 1 for random arrivals, more for bursts";
+    Volumes "volumes" Number [] "address spaces: disks, devices or units";
+    SequentialShare "sequential_share" Number [] "requests that begin where the one before ended, as a share";
+    ReuseShare "reuse_share" Number [] "requests for a page that was requested before, as a share";
+    Skipped "skipped" Number [] "records of the file that are no requests";
+    SkippedWhy "skipped_why" Name [] "why they were skipped";
+    RequestsLeftOut "requests_left_out" Number [] "requests that the other format cannot hold";
+    Loses "loses" Name [] "what of a request the other format cannot hold";
+    TimesClamped "times_clamped" Number []
+        "times that the other format cannot hold and that were set to its limit";
+    // Of a store in a file.
+    Out "out" Name [] "the new file";
+    Table "table" Name [] "table of the store";
+    Tables "tables" Number [] "tables of the store";
+    Index "index" Name [] "index of the table, or `(large values)`";
+    Levels "levels" Number [] "levels of the tree: 1 where its root is a leaf";
+    InnerPages "inner_pages" Number [] "nodes above the leaves";
+    Leaves "leaves" Number [] "leaves of the tree";
+    LeafFill "leaf_fill" Number [] "share of the leaves' room that records take";
+    Records "records" Number [] "records";
+    RecordBytes "record_bytes" Bytes [] "bytes of keys and values";
+    RecordsS "records_s" Number [more] "records per second";
+    FileBytes "file_bytes" Bytes [] "length of the file";
+    PagesUsed "pages_used" Number [] "pages in use";
+    PagesFree "pages_free" Number [] "pages that are free";
+    PagesUnused "pages_unused" Number [] "pages that are marked as used and belong to nothing";
+    PagesCopied "pages_copied" Number [] "pages that a backup copied";
+    CopiedBytes "copied_bytes" Bytes [] "bytes that a backup copied, the log included";
+    LogUsedBytes "log_used_bytes" Bytes [] "bytes of the log that recovery would read now";
+    Problems "problems" Number [] "things that are wrong";
+    Page "page" Number [] "page that is damaged";
+    Problem "problem" Name [] "what is wrong with it";
+    Lost "lost" Name [] "what is lost by it";
+    LostRanges "lost_ranges" Number [] "ranges of keys that are lost";
+    LostValues "lost_values" Number [] "values that are lost";
+    LostFrom "lost_from" Name [] "first key of a lost range";
+    LostTo "lost_to" Name [] "key before which the lost range ends";
+    LostExcept "lost_except" Number [] "records of the lost range that the log has";
+    RecordsWaiting "records_waiting" Number [] "records that the log has and no page could take";
+    // Of a list.
+    Kind "kind" Name [list] "kind of the name";
+    Name "name" Name [list] "the name";
+    About "about" Name [list] "what it is";
+    Options "options" Name [] "its options with their defaults";
+    Default "default" Name [list] "default";
+    Targets "targets" Name [list] "published figures that the preset aims at";
+    Source "source" Name [] "where the figures come from";
+    // Of two results beside each other.
+    Metric "metric" Name [] "column that is compared";
+    A "a" Number [] "value in the first result";
+    B "b" Number [] "value in the second result";
+    Change "change" Number [] "change from the first to the second, relative to the first";
+    // Of advice: what was compared, and what it changes as a share of what was there before.
+    Goal "goal" Name [] "what advice is to improve";
+    Plain "plain" Name [] "the plain value of a setting";
+    Advised "advised" Name [] "the advised value of a setting";
+    ThroughputChange "throughput_change" Number [more]
+        "change of throughput, as a share, mean of the parts that judge";
+    ThroughputChangeMin "throughput_change_min" Number [] "the least of these changes";
+    ThroughputChangeMax "throughput_change_max" Number [] "the greatest of these changes";
+    ThroughputChangeWithout "throughput_change_without" Number []
+        "change of throughput where this setting alone is plain again";
+    LatencyP99Change "latency_p99_change" Number [less]
+        "change of the p99, as a share, mean of the parts that judge";
+    LatencyP99ChangeMin "latency_p99_change_min" Number [] "the least of these changes";
+    LatencyP99ChangeMax "latency_p99_change_max" Number [] "the greatest of these changes";
+    LatencyP99ChangeWithout "latency_p99_change_without" Number []
+        "change of the p99 where this setting alone is plain again";
+    HeldOut "held_out" Number [] "seeds or slices that judge the choice and took no part in it";
+    HeldOutBetter "held_out_better" Number [] "those of them in which the advice is better";
+    Repeat "repeat" Name [] "command that repeats the figures";
+    // For people.
+    Note "note" Name [] "remark on the row";
+    Explanation "explanation" Name []
+        "what the placement policy measured, predicted and changed, with --explain";
+    // Of the machine that ran it, and of the simulator itself.
+    CpuNsPerOp "cpu_ns_per_op" Number [cost less]
+        "CPU time of this machine for a transaction, in nanoseconds";
+    SimWallS "sim_wall_s" Number [cost] "time on this machine's clock that the run took, in seconds";
+    SimOpsS "sim_ops_s" Number [cost] "requests simulated per second on this machine";
+    PeakRssBytes "peak_rss_bytes" Bytes [cost] "most memory of the process";
+    // What runs will need.
+    Runs "runs" Number [] "runs of the grid";
+    RunsAtOnce "runs_at_once" Number [] "runs at the same time";
+    NeededBytes "needed_bytes" Bytes [] "memory that the runs need";
+    AvailableBytes "available_bytes" Bytes [] "memory that the machine has free";
+    EstimateS "estimate_s" Number [] "estimated time, in seconds: the middle of the next two";
+    EstimateLeastS "estimate_least_s" Number [] "estimated time at the least, in seconds";
+    EstimateMostS "estimate_most_s" Number [] "estimated time at the most, in seconds";
 }
 
 impl Column {
     /// Every column, in order.
     pub fn all() -> impl DoubleEndedIterator<Item = Column> + Clone {
-        DECLARED.iter().map(|(column, ..)| *column)
+        DECLARED.iter().map(|declared| declared.column)
     }
 
     /// The column called `name`; the error offers the nearest name.
     pub fn from_name(name: &str) -> Result<Column, SpecError> {
-        let found = DECLARED.iter().find(|(_, known, ..)| *known == name);
-        found.map(|(column, ..)| *column).ok_or_else(|| {
+        Column::all().find(|column| column.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Column::all().map(Column::name).collect();
             SpecError::unknown_of_many("column", name, &names, "fulgurite list columns")
         })
@@ -386,16 +400,25 @@ impl Column {
 
     /// Its name, as CSV and JSON have it.
     pub fn name(self) -> &'static str {
-        DECLARED[self as usize].1
+        self.declared().name
     }
 
     /// What its values are.
     pub fn unit(self) -> Unit {
-        DECLARED[self as usize].2
+        self.declared().unit
+    }
+
+    /// What its values say.
+    pub fn meaning(self) -> &'static str {
+        self.declared().meaning
+    }
+
+    fn declared(self) -> &'static Declared {
+        &DECLARED[self as usize]
     }
 
     fn has(self, mark: Mark) -> bool {
-        DECLARED[self as usize].3.contains(&mark)
+        self.declared().marks.contains(&mark)
     }
 
     /// Whether it tells one run of a grid from another.
@@ -451,9 +474,9 @@ mod tests {
 
     #[test]
     fn the_table_is_in_the_order_of_the_columns_and_names_are_unique() {
-        for (at, (column, name, ..)) in DECLARED.iter().enumerate() {
+        for (at, Declared { column, name, .. }) in DECLARED.iter().enumerate() {
             assert_eq!(*column as usize, at, "{name}");
-            assert_eq!(Column::from_name(name), Ok(*column), "{name} stands twice");
+            assert_eq!(Column::from_name(name), Ok(*column), "{name} is declared twice");
         }
     }
 

@@ -1,7 +1,7 @@
 //! There are two kinds of failure: a wrong request, and a run that went wrong.
 
-use crate::output::OutputError;
 use fulgurite_base::SpecError;
+use fulgurite_files::output::OutputError;
 use thiserror::Error;
 
 /// Why there is no result.

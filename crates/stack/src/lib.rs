@@ -8,36 +8,34 @@
 mod build;
 pub mod catalogue;
 mod check;
-pub mod column;
+mod column;
 mod command;
 pub mod device;
 mod error;
 mod execute;
-mod meaning;
 mod memo;
-mod memory;
-mod obstacle;
+pub mod memory;
+mod open;
 pub mod outlook;
-pub mod output;
+mod profile;
 pub mod progress;
 mod row;
 mod run;
 pub mod run_list;
 pub mod runner;
 pub mod settings;
-pub mod store;
 pub mod timeline;
-mod unfinished;
+mod value;
 pub mod workload;
 
-pub use column::{Column, Unit};
+pub use column::Column;
 pub use command::Command;
 pub use error::StackError;
-pub use obstacle::obstacle;
 pub use outlook::Outlook;
 pub use progress::Progress;
-pub use row::{Row, Value};
+pub use row::Row;
 pub use run::{
     Arrivals, Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, PoolStage, Requested, Rows,
     Run, Stack,
 };
+pub use value::{Unit, Value};

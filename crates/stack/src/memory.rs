@@ -24,7 +24,7 @@ pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
 }
 
 /// Refuses memory that is too little for the map of pages out of place, which `whose` says more of.
-pub(crate) fn too_little_for_map(whose: &str, given: u64, needed: u64) -> StackError {
+pub fn too_little_for_map(whose: &str, given: u64, needed: u64) -> StackError {
     let [given, needed] = [given, whole_size(needed).next_multiple_of(1 << 20)].map(format_size);
     StackError::request(format!(
         "--memory {given} is too little for the map of pages out of place {whose}; accepted: {needed} or more"

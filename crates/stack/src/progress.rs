@@ -146,7 +146,8 @@ impl Progress {
         }
     }
 
-    pub(crate) fn add(&self, ops: u64) {
+    /// Reports that `ops` more requests are done.
+    pub fn add(&self, ops: u64) {
         self.0.done.fetch_add(ops, Ordering::Relaxed);
         if let Some(expected) = &self.1 {
             let part = u128::from(expected.nanos) * u128::from(ops) / u128::from(expected.requests.max(1));

@@ -3,12 +3,12 @@
 //! Every command is a shape of it: `pool` has a pool, `gc` a translation layer for a device, `replay` a device alone,
 //! `profile` a load of its own. A run is checked before anything of a grid is executed; see [`Run::check`].
 
-use crate::device::{DeviceConfig, DriveConfig, LayerConfig};
+use crate::device::{DeviceConfig, DriveConfig, LayerConfig, TranslationConfig};
 use crate::workload::{AddressMap, Bound, View, Workload};
 use crate::{Command, StackError};
-use fulgurite_base::{Nanos, fnv1a};
+use fulgurite_base::Nanos;
 use fulgurite_bench::{BenchmarkConfig, Extent};
-use fulgurite_engine::{Durability, PlaceConfig, TornPages};
+use fulgurite_engine::{Durability, Options, PlaceConfig, TornPages};
 use fulgurite_ftl::Collect;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use std::path::PathBuf;
@@ -136,6 +136,13 @@ pub struct Requested {
     pub ops: u64,
 }
 
+impl Requested {
+    /// The number of requests; 0 if it is not known yet.
+    pub(crate) fn known_ops(&self) -> u64 {
+        if self.ops == u64::MAX { 0 } else { self.ops }
+    }
+}
+
 /// A benchmark and how long it is run.
 #[derive(Clone, Debug)]
 pub struct Benchmarked {
@@ -236,6 +243,24 @@ impl Run {
         }
     }
 
+    /// The translation layer without a drive, where the run has one.
+    pub(crate) fn translation(&self) -> Option<&TranslationConfig> {
+        match &self.stack.device.drive {
+            DriveConfig::Translation(translation) => Some(translation),
+            _ => None,
+        }
+    }
+
+    /// Bytes in a page of what the workload requests.
+    pub(crate) fn page_bytes(&self) -> u32 {
+        match (&self.load, &self.stack.pool) {
+            (Load::Characterisation { page_bytes }, _) => *page_bytes,
+            (Load::Benchmark(_), _) if let Some(engine) = &self.stack.engine => engine.page_bytes,
+            (_, Some(pool)) => pool.page_bytes,
+            (_, None) => self.stack.device.page_bytes(),
+        }
+    }
+
     /// The workload with pages of this stack for addresses.
     pub(crate) fn bind(&self) -> Result<Bound, StackError> {
         let Load::Requests(requested) = &self.load else {
@@ -250,8 +275,7 @@ impl Run {
             Load::Characterisation { .. } => PROFILE_OPS,
             Load::Benchmark(Benchmarked { stop: Extent::Ops(ops), .. }) => *ops,
             Load::Benchmark(_) => 0,
-            Load::Requests(requested) if requested.ops == u64::MAX => 0,
-            Load::Requests(requested) => requested.ops,
+            Load::Requests(requested) => requested.known_ops(),
         }
     }
 
@@ -259,24 +283,24 @@ impl Run {
     pub fn is_real(&self) -> bool {
         self.stack.device.is_real()
     }
+}
 
-    /// The run in full: the command and every setting that changes its result, with the value that it has. A default
-    /// that is written out gives the same text.
-    pub fn canonical(&self) -> Result<String, StackError> {
-        let mut text = self.command().name().to_owned();
-        for setting in self.command().settings() {
-            if let Some(value) = setting.canonical(self)? {
-                text += &format!(" {}={value}", setting.name);
-            }
+impl EngineStage {
+    /// The options of the store.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            page_bytes: self.page_bytes,
+            memory_bytes: self.memory_bytes,
+            log_bytes: self.log_bytes,
+            records: self.records,
+            place: self.place.clone(),
+            torn_pages: self.torn_pages,
+            durability: self.durability,
+            replacement: self.policies.replacement.clone(),
+            write_back: self.write_back.as_ref().map(|chosen| chosen.batches.clone()),
+            prefetch: self.policies.prefetch.clone(),
+            ..Options::default()
         }
-        Ok(text)
-    }
-
-    /// The identity of the run: a hash of [`Run::canonical`] and of Fulgurite's version.
-    pub fn id(&self) -> Result<String, StackError> {
-        // Another version may give another result, so it gives another identity.
-        let text = format!("{} {}", env!("CARGO_PKG_VERSION"), self.canonical()?);
-        Ok(format!("{:016x}", fnv1a(text.as_bytes())))
     }
 }
 
@@ -336,4 +360,12 @@ impl Stack {
             _ => None,
         }
     }
+}
+
+/// The error for a trace of which nothing is left.
+pub(crate) fn passes_over(skip: u64, has: u64) -> StackError {
+    StackError::request(format!(
+        "--skip {skip} passes over the whole trace, which has {has} page requests; accepted: 0 to {}",
+        has.saturating_sub(1)
+    ))
 }

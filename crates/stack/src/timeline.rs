@@ -4,9 +4,9 @@
 //! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds. The host's
 //! requests overlap, so they are asynchronous events (`b`, `e`).
 
-use crate::output::{Named, OutputFile, is_standard, write_whole};
 use crate::{StackError, Unit, Value, progress};
 use fulgurite_base::Nanos;
+use fulgurite_files::output::{Named, OutputFile, is_standard, write_whole};
 use fulgurite_ftl::schedule::ScheduleState;
 use fulgurite_ssd::{Span, SpanKind, Timeline, Track};
 use serde::{Serialize, Serializer};

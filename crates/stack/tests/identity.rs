@@ -88,7 +88,6 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "speed") => (Some("1x"), one("speed", "2x")),
         (_, "rate") => (None, one("rate", "1000")),
         (_, "addresses") => (Some("scale"), one("addresses", "compact")),
-        (_, "wrap") => (Some("no"), one("wrap", "yes")),
         (_, "cpu_per_request") => (Some("0"), one("cpu_per_request", "5")),
         (_, "cores") => (Some("1"), one("cores", "4")),
         (_, "skip") => (Some("0"), one("skip", "100")),
@@ -111,7 +110,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
 fn beside(setting: &str) -> Values<'static> {
     match setting {
         // A generator requests the pages of the drive that it is given; a trace has addresses of its own.
-        "addresses" | "wrap" => [("workload", "postgres-pgbench"), ("users", "1")].into(),
+        "addresses" => [("workload", "postgres-pgbench"), ("users", "1")].into(),
         _ => Values::new(),
     }
 }

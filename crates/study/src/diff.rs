@@ -10,8 +10,9 @@
 use crate::people::{self, View};
 use crate::table::Table;
 use fulgurite_base::units::{Share, parse_share};
-use fulgurite_stack::output::is_standard;
-use fulgurite_stack::{Column, Row, StackError, Value, obstacle};
+use fulgurite_files::obstacle;
+use fulgurite_files::output::is_standard;
+use fulgurite_stack::{Column, Row, StackError, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::Path;

@@ -16,7 +16,6 @@ pub mod trace_convert;
 pub mod trace_info;
 
 pub use fulgurite_base::SpecError;
-pub use fulgurite_stack::output::{abandon_all, is_standard, standard_failed};
 pub use fulgurite_stack::{
-    Column, Command, Outlook, Progress, Run, StackError, Unit, outlook, progress, runner, settings, store,
+    Column, Command, Outlook, Progress, Run, StackError, Unit, outlook, progress, runner, settings,
 };

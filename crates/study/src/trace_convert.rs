@@ -5,7 +5,7 @@ use crate::table::Table;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fulgurite_base::{Spec, units};
-use fulgurite_stack::output::{self, Named, OutputFile, Replaces, write_whole};
+use fulgurite_files::output::{self, Named, OutputFile, Replaces, write_whole};
 use fulgurite_stack::progress::check_stopped;
 use fulgurite_stack::workload::{View, Workload, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};

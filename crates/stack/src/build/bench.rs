@@ -1,10 +1,11 @@
 //! Builds a run of a benchmark from what was asked.
 
-use super::Measured;
+use super::measured::Measured;
+use super::stack::stack;
+use super::{Asked, Memory};
 use crate::StackError;
 use crate::device::{DriveConfig, MemConfig};
 use crate::run::{Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, Rows, Run, Stack};
-use crate::settings::{Asked, Memory};
 use fulgurite_base::{Nanos, NoOptions};
 use fulgurite_bench::index_scan::Degree;
 use fulgurite_bench::{BenchmarkConfig, Extent};
@@ -29,7 +30,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let data_bytes = load.benchmark.data_bytes();
     let memory = asked.memory;
     let missing = |what: &str| StackError::request(format!("{what} is missing"));
-    // `super::stack` consumes `asked`, so the settings of the engine are taken out before.
+    // `stack` consumes `asked`, so the settings of the engine are taken out before.
     let replacement = asked.replacement.take().ok_or_else(|| missing("--replacement"))?;
     let write_back = asked.write_back.take();
     let prefetch = asked.prefetch.take().ok_or_else(|| missing("--prefetch"))?;
@@ -37,7 +38,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let torn_pages = asked.torn_pages.unwrap_or(TornPages::Auto);
     let durability = asked.durability.unwrap_or(Durability::Group);
     let (cpu_per_op, records) = (asked.cpu_per_op, asked.records);
-    let mut stack = super::stack(asked)?;
+    let mut stack = stack(asked)?;
     let room = data_bytes.saturating_mul(2).saturating_add(log_bytes).saturating_add(ROOM_BESIDE);
     make_room(&mut stack, page_bytes, room)?;
     stack.check_storage()?;

@@ -1,6 +1,6 @@
 //! Refuses runs of benchmarks that cannot work.
 
-use super::check_intervals;
+use super::intervals::check_intervals;
 use crate::device::DriveConfig;
 use crate::run::{Benchmarked, EngineStage, Rows, Run};
 use crate::{StackError, Unit, memory};
@@ -8,25 +8,6 @@ use fulgurite_base::{Nanos, units};
 use fulgurite_bench::Extent;
 use fulgurite_engine::Options;
 use fulgurite_pool::ReplacementPolicy;
-
-impl EngineStage {
-    /// The options of the store.
-    pub(crate) fn options(&self) -> Options {
-        Options {
-            page_bytes: self.page_bytes,
-            memory_bytes: self.memory_bytes,
-            log_bytes: self.log_bytes,
-            records: self.records,
-            place: self.place.clone(),
-            torn_pages: self.torn_pages,
-            durability: self.durability,
-            replacement: self.policies.replacement.clone(),
-            write_back: self.write_back.as_ref().map(|chosen| chosen.batches.clone()),
-            prefetch: self.policies.prefetch.clone(),
-            ..Options::default()
-        }
-    }
-}
 
 impl Run {
     pub(super) fn check_bench(&self, asked: &Benchmarked, stage: &EngineStage) -> Result<(), StackError> {

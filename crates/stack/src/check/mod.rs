@@ -2,16 +2,17 @@
 //! typed or built by a program.
 
 mod bench;
+mod intervals;
 
 use crate::device::DriveConfig;
 use crate::execute::replay::request_log;
-use crate::output::{self, Named, Replaces};
 use crate::run::{Arrivals, Load, Measure, PoolStage, Requested, Rows, Run};
 use crate::{Command, StackError, memory, timeline};
 use fulgurite_base::{Nanos, units};
-use fulgurite_bench::INTERVALS_AT_MOST;
+use fulgurite_files::output::{self, Named, Replaces};
 use fulgurite_ftl::FtlConfig;
 use fulgurite_pool::{ReplacementPolicy, WriteBack};
+use intervals::check_intervals;
 use std::path::Path;
 
 /// Bytes in tables for each frame of a pool.
@@ -250,38 +251,6 @@ impl Run {
             )));
         }
         Ok(())
-    }
-
-    /// The translation layer without a drive, where the run has one.
-    pub(crate) fn translation(&self) -> Option<&crate::device::TranslationConfig> {
-        match &self.stack.device.drive {
-            DriveConfig::Translation(translation) => Some(translation),
-            _ => None,
-        }
-    }
-
-    /// Bytes in a page of what the workload requests.
-    pub(crate) fn page_bytes(&self) -> u32 {
-        match (&self.load, &self.stack.pool) {
-            (Load::Characterisation { page_bytes }, _) => *page_bytes,
-            (Load::Benchmark(_), _) if let Some(engine) = &self.stack.engine => engine.page_bytes,
-            (_, Some(pool)) => pool.page_bytes,
-            (_, None) => self.stack.device.page_bytes(),
-        }
-    }
-}
-
-/// Refuses a series of more stretches of `length` than a run may have, of which `whole` is the length. `typed` gives an
-/// interval as it is typed.
-fn check_intervals(whole: u64, length: u64, typed: impl Fn(u64) -> String) -> Result<(), StackError> {
-    let most = INTERVALS_AT_MOST as u64;
-    match whole / length.max(1) <= most {
-        true => Ok(()),
-        false => Err(StackError::request(format!(
-            "--interval {} is too short: the run has more than {most} intervals; accepted: from {} on, or a shorter run",
-            typed(length),
-            typed(whole.div_ceil(most))
-        ))),
     }
 }
 

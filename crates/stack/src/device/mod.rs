@@ -2,21 +2,18 @@
 //! that is counted without time. A log-structured layer may stand above a drive; it is described here too.
 
 pub mod observed;
-mod open;
 
 pub use observed::{AnyDrive, Lifetime, Observed, Wear};
-pub(crate) use open::Boxed;
-pub use open::DeviceUser;
 
 use crate::StackError;
-use crate::output::is_standard;
 use fulgurite_base::option::{self, COUNT, COUNT_64, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Opt, Spec, SpecError, opt, units};
+use fulgurite_files::holds_store;
+use fulgurite_files::output::is_standard;
 use fulgurite_ftl::FtlConfig;
 use fulgurite_log::LogConfig;
 use fulgurite_ssd::SsdConfig;
 use fulgurite_ssd::preset::{self, Preset, Target};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A device as data.
@@ -346,7 +343,7 @@ fn is_option(text: &str) -> bool {
 }
 
 /// Commands in flight on the ideal drive: more than any run makes.
-const MEM_QUEUE_DEPTH: u32 = 1 << 16;
+pub(crate) const MEM_QUEUE_DEPTH: u32 = 1 << 16;
 
 /// The size of a new file where nothing asks for another.
 const NEW_FILE_BYTES: u64 = 1 << 30;
@@ -400,35 +397,13 @@ impl FileConfig {
 
     /// Refuses a file that holds a store, unless that may be destroyed or is to be used.
     pub(crate) fn check_store(&self) -> Result<(), StackError> {
-        if self.destroy_contents || self.keeps_store || !self.holds_store() {
+        if self.destroy_contents || self.keeps_store || !holds_store(&self.path) {
             return Ok(());
         }
         Err(StackError::request(format!(
             "{} holds a store; its contents are left alone unless they may be destroyed (--destroy-contents), or bench is to go on with them (--reuse)",
             self.path.display()
         )))
-    }
-
-    /// Whether the file begins as a store does. One whose load was interrupted is none.
-    pub(crate) fn holds_store(&self) -> bool {
-        let Ok(file) = std::fs::File::open(&self.path) else { return false };
-        if fulgurite_uring::is_half_loaded(&self.path) {
-            return false;
-        }
-        fulgurite_engine::SUPERBLOCKS.iter().any(|place| {
-            let mut bytes = [0; 64];
-            file.read_exact_at(&mut bytes, *place).is_ok() && fulgurite_engine::is_store(&bytes)
-        })
-    }
-
-    /// The least memory for the map of pages out of place of the store in the file; 0 where it has none.
-    pub(crate) fn map_memory(&self) -> u64 {
-        let Ok(file) = std::fs::File::open(&self.path) else { return 0 };
-        let memory = fulgurite_engine::SUPERBLOCKS.iter().map(|place| {
-            let mut bytes = [0; 128];
-            file.read_exact_at(&mut bytes, *place).map_or(0, |()| fulgurite_engine::map_memory(&bytes))
-        });
-        memory.max().unwrap_or_default()
     }
 
     /// Bytes that must be written to make the file, or to make it larger.

@@ -1,7 +1,7 @@
 //! The view of a run on its device, beside commands: counters, checks, timelines and wear.
 
 use fulgurite_base::{Lpn, Nanos};
-use fulgurite_device::{Arena, Caps, Command, Completion, Device, FaultDevice, MemDevice, QueueFull};
+use fulgurite_device::{Arena, Caps, Command, Completion, Device, MemDevice, QueueFull};
 use fulgurite_log::{LogCounters, LogDevice};
 use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, Timeline};
 use fulgurite_uring::{OverlayDevice, PsyncDevice};
@@ -179,16 +179,6 @@ impl Observed for fulgurite_uring::UringDevice {
 
     fn verify(&self, _: bool) -> Result<(), String> {
         Ok(())
-    }
-}
-
-impl<D: Observed> Observed for FaultDevice<D> {
-    fn observe(&self) -> Option<DriveCounters> {
-        self.inner().observe()
-    }
-
-    fn verify(&self, deep: bool) -> Result<(), String> {
-        self.inner().verify(deep)
     }
 }
 

@@ -1,9 +1,8 @@
 //! Counts misses and writes of a pool without a drive, and so without time.
 
+use super::columns::set_cost;
 use super::pool::{Measured, PoolRun, check_counters};
-use super::set_cost;
-use crate::build::passes_over;
-use crate::run::{Load, Requested};
+use crate::run::{Load, Requested, passes_over};
 use crate::{Progress, Row, Run, StackError};
 use fulgurite_base::PageId;
 use fulgurite_pool::MissCounter;

@@ -9,11 +9,12 @@
 //! given commands, and nothing else. What cores cost each other through shared memory is not simulated; it is a part of the
 //! CPU time that is asked for.
 
+use super::columns::{set_cost, set_policies};
 use super::done::{Done, set_collecting};
 use super::latency::{self, set_latency};
 use super::stamps::Stamps;
-use super::{set_cost, set_policies};
-use crate::device::{DeviceUser, Observed};
+use crate::device::Observed;
+use crate::open::DeviceUser;
 use crate::progress::step;
 use crate::run::{Arrivals, PoolStage, Requested};
 use crate::workload::Requests;
@@ -342,5 +343,7 @@ pub(super) fn check_counters(counters: &PoolCounters, ops: u64) -> Result<(), St
     Ok(())
 }
 
+#[cfg(test)]
+mod faults;
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,11 @@ mod seconds;
 use crate::run::Run;
 use crate::{Column, Row, StackError, Unit, Value, memory};
 pub use needs::Needs;
+use needs::ROW_BYTES;
 pub use seconds::Seconds;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// Bytes of a row in a table.
-const ROW_BYTES: u64 = 3 << 10;
 /// Bytes of the program itself.
 const PROGRAM_BYTES: u64 = 10 << 20;
 

@@ -1,6 +1,5 @@
 //! Says what one run needs. The constants are the bytes of tables that grow with a run.
 
-use super::ROW_BYTES;
 use super::seconds::{self, Seconds};
 use crate::Stack;
 use crate::device::{DeviceConfig, DriveConfig};
@@ -15,6 +14,9 @@ const MAPPED_BYTES: u64 = 9;
 const PLACED_BYTES: u64 = 5;
 /// Bytes of a page write that is known beforehand, for policies that look ahead.
 const FORESEEN_BYTES: u64 = 8;
+/// Bytes of a row in a table.
+pub(super) const ROW_BYTES: u64 = 3 << 10;
+
 /// What one run needs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
@@ -59,7 +61,7 @@ impl Run {
         if !self.is_real() {
             return None;
         }
-        let ops = known(requested);
+        let ops = requested.known_ops();
         match requested.arrivals {
             Arrivals::Closed { .. } => None,
             Arrivals::Rate { requests_s } => Some(ops.saturating_sub(1) as f64 / requests_s),
@@ -74,11 +76,6 @@ impl Run {
     pub fn expected_seconds(&self) -> f64 {
         self.needs().seconds.middle()
     }
-}
-
-/// The number of requests, as far as is known.
-pub(super) fn known(requested: &Requested) -> u64 {
-    if requested.ops == u64::MAX { 0 } else { requested.ops }
 }
 
 impl Stack {
@@ -112,7 +109,7 @@ impl Needs {
     }
 
     fn add_pool(&mut self, requested: &Requested, pool: &PoolStage, device: &DeviceConfig) {
-        let (frames, page, ops) = (u64::from(pool.frames), u64::from(pool.page_bytes), known(requested));
+        let (frames, page, ops) = (u64::from(pool.frames), u64::from(pool.page_bytes), requested.known_ops());
         self.add_bytes(frames.saturating_mul(FRAME_BYTES));
         match &device.drive {
             DriveConfig::File(_) => {
@@ -130,7 +127,7 @@ impl Needs {
     fn add_gc(&mut self, run: &Run, requested: &Requested) {
         let Some(translation) = run.translation() else { return };
         let ftl = &translation.ftl;
-        let (logical, ops) = (u64::from(ftl.logical_pages), known(requested));
+        let (logical, ops) = (u64::from(ftl.logical_pages), requested.known_ops());
         self.add_bytes(u64::from(ftl.segments) * u64::from(ftl.segment_pages) * MAPPED_BYTES);
         if ftl.collect.placement != PlacementConfig::ONE_STREAM {
             self.add_bytes(logical * PLACED_BYTES);

@@ -4,7 +4,6 @@
 //! all checks, on a busy machine. Both machines are servers of 2024. On other machines both figures may be off by a
 //! factor of two.
 
-use super::needs::known;
 use crate::Stack;
 use crate::device::DriveConfig;
 use crate::run::{Benchmarked, PoolStage, Requested, Run};
@@ -144,7 +143,7 @@ impl Run {
 
 /// The requests of a run with a pool.
 pub(super) fn pooled(requested: &Requested, pool: &PoolStage, stack: &Stack) -> Seconds {
-    let ops = known(requested) as f64;
+    let ops = requested.known_ops() as f64;
     let frames = f64::from(pool.frames);
     let each = match (&stack.device.drive, &stack.layer) {
         (DriveConfig::None, _) => COUNTED,
@@ -177,7 +176,7 @@ pub(super) fn timed(requested: &Requested, stack: &Stack) -> Seconds {
         (_, Some(_)) => TIMED_LAYER,
         _ => TIMED,
     };
-    each * known(requested) as f64
+    each * requested.known_ops() as f64
 }
 
 /// Page writes to a translation layer without time, the first filling among them.

@@ -1,49 +1,21 @@
-//! Declares every setting of a run once: its name, how a value is written, its default, what it means, how it is read,
-//! and what the identity of a run says of it. The declarations are in `table.rs`.
+//! Declares every setting of a run once: its name, the form of a value, its default, its meaning, how it is read, and its
+//! part in the identity of a run. The declarations are in `table.rs`.
 //!
-//! The command line, study files, help and run ids all come from them. Reading has two steps: text becomes typed values
-//! (`asked.rs`), and `build` makes a [`Run`] of them.
+//! The command line, study files, help and run ids all use them. Reading has two steps: `read.rs` turns text into typed
+//! values, and `build` makes a [`Run`] of them.
 
-mod asked;
+mod read;
+mod setting;
 mod table;
 
-pub(crate) use asked::{Asked, Memory};
+pub use crate::workload::Workloads;
+pub use setting::{Absent, Setting};
 
-use crate::build;
-use crate::workload::Workload;
+use crate::build::{self, Asked};
 use crate::{Command, Run, StackError};
-use fulgurite_base::SpecError;
-use fulgurite_workload::trace::{Format, TraceOptions};
+use fulgurite_base::{SpecError, fnv1a};
 use std::collections::BTreeMap;
 use table::SETTINGS;
-
-/// One setting.
-pub struct Setting {
-    /// Its name in study files; on the command line with dashes.
-    pub name: &'static str,
-    /// How a value is written, for help; empty for a setting that is given or not.
-    pub written: &'static str,
-    /// What it means, in a sentence without its end.
-    pub about: &'static str,
-    /// The commands that know it.
-    pub commands: &'static [(Command, Absent)],
-    read: fn(&mut Asked, &str) -> Result<(), SpecError>,
-    /// What the identity of a run says of it; nothing where it changes no result or another setting tells it.
-    show: fn(&Run) -> Result<Option<String>, StackError>,
-}
-
-/// What stands in where a setting is not given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
-    /// Nothing: it must be given, and on the command line it stands without a flag.
-    Required,
-    /// This value.
-    Value(&'static str),
-    /// Something that depends on other settings, in words.
-    Words(&'static str),
-    /// Nothing, and nothing is needed.
-    Nothing,
-}
 
 impl Command {
     /// The settings that the command knows, in order.
@@ -60,69 +32,24 @@ impl Command {
     }
 }
 
-impl Setting {
-    /// What stands in where it is not given; `None` where `command` does not know it.
-    pub fn absent(&self, command: Command) -> Option<Absent> {
-        self.commands.iter().find(|(known, _)| *known == command).map(|(_, absent)| *absent)
-    }
-
-    /// Its name as it is typed: a flag, or the bare name of what stands without one.
-    pub fn flag(&self) -> String {
-        match self.name {
-            "workload" | "device" | "benchmark" => self.name.to_owned(),
-            name => format!("--{}", name.replace('_', "-")),
+impl Run {
+    /// The run in full: the command and every setting that changes its result, with the value that it has. A default
+    /// that is written out gives the same text.
+    pub fn canonical(&self) -> Result<String, StackError> {
+        let mut text = self.command().name().to_owned();
+        for setting in self.command().settings() {
+            if let Some(value) = setting.canonical(self)? {
+                text += &format!(" {}={value}", setting.name);
+            }
         }
+        Ok(text)
     }
 
-    /// Whether the setting records a single run, so that no other setting may have several values beside it.
-    pub fn is_recording(&self) -> bool {
-        matches!(self.name, "trace_out" | "requests_out")
-    }
-
-    /// What the identity of `run` says of it; `None` where it changes no result or another setting tells it.
-    pub fn canonical(&self, run: &Run) -> Result<Option<String>, StackError> {
-        (self.show)(run)
-    }
-}
-
-/// Trace files that were read, so that each is read once for a grid.
-#[derive(Default)]
-pub struct Workloads {
-    known: BTreeMap<String, Workload>,
-    is_dry: bool,
-}
-
-impl Workloads {
-    /// For runs of which only the outlook is wanted: no drive is measured. Where a policy's numbers follow from
-    /// measurements, usual ones stand in.
-    pub fn dry() -> Workloads {
-        Workloads { is_dry: true, ..Workloads::default() }
-    }
-
-    /// Whether no drive may be measured.
-    pub(crate) fn is_dry(&self) -> bool {
-        self.is_dry
-    }
-
-    /// The same files, as they were read, for runs that are executed.
-    pub fn wet(self) -> Workloads {
-        Workloads { is_dry: false, ..self }
-    }
-
-    /// The workload that `text` names.
-    pub(crate) fn get(
-        &mut self,
-        text: &str,
-        format: Option<(Format, TraceOptions)>,
-    ) -> Result<Workload, StackError> {
-        // The same file in another format is another workload.
-        let key = format!("{text} {format:?}");
-        if let Some(known) = self.known.get(&key) {
-            return Ok(known.clone());
-        }
-        let workload = Workload::parse(text, format)?;
-        self.known.insert(key, workload.clone());
-        Ok(workload)
+    /// The identity of the run: a hash of [`Run::canonical`] and of Fulgurite's version.
+    pub fn id(&self) -> Result<String, StackError> {
+        // Another version may give another result, so it gives another identity.
+        let text = format!("{} {}", env!("CARGO_PKG_VERSION"), self.canonical()?);
+        Ok(format!("{:016x}", fnv1a(text.as_bytes())))
     }
 }
 

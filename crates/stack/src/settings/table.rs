@@ -1,10 +1,10 @@
 //! The declarations of all settings.
 
-use super::Absent::{Nothing, Required, Value, Words};
-use super::Setting;
-use super::asked::{
-    Asked, count, read_extent, read_memory, read_page_bytes, read_records, read_speed, read_time_interval,
+use super::read::{
+    count, read_extent, read_memory, read_page_bytes, read_records, read_speed, read_time_interval,
 };
+use super::setting::Absent::{Nothing, Required, Value, Words};
+use super::setting::Setting;
 use crate::Command::{Bench, Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::run::{ChosenWriteBack, STORES_OWN};
@@ -17,15 +17,12 @@ use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{WriteBack, WriteBackConfig};
 use fulgurite_workload::trace::Format;
 
-const TRACE_FORMAT: &str =
-    "Format of the trace, with options (disksim:time_unit=ns), where the file's name and content do not tell";
-
 /// Every setting, in the order in which lists of values make axes: the last varies fastest.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "workload",
         written: "WORKLOAD",
-        about: "A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or the path of a trace file, - for standard input",
+        help: |_| "A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or the path of a trace file, - for standard input",
         commands: &[(Pool, Required), (Gc, Required), (Replay, Required)],
         read: |asked, text| put(&mut asked.workload, Ok(text.to_owned())),
         show: |run| match run.requested() {
@@ -36,7 +33,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "benchmark",
         written: "BENCHMARK",
-        about: "A benchmark with options (ycsb-a, tpcc:warehouses=4); see `list benchmarks`",
+        help: |_| "A benchmark with options (ycsb-a, tpcc:warehouses=4); see `list benchmarks`",
         commands: &[(Bench, Required)],
         read: |asked, text| put(&mut asked.benchmark, Ok(text.to_owned())),
         show: |run| of_benchmark(run, |asked| asked.benchmark.to_string()),
@@ -44,7 +41,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "scale",
         written: "N",
-        about: "Size of the data as a multiple of the default: that many warehouses, or that many times 100K records, nodes or rows",
+        help: |_| "Size of the data as a multiple of the default: that many warehouses, or that many times 100K records, nodes or rows",
         commands: &[(Bench, Words("1"))],
         read: |asked, text| put(&mut asked.scale, count(text, 1, 1 << 40).map(Some)),
         // The benchmark's options hold it.
@@ -53,7 +50,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "degree",
         written: "N",
-        about: "Rows that an index scan reads at once: 1 to 256, or auto (the drive's k_r)",
+        help: |_| "Rows that an index scan reads at once: 1 to 256, or auto (the drive's k_r)",
         commands: &[(Bench, Words("32"))],
         read: |asked, text| put(&mut asked.degree, Ok(Some(text.to_owned()))),
         show: no_effect,
@@ -61,7 +58,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "device",
         written: "DEVICE",
-        about: "A preset (p4510), a preset with changes (p4510:channels=4), a real drive or file (file:PATH), or mem, memory that takes no time",
+        help: |_| "A preset (p4510), a preset with changes (p4510:channels=4), a real drive or file (file:PATH), or mem, memory that takes no time",
         commands: &[
             (Pool, Value("p4510")),
             (Replay, Value("p4510")),
@@ -77,7 +74,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "destroy_contents",
         written: "",
-        about: "Overwrite a file or block device that Fulgurite did not create, or that holds a store",
+        help: |_| "Overwrite a file or block device that Fulgurite did not create, or that holds a store",
         commands: &[(Pool, Nothing), (Replay, Nothing), (Bench, Nothing), (Profile, Nothing)],
         read: |asked, text| put(&mut asked.destroy_contents, units::parse_yes_no(text)),
         show: no_effect,
@@ -85,7 +82,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "layer",
         written: "LAYER",
-        about: "A layer above the drive: none, or log with options (see `list layers`)",
+        help: |_| "A layer above the drive: none, or log with options (see `list layers`)",
         commands: &[(Pool, Words("none")), (Replay, Words("none")), (Bench, Words("none"))],
         read: |asked, text| put(&mut asked.layer, LayerConfig::parse(text)),
         show: told_by_device,
@@ -93,47 +90,45 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "placement",
         written: "PLACEMENT",
-        about: "Placement policy of the layer; where there is no layer, of the simulated drive",
+        help: |command| match command {
+            Gc => "Placement policy: which pages are written to one segment",
+            _ => "Placement policy of the layer; where there is no layer, of the simulated drive",
+        },
         commands: &[
+            (Gc, Value("none")),
             (Pool, Words("the drive's")),
             (Replay, Words("the drive's")),
             (Bench, Words("the drive's")),
         ],
-        read: read_placement,
-        show: show_placement,
-    },
-    Setting {
-        name: "placement",
-        written: "PLACEMENT",
-        about: "Placement policy: which pages are written to one segment",
-        commands: &[(Gc, Value("none"))],
-        read: read_placement,
-        show: show_placement,
+        read: |asked, text| {
+            text.clone_into(&mut asked.placement_label);
+            put(&mut asked.placement, PlacementConfig::from_spec(Spec::parse(text)?).map(Some))
+        },
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.placement.to_string())),
     },
     Setting {
         name: "victim",
         written: "VICTIM",
-        about: "Victim policy of the layer; where there is no layer, of the simulated drive",
+        help: |command| match command {
+            Gc => "Victim policy: which segment is collected next",
+            _ => "Victim policy of the layer; where there is no layer, of the simulated drive",
+        },
         commands: &[
+            (Gc, Value("greedy")),
             (Pool, Words("the drive's")),
             (Replay, Words("the drive's")),
             (Bench, Words("the drive's")),
         ],
-        read: read_victim,
-        show: show_victim,
-    },
-    Setting {
-        name: "victim",
-        written: "VICTIM",
-        about: "Victim policy: which segment is collected next",
-        commands: &[(Gc, Value("greedy"))],
-        read: read_victim,
-        show: show_victim,
+        read: |asked, text| {
+            text.clone_into(&mut asked.victim_label);
+            put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some))
+        },
+        show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.victim.to_string())),
     },
     Setting {
         name: "schedule",
         written: "SCHEDULE",
-        about: "Schedule of garbage collection in the layer; where there is no layer, in the simulated drive",
+        help: |_| "Schedule of garbage collection in the layer; where there is no layer, in the simulated drive",
         commands: &[(Replay, Words("the drive's")), (Bench, Words("the drive's"))],
         read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
         show: told_by_device,
@@ -141,7 +136,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "replacement",
         written: "POLICY",
-        about: "Replacement policy",
+        help: |_| "Replacement policy",
         commands: &[(Pool, Value("lru")), (Bench, Value("lru"))],
         read: |asked, text| put(&mut asked.replacement, text.parse().map(Some)),
         show: |run| Ok(run.stack.policies().map(|policies| policies.replacement.to_string())),
@@ -149,7 +144,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "write_back",
         written: "POLICY",
-        about: "Write-back policy",
+        help: |_| "Write-back policy",
         commands: &[(Pool, Value("single"))],
         read: |asked, text| put(&mut asked.write_back, text.parse().map(Some)),
         show: |run| Ok(run.stack.write_back().map(canonical_write_back)),
@@ -157,7 +152,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "write_back",
         written: "POLICY",
-        about: "Write-back policy; store is the engine's own choice: ace+raw with the largest batch that its torn-page protection and memory allow",
+        help: |_| "Write-back policy; store is the engine's own choice: ace+raw with the largest batch that its torn-page protection and memory allow",
         commands: &[(Bench, Value(STORES_OWN))],
         read: |asked, text| put(&mut asked.write_back, read_write_back(text)),
         show: |run| Ok(Some(run.stack.write_back().map_or(STORES_OWN.to_owned(), canonical_write_back))),
@@ -165,7 +160,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "prefetch",
         written: "POLICY",
-        about: "Prefetch policy",
+        help: |_| "Prefetch policy",
         commands: &[(Pool, Value("none")), (Bench, Value("none"))],
         read: |asked, text| put(&mut asked.prefetch, text.parse().map(Some)),
         show: |run| Ok(run.stack.policies().map(|policies| policies.prefetch.to_string())),
@@ -173,7 +168,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "frames",
         written: "N|6%",
-        about: "Size of the pool: a number of frames, or a share of the pages",
+        help: |_| "Size of the pool: a number of frames, or a share of the pages",
         commands: &[(Pool, Value("6%"))],
         read: |asked, text| put(&mut asked.frames, units::parse_portion(text).map(Some)),
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| pool.frames.to_string())),
@@ -181,7 +176,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "pages",
         written: "N",
-        about: "Number of pages that a generated workload accesses",
+        help: |_| "Number of pages that a generated workload accesses",
         commands: &[(Pool, Words("102400"))],
         read: |asked, text| put(&mut asked.pages, count(text, 1, 1 << 40).map(Some)),
         show: |run| Ok(run.requested().map(|requested| requested.pages.to_string())),
@@ -189,7 +184,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "logical",
         written: "SIZE",
-        about: "Logical capacity",
+        help: |_| "Logical capacity",
         commands: &[(Gc, Value("8GB"))],
         read: |asked, text| put(&mut asked.logical_bytes, units::parse_size(text)),
         show: |run| Ok(run.translation().map(|translation| translation.ftl.logical_pages.to_string())),
@@ -197,7 +192,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "physical",
         written: "SIZE",
-        about: "Physical capacity",
+        help: |_| "Physical capacity",
         commands: &[(Gc, Value("8GiB"))],
         read: |asked, text| put(&mut asked.physical_bytes, units::parse_size(text)),
         show: |run| Ok(run.translation().map(|translation| translation.ftl.segments.to_string())),
@@ -205,7 +200,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "segment",
         written: "SIZE",
-        about: "Segment size",
+        help: |_| "Segment size",
         commands: &[(Gc, Value("4MiB"))],
         read: |asked, text| put(&mut asked.segment_bytes, units::parse_size(text)),
         show: |run| Ok(run.translation().map(|translation| translation.ftl.segment_pages.to_string())),
@@ -213,39 +208,25 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "page",
         written: "SIZE",
-        about: "Size of the pool's pages",
-        commands: &[(Pool, Value("4KiB"))],
-        read: read_page,
-        show: show_page,
-    },
-    Setting {
-        name: "page",
-        written: "SIZE",
-        about: "Size of a logical page",
-        commands: &[(Gc, Value("4KiB"))],
-        read: read_page,
-        show: show_page,
-    },
-    Setting {
-        name: "page",
-        written: "SIZE",
-        about: "Size of the storage engine's pages",
-        commands: &[(Bench, Value("4KiB"))],
-        read: read_page,
-        show: show_page,
-    },
-    Setting {
-        name: "page",
-        written: "SIZE",
-        about: "Size of a request",
-        commands: &[(Profile, Value("4KiB"))],
-        read: read_page,
-        show: show_page,
+        help: |command| match command {
+            Gc => "Size of a logical page",
+            Bench => "Size of the storage engine's pages",
+            Profile => "Size of a request",
+            _ => "Size of the pool's pages",
+        },
+        commands: &[
+            (Pool, Value("4KiB")),
+            (Gc, Value("4KiB")),
+            (Bench, Value("4KiB")),
+            (Profile, Value("4KiB")),
+        ],
+        read: |asked, text| put(&mut asked.page_bytes, read_page_bytes(text)),
+        show: |run| Ok(Some(run.page_bytes().to_string())),
     },
     Setting {
         name: "gc_reserve",
         written: "N",
-        about: "Collect garbage when fewer segments than this are free",
+        help: |_| "Collect garbage when fewer segments than this are free",
         commands: &[(Gc, Words("2"))],
         read: |asked, text| put(&mut asked.gc_reserve, count(text, 1, 1 << 20).map(|n| Some(n as u32))),
         show: |run| Ok(run.translation().map(|translation| translation.ftl.collect.reserve.to_string())),
@@ -253,23 +234,18 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "users",
         written: "N",
-        about: "Closed loop: number of users, each with one request at a time",
-        commands: &[(Pool, Words("1")), (Replay, Nothing)],
-        read: read_users,
-        show: show_users,
-    },
-    Setting {
-        name: "users",
-        written: "N",
-        about: "Closed loop: number of users, each with one transaction at a time",
-        commands: &[(Bench, Words("1"))],
-        read: read_users,
+        help: |command| match command {
+            Bench => "Closed loop: number of users, each with one transaction at a time",
+            _ => "Closed loop: number of users, each with one request at a time",
+        },
+        commands: &[(Pool, Words("1")), (Replay, Nothing), (Bench, Words("1"))],
+        read: |asked, text| put(&mut asked.users, count(text, 1, 100_000).map(|n| Some(n as u32))),
         show: show_users,
     },
     Setting {
         name: "speed",
         written: "2x",
-        about: "Open loop: send requests at the workload's arrival times, this many times as fast",
+        help: |_| "Open loop: send requests at the workload's arrival times, this many times as fast",
         commands: &[(Replay, Words("1x"))],
         read: |asked, text| put(&mut asked.speed, read_speed(text).map(Some)),
         show: no_effect,
@@ -277,7 +253,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "rate",
         written: "N",
-        about: "Open loop: send this many requests per second; the workload's times are stretched, or gaps are even where it has none",
+        help: |_| "Open loop: send this many requests per second; the workload's times are stretched, or gaps are even where it has none",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.rate, count(text, 1, 1_000_000_000).map(Some)),
         show: no_effect,
@@ -285,7 +261,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "addresses",
         written: "HOW",
-        about: "How the addresses of a trace that is larger than the drive are mapped to it: scale, wrap or compact",
+        help: |_| "How the addresses of a trace that is larger than the drive are mapped to it: scale, wrap or compact",
         commands: &[(Replay, Words("scale; compact where there are several volumes"))],
         read: |asked, text| put(&mut asked.addresses, parse_choice(text).map(Some)),
         show: |run| {
@@ -297,17 +273,9 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
-        name: "wrap",
-        written: "",
-        about: "Wrap addresses beyond the end of the drive: the same as `--addresses wrap`",
-        commands: &[(Replay, Nothing)],
-        read: |asked, text| put(&mut asked.wrap, units::parse_yes_no(text)),
-        show: no_effect,
-    },
-    Setting {
         name: "cpu_per_request",
         written: "µs",
-        about: "CPU time of a request in microseconds, on the core of its user",
+        help: |_| "CPU time of a request in microseconds, on the core of its user",
         commands: &[(Pool, Value("0"))],
         read: |asked, text| put(&mut asked.cpu_per_request, units::parse_micros(text)),
         show: |run| Ok(run.stack.pool.as_ref().map(|pool| units::format_micros(pool.cpu_per_request))),
@@ -315,7 +283,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "cores",
         written: "N",
-        about: "Simulated cores that the users are spread over, each with CPU time and a queue of its own; all share the pool and the drive",
+        help: |_| "Simulated cores that the users are spread over, each with CPU time and a queue of its own; all share the pool and the drive",
         commands: &[(Pool, Value("1"))],
         read: |asked, text| put(&mut asked.cores, count(text, 1, 4_096).map(|cores| cores as u32)),
         show: |run| {
@@ -326,7 +294,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "skip",
         written: "N",
-        about: "Leave out this many requests at the beginning, to run a later part of a trace",
+        help: |_| "Leave out this many requests at the beginning, to run a later part of a trace",
         commands: &[(Pool, Value("0"))],
         read: |asked, text| put(&mut asked.skip, count(text, 0, 1 << 40)),
         show: |run| {
@@ -337,31 +305,27 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "ops",
         written: "N",
-        about: "Number of requests",
-        commands: &[(Pool, Words("1M, or the whole trace")), (Replay, Words("100K, or the whole trace"))],
-        read: read_ops,
-        show: show_ops,
-    },
-    Setting {
-        name: "ops",
-        written: "N",
-        about: "Number of page writes and trims after the first fill",
-        commands: &[(Gc, Words("20 times the logical pages, or the whole trace"))],
-        read: read_ops,
-        show: show_ops,
-    },
-    Setting {
-        name: "ops",
-        written: "N",
-        about: "Number of transactions in the measured part",
-        commands: &[(Bench, Words("20K"))],
-        read: read_ops,
-        show: |run| of_benchmark(run, |asked| format!("{:?}", asked.stop)),
+        help: |command| match command {
+            Gc => "Number of page writes and trims after the first fill",
+            Bench => "Number of transactions in the measured part",
+            _ => "Number of requests",
+        },
+        commands: &[
+            (Pool, Words("1M, or the whole trace")),
+            (Replay, Words("100K, or the whole trace")),
+            (Gc, Words("20 times the logical pages, or the whole trace")),
+            (Bench, Words("20K")),
+        ],
+        read: |asked, text| put(&mut asked.ops, count(text, 1, 1 << 40).map(Some)),
+        show: |run| match run.benchmarked() {
+            Some((asked, _)) => Ok(Some(format!("{:?}", asked.stop))),
+            None => Ok(run.requested().map(|requested| requested.ops.to_string())),
+        },
     },
     Setting {
         name: "time",
         written: "10s",
-        about: "Length of the measured part on the device's clock; replaces --ops",
+        help: |_| "Length of the measured part on the device's clock; replaces --ops",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.time, read_time_interval(text).map(Some)),
         // It is shown with `ops`.
@@ -370,7 +334,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "warm_up",
         written: "N|10s",
-        about: "Warm-up before the measured part: a number of transactions, or a time",
+        help: |_| "Warm-up before the measured part: a number of transactions, or a time",
         commands: &[(Bench, Words("a tenth of the measured part"))],
         read: |asked, text| put(&mut asked.warm_up, read_extent(text).map(Some)),
         show: |run| of_benchmark(run, |asked| format!("{:?}", asked.warm_up)),
@@ -378,7 +342,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "place",
         written: "WHERE",
-        about: "Where pages are written: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=], or auto: out of place where they would be written twice in place",
+        help: |_| "Where pages are written: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=], or auto: out of place where they would be written twice in place",
         commands: &[(Bench, Value("in-place"))],
         read: |asked, text| put(&mut asked.place, text.parse().map(Some)),
         show: |run| of_engine(run, |stage| stage.place.to_string()),
@@ -386,7 +350,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "torn_pages",
         written: "HOW",
-        about: "What protects pages in place from torn writes: double-write, share, atomic or none; auto takes what the drive offers",
+        help: |_| "What protects pages in place from torn writes: double-write, share, atomic or none; auto takes what the drive offers",
         commands: &[(Bench, Value("auto"))],
         read: |asked, text| put(&mut asked.torn_pages, parse_choice(text).map(Some)),
         show: |run| of_engine(run, |stage| option::name_of(stage.torn_pages).to_owned()),
@@ -394,7 +358,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "durability",
         written: "WHEN",
-        about: "What a commit promises: flush, group (it may wait for others) or relaxed (a crash may lose the last ones)",
+        help: |_| "What a commit promises: flush, group (it may wait for others) or relaxed (a crash may lose the last ones)",
         commands: &[(Bench, Value("group"))],
         read: |asked, text| put(&mut asked.durability, parse_choice(text).map(Some)),
         show: |run| of_engine(run, |stage| option::name_of(stage.durability).to_owned()),
@@ -402,7 +366,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         written: "SIZE|10%",
-        about: "Memory of the engine: a size, or a share of the loaded data. The map of pages out of place is not part of a share; it gets memory of its own",
+        help: |_| "Memory of the engine: a size, or a share of the loaded data. The map of pages out of place is not part of a share; it gets memory of its own",
         commands: &[(Bench, Words("10%, at least 1MiB"))],
         read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
         show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),
@@ -410,7 +374,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "log_size",
         written: "SIZE",
-        about: "Size of the log on the drive",
+        help: |_| "Size of the log on the drive",
         commands: &[(Bench, Value("64MiB"))],
         read: |asked, text| put(&mut asked.log_bytes, units::parse_size(text)),
         show: |run| of_engine(run, |stage| stage.log_bytes.to_string()),
@@ -418,7 +382,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "records",
         written: "0%..90%",
-        about: "Largest share of the engine's memory for single records instead of pages: records that were read, and new records that are not yet merged into their pages. Records get only that part of it with which they save the drive more work than pages would",
+        help: |_| "Largest share of the engine's memory for single records instead of pages: records that were read, and new records that are not yet merged into their pages. Records get only that part of it with which they save the drive more work than pages would",
         commands: &[(Bench, Value("70%"))],
         read: |asked, text| put(&mut asked.records, read_records(text)),
         show: |run| of_engine(run, |stage| format!("{}%", stage.records)),
@@ -426,7 +390,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "cpu_per_op",
         written: "µs",
-        about: "CPU time in microseconds that each look-up, scanned row, write and commit costs on a simulated drive; all users share one core",
+        help: |_| "CPU time in microseconds that each look-up, scanned row, write and commit costs on a simulated drive; all users share one core",
         commands: &[(Bench, Words("2; none on a real drive, whose clock is real"))],
         read: |asked, text| put(&mut asked.cpu_per_op, units::parse_micros(text).map(Some)),
         show: |run| of_engine(run, |stage| units::format_micros(stage.cpu_per_op)),
@@ -434,7 +398,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "reuse",
         written: "",
-        about: "Do not load the data; use those that an earlier run of the same benchmark left in the file",
+        help: |_| "Do not load the data; use those that an earlier run of the same benchmark left in the file",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.reuse, units::parse_yes_no(text)),
         show: |run| of_engine(run, |stage| if stage.reuse { "yes" } else { "no" }.to_owned()),
@@ -442,7 +406,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "by_type",
         written: "",
-        about: "Give one row per type of transaction; with --interval, one per type and interval",
+        help: |_| "Give one row per type of transaction; with --interval, one per type and interval",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.by_type, units::parse_yes_no(text)),
         show: |run| {
@@ -453,7 +417,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "curve",
         written: "",
-        about: "Give one row per measured number of users, with its reads and writes per second",
+        help: |_| "Give one row per measured number of users, with its reads and writes per second",
         commands: &[(Profile, Nothing)],
         read: |asked, text| put(&mut asked.curve, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Curve).then(|| "yes".to_owned())),
@@ -461,7 +425,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "explain",
         written: "",
-        about: "Explain what the placement policy measured and predicted, and how it changed its groups",
+        help: |_| "Explain what the placement policy measured and predicted, and how it changed its groups",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.explain, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Explained).then(|| "yes".to_owned())),
@@ -469,7 +433,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "groups",
         written: "",
-        about: "Give one row per group of segments: its size, what is written to it, and how long those pages live",
+        help: |_| "Give one row per group of segments: its size, what is written to it, and how long those pages live",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.groups, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Groups).then(|| "yes".to_owned())),
@@ -477,7 +441,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "interval",
         written: "N|25%",
-        about: "Give one row per interval of this many page writes, or of this share of the logical pages",
+        help: |_| "Give one row per interval of this many page writes, or of this share of the logical pages",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.page_interval, units::parse_portion(text).map(Some)),
         show: |run| match run.measure.rows {
@@ -488,7 +452,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "interval",
         written: "100ms",
-        about: "Give one row per interval of this length, with the latencies in it, instead of one row per run",
+        help: |_| "Give one row per interval of this length, with the latencies in it, instead of one row per run",
         commands: &[(Replay, Nothing), (Bench, Nothing)],
         read: |asked, text| put(&mut asked.time_interval, read_time_interval(text).map(Some)),
         show: |run| match run.measure.rows {
@@ -499,7 +463,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "trace_out",
         written: "FILE",
-        about: "Write a timeline of dies, channels, requests and garbage collection to a file that Perfetto opens; - for standard output",
+        help: |_| "Write a timeline of dies, channels, requests and garbage collection to a file that Perfetto opens; - for standard output",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.trace_out, Ok(Some(text.to_owned()))),
         show: no_effect,
@@ -507,7 +471,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "requests_out",
         written: "FILE",
-        about: "Write one line of CSV per request: its response time and, where the drive tells, what it waited for; - for standard output",
+        help: |_| "Write one line of CSV per request: its response time and, where the drive tells, what it waited for; - for standard output",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.requests_out, Ok(Some(text.to_owned()))),
         show: no_effect,
@@ -515,7 +479,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "force",
         written: "",
-        about: "Let --trace-out and --requests-out replace any file; without it they replace only what earlier ones wrote",
+        help: |_| "Let --trace-out and --requests-out replace any file; without it they replace only what earlier ones wrote",
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.force, units::parse_yes_no(text)),
         show: no_effect,
@@ -523,7 +487,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "format",
         written: "FORMAT",
-        about: TRACE_FORMAT,
+        help: |_| "Format of the trace, with options (disksim:time_unit=ns), where the file's name and content do not tell",
         commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
         read: |asked, text| put(&mut asked.format, Format::from_spec(Spec::parse(text)?).map(Some)),
         // What is read in another format has other requests, which the workload's hash tells.
@@ -532,7 +496,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "seed",
         written: "N",
-        about: "Seed of all randomness",
+        help: |_| "Seed of all randomness",
         commands: &[
             (Pool, Value("42")),
             (Gc, Value("42")),
@@ -553,36 +517,6 @@ fn of_engine(run: &Run, show: impl FnOnce(&EngineStage) -> String) -> Result<Opt
     Ok(run.benchmarked().map(|(_, stage)| show(stage)))
 }
 
-fn read_placement(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
-    text.clone_into(&mut asked.placement_label);
-    put(&mut asked.placement, PlacementConfig::from_spec(Spec::parse(text)?).map(Some))
-}
-
-fn show_placement(run: &Run) -> Result<Option<String>, StackError> {
-    Ok(run.translation().map(|translation| translation.ftl.collect.placement.to_string()))
-}
-
-fn read_victim(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
-    text.clone_into(&mut asked.victim_label);
-    put(&mut asked.victim, VictimConfig::from_spec(Spec::parse(text)?).map(Some))
-}
-
-fn show_victim(run: &Run) -> Result<Option<String>, StackError> {
-    Ok(run.translation().map(|translation| translation.ftl.collect.victim.to_string()))
-}
-
-fn read_page(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
-    put(&mut asked.page_bytes, read_page_bytes(text))
-}
-
-fn show_page(run: &Run) -> Result<Option<String>, StackError> {
-    Ok(Some(run.page_bytes().to_string()))
-}
-
-fn read_users(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
-    put(&mut asked.users, count(text, 1, 100_000).map(|n| Some(n as u32)))
-}
-
 fn show_users(run: &Run) -> Result<Option<String>, StackError> {
     // The three kinds of arrivals exclude each other, so the first of their settings tells which it is.
     if let Some((asked, _)) = run.benchmarked() {
@@ -590,14 +524,6 @@ fn show_users(run: &Run) -> Result<Option<String>, StackError> {
     }
     let arrivals = run.requested().filter(|_| run.command() != Gc);
     Ok(arrivals.map(|requested| format!("{:?}", requested.arrivals)))
-}
-
-fn read_ops(asked: &mut Asked, text: &str) -> Result<(), SpecError> {
-    put(&mut asked.ops, count(text, 1, 1 << 40).map(Some))
-}
-
-fn show_ops(run: &Run) -> Result<Option<String>, StackError> {
-    Ok(run.requested().map(|requested| requested.ops.to_string()))
 }
 
 fn no_effect(_: &Run) -> Result<Option<String>, StackError> {

@@ -5,18 +5,20 @@
 //! that is only written, or of a drive. Together they are a [`Bound`] workload, whose [`Requests`] a run takes.
 
 mod bound;
+mod read_once;
 mod requests;
 mod spool;
 mod trace_file;
 
 pub use bound::{AddressMap, Bound, View};
+pub use read_once::Workloads;
 pub use requests::Requests;
 pub use spool::open_trace;
 pub use trace_file::TraceFile;
 
 use crate::StackError;
-use crate::output::is_standard;
 use fulgurite_base::{Spec, SpecError};
+use fulgurite_files::output::is_standard;
 use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::{Format, TraceOptions};
 use std::path::Path;

@@ -3,9 +3,10 @@
 //! A run may read its trace several times, for instance to learn its length or its hash. So such a trace is copied to a
 //! temporary file without a name, which the system removes when the process ends.
 
-use crate::output::is_standard;
+use crate::StackError;
 use crate::progress::step;
-use crate::{StackError, obstacle};
+use fulgurite_files::obstacle;
+use fulgurite_files::output::is_standard;
 use fulgurite_workload::trace::{Format, TraceError, TraceOptions, TraceReader};
 use std::fs::{self, File};
 use std::io::{self, Read};

@@ -1,9 +1,10 @@
 //! A trace file that is read when it is needed, and only once for each way of looking at it.
 
 use super::spool::{Spool, is_read_once, name_of, open_file};
+use crate::StackError;
 use crate::progress::step;
-use crate::{StackError, obstacle};
 use fulgurite_base::{Nanos, PageId, fnv1a};
+use fulgurite_files::obstacle;
 use fulgurite_workload::trace::{Format, PageChanges, PageTrace, Trace, TraceOptions, TraceReader, Unit};
 use std::collections::BTreeMap;
 use std::fs::File;

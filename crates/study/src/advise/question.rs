@@ -44,8 +44,8 @@ fn help(setting: &Setting) -> Option<String> {
         ("write_back", _) => ("Write-back policies", "all"),
         ("prefetch", _) => ("Prefetch policies", "all"),
         (name, absent) if SITUATION.contains(&name) => match absent {
-            Absent::Value(usual) | Absent::Words(usual) => (setting.about, usual),
-            Absent::Required | Absent::Nothing => return Some(setting.about.to_owned()),
+            Absent::Value(usual) | Absent::Words(usual) => (setting.help(Command::Pool), usual),
+            Absent::Required | Absent::Nothing => return Some(setting.help(Command::Pool).to_owned()),
         },
         _ => return None,
     };

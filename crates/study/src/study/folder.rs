@@ -2,8 +2,10 @@
 //! written. A study that fails leaves only its finished runs; see `ledger.rs`.
 
 use super::ledger;
-use fulgurite_stack::output::{self, MadeFolders, Named, OutputError, OutputFile, Replaces, is_standard};
-use fulgurite_stack::{StackError, obstacle};
+use fulgurite_files::obstacle;
+use fulgurite_files::output::{self, Named, OutputError, OutputFile, Replaces, is_standard};
+use fulgurite_files::unfinished::MadeFolders;
+use fulgurite_stack::StackError;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs;

@@ -7,7 +7,8 @@
 //! `run_id`, which covers a hash of the requests of its trace; and the version of Fulgurite. An incomplete
 //! line is ignored.
 
-use fulgurite_stack::{Column, Row, StackError, Value, obstacle};
+use fulgurite_files::obstacle;
+use fulgurite_stack::{Column, Row, StackError, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

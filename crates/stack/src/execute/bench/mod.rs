@@ -3,44 +3,23 @@
 
 mod prepare;
 mod row;
+mod shared;
 mod watched;
 
 use crate::progress::{Step, step};
-use crate::run::{Benchmarked, EngineStage, Rows};
-use crate::{Progress, Row, Run, StackError, memory};
+use crate::run::Rows;
+use crate::{Progress, Row, StackError};
 use fulgurite_base::Nanos;
-use fulgurite_bench::{BenchmarkConfig, Error, Extent, Outcome, Plan, Verified};
+use fulgurite_bench::{BenchmarkConfig, Extent, Outcome, Plan};
 use fulgurite_device::{Executor, Handle};
-use fulgurite_engine::{Options, Statistics, Store, TornPages};
+use fulgurite_engine::{Options, Store};
+use shared::{Measured, Noted, failed};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
-use watched::{Seen, Watched, Watcher};
+use watched::{Watched, Watcher};
 
-/// A run of a benchmark.
-#[derive(Clone, Copy)]
-pub(super) struct BenchRun<'a> {
-    pub run: &'a Run,
-    pub asked: &'a Benchmarked,
-    pub stage: &'a EngineStage,
-}
-
-/// Counts at one moment.
-struct Noted {
-    seen: Seen,
-    statistics: Statistics,
-    /// CPU time that this thread has used, where the system tells.
-    cpu: Option<Nanos>,
-}
-
-/// What a run has given.
-struct Measured {
-    outcome: Outcome,
-    before: Noted,
-    after: Noted,
-    torn_pages: TornPages,
-    verified: Verified,
-}
+pub(super) use shared::BenchRun;
 
 /// What the tasks of a run need: they live as long as the executor.
 struct Job {
@@ -183,12 +162,6 @@ impl Way {
     }
 }
 
-impl Noted {
-    fn now(store: &Store<Watched>, watcher: &Watcher) -> Noted {
-        Noted { seen: watcher.look(), statistics: store.statistics(), cpu: thread_cpu() }
-    }
-}
-
 /// Checks the laws of the drive, and that it has received what the store wrote.
 fn check_drive(watcher: &Watcher) -> Result<(), StackError> {
     watcher
@@ -205,37 +178,5 @@ fn check_drive(watcher: &Watcher) -> Result<(), StackError> {
             seen.pages_written
         ))),
         _ => Ok(()),
-    }
-}
-
-/// CPU time that this thread has used.
-#[cfg(unix)]
-fn thread_cpu() -> Option<Nanos> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Some(Nanos(u64::try_from(time.tv_sec).ok()? * 1_000_000_000 + u64::try_from(time.tv_nsec).ok()?))
-}
-
-#[cfg(not(unix))]
-fn thread_cpu() -> Option<Nanos> {
-    None
-}
-
-/// An error of a benchmark on `device`: a wrong request where other settings would do, else a failed run.
-fn failed(device: &str, error: Error) -> StackError {
-    match error {
-        Error::TooManyIntervals { .. } => StackError::request(format!("--interval is too short: {error}")),
-        Error::Spec(_) | Error::NoTime { .. } | Error::Engine(fulgurite_engine::Error::Options(_)) => {
-            StackError::request(error.to_string())
-        }
-        Error::Engine(fulgurite_engine::Error::MapMemory { needed, given }) => {
-            memory::too_little_for_map(&format!("on {device}"), given, needed)
-        }
-        Error::Engine(fulgurite_engine::Error::Full { .. }) => {
-            StackError::run(format!("{error}, or use a larger drive, fewer --ops or a smaller --scale"))
-        }
-        Error::Engine(fulgurite_engine::Error::Io(_) | fulgurite_engine::Error::Fatal(_)) => {
-            StackError::run(format!("{device}: {error}"))
-        }
-        error => StackError::run(error),
     }
 }

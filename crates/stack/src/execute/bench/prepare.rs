@@ -5,15 +5,17 @@
 //! and policies are compared from one state, and a run gives the same rows alone and in a grid. The load itself always has
 //! the same options, whatever the run's. Other drives are loaded by each run, unless it asks to go on with what the file holds.
 
+use super::shared::{BenchRun, failed};
 use super::watched::Watched;
-use super::{BenchRun, failed};
 use crate::StackError;
-use crate::device::{AnyDrive, Boxed, DriveConfig, FileConfig};
+use crate::device::{AnyDrive, DriveConfig, FileConfig};
 use crate::memo::Memo;
+use crate::open::Boxed;
 use fulgurite_base::units;
 use fulgurite_bench::{BenchmarkConfig, Data};
 use fulgurite_device::{Caps, Device, Executor, Handle};
 use fulgurite_engine::{Durability, Options, Store};
+use fulgurite_files::holds_store;
 use fulgurite_ssd::{Image, SimDrive};
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ impl BenchRun<'_> {
                 let image = self.image()?;
                 Ok(Box::new(SimDrive::with_image((**config).clone(), &image)))
             }
-            (DriveConfig::File(file), _) if self.stage.reuse && file.holds_store() => {
+            (DriveConfig::File(file), _) if self.stage.reuse && holds_store(&file.path) => {
                 let drive = self.drive()?;
                 self.on(drive, |handle, load| async move { load.look(handle).await }).map(|(drive, ())| drive)
             }

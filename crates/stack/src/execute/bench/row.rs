@@ -1,9 +1,9 @@
 //! The rows of a benchmark.
 
-use super::{BenchRun, Measured};
+use super::shared::{BenchRun, Measured};
+use crate::execute::columns::{set_cost, set_policies};
 use crate::execute::done::set_collecting;
 use crate::execute::latency::{self, set_latency};
-use crate::execute::{set_cost, set_policies};
 use crate::run::Rows;
 use crate::{Column, Row, StackError};
 use fulgurite_base::{Nanos, option};

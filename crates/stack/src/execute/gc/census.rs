@@ -6,7 +6,7 @@
 //! M page writes on 128 GiB, as shares of the logical pages. A first pass over the workload finds the lifetimes. Pages
 //! are counted over the last half of the user writes.
 
-use super::{Counts, Observer};
+use super::observer::{Counts, Observer};
 use crate::{Column, Row};
 use fulgurite_base::Ppn;
 use fulgurite_base::StreamId;

@@ -9,9 +9,10 @@
 
 mod census;
 mod explain;
+mod observer;
 mod series;
 
-use super::set_cost;
+use super::columns::set_cost;
 use crate::device::TranslationConfig;
 use crate::progress::{self, step};
 use crate::run::{Requested, Rows};
@@ -23,6 +24,7 @@ use fulgurite_ftl::placement::{PlacementConfig, PlacementPolicy};
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{Collect, CountingSink, FlashSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_workload::{Op, Request};
+use observer::{Counts, Observer};
 use series::Series;
 use std::time::Instant;
 
@@ -43,32 +45,6 @@ const FILL_STEP: u32 = 1 << 14;
 /// How many requests ahead memory is fetched.
 const AHEAD: usize = 16;
 
-/// What has been counted up to a point of the run.
-#[derive(Clone, Copy, Debug, Default)]
-struct Counts {
-    host: u64,
-    flash: CountingSink,
-}
-
-impl Counts {
-    /// What came after `earlier`.
-    fn since(&self, earlier: &Counts) -> Counts {
-        let (now, then) = (&self.flash, &earlier.flash);
-        Counts {
-            host: self.host - earlier.host,
-            flash: CountingSink {
-                reads: now.reads - then.reads,
-                programs: now.programs - then.programs,
-                erases: now.erases - then.erases,
-            },
-        }
-    }
-
-    fn waf(&self) -> f64 {
-        self.flash.programs as f64 / self.host as f64
-    }
-}
-
 /// Performs writes and trims of single pages.
 fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
     for (at, request) in requests.iter().enumerate() {
@@ -81,15 +57,6 @@ fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
             _ => ftl.write(request.page as u32, 1, StreamId(request.stream), sink),
         }
     }
-}
-
-/// Looks at a run at page writes of its own choice.
-trait Observer {
-    /// The page write after which it wants to look next.
-    fn next(&self) -> Option<u64>;
-
-    /// Looks: that page write has just happened.
-    fn look(&mut self, ftl: &Ftl, now: Counts);
 }
 
 /// Remembers what had been counted at one page write.

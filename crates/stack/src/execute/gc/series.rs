@@ -1,6 +1,6 @@
 //! Gives a run as a series: one row per interval of a fixed number of page writes.
 
-use super::{Counts, Observer};
+use super::observer::{Counts, Observer};
 use crate::{Column, Row};
 use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;

@@ -8,9 +8,10 @@ mod intervals;
 pub(crate) mod request_log;
 mod tally;
 
+use super::columns::set_cost;
 use super::done::{Done, set_collecting, set_wear};
-use super::set_cost;
-use crate::device::{DeviceUser, Observed};
+use crate::device::Observed;
+use crate::open::DeviceUser;
 use crate::run::{Arrivals, Requested, Rows};
 use crate::workload::{AddressMap, Requests};
 use crate::{Column, Progress, Row, Run, StackError, Unit, progress, timeline};

@@ -2,8 +2,8 @@
 //! tells, what it waited for.
 
 use crate::StackError;
-use crate::output::{Named, OutputFile};
 use fulgurite_base::Nanos;
+use fulgurite_files::output::{Named, OutputFile};
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
 use serde::Serialize;

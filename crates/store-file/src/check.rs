@@ -1,12 +1,13 @@
 //! Checks whether a store is sound, and says what is lost if it is not.
 
-use super::open::{StoreFile, is_damage};
-use super::{Said, text};
-use crate::device::AnyDrive;
-use crate::progress::step;
-use crate::{Column, Row, StackError};
+use crate::open::{StoreFile, is_damage};
+use crate::report::Report;
+use crate::text;
 use fulgurite_device::Handle;
 use fulgurite_engine::{CheckReport, Error, Options, Problem, Store};
+use fulgurite_stack::device::AnyDrive;
+use fulgurite_stack::progress::step;
+use fulgurite_stack::{Column, Row, StackError};
 
 /// What a check has found in a store that could be opened.
 struct Found {
@@ -15,7 +16,7 @@ struct Found {
 }
 
 /// Looks at every page of the store and leaves the file as it is. A store that cannot be opened is a damaged one.
-pub fn check(file: &StoreFile) -> Result<Said, StackError> {
+pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("checking {}", file.path.display()), 0);
     let (executor, options) = file.overlay()?;
     let looking = look(executor.handle(), options);
@@ -51,7 +52,7 @@ async fn look(handle: Handle<AnyDrive>, options: Options) -> Result<Found, Error
     Ok(Found { report, tables })
 }
 
-fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
+fn said(file: &StoreFile, Found { report, tables }: &Found) -> Report {
     let name = file.path.display().to_string();
     let mut row = Row::default();
     row.set(Column::File, name.as_str());
@@ -92,7 +93,7 @@ fn said(file: &StoreFile, Found { report, tables }: &Found) -> Said {
         };
         text += &format!("{} pages are marked as used, and {what}\n", report.unused_pages);
     }
-    Said { rows, text: Some(text), verdict }
+    Report { rows, text: Some(text), verdict }
 }
 
 fn plural(count: u64) -> &'static str {
@@ -113,13 +114,13 @@ fn problem_row(file: &str, problem: &Problem) -> Row {
     row
 }
 
-fn said_unopened(file: &StoreFile, error: &Error) -> Said {
+fn said_unopened(file: &StoreFile, error: &Error) -> Report {
     let name = file.path.display().to_string();
     let mut row = Row::default();
     row.set(Column::File, name.as_str());
     row.set(Column::Problems, 1u64);
     row.set(Column::Problem, format!("it cannot be opened: {error}"));
-    Said {
+    Report {
         rows: vec![row],
         text: Some(format!("{name} cannot be opened: {error}\n")),
         verdict: Err(StackError::run(format!(

@@ -1,11 +1,8 @@
-//! Whole runs: against an independent oracle on real traces, and with faults planted in the drive.
+//! Whole runs against an independent oracle, on real traces.
 
-use fulgurite_base::{Nanos, units};
-use fulgurite_device::{Caps, Command, Completion, Device, Fault, FaultDevice, MemDevice, QueueFull};
-use fulgurite_ssd::DriveCounters;
-use fulgurite_stack::device::Observed;
+use fulgurite_base::units;
 use fulgurite_stack::settings::{self, Workloads};
-use fulgurite_stack::{Column, Progress, Row, Run, StackError};
+use fulgurite_stack::{Column, Progress, Row, Run};
 use fulgurite_workload::trace::{Format, Record, Trace, TraceOptions, TraceWriter, Unit};
 use fulgurite_workload::{GeneratorConfig, Op};
 use std::path::Path;
@@ -101,78 +98,4 @@ fn a_block_trace_gives_the_oracles_counts() {
     let golden = [[26_620, 93_380, 75_773, 75_773], [26_620, 93_380, 75_792, 9_474]];
     agrees_with_the_oracle(&trace, "4KiB", 120_000, 4_000, golden);
     std::fs::remove_file(&trace).unwrap();
-}
-
-/// A run of 2,000 requests on `device`.
-fn run_on(device: impl Observed + 'static) -> Result<Row, StackError> {
-    let settings = [
-        ("workload", "mixed-skewed"),
-        ("device", "mem:page=4KiB"),
-        ("pages", "400"),
-        ("ops", "2000"),
-        ("write_back", "ace:n_w=4"),
-    ];
-    pool_run(&settings).execute_on(device)
-}
-
-fn mem() -> MemDevice {
-    MemDevice::new(1_000, 4096, 64, Nanos::from_micros(10))
-}
-
-#[test]
-fn a_sound_drive_gives_a_row() {
-    assert_eq!(run_on(mem()).unwrap().number(Column::Ops), Some(2_000.0));
-    assert!(run_on(FaultDevice::new(mem(), Vec::new())).is_ok());
-}
-
-#[test]
-fn a_drive_that_fails_or_stalls_fails_the_run() {
-    for (fault, words) in [
-        (Fault::FailRead(70), "could not be read"),
-        (Fault::FailWrite(30), "write-back failed"),
-        (Fault::LoseCompletion(90), "stalled"),
-        (Fault::RepeatCompletion(90), "completed"),
-    ] {
-        let error = run_on(FaultDevice::new(mem(), vec![fault])).unwrap_err();
-        assert_eq!(error.exit_code(), 1, "{fault:?}: {error}");
-        assert!(error.to_string().contains(words), "{fault:?}: {error}");
-    }
-}
-
-/// Says that it received nothing.
-struct Miscounting(MemDevice);
-
-impl Device for Miscounting {
-    fn caps(&self) -> &Caps {
-        self.0.caps()
-    }
-
-    fn now(&self) -> Nanos {
-        self.0.now()
-    }
-
-    fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        self.0.submit(command)
-    }
-
-    fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        self.0.wait(deadline, completions);
-    }
-}
-
-impl Observed for Miscounting {
-    fn observe(&self) -> Option<DriveCounters> {
-        Some(DriveCounters::default())
-    }
-
-    fn verify(&self, _: bool) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_drive_that_loses_pages_fails_the_run() {
-    let error = run_on(Miscounting(mem())).unwrap_err();
-    assert_eq!(error.exit_code(), 1);
-    assert!(error.to_string().contains("conservation is broken"), "{error}");
 }

@@ -1,14 +1,17 @@
 //! Opening a store in a file, to read it or to go on with it.
 
-use super::new_file::refuse_standard;
-use super::shared_drive::SharedDrive;
-use super::text;
-use crate::device::{AnyDrive, FileConfig};
-use crate::{StackError, Unit, memory, obstacle};
+use crate::new_file::refuse_standard;
+use crate::shared_drive::SharedDrive;
+use crate::text;
 use fulgurite_base::units;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Options, SHARDS, Store, Table};
+use fulgurite_files::{holds_store, obstacle};
+use fulgurite_stack::device::AnyDrive;
+use fulgurite_stack::{StackError, Unit, memory};
 use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The least memory of a command: enough for frames of the largest page.
@@ -27,14 +30,14 @@ pub struct StoreFile {
 }
 
 /// A store and what it runs on.
-pub(super) struct Opened {
+pub(crate) struct Opened {
     pub executor: Executor<AnyDrive>,
     pub store: Store<AnyDrive>,
 }
 
 impl StoreFile {
     /// Whether `--memory` was typed.
-    pub(super) fn has_memory(&self) -> bool {
+    pub(crate) fn has_memory(&self) -> bool {
         self.memory_bytes.is_some()
     }
 
@@ -53,16 +56,15 @@ impl StoreFile {
     }
 
     /// Options of the store in a file of so many bytes.
-    pub(super) fn options(&self, bytes: u64) -> Result<Options, StackError> {
-        let file = FileConfig { path: self.path.clone(), ..FileConfig::default() };
-        let memory_bytes = self.memory(bytes, file.map_memory())?;
+    pub(crate) fn options(&self, bytes: u64) -> Result<Options, StackError> {
+        let memory_bytes = self.memory(bytes, map_memory(&self.path))?;
         // A load ends with the store closed, so nothing needs to wait on the way.
         Ok(Options { memory_bytes, durability: Durability::Relaxed, ..Options::default() })
     }
 
     /// Memory of a store in a file of so many bytes. Where none was typed, it is the usual one and `map_memory`, which the map
     /// of pages out of place takes.
-    pub(super) fn memory(&self, bytes: u64, map_memory: u64) -> Result<u64, StackError> {
+    pub(crate) fn memory(&self, bytes: u64, map_memory: u64) -> Result<u64, StackError> {
         let typed = self.memory_bytes.unwrap_or(Options::default().memory_bytes + map_memory);
         let most = bytes.saturating_mul(2).max(ANY_MEMORY + map_memory);
         let what = match self.memory_bytes {
@@ -75,12 +77,12 @@ impl StoreFile {
     }
 
     /// The file, to be read. Nobody writes it meanwhile.
-    pub(super) fn read_only(&self) -> Result<ReadOnlyFile, StackError> {
+    pub(crate) fn read_only(&self) -> Result<ReadOnlyFile, StackError> {
         ReadOnlyFile::open(&self.path).map_err(|error| refused(&self.path, error))
     }
 
     /// A drive with the file's contents that leaves the file as it is, and the options for a store on it.
-    pub(super) fn overlay(&self) -> Result<(Executor<AnyDrive>, Options), StackError> {
+    pub(crate) fn overlay(&self) -> Result<(Executor<AnyDrive>, Options), StackError> {
         let file = self.read_only()?;
         let options = self.options(file.bytes())?;
         let beside = tempfile::tempfile().map_err(|error| {
@@ -94,7 +96,7 @@ impl StoreFile {
     }
 
     /// Opens the store and leaves the file as it is.
-    pub(super) fn open_to_read(&self) -> Result<Opened, StackError> {
+    pub(crate) fn open_to_read(&self) -> Result<Opened, StackError> {
         let (executor, options) = self.overlay()?;
         let opening = Store::open(executor.handle(), options);
         let store =
@@ -105,7 +107,7 @@ impl StoreFile {
     }
 
     /// Refuses one drive of a store that lies on several: it has only some of the keys.
-    pub(super) fn refuse_shard(&self, opened: &Opened) -> Result<(), StackError> {
+    pub(crate) fn refuse_shard(&self, opened: &Opened) -> Result<(), StackError> {
         let store = opened.store.clone();
         let found = opened.executor.block_on(async move { store.table(SHARDS).await });
         if found.map_err(StackError::run)?.is_err() {
@@ -117,13 +119,13 @@ impl StoreFile {
         )))
     }
 
-    /// Whether the file begins as a store does.
-    pub(super) fn holds_store(&self) -> bool {
-        FileConfig { path: self.path.clone(), ..FileConfig::default() }.holds_store()
+    /// Whether the file holds a store.
+    pub(crate) fn holds_store(&self) -> bool {
+        holds_store(&self.path)
     }
 
     /// What to report when the engine has failed.
-    pub(super) fn failed(&self, error: &Error) -> StackError {
+    pub(crate) fn failed(&self, error: &Error) -> StackError {
         let file = self.path.display();
         match error {
             Error::NotAStore => StackError::request(format!(
@@ -141,7 +143,7 @@ impl StoreFile {
     }
 
     /// The table of this name; the error names those that there are.
-    pub(super) async fn table(&self, store: &Store<AnyDrive>, name: &str) -> Result<Table, StackError> {
+    pub(crate) async fn table(&self, store: &Store<AnyDrive>, name: &str) -> Result<Table, StackError> {
         match store.table(name).await {
             Err(Error::NoTable(_)) => {
                 let tables = store.tables().await.map_err(|error| self.failed(&error))?;
@@ -161,14 +163,24 @@ impl StoreFile {
     }
 }
 
+/// Memory in bytes for the map of the store's pages out of place; 0 if the store at `path` writes pages in place.
+fn map_memory(path: &Path) -> u64 {
+    let Ok(file) = File::open(path) else { return 0 };
+    let memory = fulgurite_engine::SUPERBLOCKS.iter().map(|offset| {
+        let mut bytes = [0; 128];
+        file.read_exact_at(&mut bytes, *offset).map_or(0, |()| fulgurite_engine::map_memory(&bytes))
+    });
+    memory.max().unwrap_or_default()
+}
+
 /// Whether an error says that a store which should open cannot: a part of it is gone or changed. When an existing
 /// store is opened, its own sizes are the only options that can be wrong.
-pub(super) fn is_damage(error: &Error) -> bool {
+pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::Options(_))
 }
 
 /// Opens a drive that Fulgurite made, to be written: through io_uring, or without where there is none.
-pub(super) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
+pub(crate) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
     let options = DriveOptions::default();
     #[cfg(target_os = "linux")]
     match fulgurite_uring::UringDevice::open(path, &options) {
@@ -183,7 +195,7 @@ pub(super) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
 }
 
 /// The same for a store that many threads use.
-pub(super) fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
+pub(crate) fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
     let options = DriveOptions { many_threads: true, ..DriveOptions::default() };
     #[cfg(target_os = "linux")]
     match fulgurite_uring::UringDevice::open(path, &options) {
@@ -221,13 +233,13 @@ fn refused(path: &Path, error: OpenError) -> StackError {
 }
 
 /// A size as it was typed.
-pub(super) fn read_size(argument: &str, text: Option<&str>) -> Result<Option<u64>, StackError> {
+pub(crate) fn read_size(argument: &str, text: Option<&str>) -> Result<Option<u64>, StackError> {
     let size = text.map(units::parse_size).transpose();
     size.map_err(|error| StackError::request(format!("{argument}: {error}")))
 }
 
 /// A key as it was typed.
-pub(super) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError> {
+pub(crate) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError> {
     text::unescape(text.as_bytes())
         .map_err(|error| StackError::request(format!("{argument} {text}: {error}")))
 }
@@ -235,7 +247,7 @@ pub(super) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::new_file::NewFile;
+    use crate::new_file::NewFile;
     use fulgurite_engine::blocking::Db;
 
     #[test]

@@ -3,13 +3,13 @@
 //! Preconditioning a drive takes most of the time of a short run. So preconditioned translation layers are kept and
 //! cloned: the same description always starts from the same state.
 
-use super::observed::AnyDrive;
-use super::{DriveConfig, Engine, FileConfig, LayerConfig, MEM_QUEUE_DEPTH, Observed};
+use crate::device::{AnyDrive, DriveConfig, Engine, FileConfig, LayerConfig, MEM_QUEUE_DEPTH, Observed};
 use crate::memo::Memo;
 use crate::progress::step;
-use crate::{Stack, StackError, Unit, obstacle};
+use crate::{Stack, StackError, Unit};
 use fulgurite_base::{Nanos, Spec, SpecError};
 use fulgurite_device::{Caps, MemDevice};
+use fulgurite_files::obstacle;
 use fulgurite_ftl::{CountingSink, Ftl};
 use fulgurite_log::{Below, LogConfig, LogDevice};
 use fulgurite_ssd::{SimDrive, SsdConfig};

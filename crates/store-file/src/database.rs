@@ -1,13 +1,13 @@
 //! Opens a store in a file for a program whose threads all read and write it.
 
-use super::load::{Sizes, plan, refused_options};
-use super::new_file::NewFile;
-use super::open::{StoreFile, open_shared};
-use super::shared_drive::SharedDrive;
-use crate::StackError;
+use crate::load::{Sizes, plan, refused_options};
+use crate::new_file::NewFile;
+use crate::open::{StoreFile, open_shared};
+use crate::shared_drive::SharedDrive;
 use fulgurite_device::Device as _;
 use fulgurite_engine::blocking::Db;
 use fulgurite_engine::{Durability, Options};
+use fulgurite_stack::StackError;
 
 /// What is asked of a new store; as it was typed.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub fn open(file: &StoreFile, durability: Durability) -> Result<Db<SharedDrive>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{check, get};
+    use crate::{check, get};
 
     #[test]
     fn a_program_and_the_commands_share_a_store() {

@@ -1,9 +1,9 @@
 //! Reads one value of a table.
 
-use super::open::{StoreFile, read_key};
-use super::scan::{Form, Writer};
-use super::text;
-use crate::StackError;
+use crate::open::{StoreFile, read_key};
+use crate::scan::{Form, Writer};
+use crate::text;
+use fulgurite_stack::StackError;
 
 /// A record that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,17 +9,14 @@
 //! and files that hold a drive or a store are refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run,
 //! and one that would take the place of a file which Fulgurite did not make; see [`Replaces`].
 
-use crate::device::FileConfig;
 use crate::unfinished::Unfinished;
-use crate::{StackError, obstacle};
+use crate::{holds_store, obstacle};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
-
-pub use crate::unfinished::{MadeFolders, abandon_all};
 
 /// Why an output cannot be written, in a sentence that names its argument.
 #[derive(Debug, Error)]
@@ -164,13 +161,13 @@ pub fn is_standard(path: &Path) -> bool {
 
 /// What a failure to write to standard output means. A closed pipe (`fulgurite list | head -1`) is none: its reader has seen enough. A full
 /// disk is one.
-pub fn standard_failed(error: &io::Error) -> Result<(), StackError> {
+pub fn standard_failed(error: &io::Error) -> Result<(), OutputError> {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(StackError::run(format!(
-            "standard output cannot be written: {}",
-            obstacle(Path::new(STANDARD), error)
-        ))),
+        _ => Err(OutputError::Failed {
+            output: "standard output".to_owned(),
+            error: obstacle(Path::new(STANDARD), error),
+        }),
     }
 }
 
@@ -340,8 +337,7 @@ impl Destination {
             if !found.is_file() {
                 return Ok(Destination::Special(named.path.to_owned()));
             }
-            let file = FileConfig { path: named.path.to_owned(), ..FileConfig::default() };
-            if fulgurite_uring::is_drive(named.path) || file.holds_store() {
+            if fulgurite_uring::is_drive(named.path) || holds_store(named.path) {
                 return Err(OutputError::IsDrive { output: named.text() });
             }
         }

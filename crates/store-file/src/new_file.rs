@@ -1,10 +1,11 @@
 //! Files that hold a new store. Such a file is made without its name (see `unfinished.rs`) and gets it when it is
 //! complete. It never takes the place of another file.
 
-use crate::output::is_standard;
-use crate::unfinished::Unfinished;
-use crate::{StackError, obstacle};
 use fulgurite_base::units;
+use fulgurite_files::obstacle;
+use fulgurite_files::output::is_standard;
+use fulgurite_files::unfinished::Unfinished;
+use fulgurite_stack::StackError;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,9 @@
 //! The records that are to be loaded, from rows of CSV.
 
-use super::text;
-use crate::{StackError, obstacle};
+use crate::text;
 use csv::{ByteRecord, ReaderBuilder};
+use fulgurite_files::obstacle;
+use fulgurite_stack::StackError;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read};

@@ -19,6 +19,7 @@ mod load;
 mod new_file;
 mod open;
 mod repair;
+mod report;
 mod scan;
 mod shared_drive;
 mod stat;
@@ -31,19 +32,7 @@ pub use get::{Value, get};
 pub use load::{LoadAsked, load};
 pub use open::StoreFile;
 pub use repair::repair;
+pub use report::Report;
 pub use scan::{Form, ScanAsked, scan};
 pub use shared_drive::SharedDrive;
 pub use stat::stat;
-
-use crate::{Row, StackError};
-
-/// What a command has to say.
-#[derive(Debug)]
-pub struct Said {
-    /// For programs.
-    pub rows: Vec<Row>,
-    /// For people, where words say it better than a table.
-    pub text: Option<String>,
-    /// Whether all is well; said after the rest.
-    pub verdict: Result<(), StackError>,
-}

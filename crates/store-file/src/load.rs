@@ -1,14 +1,14 @@
 //! Loads records from CSV into a table. If there is no store, it makes one.
 
-use super::Said;
-use super::input::{Input, Line};
-use super::new_file::NewFile;
-use super::open::{Opened, StoreFile, open_drive, read_size};
-use crate::device::AnyDrive;
-use crate::{Column, Progress, Row, StackError};
+use crate::input::{Input, Line};
+use crate::new_file::NewFile;
+use crate::open::{Opened, StoreFile, open_drive, read_size};
+use crate::report::Report;
 use fulgurite_base::units;
 use fulgurite_device::{Caps, Executor};
 use fulgurite_engine::{Durability, Error, Options, PlaceConfig, SHARDS, Store, Table};
+use fulgurite_stack::device::AnyDrive;
+use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_uring::DriveOptions;
 use std::fs;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ pub struct LoadAsked {
 }
 
 /// What was asked of a new store.
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     size: Option<u64>,
     page: Option<u64>,
     log: Option<u64>,
@@ -84,7 +84,7 @@ struct Loaded {
 
 /// Loads the records. A later row wins over an earlier one with the same key. Rows before one that is refused
 /// stay.
-pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> {
+pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError> {
     let LoadAsked { file, table, from, header, size, page, log, place } = asked.clone();
     let sizes = Sizes::read(size.as_deref(), page.as_deref(), log.as_deref(), place.as_deref())?;
     if table.is_empty() {
@@ -117,7 +117,7 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Said, StackError> 
     }
 }
 
-fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
+fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Report {
     let file = asked.file.path.display();
     let rate = loaded.records as f64 / elapsed.as_secs_f64().max(1e-9);
     let mut row = Row::default();
@@ -143,11 +143,11 @@ fn said(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Said {
             loaded.waiting
         );
     }
-    Said { rows: vec![row], text: Some(text), verdict: Ok(()) }
+    Report { rows: vec![row], text: Some(text), verdict: Ok(()) }
 }
 
 /// How large a new store is, where `input` bytes are to be loaded into it, and its options.
-pub(super) fn plan(
+pub(crate) fn plan(
     file: &StoreFile,
     sizes: &Sizes,
     input: Option<u64>,
@@ -181,7 +181,7 @@ pub(super) fn plan(
 }
 
 /// What to report when a new store cannot be made. It blames what was typed.
-pub(super) fn refused_options(file: &StoreFile, sizes: &Sizes, error: Error) -> StackError {
+pub(crate) fn refused_options(file: &StoreFile, sizes: &Sizes, error: Error) -> StackError {
     let Error::Options(what) = error else { return file.failed(&error) };
     let typed = [
         ("--size", sizes.size.is_some()),

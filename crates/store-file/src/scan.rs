@@ -1,12 +1,12 @@
 //! Writes the records of a range in order.
 
-use super::open::{StoreFile, read_key};
-use super::text;
-use crate::StackError;
-use crate::device::AnyDrive;
-use crate::output::standard_failed;
+use crate::open::{StoreFile, read_key};
+use crate::text;
 use fulgurite_base::units;
 use fulgurite_engine::{Direction, Snapshot, Table};
+use fulgurite_files::output::standard_failed;
+use fulgurite_stack::StackError;
+use fulgurite_stack::device::AnyDrive;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
 
@@ -106,7 +106,7 @@ pub fn scan(asked: &ScanAsked, output: impl Write + 'static) -> Result<(), Stack
     match opened.executor.block_on(task).map_err(StackError::run)? {
         Ok(()) => Ok(()),
         Err(Stopped::Failed(error)) => Err(error),
-        Err(Stopped::Output(error)) => standard_failed(&error),
+        Err(Stopped::Output(error)) => Ok(standard_failed(&error)?),
     }
 }
 
@@ -130,7 +130,7 @@ async fn write_all<W: Write>(
 }
 
 /// Writes records in one of the forms.
-pub(super) enum Writer<W: Write> {
+pub(crate) enum Writer<W: Write> {
     Csv(Box<csv::Writer<W>>),
     Json { output: W, records: u64 },
 }

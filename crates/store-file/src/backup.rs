@@ -1,18 +1,18 @@
 //! Copies a store into a new file.
 
-use super::Said;
-use super::file::FileSink;
-use super::new_file::{NewFile, refuse_existing};
-use super::open::{Opened, StoreFile};
-use crate::progress::step;
-use crate::{Column, Row, StackError};
+use crate::file::FileSink;
+use crate::new_file::{NewFile, refuse_existing};
+use crate::open::{Opened, StoreFile};
+use crate::report::Report;
+use fulgurite_stack::progress::step;
+use fulgurite_stack::{Column, Row, StackError};
 use std::path::Path;
 
 /// Bytes of the mark that stands behind the last page of a drive.
 const MARK_BYTES: u64 = 4096;
 
 /// Copies the store into a new file, which appears when it is complete.
-pub fn backup(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
+pub fn backup(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
     let _step = step(format!("copying {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;
     let Opened { executor, store } = file.open_to_read()?;
@@ -40,5 +40,5 @@ pub fn backup(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
         row.text(Column::PagesCopied),
         Column::CopiedBytes.unit().humane(row.number(Column::CopiedBytes).unwrap_or(0.0)),
     );
-    Ok(Said { rows: vec![row], text: Some(text), verdict: Ok(()) })
+    Ok(Report { rows: vec![row], text: Some(text), verdict: Ok(()) })
 }

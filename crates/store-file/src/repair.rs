@@ -1,13 +1,14 @@
 //! Copies what can be saved of a damaged store into a new store.
 
-use super::file::FileSource;
-use super::new_file::{NewFile, refuse_existing};
-use super::open::{StoreFile, open_drive};
-use super::{Said, text};
-use crate::progress::step;
-use crate::{Column, Row, StackError};
+use crate::file::FileSource;
+use crate::new_file::{NewFile, refuse_existing};
+use crate::open::{StoreFile, open_drive};
+use crate::report::Report;
+use crate::text;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Error, KeyRange, LostPart, RepairReport, TableRepair};
+use fulgurite_stack::progress::step;
+use fulgurite_stack::{Column, Row, StackError};
 use std::path::Path;
 
 /// How often a larger new store is tried, each twice as large as the one before.
@@ -16,7 +17,7 @@ const MOST_TRIES: u32 = 6;
 const UNIT: u64 = 64 << 10;
 
 /// Saves what can be saved into a new file, which appears when it is complete.
-pub fn repair(file: &StoreFile, out: &Path) -> Result<Said, StackError> {
+pub fn repair(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
     let _step = step(format!("repairing {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;
     // A file that was cut off is shorter than its store needs, and a full store may need a little more.
@@ -52,7 +53,7 @@ fn try_repair(
     Ok((new, outcome.map_err(StackError::run)?))
 }
 
-fn said(file: &StoreFile, out: &Path, report: &RepairReport) -> Said {
+fn said(file: &StoreFile, out: &Path, report: &RepairReport) -> Report {
     let [name, out] = [&file.path, out].map(|path| path.display().to_string());
     let mut rows = Vec::new();
     let mut words = String::new();
@@ -89,7 +90,7 @@ fn said(file: &StoreFile, out: &Path, report: &RepairReport) -> Said {
     } else {
         Err(StackError::run(format!("a part of {name} is lost; the rest is in {out}")))
     };
-    Said { rows, text: Some(words), verdict }
+    Report { rows, text: Some(words), verdict }
 }
 
 fn table_row(file: &str, out: &str, table: &TableRepair) -> Row {

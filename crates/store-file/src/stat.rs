@@ -1,16 +1,16 @@
 //! Says how large a store is and what it holds.
 
-use super::Said;
-use super::open::{Opened, StoreFile};
-use crate::device::AnyDrive;
-use crate::progress::step;
-use crate::{Column, Row, StackError};
+use crate::open::{Opened, StoreFile};
+use crate::report::Report;
 use fulgurite_base::option::name_of;
 use fulgurite_engine::{Direction, Error, Store, Table, TreeShape};
+use fulgurite_stack::device::AnyDrive;
+use fulgurite_stack::progress::step;
+use fulgurite_stack::{Column, Row, StackError};
 use std::ops::Bound;
 
 /// A row about the store, and one about each table, each index and all large values. Records are counted, so all of the store is read.
-pub fn stat(file: &StoreFile) -> Result<Said, StackError> {
+pub fn stat(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("counting the records of {}", file.path.display()), 0);
     let Opened { executor, store } = file.open_to_read()?;
     let name = file.path.display().to_string();
@@ -19,7 +19,7 @@ pub fn stat(file: &StoreFile) -> Result<Said, StackError> {
     let bytes = pages * u64::from(executor.handle().caps().page_bytes);
     let rows = executor.block_on(async move { rows(&store, &name, bytes).await });
     let rows = rows.map_err(StackError::run)?.map_err(|error| file.failed(&error))?;
-    Ok(Said { rows, text: None, verdict: Ok(()) })
+    Ok(Report { rows, text: None, verdict: Ok(()) })
 }
 
 async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Vec<Row>, Error> {

@@ -1,0 +1,12 @@
+//! Files that a user names.
+//!
+//! [`output`] writes output files and checks their paths. [`unfinished`] holds a file that has no name until it is
+//! complete. [`obstacle`] words why the system refused a path. [`holds_store`] tells whether a file holds a store.
+
+mod obstacle;
+pub mod output;
+mod store;
+pub mod unfinished;
+
+pub use obstacle::obstacle;
+pub use store::holds_store;

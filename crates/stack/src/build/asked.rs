@@ -1,0 +1,78 @@
+//! The settings of a run after parsing, before it is checked whether they go together.
+
+use crate::device::{DeviceConfig, LayerConfig};
+use crate::workload::AddressMap;
+use fulgurite_base::Nanos;
+use fulgurite_base::units::{Portion, Share};
+use fulgurite_bench::Extent;
+use fulgurite_engine::{Durability, PlaceConfig, TornPages};
+use fulgurite_ftl::placement::PlacementConfig;
+use fulgurite_ftl::schedule::Schedule;
+use fulgurite_ftl::victim::VictimConfig;
+use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
+use fulgurite_workload::trace::{Format, TraceOptions};
+
+/// What was asked for, setting by setting.
+#[derive(Default)]
+pub struct Asked {
+    pub workload: String,
+    pub benchmark: String,
+    pub scale: Option<u64>,
+    pub degree: Option<String>,
+    pub format: Option<(Format, TraceOptions)>,
+    pub device: Option<DeviceConfig>,
+    pub destroy_contents: bool,
+    pub layer: Option<LayerConfig>,
+    pub placement: Option<PlacementConfig>,
+    pub placement_label: String,
+    pub victim: Option<VictimConfig>,
+    pub victim_label: String,
+    pub schedule: Option<Schedule>,
+    pub replacement: Option<ReplacementConfig>,
+    pub write_back: Option<WriteBackConfig>,
+    pub prefetch: Option<PrefetchConfig>,
+    pub frames: Option<Portion>,
+    pub pages: Option<u64>,
+    pub page_bytes: u32,
+    pub logical_bytes: u64,
+    pub physical_bytes: u64,
+    pub segment_bytes: u64,
+    pub gc_reserve: Option<u32>,
+    pub users: Option<u32>,
+    pub speed: Option<f64>,
+    pub rate: Option<u64>,
+    pub addresses: Option<AddressMap>,
+    pub cpu_per_request: Nanos,
+    pub cores: u32,
+    pub skip: u64,
+    pub ops: Option<u64>,
+    pub time: Option<Nanos>,
+    pub warm_up: Option<Extent>,
+    pub place: Option<PlaceConfig>,
+    pub torn_pages: Option<TornPages>,
+    pub durability: Option<Durability>,
+    pub memory: Option<Memory>,
+    pub log_bytes: u64,
+    pub records: u8,
+    pub cpu_per_op: Option<Nanos>,
+    pub reuse: bool,
+    pub by_type: bool,
+    pub curve: bool,
+    pub explain: bool,
+    pub groups: bool,
+    pub page_interval: Option<Portion>,
+    pub time_interval: Option<Nanos>,
+    pub trace_out: Option<String>,
+    pub requests_out: Option<String>,
+    pub force: bool,
+    pub seed: u64,
+}
+
+/// How much memory an engine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Bytes.
+    Bytes(u64),
+    /// A share of the data that are loaded.
+    OfData(Share),
+}

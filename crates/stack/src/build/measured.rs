@@ -1,0 +1,72 @@
+//! Resolves settings that depend on the drive's measured concurrency.
+
+use crate::StackError;
+use crate::profile;
+use crate::run::{ChosenWriteBack, Stack};
+use fulgurite_base::SpecError;
+use fulgurite_pool::WriteBackConfig;
+use fulgurite_pool::write_back::{Curve, MeasuredDrive};
+
+/// Reads, and writes, that many drives do at once, where a drive must not be measured.
+const USUAL_K_R: u32 = 64;
+const USUAL_K_W: u32 = 8;
+
+/// What a write-back policy asks about the device of a stack.
+pub(super) struct Measured<'a> {
+    pub stack: &'a Stack,
+    pub page_bytes: u32,
+    pub seed: u64,
+    /// Whether the drive must be left alone, and usual figures stand in.
+    pub is_dry: bool,
+}
+
+impl ChosenWriteBack {
+    /// What `policy` means for a drive.
+    pub(super) fn on(policy: WriteBackConfig, drive: Measured) -> Result<ChosenWriteBack, StackError> {
+        let batches = policy.resolve(drive);
+        let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
+        Ok(ChosenWriteBack { policy, batches })
+    }
+}
+
+impl Measured<'_> {
+    fn refused(&self, what: &str) -> Result<(), SpecError> {
+        if self.stack.device.is_none() {
+            return Err(SpecError::new(format!(
+                "{what} is measured on the drive, and device none is no drive; accepted: ace:n_w=8"
+            )));
+        }
+        Ok(())
+    }
+
+    /// How many reads the drive does at once.
+    pub(super) fn k_r(&mut self) -> Result<u32, SpecError> {
+        if self.is_dry {
+            return Ok(USUAL_K_R);
+        }
+        let plateau = profile::plateau(self.stack, self.page_bytes, false, self.seed);
+        plateau.map(|reads| reads.k).map_err(|error| SpecError::new(error.to_string()))
+    }
+}
+
+impl MeasuredDrive for Measured<'_> {
+    fn k_w(&mut self) -> Result<u32, SpecError> {
+        self.refused("n_w")?;
+        if self.is_dry {
+            return Ok(USUAL_K_W);
+        }
+        let plateau = profile::plateau(self.stack, self.page_bytes, true, self.seed);
+        plateau.map(|writes| writes.k).map_err(|error| SpecError::new(error.to_string()))
+    }
+
+    fn curves(&mut self) -> Result<[Curve; 2], SpecError> {
+        self.refused("everything in auto")?;
+        if self.is_dry {
+            let curve: Curve = vec![(1, 1.0), (USUAL_K_W, f64::from(USUAL_K_W))];
+            return Ok([curve.clone(), curve]);
+        }
+        let profile = profile::profile(self.stack, self.page_bytes, self.seed);
+        let profile = profile.map_err(|error| SpecError::new(error.to_string()))?;
+        Ok([profile.reads.curve, profile.writes.curve])
+    }
+}

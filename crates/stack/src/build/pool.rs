@@ -1,0 +1,125 @@
+//! Builds a run of `pool`.
+
+use super::Asked;
+use super::measured::Measured;
+use super::stack::stack;
+use super::trace_length::within_trace;
+use crate::StackError;
+use crate::run::{
+    Arrivals, ChosenWriteBack, Load, Measure, Policies, PoolStage, Requested, Run, Stack, passes_over,
+};
+use crate::workload::{AddressMap, Origin, View, Workload, Workloads};
+use fulgurite_base::units::{Portion, Share};
+
+/// Pages and requests of a generated pool workload where nothing is said: those of the published comparison of ACE
+/// with LRU.
+const DEFAULT_PAGES: u64 = 102_400;
+const DEFAULT_OPS: u64 = 1_000_000;
+
+pub(super) fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
+    let (page_bytes, seed) = (asked.page_bytes, asked.seed);
+    let workload = workloads.get(&asked.workload, asked.format.take())?;
+    let frames = asked.frames.ok_or_else(|| StackError::request("--frames is missing"))?;
+    // `stack` consumes `asked`, so the settings of the pool are taken out before.
+    let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
+    let prefetch = asked.prefetch.take().ok_or_else(|| StackError::request("--prefetch is missing"))?;
+    let (ops, skip, pages) = (asked.ops, asked.skip, asked.pages);
+    let (users, cpu_per_request, cores) = (asked.users.unwrap_or(1), asked.cpu_per_request, asked.cores);
+    let mut stack = stack(asked)?;
+    let device_pages = u64::from(stack.device_pages_per(page_bytes)?);
+    let pages = pool_pages(&workload, &stack, frames, page_bytes, pages)?;
+    let ops = pool_ops(&workload, View::Pool { page_bytes, pages }, skip, ops)?;
+    stack.make_room_for(pages.saturating_mul(device_pages));
+    // Before the write-back policy asks it how many writes it does at once.
+    if !stack.device.is_none() {
+        stack.check_storage()?;
+    }
+    let write_back = write_back.ok_or_else(|| StackError::request("--write-back is missing"))?;
+    let write_back = ChosenWriteBack::on(
+        write_back,
+        Measured { stack: &stack, page_bytes, seed, is_dry: workloads.is_dry() },
+    )?;
+    let replacement = replacement.ok_or_else(|| StackError::request("--replacement is missing"))?;
+    stack.pool = Some(PoolStage {
+        policies: Policies { replacement, prefetch },
+        write_back,
+        frames: frames_of(frames, pages)?,
+        page_bytes,
+        cpu_per_request,
+        cores,
+    });
+    let arrivals = Arrivals::Closed { users };
+    let load = Requested { workload, pages, addresses: AddressMap::Scale, arrivals, skip, ops };
+    Ok(Run { stack, load: Load::Requests(load), measure: Measure::default(), seed })
+}
+
+/// Pages of a pool run: those of the trace, or what was asked for; `u64::MAX` where the number is not needed.
+fn pool_pages(
+    workload: &Workload,
+    stack: &Stack,
+    frames: Portion,
+    page_bytes: u32,
+    asked: Option<u64>,
+) -> Result<u64, StackError> {
+    match &workload.origin {
+        Origin::Generator(_) => Ok(asked.unwrap_or(DEFAULT_PAGES)),
+        Origin::Trace(_) => {
+            // Without a drive it does not matter how many pages there are, unless frames are a share of them.
+            let streams = stack.device.is_none() && matches!(frames, Portion::Count(_));
+            let known = match streams {
+                true => None,
+                false => workload.bind(View::Pool { page_bytes, pages: 0 })?.distinct_pages(),
+            };
+            if asked.is_some() {
+                let has =
+                    known.map_or_else(|| "its own".to_owned(), |pages| format!("{pages} distinct pages"));
+                return Err(StackError::request(format!(
+                    "--pages does not go with a trace, which has {has}; leave it out"
+                )));
+            }
+            Ok(known.unwrap_or(u64::MAX))
+        }
+    }
+}
+
+/// Requests of a pool run behind those that are passed over.
+fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> Result<u64, StackError> {
+    match (&workload.origin, view) {
+        (Origin::Generator(_), _) => Ok(asked.unwrap_or(DEFAULT_OPS)),
+        // The length of a trace that is read on the way is not known yet.
+        (Origin::Trace(_), View::Pool { pages: u64::MAX, .. }) => Ok(asked.unwrap_or(u64::MAX)),
+        (Origin::Trace(_), view) => {
+            let has = workload.bind(view)?.page_count().unwrap_or(u64::MAX);
+            if skip >= has && has > 0 {
+                return Err(passes_over(skip, has));
+            }
+            within_trace(asked, has - skip, "page requests").map_err(|error| match skip {
+                0 => error,
+                skip => StackError::request(format!("{error}, behind --skip {skip}")),
+            })
+        }
+    }
+}
+
+/// How many frames they are for a pool that `pages` go through.
+fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
+    let frames = match asked {
+        Portion::Count(frames) => frames,
+        Portion::Share(Share::ZERO) => 0,
+        // A share of a few pages is still a pool.
+        share => share.of(pages).max(1),
+    };
+    let is = if matches!(asked, Portion::Count(_)) { String::new() } else { format!(" is {frames} frames") };
+    let refused = |why: &str| {
+        StackError::request(format!(
+            "--frames {asked}{is} for {pages} pages: {why}; accepted: 1 to {}",
+            pages.min(u64::from(u32::MAX))
+        ))
+    };
+    match u32::try_from(frames) {
+        Ok(0) => Err(refused("a pool needs at least one frame")),
+        _ if frames > pages => Err(refused("some frames would never be used")),
+        Ok(frames) => Ok(frames),
+        Err(_) => Err(refused("a pool numbers its frames in 32 bits")),
+    }
+}

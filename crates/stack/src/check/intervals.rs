@@ -1,0 +1,22 @@
+//! Limits the number of rows of a series.
+
+use crate::StackError;
+use fulgurite_bench::INTERVALS_AT_MOST;
+
+/// Refuses a series of more stretches of `length` than a run may have, of which `whole` is the length. `typed` gives an
+/// interval as it is typed.
+pub(super) fn check_intervals(
+    whole: u64,
+    length: u64,
+    typed: impl Fn(u64) -> String,
+) -> Result<(), StackError> {
+    let most = INTERVALS_AT_MOST as u64;
+    match whole / length.max(1) <= most {
+        true => Ok(()),
+        false => Err(StackError::request(format!(
+            "--interval {} is too short: the run has more than {most} intervals; accepted: from {} on, or a shorter run",
+            typed(length),
+            typed(whole.div_ceil(most))
+        ))),
+    }
+}

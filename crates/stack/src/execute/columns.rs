@@ -1,0 +1,49 @@
+//! The columns that rows of several commands have.
+
+use crate::run::{ChosenWriteBack, Policies, STORES_OWN};
+use crate::{Column, Command, Row, Run, StackError, memory};
+use fulgurite_pool::WriteBack;
+use std::time::{Duration, Instant};
+
+impl Run {
+    /// The columns that say what was run, and that every shape has.
+    pub(super) fn identity(&self) -> Result<Row, StackError> {
+        let mut row = Row::default();
+        row.set(Column::RunId, self.id()?);
+        if let Some(requested) = self.requested() {
+            row.set(Column::Workload, requested.workload.label.as_str());
+        }
+        if self.command() != Command::Gc {
+            row.set(Column::Device, self.stack.device.label.as_str());
+        }
+        Ok(row)
+    }
+}
+
+/// Sets the columns that say which policies a pool has.
+pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Option<&ChosenWriteBack>) {
+    row.set(Column::Replacement, policies.replacement.to_string());
+    row.set(Column::Prefetch, policies.prefetch.name());
+    let Some(ChosenWriteBack { policy, batches }) = write_back else {
+        // The store derives the numbers from its memory and its protection, and keeps them to itself.
+        row.set(Column::WriteBack, STORES_OWN);
+        return;
+    };
+    row.set(Column::WriteBack, policy.to_string());
+    let WriteBack { n_e, buffers, ahead, .. } = *batches;
+    row.set(Column::NW, batches.batch_pages());
+    if !policies.prefetch.is_none() {
+        row.set(Column::NE, n_e);
+    }
+    row.set_some(Column::Buffers, Some(buffers).filter(|buffers| *buffers > 0));
+    row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
+}
+
+/// Sets the three columns about the simulator's own cost. They are the only ones that differ from one execution to
+/// the next. `read_for` is what it took to read the trace, which runs of one grid share.
+pub(super) fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
+    let seconds = (start.elapsed() + read_for).as_secs_f64();
+    row.set(Column::SimWallS, seconds);
+    row.set(Column::SimOpsS, ops as f64 / seconds);
+    row.set_some(Column::PeakRssBytes, memory::peak_rss());
+}

@@ -1,0 +1,232 @@
+//! Characterising a drive: alpha, k_r and k_w, as the ACE study (ICDE 2023) measures them.
+//!
+//! On a preconditioned drive, k users read (or write) single pages at random, uniformly and without
+//! pause; X(k) is their throughput. X_max is its plateau: the highest up to 256 users, or what the
+//! queue allows. k is the least number of users with X(k) ≥ 0.95·X_max, for reads (k_r) and writes
+//! (k_w) apart; alpha = X_r,max / X_w,max. The criterion moves k by 5–12 %, so k at 90 % is
+//! reported too. Little's law is checked on every measurement.
+
+use crate::device::Observed;
+use crate::memo::Memo;
+use crate::open::DeviceUser;
+use crate::progress::step;
+use crate::{Stack, StackError};
+use fulgurite_base::{Lpn, Nanos, Prng, units};
+use fulgurite_device::{Command, Meter, Operation, Tag};
+use std::collections::BTreeMap;
+
+/// The most users that a plateau is looked for with.
+const USERS_AT_MOST: u32 = 256;
+
+/// Users whose throughput is always measured, for the curve.
+const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+/// About the most points that are measured: the curve, and two searches by halving between two of its points.
+const POINTS_AT_MOST: u64 = 20;
+
+/// How long a real drive warms up and is then watched for one point of the curve.
+const WARM_UP: Nanos = Nanos(300_000_000);
+const WATCHED: Nanos = Nanos(1_000_000_000);
+
+/// What reads, or writes, of one size reach.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plateau {
+    /// X_max, in requests per second.
+    pub iops_max: f64,
+    /// The least number of users that reach 95 % of it.
+    pub k: u32,
+    /// The least number of users that reach 90 % of it.
+    pub k_90: u32,
+    /// (users, requests per second) where measured, by users.
+    pub curve: Vec<(u32, f64)>,
+}
+
+/// A drive's characteristics for one request size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Request size.
+    pub page_bytes: u32,
+    /// Of reads.
+    pub reads: Plateau,
+    /// Of writes.
+    pub writes: Plateau,
+}
+
+impl Profile {
+    /// Read over write throughput.
+    pub fn alpha(&self) -> f64 {
+        self.reads.iops_max / self.writes.iops_max
+    }
+}
+
+/// Both plateaus.
+pub fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profile, StackError> {
+    Ok(Profile {
+        page_bytes,
+        reads: plateau(stack, page_bytes, false, seed)?,
+        writes: plateau(stack, page_bytes, true, seed)?,
+    })
+}
+
+/// The plateau of reads or of writes, measured once for each description.
+pub fn plateau(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
+    static MEASURED: Memo<Result<Plateau, StackError>> = Memo::new();
+    // The memo lasts as long as the process, so the key holds everything that changes the result.
+    let key = format!("{} {page_bytes} {writes} {seed}", stack.canonical_storage());
+    MEASURED.get(key, || measure(stack, page_bytes, writes, seed))
+}
+
+fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
+    let request_pages = stack.device_pages_per(page_bytes)?;
+    let real = stack.device.is_real();
+    // Every user has a command in the queue, so there are no more users than it holds.
+    let most = stack.device.queue_depth().min(USERS_AT_MOST);
+    let (label, what) = (&stack.device.label, if writes { "writes" } else { "reads" });
+    let step = step(format!("measuring {what} of {label}"), POINTS_AT_MOST);
+    let mut measured = BTreeMap::new();
+    let mut at = |users: u32| -> Result<f64, StackError> {
+        // The searches for k and k_90 often ask for the same number of users.
+        if let Some(iops) = measured.get(&users) {
+            return Ok(*iops);
+        }
+        let iops = stack.with_device(
+            seed,
+            request_pages,
+            ClosedLoop { users, request_pages, writes, real, seed },
+        )??;
+        step.add(1);
+        measured.insert(users, iops);
+        Ok(iops)
+    };
+    // A queue that is shallower than 256 ends the curve at its own depth.
+    let mut curve = Vec::new();
+    for users in CURVE.into_iter().filter(|users| *users < most).chain([most]) {
+        curve.push((users, at(users)?));
+    }
+    let iops_max = curve.iter().map(|(_, iops)| *iops).fold(0.0, f64::max);
+    let mut least = |share: f64| least(&curve, share * iops_max, &mut at);
+    let (k, k_90) = (least(0.95)?, least(0.90)?);
+    Ok(Plateau { iops_max, k, k_90, curve: measured.into_iter().collect() })
+}
+
+/// The least number of users that reach `mark`; `at` measures what so many reach. `curve` has (users, reached) by
+/// users, and one of its points reaches the mark.
+///
+/// Past its peak throughput can fall again. Up to the curve's first point at the mark it rises with users, so halving
+/// between that point and the one before it finds the least.
+fn least<E>(curve: &[(u32, f64)], mark: f64, mut at: impl FnMut(u32) -> Result<f64, E>) -> Result<u32, E> {
+    let first = curve.iter().position(|(_, reached)| *reached >= mark).unwrap_or(0);
+    let mut below = first.checked_sub(1).map_or(0, |before| curve[before].0);
+    let mut reaches = curve[first].0;
+    while reaches - below > 1 {
+        let middle = below.midpoint(reaches);
+        if at(middle)? >= mark { reaches = middle } else { below = middle }
+    }
+    Ok(reaches)
+}
+
+/// `users` that each keep one request outstanding.
+struct ClosedLoop {
+    users: u32,
+    request_pages: u32,
+    writes: bool,
+    /// Whether time passes of itself.
+    real: bool,
+    seed: u64,
+}
+
+impl DeviceUser for ClosedLoop {
+    type Output = Result<f64, StackError>;
+
+    fn with<D: Observed + 'static>(self, mut device: D) -> Self::Output {
+        let (pages, page_bytes) = (device.caps().pages, u64::from(device.caps().page_bytes));
+        let places = pages / u64::from(self.request_pages);
+        if places == 0 {
+            return Err(StackError::request(format!(
+                "--page {} is larger than the drive, which has {}; accepted: a smaller page, or a larger drive",
+                units::format_size(u64::from(self.request_pages) * page_bytes),
+                units::format_size(pages * page_bytes)
+            )));
+        }
+        let mut prng = Prng::new(self.seed, "profile");
+        let mut submit = |device: &mut D, tag: u64| {
+            let lpn = Lpn(prng.below(places) * u64::from(self.request_pages));
+            let operation = if self.writes {
+                Operation::write(lpn, self.request_pages)
+            } else {
+                Operation::read(lpn, self.request_pages)
+            };
+            device
+                .submit(Command { tag: Tag(tag), operation })
+                .map_err(|_| StackError::run("the queue is shallower than the device says"))
+        };
+        // The write buffer hides the flash until it has filled: writes must outlast it.
+        let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
+        // A simulated drive is watched for a number of requests, a real one, which others disturb, for a time.
+        let (mut warm_up, requests) =
+            if self.real { (u64::MAX, u64::MAX) } else { (warm_up, warm_up + 16_000) };
+        let warm_up_ends = device.now() + WARM_UP;
+        let mut warm = false;
+        let mut submitted_at = vec![device.now(); self.users as usize];
+        let mut window = device.now();
+        let mut completions = Vec::new();
+        let mut meter = Meter::default();
+        for user in 0..u64::from(self.users) {
+            submit(&mut device, user)?;
+            meter.submit(window);
+        }
+        let (mut stopping, mut ended) = (false, None);
+        // When the watch on a real drive ends, the requests in flight are still waited for.
+        while meter.completed() < if stopping { meter.submitted() } else { requests } {
+            device.wait(None, &mut completions);
+            if completions.is_empty() {
+                return Err(StackError::run(
+                    meter.check().map_or_else(|error| error.to_string(), |()| "the drive stalled".into()),
+                ));
+            }
+            for completion in completions.drain(..) {
+                completion.status.map_err(StackError::run)?;
+                let user = completion.tag.0 as usize;
+                meter.complete(completion.at, completion.at - submitted_at[user]);
+                if meter.submitted() < requests && !stopping {
+                    submit(&mut device, completion.tag.0)?;
+                    // On a real drive time has passed since: it belongs to the request.
+                    let submitted = if self.real { completion.at } else { device.now() };
+                    submitted_at[user] = submitted;
+                    meter.submit(submitted);
+                }
+                if !warm && (meter.completed() == warm_up || self.real && device.now() > warm_up_ends) {
+                    // From here on `warm_up` is how many had completed when the window opened.
+                    (window, warm, warm_up) = (device.now(), true, meter.completed());
+                }
+            }
+            if self.real && warm && !stopping && device.now() > window + WATCHED {
+                (stopping, ended) = (true, Some((device.now(), meter.completed())));
+            }
+        }
+        meter.check().map_err(StackError::run)?;
+        let now = device.now();
+        device.drain_events();
+        // A deep check at every point of the curve would cost time in proportion to the drive.
+        device.verify(false).map_err(StackError::run)?;
+        let (end, completed) = ended.unwrap_or((now, requests));
+        Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn k_is_left_of_the_peak_where_throughput_falls_behind_it() {
+        // Rises to 1,000 with ten users, and falls to half of it.
+        let reached =
+            |users: u32| f64::from(users.min(10) * 100) - f64::from(users.saturating_sub(10).min(5) * 100);
+        let curve: Vec<(u32, f64)> = [1, 4, 10, 16, 256].map(|users| (users, reached(users))).into();
+        let at = |users| Ok::<_, StackError>(reached(users));
+        assert_eq!(least(&curve, 950.0, at).unwrap(), 10);
+        assert_eq!(least(&curve, 700.0, at).unwrap(), 7);
+        assert_eq!(least(&curve, 100.0, at).unwrap(), 1, "the first point reaches it");
+    }
+}

@@ -1,0 +1,59 @@
+//! Reads the values of settings.
+
+use crate::build::Memory;
+use fulgurite_base::{Nanos, SpecError, option, units};
+use fulgurite_bench::Extent;
+
+pub(super) fn read_memory(text: &str) -> Result<Memory, SpecError> {
+    match text.ends_with('%') {
+        true => units::parse_share(text).map(Memory::OfData),
+        false => units::parse_size(text).map(Memory::Bytes),
+    }
+}
+
+/// A share of the memory in whole per cent: `0%` to `90%`.
+pub(super) fn read_records(text: &str) -> Result<u8, SpecError> {
+    let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    percent.filter(|percent| *percent <= 90).ok_or_else(|| {
+        SpecError::new(format!("`{text}` is not a share of the memory for records; accepted: 0% to 90%"))
+    })
+}
+
+/// A number of transactions, or a length of time: `20K`, `10s`.
+pub(super) fn read_extent(text: &str) -> Result<Extent, SpecError> {
+    match text.ends_with('s') {
+        true => read_time_interval(text).map(Extent::Time),
+        false => count(text, 0, 1 << 40).map(Extent::Ops),
+    }
+}
+
+/// A count within `least..=most`.
+pub(super) fn count(text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
+    option::COUNT_64.parse_within(text, &least, &most)
+}
+
+pub(super) fn read_page_bytes(text: &str) -> Result<u32, SpecError> {
+    let bytes = units::parse_size(text)?;
+    let fits =
+        u32::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two() && (512..=1 << 20).contains(bytes));
+    fits.ok_or_else(|| {
+        SpecError::new(format!("{text} is not a page size; accepted: a power of two from 512B to 1MiB"))
+    })
+}
+
+pub(super) fn read_speed(text: &str) -> Result<f64, SpecError> {
+    let number = text.strip_suffix('x').and_then(|number| number.parse::<f64>().ok());
+    let in_range = number.filter(|speed| (1e-6..=1e6).contains(speed));
+    in_range.ok_or_else(|| SpecError::new(format!("{text} is not a speed; write 2x or 0.5x")))
+}
+
+/// An interval of time: `100ms`, `1s`, `250us`.
+pub(super) fn read_time_interval(text: &str) -> Result<Nanos, SpecError> {
+    let scales = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
+    let scaled = scales.iter().find_map(|(unit, scale)| {
+        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(*scale).filter(|length| *length > 0)
+    });
+    scaled
+        .map(Nanos)
+        .ok_or_else(|| SpecError::new(format!("{text} is not a length of time; write 250us, 100ms or 1s")))
+}
