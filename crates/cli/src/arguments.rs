@@ -5,7 +5,7 @@
 
 use crate::common::Common;
 use crate::examples;
-use crate::store_arguments::Stored;
+use crate::store_arguments::StoreCommand;
 use clap::{Arg, ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use fulgurite_files::output::is_standard;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
     about,
     after_help = examples::ALL
 )]
-pub struct Arguments {
+pub(crate) struct Arguments {
     #[command(flatten)]
     pub common: Common,
     #[command(subcommand)]
@@ -29,7 +29,7 @@ pub struct Arguments {
 }
 
 #[derive(Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     #[command(after_help = examples::LIST)]
     /// List devices, policies, workloads, formats and studies; with a kind, list their options too
     List {
@@ -61,7 +61,7 @@ pub enum Command {
         /// Memory of the pool: a size, or a share of the workload's data [default: 6%]
         #[arg(long, value_name = "SIZE|6%")]
         memory: Option<String>,
-        /// What to improve: throughput, or p99, the 99th percentile of response times [default: throughput]
+        /// Objective: throughput, or p99, the 99th percentile of response times [default: throughput]
         #[arg(long = "for", value_name = "GOAL")]
         goal: Option<String>,
     },
@@ -99,7 +99,7 @@ pub enum Command {
         tolerance: Option<String>,
     },
     #[command(flatten)]
-    Store(Stored),
+    Store(StoreCommand),
     /// Print the completion script of a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -122,7 +122,7 @@ pub enum Command {
 
 /// A page of the reference.
 #[derive(Clone, Copy, ValueEnum)]
-pub enum Page {
+pub(crate) enum Page {
     /// Commands and their options.
     Commands,
     /// Devices, policies, workloads, formats and studies.
@@ -132,8 +132,8 @@ pub enum Page {
 }
 
 impl Command {
-    /// Whether it runs stacks, of which can be said beforehand what they will need.
-    pub fn has_outlook(&self) -> bool {
+    /// Whether its cost can be estimated.
+    pub(crate) fn has_outlook(&self) -> bool {
         match self {
             Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
             Command::Bench(_) | Command::Study { .. } | Command::Advise { .. } => true,
@@ -143,7 +143,7 @@ impl Command {
     }
 
     /// Whether an output of the command is `-`, standard output.
-    pub fn writes_stdout(&self) -> bool {
+    pub(crate) fn writes_stdout(&self) -> bool {
         match self {
             Command::Replay(typed) => {
                 typed.0.iter().any(|(name, value)| name.ends_with("_out") && is_standard(Path::new(value)))
@@ -157,13 +157,13 @@ impl Command {
 }
 
 #[derive(Subcommand)]
-pub enum Trace {
+pub(crate) enum Trace {
     /// Describe a trace: requests, sizes, footprint, rate, sequentiality, reuse
     #[command(after_help = examples::TRACE_INFO)]
     Info {
         /// The trace file, which may be packed with gzip or zstd; - for standard input
         file: String,
-        /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
+        /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine it
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
         /// Page size in which footprints are counted [default: 4KiB]
@@ -180,13 +180,13 @@ pub enum Trace {
         /// Format of the new file
         #[arg(long, value_name = "NAME")]
         to: String,
-        /// Trace format, with options (disksim:time_unit=ns), where the file's name and content do not tell
+        /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine it
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
-        /// Page size, where one of the formats counts pages and the other bytes [default: 4KiB]
+        /// Page size, if one of the formats counts pages and the other bytes [default: 4KiB]
         #[arg(long, value_name = "SIZE")]
         page: Option<String>,
-        /// Replace OUT where it is a file with contents
+        /// Replace OUT if it is a file with contents
         #[arg(long)]
         force: bool,
     },
@@ -209,13 +209,13 @@ pub enum Trace {
         /// Number of requests [default: 20 times the logical pages]
         #[arg(long, value_name = "N")]
         ops: Option<String>,
-        /// Replace OUT where it is a file with contents
+        /// Replace OUT if it is a file with contents
         #[arg(long)]
         force: bool,
     },
 }
 
-/// The commands that run stacks, as numbers: a type cannot have one of another crate's values as a parameter.
+/// The commands that run stacks, as numbers, since a const parameter cannot have the type of another crate.
 const POOL: usize = 0;
 const GC: usize = 1;
 const REPLAY: usize = 2;
@@ -223,20 +223,20 @@ const PROFILE: usize = 3;
 const BENCH: usize = 4;
 const COMMANDS: [Runs; 5] = [Runs::Pool, Runs::Gc, Runs::Replay, Runs::Profile, Runs::Bench];
 
-/// What was typed for the settings of a command, by their names.
-pub struct Typed<const COMMAND: usize>(pub Vec<(&'static str, String)>);
+/// The typed settings of a command, by their names.
+pub(crate) struct Typed<const COMMAND: usize>(pub Vec<(&'static str, String)>);
 
 impl<const COMMAND: usize> Typed<COMMAND> {
     /// The command.
-    pub const COMMAND: Runs = COMMANDS[COMMAND];
+    pub(crate) const COMMAND: Runs = COMMANDS[COMMAND];
 
-    /// The settings that are typed behind the command. The seed stands behind any command.
+    /// The settings that are options of this command alone; the seed is an option of every command.
     fn settings() -> impl Iterator<Item = &'static Setting> {
         Self::COMMAND.settings().filter(|setting| setting.name != "seed")
     }
 }
 
-/// A setting as the parser knows it.
+/// A setting as an argument of the parser.
 fn argument(setting: &'static Setting, command: Runs) -> Arg {
     let help = match setting.absent(command).unwrap_or(Absent::Nothing) {
         Absent::Value(usual) | Absent::Words(usual) => {
@@ -247,7 +247,7 @@ fn argument(setting: &'static Setting, command: Runs) -> Arg {
     argument_with(setting, command, help)
 }
 
-/// The same with a help text of its own.
+/// The same with another help text.
 fn argument_with(setting: &'static Setting, command: Runs, help: String) -> Arg {
     let absent = setting.absent(command).unwrap_or(Absent::Nothing);
     let argument = Arg::new(setting.name).help(help);
@@ -281,7 +281,7 @@ impl<const COMMAND: usize> clap::FromArgMatches for Typed<COMMAND> {
     }
 }
 
-/// What was typed for a setting.
+/// The typed value of a setting.
 fn typed(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static str, String)> {
     let value = if setting.written.is_empty() {
         matches.get_flag(setting.name).then(|| "yes".to_owned())
@@ -291,10 +291,10 @@ fn typed(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static st
     Some((setting.name, value?))
 }
 
-/// What was typed for the settings of `advise`: those of a pool, some of them to be tried.
-pub struct AdviceTyped(pub Vec<(&'static str, String)>);
+/// The typed settings of `advise`: those of a pool, some with several values to try.
+pub(crate) struct AdviceTyped(pub Vec<(&'static str, String)>);
 
-/// The settings that are typed behind `advise`. The seed stands behind any command.
+/// The settings that are options of `advise` alone; the seed is an option of every command.
 fn advice_settings() -> impl Iterator<Item = (&'static Setting, String)> {
     advise::settings().filter(|(setting, _)| setting.name != "seed")
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Options of every command")]
-pub struct Common {
+pub(crate) struct Common {
     /// Seed of all randomness [default: 42]
     #[arg(long, global = true, value_name = "N")]
     pub seed: Option<String>,

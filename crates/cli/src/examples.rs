@@ -1,6 +1,6 @@
 //! The examples below the help of each command. A test runs them.
 
-pub const ALL: &str = "\
+pub(crate) const ALL: &str = "\
 Without a command the quickstart study runs.
 
 Sizes are written 4KiB or 8GB, counts 2M, shares 6%. A list (lru,clock) on any policy means one run each.
@@ -11,41 +11,41 @@ Examples:
   fulgurite pool mixed-skewed --write-back single,ace   two policies beside each other
   fulgurite pool --help                                 the options of a command, with examples";
 
-pub const LIST: &str = "\
+pub(crate) const LIST: &str = "\
 Examples:
   fulgurite list devices
   fulgurite list replacement --json";
 
-pub const PROFILE: &str = "\
+pub(crate) const PROFILE: &str = "\
 Examples:
   fulgurite profile p4510,sata --page 4KiB,8KiB
   fulgurite profile file:drive,size=1GiB                a real drive, through a new file on it";
 
-pub const POOL: &str = "\
+pub(crate) const POOL: &str = "\
 Examples:
   fulgurite pool mixed-skewed --write-back single,ace
   fulgurite pool zipf:theta=0.9,write=30% --replacement lru,arc,sieve --users 1,16
   fulgurite pool trace.csv --device sata --frames 10%   your own trace
   fulgurite pool zipf --device file:drive,size=1GiB     the same on a real drive";
 
-pub const GC: &str = "\
+pub(crate) const GC: &str = "\
 Examples:
   fulgurite gc zipf --placement none,sepbit,midas --victim cost-benefit
   fulgurite gc mixed-uniform --victim fifo,greedy --logical 930MiB --physical 1GiB --segment 1MiB";
 
-pub const REPLAY: &str = "\
+pub(crate) const REPLAY: &str = "\
 Examples:
   fulgurite replay trace.csv --device sata --schedule non-preemptive,preemptive
   fulgurite replay synthetic --users 8 --ops 50K        a closed loop
   fulgurite replay synthetic --interval 100ms           a row for each tenth of a second";
 
-pub const BENCH: &str = "\
+pub(crate) const BENCH: &str = "\
 Examples:
   fulgurite bench ycsb-a --users 1,16 --durability flush,group,relaxed
   fulgurite bench tpcc --device sata --users 8 --by-type
   fulgurite bench sysbench-read-write --device file:drive,size=1GiB";
 
-pub const ADVISE: &str = "\
+pub(crate) const ADVISE: &str = "\
 Some seeds of a generated workload, or slices of a trace, choose the settings. Others judge them. \
 Gains are counted from the plain settings: lru, write-back single, no prefetching and pages of 4 KiB. \
 A setting is changed only where that gains more than the noise. \
@@ -59,31 +59,31 @@ Examples:
   fulgurite advise zipf --device file:drive,size=1GiB   a real drive: some minutes
   fulgurite advise tpcc --dry-run                       how long will it take?";
 
-pub const STUDY: &str = "\
+pub(crate) const STUDY: &str = "\
 Examples:
   fulgurite study quickstart --quick
   fulgurite study my-study.toml --out results/mine
   fulgurite study my-study.toml --out results/mine --resume   go on after an interrupt
   fulgurite study ace --dry-run                               how long will it take?";
 
-pub const TRACE: &str = "\
+pub(crate) const TRACE: &str = "\
 Example:
   fulgurite trace info trace.csv";
 
-pub const TRACE_INFO: &str = "\
+pub(crate) const TRACE_INFO: &str = "\
 Examples:
   fulgurite trace info trace.csv
   fulgurite trace info trace.csv --page 16KiB --json";
 
-pub const TRACE_CONVERT: &str = "\
+pub(crate) const TRACE_CONVERT: &str = "\
 Example:
   fulgurite trace convert trace.csv out.vscsi.zst --to vscsi";
 
-pub const TRACE_GENERATE: &str = "\
+pub(crate) const TRACE_GENERATE: &str = "\
 Example:
   fulgurite trace generate fio-h fio-h.midas.zst --to midas --logical 64MiB";
 
-pub const DIFF: &str = "\
+pub(crate) const DIFF: &str = "\
 Runs are joined by what was asked of them. Figures about the machine that ran them are left out.
 Exit code 0: nothing changed beyond the tolerance. 1: something did. 2: they cannot be compared.
 
@@ -91,11 +91,11 @@ Examples:
   fulgurite diff results/before results/after --tolerance 2%
   fulgurite diff before.csv after.csv --columns throughput_ops_s,latency_p99_ns --tolerance 5%";
 
-pub const COMPLETIONS: &str = "\
+pub(crate) const COMPLETIONS: &str = "\
 Example:
   fulgurite completions bash > completions.bash         then: source completions.bash";
 
-pub const MAN: &str = "\
+pub(crate) const MAN: &str = "\
 Examples:
   fulgurite man | man -l -
   fulgurite man pool > pool.1";

@@ -1,5 +1,5 @@
-//! An interrupted command (Ctrl-C, `kill`, a closed terminal) removes what it has not finished, says what it leaves,
-//! and then ends as the signal would have ended it.
+//! Handles interrupts (Ctrl-C, `kill`, a closed terminal). The command removes its unfinished files, reports
+//! what remains, and then ends by the signal.
 
 use crate::output::say;
 use fulgurite_files::unfinished::abandon_all;
@@ -12,28 +12,28 @@ use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Goes back to the beginning of a terminal's line and empties it.
+/// Clears the line of a terminal.
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
 type Words = Box<dyn Fn() -> String + Send>;
 
-/// What an interrupted command says of what it leaves.
+/// The report of an interrupted command on what remains.
 static LEAVES: Mutex<Option<Words>> = Mutex::new(None);
 
 /// Whether a signal is ending the command.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Sets what the command says if it is interrupted from now on.
-pub fn leaves(words: impl Fn() -> String + Send + 'static) {
+/// Sets the report of an interrupt from now on.
+pub(crate) fn leaves(words: impl Fn() -> String + Send + 'static) {
     *LEAVES.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(words));
 }
 
-/// Looks out for interrupts until the process ends.
-pub fn watch() {
-    // A command that was started with nohup, or in the background of a script, is not to be interrupted.
+/// Handles interrupts until the process ends.
+pub(crate) fn watch() {
+    // A command that was started with nohup, or in the background of a script, must not be interrupted.
     let ignored = ignored_signals();
     let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    // Without a handler an interrupt still ends the command; it only leaves more behind.
+    // Without a handler an interrupt still ends the command, but unfinished files remain.
     let Ok(mut signals) = Signals::new(wanted) else { return };
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
@@ -42,9 +42,9 @@ pub fn watch() {
     });
 }
 
-/// Waits for the end where an interrupt is under way. A command that fails because its unfinished files are gone must not
-/// say so, nor end by itself.
-pub fn give_way() {
+/// If an interrupt is being handled, waits for the end of the process. A command whose unfinished files were
+/// removed must neither report that nor end by itself.
+pub(crate) fn give_way() {
     while IS_ENDING.load(Ordering::SeqCst) {
         std::thread::park();
     }
@@ -55,14 +55,14 @@ fn end(signal: c_int) {
     abandon_all();
     let leaves = LEAVES.lock().unwrap_or_else(PoisonError::into_inner);
     let words = leaves.as_ref().map_or_else(String::new, |words| format!("; {}", words()));
-    // The line has a frame of the progress bar, or the terminal's ^C.
+    // The line holds a frame of the progress bar, or the terminal's ^C.
     let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
     say(&format!("{clear}fulgurite: interrupted{words}"));
-    // The shell sees which signal it was, and a script that was interrupted ends too.
+    // The shell sees the signal, so that it ends an interrupted script too.
     let _ = emulate_default_handler(signal);
 }
 
-/// The signals that this process ignores, a bit for each, from signal 1 on; none where the system does not tell.
+/// The signals that this process ignores, one bit for each from signal 1 on; 0 if the system does not tell.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

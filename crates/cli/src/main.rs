@@ -1,4 +1,5 @@
-//! The `fulgurite` command: parses, calls the study crate, prints. No logic lives here.
+//! The `fulgurite` command: parses arguments, calls other crates, and prints results. It has no logic of its
+//! own.
 
 mod arguments;
 mod common;
@@ -32,7 +33,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Rows of a study that a terminal shows. Of more the findings and the path are printed.
+/// The most rows of a study that a terminal shows. A larger table is only named.
 const ROWS_AT_MOST: usize = 30;
 
 fn main() -> ExitCode {
@@ -45,8 +46,8 @@ fn main() -> ExitCode {
     end(run(arguments))
 }
 
-/// Joins an option with a negative value: `--frames -5%` becomes `--frames=-5%`. No option is called like a number, so
-/// the option itself can say what it accepts.
+/// Joins an option with a negative value: `--frames -5%` becomes `--frames=-5%`. No option's name is a
+/// number, so the option itself can report the accepted values.
 fn joined(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = Vec::new();
     for argument in typed {
@@ -75,7 +76,7 @@ fn fail(error: &StackError) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-/// What the parser found wrong, in a sentence.
+/// Words a parser error in one sentence.
 fn one_sentence(error: &clap::Error) -> String {
     let told = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -85,7 +86,7 @@ fn one_sentence(error: &clap::Error) -> String {
     };
     let usage = || told(ContextKind::Usage).trim_start_matches("Usage: ").to_owned();
     let argument = told(ContextKind::InvalidArg);
-    // The command that the usage is of: its words before the first argument.
+    // The command of the usage text: its words before the first argument.
     let command = || {
         let usage = usage();
         let words = usage.split_whitespace().take_while(|word| word.starts_with(char::is_alphanumeric));
@@ -125,15 +126,15 @@ fn one_sentence(error: &clap::Error) -> String {
     }
 }
 
-/// What the parser says of an error, without its usage text.
+/// The parser's error message without its usage text.
 fn in_one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    // What follows `--` is a value without an option: never what is meant by a mistyped option or a number.
+    // The tip about `--` never helps with a mistyped option or number.
     let is_idle = |line: &str| line.starts_with("tip: to pass") || line.starts_with("For more information");
     let is_wanted = |line: &&str| !line.is_empty() && !is_idle(line);
     let said: Vec<&str> = lines.filter(is_wanted).collect();
     let sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
-    // A reason stands behind a colon, and ours say what is accepted.
+    // Our reasons follow a colon and list the accepted values.
     let sentence = sentence.replacen(": accepted:", "; accepted:", 1);
     match sentence.split_once("[possible values: ") {
         Some((before, values)) => format!("{before}accepted: {}", values.replacen(']', "", 1)),
@@ -146,7 +147,8 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
     common.is_stdout_taken = command.as_ref().is_some_and(Command::writes_stdout);
     if common.dry_run && command.as_ref().is_some_and(|command| !command.has_outlook()) {
         return Err(StackError::request(
-            "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile, advise and study; leave it out",
+            "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile, advise and study; leave \
+                it out",
         ));
     }
     common.seed.as_deref().map_or(Ok(()), grid::check_seeds)?;
@@ -162,37 +164,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
             let show = |table: &Table, view: &View| people::list(table, &columns, view);
             print(&table, &common, |table| table.to_text(&output::asked(table, &columns, &common)), show)
         }
-        Some(Command::Trace { command: Trace::Info { file, format, page } }) => {
-            let table = watched(common.quiet, "records", |_| {
-                trace_info::describe(&file, format.as_deref(), page.as_deref())
-            })?;
-            print_upright(&table, &common)
-        }
-        Some(Command::Trace { command: Trace::Convert { file, out, to, format, page, force } }) => {
-            let converted = Converted {
-                path: &file,
-                written: Written { out: &out, force, to: &to },
-                format: format.as_deref(),
-                page: page.as_deref(),
-            };
-            let table = watched(common.quiet, "records", |_| trace_convert::convert(converted))?;
-            print_upright(&table, &common)
-        }
-        Some(Command::Trace {
-            command: Trace::Generate { workload, out, to, logical, page, ops, force },
-        }) => {
-            let generated = Generated {
-                workload: &workload,
-                written: Written { out: &out, force, to: &to },
-                logical: logical.as_deref(),
-                page: page.as_deref(),
-                ops: ops.as_deref(),
-                seed: common.seed.as_deref(),
-            };
-            let table =
-                watched(common.quiet, "requests", |progress| trace_convert::generate(generated, progress))?;
-            print_upright(&table, &common)
-        }
+        Some(Command::Trace { command }) => trace(command, &common),
         Some(Command::Profile(typed)) => grid(typed, &common),
         Some(Command::Pool(typed)) => grid(typed, &common),
         Some(Command::Gc(typed)) => grid(typed, &common),
@@ -221,10 +193,45 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
     }
 }
 
-/// Puts two results side by side, and fails where they differ by more than the tolerance.
+/// Describes, converts or generates a trace.
+fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
+    match command {
+        Trace::Info { file, format, page } => {
+            let table = watched(common.quiet, "records", |_| {
+                trace_info::describe(&file, format.as_deref(), page.as_deref())
+            })?;
+            print_upright(&table, common)
+        }
+        Trace::Convert { file, out, to, format, page, force } => {
+            let converted = Converted {
+                path: &file,
+                written: Written { out: &out, force, to: &to },
+                format: format.as_deref(),
+                page: page.as_deref(),
+            };
+            let table = watched(common.quiet, "records", |_| trace_convert::convert(converted))?;
+            print_upright(&table, common)
+        }
+        Trace::Generate { workload, out, to, logical, page, ops, force } => {
+            let generated = Generated {
+                workload: &workload,
+                written: Written { out: &out, force, to: &to },
+                logical: logical.as_deref(),
+                page: page.as_deref(),
+                ops: ops.as_deref(),
+                seed: common.seed.as_deref(),
+            };
+            let table =
+                watched(common.quiet, "requests", |progress| trace_convert::generate(generated, progress))?;
+            print_upright(&table, common)
+        }
+    }
+}
+
+/// Compares two results, and fails if they differ by more than the tolerance.
 fn compare(a: &Path, b: &Path, tolerance: Option<&str>, common: &Common) -> Result<(), StackError> {
     let difference = diff::diff(a, b, tolerance, &common.columns)?;
-    // The columns that were asked for are figures of the results, not columns of this table.
+    // Here `--columns` names figures to compare, not columns of this table.
     let common = &Common { columns: Vec::new(), ..common.clone() };
     let plain = |table: &Table| match table.rows.is_empty() {
         true => format!("{}\n", difference.sentence),
@@ -234,10 +241,10 @@ fn compare(a: &Path, b: &Path, tolerance: Option<&str>, common: &Common) -> Resu
     difference.verdict()
 }
 
-/// Prints the manual's page of a command, or of the whole.
+/// Prints the manual page of a command, or of the whole program.
 fn manual(command: Option<&str>) -> Result<(), StackError> {
     let mut whole = Arguments::command();
-    // Global options and names of the commands become known to each command only now.
+    // This adds the global options and full names to each command.
     whole.build();
     let page = match command {
         None => whole,
@@ -250,7 +257,7 @@ fn manual(command: Option<&str>) -> Result<(), StackError> {
             StackError::from(SpecError::unknown("command", name, &names))
         })?,
     };
-    // The options of every command have a section of their own, and stand behind the command's in the synopsis too.
+    // Global options have a section of their own, so they are last in the synopsis too.
     let page = page
         .mut_args(|option| if option.is_global_set() { option.display_order(usize::MAX) } else { option });
     let mut text = Vec::new();
@@ -259,7 +266,7 @@ fn manual(command: Option<&str>) -> Result<(), StackError> {
     written(io::stdout().write_all(text.as_bytes()))
 }
 
-/// What was typed for a study, beside its name.
+/// The options of a study.
 #[derive(Default)]
 struct StudyAsked<'a> {
     out: Option<&'a Path>,
@@ -267,7 +274,7 @@ struct StudyAsked<'a> {
     resume: bool,
 }
 
-/// Runs a study, and says what it found and where the report lies.
+/// Runs a study, and prints its findings and the path of its report.
 fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), StackError> {
     let study = Study::open(name)?;
     let StudyAsked { out, quick, resume } = *asked;
@@ -321,14 +328,14 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
         let found = people::wrapped(&findings(&outcome), view.width);
         format!("{title}\n{found}\n{figures}report: {report}\n")
     })?;
-    // Standard output holds the table alone, so the path goes to standard error.
+    // Standard output holds only the table, so the path goes to standard error.
     if (common.json || common.csv) && !common.quiet {
         say(&format!("report: {report}"));
     }
     Ok(())
 }
 
-/// What a study found, and which conclusions hold, a line for each.
+/// The findings and conclusions of a study, one per line.
 fn findings(outcome: &Outcome) -> String {
     let mut found = outcome.finding.clone();
     found += if found.is_empty() { "" } else { "\n" };
@@ -340,7 +347,7 @@ fn findings(outcome: &Outcome) -> String {
     found
 }
 
-/// The options of a study that must be typed again to go on with it.
+/// The options that continue the study, as they must be typed.
 fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
     let out = asked.out.map(|out| format!(" --out {}", out.display())).unwrap_or_default();
     let quick = if asked.quick { " --quick" } else { "" };
@@ -348,22 +355,22 @@ fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
     format!("{quick}{seed}{out}")
 }
 
-/// Says before the first run what all of them will need, where somebody looks on or they take long.
+/// Prints the estimate of all runs before the first, if standard error is a terminal or the runs take long.
 fn announce(outlook: &Outlook, common: &Common) {
-    /// Seconds that a log need not be told of.
+    /// Seconds below which the estimate is not printed to a log.
     const SHORT: f64 = 10.0;
     if common.quiet {
         return;
     }
     if io::stderr().is_terminal() {
-        // In place of what the bar has drawn, which is drawn again below.
+        // Overwrite the progress bar, which is drawn again below.
         say(&format!("\r\x1b[2K{}", outlook.sentence()));
     } else if outlook.seconds().middle() >= SHORT {
         say(&outlook.sentence());
     }
 }
 
-/// Prints what runs will need, and then whether the machine has it.
+/// Prints the estimate, and then whether the machine has enough memory.
 fn tell_outlook(outlook: &Outlook, common: &Common) -> Result<(), StackError> {
     let table = Table { rows: vec![outlook.row()] };
     let sentence = outlook.sentence() + "\n";
@@ -371,7 +378,7 @@ fn tell_outlook(outlook: &Outlook, common: &Common) -> Result<(), StackError> {
     outlook.check()
 }
 
-/// Runs the grid that the typed settings span, and prints its table.
+/// Runs the grid of the typed settings, and prints its table.
 fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<(), StackError> {
     let command = Typed::<COMMAND>::COMMAND;
     let mut settings = Settings::new();
@@ -406,7 +413,7 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     })
 }
 
-/// Has an interrupt say which drives stay: one in a file is written in place.
+/// Makes an interrupt report the drives that remain: one in a file is written in place.
 fn leaves_drives<'a>(devices: impl IntoIterator<Item = &'a String>) {
     let path = |device: &'a String| device.strip_prefix("file:")?.split(',').next();
     let drives = devices.into_iter().filter_map(path).collect::<Vec<_>>().join(", ");
@@ -415,9 +422,9 @@ fn leaves_drives<'a>(devices: impl IntoIterator<Item = &'a String>) {
     }
 }
 
-/// Answers which settings suit a workload and a drive.
+/// Finds the settings that suit a workload and a drive.
 fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
-    /// Characters in a line where there is no terminal.
+    /// The line width without a terminal.
     const WIDTH: usize = 100;
     let threads = threads(common);
     if common.dry_run {
@@ -434,7 +441,7 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
         leaves_drives(question.situation.get("device"));
         advise(question, threads, progress)
     })?;
-    // Columns that were asked for are shown as a table, which has all that the text says.
+    // If columns were asked for, print a table with all figures of the text.
     let has_columns = common.wide || !common.columns.is_empty();
     let plain = |table: &Table| match has_columns {
         true => table.to_text(&output::asked(table, &table.columns(), common)),
@@ -446,7 +453,7 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
     })
 }
 
-/// What `--explain` gives, run by run.
+/// The texts of `--explain` for each run.
 fn explanations(table: &Table) -> String {
     let mut text = String::new();
     for row in table.rows.iter().filter(|row| row.get(Column::Explanation).is_some()) {

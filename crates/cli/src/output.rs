@@ -1,4 +1,4 @@
-//! Prints results to standard output, in the form that was asked for or that suits the reader.
+//! Prints results to standard output, in the requested form or the form for a terminal.
 
 use crate::common::Common;
 use fulgurite_files::output::standard_failed;
@@ -10,22 +10,23 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 
-/// The width of a terminal that does not tell its own.
+/// The width of a terminal that does not report its width.
 const USUAL_WIDTH: usize = 80;
 
 /// The outcome of writing to standard output.
-pub fn written(result: io::Result<()>) -> Result<(), StackError> {
-    // What the buffer still holds would be lost in silence at exit.
+pub(crate) fn written(result: io::Result<()>) -> Result<(), StackError> {
+    // Flush here, because an error at exit would be lost.
     result.and_then(|()| io::stdout().flush()).or_else(|error| Ok(standard_failed(&error)?))
 }
 
-/// Writes a line to standard error. Nothing can be told where that cannot be written, so the exit code alone tells.
-pub fn say(line: &str) {
+/// Writes a line to standard error. If that fails, only the exit code remains.
+pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Prints the table as asked. `plain` is its form in a pipe or a file, `shown` that on a terminal.
-pub fn print(
+/// Prints the table in the requested form. `plain` is its form in a pipe or a file, `shown` that on a
+/// terminal.
+pub(crate) fn print(
     table: &Table,
     common: &Common,
     plain: impl Fn(&Table) -> String,
@@ -38,7 +39,7 @@ pub fn print(
         _ => view(common).map_or_else(|| plain(table), |view| shown(table, &view)),
     };
     if common.is_stdout_taken {
-        // Standard error may be closed; the output is written all the same.
+        // Standard error may be closed; the other output is complete all the same.
         let _ = io::stderr().write_all(text.as_bytes());
         return Ok(());
     }
@@ -46,13 +47,13 @@ pub fn print(
 }
 
 /// The same for one row with many columns.
-pub fn print_upright(table: &Table, common: &Common) -> Result<(), StackError> {
+pub(crate) fn print_upright(table: &Table, common: &Common) -> Result<(), StackError> {
     let plain = |table: &Table| table.to_upright_text(&asked(table, &table.columns(), common));
     print(table, common, plain, |table, view| people::upright(table, &table.columns(), view))
 }
 
-/// The columns that `--columns` or `--wide` ask for, or `usual`.
-pub fn asked(table: &Table, usual: &[Column], common: &Common) -> Vec<Column> {
+/// The columns of `--columns` or `--wide`, otherwise `usual`.
+pub(crate) fn asked(table: &Table, usual: &[Column], common: &Common) -> Vec<Column> {
     let there = table.columns();
     match (common.columns.is_empty(), common.wide) {
         (false, _) => common.columns.iter().copied().filter(|column| there.contains(column)).collect(),
@@ -61,7 +62,7 @@ pub fn asked(table: &Table, usual: &[Column], common: &Common) -> Vec<Column> {
     }
 }
 
-/// Says which of the columns that were asked for are in no row.
+/// Reports requested columns that are in no row.
 fn tell_missing(table: &Table, common: &Common) {
     let there = table.columns();
     for column in common.columns.iter().filter(|column| !there.contains(column)) {
@@ -71,7 +72,7 @@ fn tell_missing(table: &Table, common: &Common) {
     }
 }
 
-/// What a terminal shows of a table; `None` where the table goes elsewhere.
+/// The view of a table on a terminal; `None` if the table does not go to a terminal.
 fn view(common: &Common) -> Option<View> {
     let width = if common.is_stdout_taken { width(&io::stderr()) } else { width(&io::stdout()) }?;
     Some(View {
@@ -83,13 +84,13 @@ fn view(common: &Common) -> Option<View> {
     })
 }
 
-/// Whether a terminal is to show colours: see no-color.org.
+/// Whether a terminal shows colours: see no-color.org.
 fn has_colours() -> bool {
     let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
-/// Characters in a line of a terminal; `None` where it is none.
+/// The width of a terminal; `None` if the stream is not a terminal.
 fn width(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
     if !stream.is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! Shows the progress of a command on standard error, if that is a terminal.
+//! Shows the progress of a command on standard error.
 
 use crate::output::say;
 use fulgurite_study::Progress;
@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Parts of a bar.
+/// The resolution of a bar.
 const PARTS: u64 = 1000;
-/// Below this share done, and before this time has passed, nothing is said of the time that is left.
+/// The remaining time is shown from this share and this time on.
 const LEFT_AFTER: (f64, Duration) = (0.01, Duration::from_secs(1));
 
-/// Where there is no terminal, a line is said when this has passed, and again whenever twice the time has: a log gets
-/// few lines, however long a command takes.
+/// Without a terminal, a line is printed after this time, and again when twice the time has passed. So a log
+/// gets few lines, however long the command takes.
 const SAID_AFTER: Duration = Duration::from_secs(60);
 
-/// Does `work`, shows meanwhile how far it has come, and prints its remarks when it has ended, unless that is to be
-/// `quiet`. `counts` is what it counts: requests, records.
-pub fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
+/// Does `work` and shows its progress meanwhile; prints its remarks at the end. `quiet` suppresses both.
+/// `counts` names the units of work: requests or records.
+pub(crate) fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     let result = shown(quiet, counts, &progress, || work(&progress));
-    // Several runs of a grid may remark the same.
+    // Several runs of a grid may leave the same remark.
     let mut said: Vec<String> = Vec::new();
     for remark in progress.take_remarks().into_iter().filter(|_| !quiet) {
         if !said.contains(&remark) {
@@ -39,7 +39,7 @@ fn shown<T>(quiet: bool, counts: &str, progress: &Progress, work: impl FnOnce() 
     if quiet {
         return progress.watching(work);
     }
-    // A log file would be filled with the frames of the bar.
+    // A log file would fill with the frames of a bar.
     let has_bar = io::stderr().is_terminal();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -49,7 +49,7 @@ fn shown<T>(quiet: bool, counts: &str, progress: &Progress, work: impl FnOnce() 
         if has_bar {
             progress.wake(watcher.clone());
         }
-        // Also after a panic, or the scope would wait for the watcher for ever.
+        // End the watcher after a panic too, or the scope would wait for it for ever.
         let _ends = Ends(&is_done, watcher);
         progress.watching(work)
     })
@@ -60,12 +60,12 @@ struct Ends<'a>(&'a AtomicBool, Thread);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
-        // Nobody waits for the next frame.
+        // Do not wait for the next frame.
         self.1.unpark();
     }
 }
 
-/// Says now and then how far the work has come.
+/// Prints a line of progress now and then.
 fn tell(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     let start = Instant::now();
     let mut next = SAID_AFTER;
@@ -83,10 +83,11 @@ fn tell(counts: &str, progress: &Progress, is_done: &AtomicBool) {
 fn draw(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     let style =
         |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    // A line of 80 columns has room for a short bar and the words; longer ones are cut, so that no frame takes two lines.
+    // A line of 80 columns has space for a short bar and the words. Longer words are cut, so that no frame
+    // takes two lines.
     let styles = [style("{spinner} {wide_msg}"), style("{bar:12} {wide_msg}")];
     let start = Instant::now();
-    // A step that begins is shown at once, so soon that the usual rate would leave out its frame.
+    // The start of a step is drawn at once, which the default rate would suppress.
     let target = ProgressDrawTarget::stderr_with_hz(100);
     let bar = ProgressBar::with_draw_target(Some(PARTS), target).with_style(styles[0].clone());
     let mut has_share = false;
@@ -97,7 +98,7 @@ fn draw(counts: &str, progress: &Progress, is_done: &AtomicBool) {
             has_share = share.is_some();
             bar.set_style(styles[usize::from(has_share)].clone());
         }
-        // Each of them may draw, so the bar comes first: it would lag behind its words.
+        // Each of these calls may draw. Set the bar first, so that it does not lag behind its words.
         bar.set_position((share.unwrap_or(0.0) * PARTS as f64) as u64);
         bar.set_message(seen.words(counts));
         bar.tick();
@@ -106,22 +107,22 @@ fn draw(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// What is seen at one moment.
+/// The progress at one moment.
 struct Seen {
     snapshot: Snapshot,
     elapsed: Duration,
 }
 
 impl Seen {
-    /// The share of the work that is done, where that is known and more than nothing. Of several runs it is a share of the time that
-    /// they are expected to take, because a request of one may cost a thousand times what one of another does. Of one run it is a share of
-    /// its requests.
+    /// The completed share of the work, if it is known and not zero. For several runs it is a share of their
+    /// expected time, because a request of one run may cost a thousand times as much as a request of another.
+    /// For one run it is a share of its requests.
     fn done(&self) -> Option<f64> {
         let Snapshot { done, total, runs, passed, expected, .. } = &self.snapshot;
         if *runs > 1 && *expected > 0 { share(*passed, *expected) } else { share(*done, *total) }
     }
 
-    /// The same, or before the first request the share of the step.
+    /// The completed share; before the first request, that of the step.
     fn share(&self) -> Option<f64> {
         let of_step = || self.snapshot.step.as_ref().and_then(|(_, done, total)| share(*done, *total));
         self.done().or_else(of_step)
@@ -130,7 +131,7 @@ impl Seen {
     fn words(&self, counts: &str) -> String {
         let Snapshot { done, total, runs_done, runs, expected, step, .. } = &self.snapshot;
         let mut parts = Vec::new();
-        // Both may have been guessed, and what is not over is not whole.
+        // The totals may be estimates, so unfinished work is never shown as 100 %.
         let percent = |share: f64| (100.0 * share).floor().min(99.0);
         match (self.done(), *done) {
             (Some(share), _) if *runs > 1 && *expected > 0 => parts.push(format!("{}%", percent(share))),
@@ -149,9 +150,9 @@ impl Seen {
         parts.join(", ") + &self.left()
     }
 
-    /// The time that is left, where enough is done to tell.
+    /// The remaining time, if enough work is complete.
     fn left(&self) -> String {
-        // After a step others may come, of which nothing is known.
+        // Other steps of unknown length may follow a step.
         let Some(share) = self.done().filter(|share| *share >= LEFT_AFTER.0) else { return String::new() };
         if self.elapsed < LEFT_AFTER.1 || share >= 1.0 {
             return String::new();
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_that_is_not_known() {
+    fn unknown_figures_are_not_shown() {
         let nothing = Snapshot::default();
         assert_eq!(words(nothing.clone(), 3), "3 s");
         let step = |done, total| Some(("reading t".to_owned(), done, total));
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(words(Snapshot { step: step(0, 50), ..nothing.clone() }, 3), "reading t, 3 s");
         let begun = Snapshot { total: 1000, runs: 12, ..nothing.clone() };
         assert_eq!(words(begun.clone(), 5), "0 of 12 runs, 5 s");
-        // Of runs whose length is not known, what is done is all that can be said.
+        // Runs of unknown length show only the completed requests.
         assert_eq!(words(Snapshot { done: 2000, runs: 1, ..nothing }, 5), "2,000 requests, 5 s");
         let more = Snapshot { done: 1001, runs_done: 11, ..begun };
         assert_eq!(words(more, 5), "99% of 1,000 requests, 11 of 12 runs, 5 s");
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_follows_from_what_is_done() {
+    fn remaining_time_follows_from_completed_work() {
         let half = Snapshot { done: 500, total: 1000, runs: 1, ..Snapshot::default() };
         assert_eq!(words(half.clone(), 10), "50% of 1,000 requests, 10 s (10 s left)");
         assert_eq!(words(half, 0), "50% of 1,000 requests, 0 s", "too early to tell");

@@ -1,4 +1,4 @@
-//! Makes the reference of commands as Markdown. The book shows it beside the references of names and columns.
+//! Makes the reference of the commands as Markdown, for the book.
 
 use crate::arguments::{Arguments, Page};
 use clap::{Arg, Command, CommandFactory};
@@ -6,7 +6,7 @@ use fulgurite_study::reference::{self, cell};
 use std::fmt::Write as _;
 
 /// The text of a page.
-pub fn text(page: Page) -> String {
+pub(crate) fn text(page: Page) -> String {
     match page {
         Page::Commands => commands(),
         Page::Names => reference::names(),
@@ -16,12 +16,14 @@ pub fn text(page: Page) -> String {
 
 fn commands() -> String {
     let mut whole = Arguments::command();
-    // Usage lines name the command in full only now.
+    // This adds the full name of the command to its usage.
     whole.build();
     let mut text = "# Commands\n\n\
-        This page is made from the program's own declarations; `fulgurite COMMAND --help` and `fulgurite man COMMAND` \
+        This page is made from the program's own declarations; `fulgurite COMMAND --help` and `fulgurite man \
+        COMMAND` \
         print the same.\n\n\
-        Exit code 0: done. 1: the run failed, or a comparison or check found something. 2: the request was wrong, and \
+        Exit code 0: done. 1: the run failed, or a comparison or check found something. 2: the request was wrong, \
+        and \
         one sentence says what would be accepted.\n\n\
         ## Options of every command\n\n"
         .to_owned();
@@ -36,7 +38,7 @@ fn is_left_out(command: &Command) -> bool {
     command.is_hide_set() || command.get_name() == "help"
 }
 
-/// A command, and the commands below it.
+/// Appends a command and its subcommands.
 fn push(text: &mut String, command: &Command, above: &str) {
     let name = format!("{above} {}", command.get_name());
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
@@ -52,7 +54,7 @@ fn push(text: &mut String, command: &Command, above: &str) {
     }
 }
 
-/// A table of options; nothing where there are none.
+/// A table of options; empty if there are none.
 fn options<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str());
     let lines: Vec<String> = arguments.filter(is_shown).map(line).collect();

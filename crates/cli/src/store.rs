@@ -4,48 +4,50 @@ use crate::common::Common;
 use crate::interrupt;
 use crate::output::{print, written};
 use crate::progress::watched;
-use crate::store_arguments::{Copied, Get, Load, Scan, Stored};
-use fulgurite_store_file::{self as store, Form, LoadAsked, Report, ScanAsked};
+use crate::store_arguments::{Copied, Get, Load, Scan, StoreCommand};
+use fulgurite_store_file::{self as store, Form, LoadAsked, NewStore, Report, ScanAsked};
 use fulgurite_study::people;
 use fulgurite_study::table::Table;
 use fulgurite_study::{Column, Progress, StackError};
 use std::io::{self, Write};
 
-/// Does what the command says.
-pub fn run(command: Stored, common: &Common) -> Result<(), StackError> {
+/// Executes a command.
+pub(crate) fn run(command: StoreCommand, common: &Common) -> Result<(), StackError> {
     match command {
-        Stored::Load(Load { opened, table, from, header, size, page, log, place }) => {
-            let asked = LoadAsked { file: opened.store()?, table, from, header, size, page, log, place };
+        StoreCommand::Load(Load { opened, table, from, header, size, page, log, place }) => {
+            let new = NewStore { size, page, log, place };
+            let asked = LoadAsked { file: opened.store()?, table, from, header, new };
             let file = asked.file.path.display().to_string();
             let load = |progress: &Progress| {
                 let kept = progress.clone();
                 interrupt::leaves(move || match kept.durable() {
                     0 => format!("no record is in {file} for sure; load them again"),
                     records => format!(
-                        "the first {records} records are in {file} for sure; load the rest again, or all: a later row wins"
+                        "the first {records} records are in {file} for sure; load the rest again, or all: a later \
+                            row wins"
                     ),
                 });
                 store::load(&asked, progress)
             };
             tell(&watched(common.quiet, "records", load)?, common)
         }
-        Stored::Get(get) => self::get(get, common),
-        Stored::Scan(Scan { opened, table, from, to, prefix, backward, limit }) => {
+        StoreCommand::Get(get) => self::get(get, common),
+        StoreCommand::Scan(Scan { opened, table, from, to, prefix, backward, limit }) => {
             let form = if common.json { Form::Json } else { Form::Csv };
             let file = opened.store()?;
             let asked = ScanAsked { file, table, from, to, prefix, backward, limit, form };
             store::scan(&asked, io::stdout())
         }
-        Stored::Stat(opened) => {
+        StoreCommand::Stat(opened) => {
             tell(&watched(common.quiet, "records", |_| store::stat(&opened.store()?))?, common)
         }
-        Stored::Check(opened) => {
+        StoreCommand::Check(opened) => {
             tell(&watched(common.quiet, "records", |_| store::check(&opened.store()?))?, common)
         }
-        Stored::Repair(Copied { opened, out }) => {
+        StoreCommand::Repair(Copied { opened, out }) => {
             tell(&watched(common.quiet, "records", |_| store::repair(&opened.store()?, &out))?, common)
         }
-        Stored::Backup(Copied { opened, out }) => {
+        StoreCommand::Backup(Copied { opened, out }) => {
             tell(&watched(common.quiet, "records", |_| store::backup(&opened.store()?, &out))?, common)
         }
     }
@@ -64,10 +66,10 @@ fn get(Get { opened, table, key, raw }: Get, common: &Common) -> Result<(), Stac
     written(io::stdout().write_all(&bytes))
 }
 
-/// Prints what a command has to say, and then whether all is well.
-fn tell(said: &Report, common: &Common) -> Result<(), StackError> {
-    let table = Table { rows: said.rows.clone() };
-    let text = |in_tables: String| said.text.clone().unwrap_or(in_tables);
+/// Prints the report of a command, and then fails if the store is damaged.
+fn tell(report: &Report, common: &Common) -> Result<(), StackError> {
+    let table = Table { rows: report.rows.clone() };
+    let text = |in_tables: String| report.text.clone().unwrap_or(in_tables);
     let plain = |table: &Table| {
         text(in_two_tables(
             table,
@@ -75,8 +77,8 @@ fn tell(said: &Report, common: &Common) -> Result<(), StackError> {
             |table, columns| table.to_text(columns),
         ))
     };
-    // Tables fit by themselves; only sentences are wrapped.
-    print(&table, common, plain, |table, view| match &said.text {
+    // Tables fit the width already; only sentences need wrapping.
+    print(&table, common, plain, |table, view| match &report.text {
         Some(text) => people::wrapped(text, view.width),
         None => in_two_tables(
             table,
@@ -84,10 +86,10 @@ fn tell(said: &Report, common: &Common) -> Result<(), StackError> {
             |table, columns| people::list(table, columns, view),
         ),
     })?;
-    said.verdict.clone()
+    report.verdict.clone()
 }
 
-/// The first row turned round, and the others beneath it.
+/// The first row as a list of names and values, and the others as a table below it.
 fn in_two_tables(
     table: &Table,
     upright: impl Fn(&Table, &[Column]) -> String,

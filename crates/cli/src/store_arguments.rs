@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// The commands, beside those that run stacks.
 #[derive(Subcommand)]
-pub enum Stored {
+pub(crate) enum StoreCommand {
     /// Load records from CSV into a table of a store; a store that does not exist is created
     #[command(after_help = LOAD_HELP)]
     Load(Load),
@@ -32,7 +32,7 @@ pub enum Stored {
 }
 
 const LOAD_HELP: &str = "\
-A row is key,value. A byte may be written \\xNN, a backslash is \\\\. Of rows with the same key the later one wins. \
+A row is key,value. A byte may be written \\xNN, a backslash is \\\\. If rows have the same key, the later one wins. \
 Rows before one that is refused stay loaded. Records are durable when the command ends.
 
 A new FILE has --size as its length at once and takes room on the disk as it fills (du shows how much). \
@@ -44,29 +44,29 @@ Examples:
 
 const GET_HELP: &str = "\
 KEY and value are text. A byte that is no printable character is written \\xNN, a backslash \\\\. \
-A key that begins with - stands behind --: get my.store users -- -5. \
-Exit code 1: there is no such key. FILE stays as it is.
+Write a key that begins with - after --: get my.store users -- -5. \
+Exit code 1: there is no such key. FILE does not change.
 
 Examples:
   fulgurite get my.store users alice
   fulgurite get my.store users alice --raw > value";
 
 const SCAN_HELP: &str = "\
-A byte that is no printable character is written \\xNN, a backslash \\\\, in keys that are typed too. FILE stays as it is.
+A byte that is no printable character is written \\xNN, a backslash \\\\, in typed keys too. FILE does not change.
 
 Examples:
   fulgurite scan my.store users --from a --to b --limit 10
   fulgurite scan my.store users --prefix user --json";
 
 const STAT_HELP: &str = "\
-Records are counted, so all of the store is read. FILE stays as it is.
+Records are counted, so all of the store is read. FILE does not change.
 
 Example:
   fulgurite stat my.store";
 
 const CHECK_HELP: &str = "\
-Exit code 0: the store is sound. 1: it is damaged. 2: FILE is no store. FILE stays as it is: what recovery would write \
-after a crash is kept beside it while the command runs.
+Exit code 0: the store is sound. 1: it is damaged. 2: FILE is no store. FILE does not change: after a crash, \
+recovery writes to a temporary file.
 
 Example:
   fulgurite check my.store && echo sound";
@@ -78,14 +78,14 @@ Example:
   fulgurite repair my.store saved.store";
 
 const BACKUP_HELP: &str = "\
-OUT is a store of its own. To restore, copy OUT to FILE, or back it up again under that name. FILE stays as it is, and \
-nobody writes it meanwhile.
+OUT is a store of its own. To restore, copy OUT to FILE, or back it up again under that name. FILE does not change, \
+and no other process may write it meanwhile.
 
 Example:
   fulgurite backup my.store copy.store";
 
 #[derive(Args)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// A file or block device that holds a store
     pub file: PathBuf,
     /// Memory for pages and the log [default: 64MiB]
@@ -95,13 +95,13 @@ pub struct Opened {
 
 impl Opened {
     /// The store file.
-    pub fn store(self) -> Result<StoreFile, StackError> {
+    pub(crate) fn store(self) -> Result<StoreFile, StackError> {
         StoreFile::new(self.file, self.memory.as_deref())
     }
 }
 
 #[derive(Args)]
-pub struct Load {
+pub(crate) struct Load {
     #[command(flatten)]
     pub opened: Opened,
     /// The table; it is created if it does not exist
@@ -112,7 +112,7 @@ pub struct Load {
     /// The first row names the columns and is no record
     #[arg(long)]
     pub header: bool,
-    /// Bytes of a new FILE [default: 16GiB, or four times the rows where that is more]
+    /// Bytes of a new FILE [default: 16GiB, or four times the rows if that is more]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
     /// Bytes in a page of a new store [default: 4KiB]
@@ -121,13 +121,14 @@ pub struct Load {
     /// Bytes of the log of a new store [default: 64MiB]
     #[arg(long, value_name = "SIZE")]
     pub log: Option<String>,
-    /// Where a new store writes pages: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=] or auto [default: in-place]
+    /// Place of a new store's pages: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=] or auto
+    /// [default: in-place]
     #[arg(long, value_name = "WHERE")]
     pub place: Option<String>,
 }
 
 #[derive(Args)]
-pub struct Get {
+pub(crate) struct Get {
     #[command(flatten)]
     pub opened: Opened,
     /// The table
@@ -140,7 +141,7 @@ pub struct Get {
 }
 
 #[derive(Args)]
-pub struct Scan {
+pub(crate) struct Scan {
     #[command(flatten)]
     pub opened: Opened,
     /// The table
@@ -163,7 +164,7 @@ pub struct Scan {
 }
 
 #[derive(Args)]
-pub struct Copied {
+pub(crate) struct Copied {
     #[command(flatten)]
     pub opened: Opened,
     /// The new file

@@ -1,16 +1,17 @@
-//! Why a path cannot be used, in words.
+//! Words why the system refused a path.
 //!
-//! The system says "Not a directory (os error 20)" and does not say which part of the path is no directory. Every refusal
-//! of a path that the user typed is worded here.
+//! The system says "Not a directory (os error 20)" and does not name the part of the path that is not a
+//! directory. All errors about paths that the user typed are worded here.
 
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 
-/// Why the system refused `path` with `error`: the part of the path that is in the way, where one is.
+/// The reason why the system refused `path` with `error`. It names the part of the path that caused the
+/// error, if there is one.
 pub fn obstacle(path: &Path, error: &io::Error) -> String {
     let refused = Errno::from_io_error(error);
-    // Without a slash at its end, which would ask for a folder.
+    // A slash at the end would ask for a folder.
     let path = path.components().as_path();
     if matches!(refused, Some(Errno::NOTDIR | Errno::EXIST | Errno::ISDIR))
         && let Some(part) = outermost(path, |part| part.exists() && !part.is_dir())
@@ -41,14 +42,14 @@ pub fn obstacle(path: &Path, error: &io::Error) -> String {
     words.to_owned()
 }
 
-/// The outermost part of `path` of which `is_so` holds.
+/// The outermost part of `path` for which `is_so` is true.
 fn outermost(path: &Path, is_so: impl Fn(&Path) -> bool) -> Option<&Path> {
-    // A relative path ends in a part without a name.
+    // The last ancestor of a relative path is empty.
     let parts: Vec<&Path> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
     parts.into_iter().rev().find(|part| is_so(part))
 }
 
-/// What the system says, without its number.
+/// The system's own words, without its error number.
 fn system_words(error: &io::Error) -> String {
     let said = error.to_string();
     match (said.rfind(" (os error "), said.chars().next()) {
@@ -65,9 +66,9 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::symlink;
 
-    /// The rule: what is said names the part of the path that is in the way, and no number of the system.
+    /// The reason names the part of the path that caused the error, and no error number.
     #[test]
-    fn what_is_in_the_way_is_named() {
+    fn the_obstacle_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("file"), "x").unwrap();

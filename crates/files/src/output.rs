@@ -1,13 +1,15 @@
-//! Files that the user asks for. Everything that writes a file goes through here.
+//! Writes files that the user asks for.
 //!
-//! A file appears whole or not at all: it is written without its name (see `unfinished.rs`) and gets it when it is
-//! complete, so that a run that fails or is interrupted leaves the old file, or none, and nothing unfinished. An
-//! existing file keeps its permissions, and a symbolic link keeps its place: its target is replaced.
+//! A file is either complete or absent: it is written without a name (see `unfinished.rs`) and gets its name
+//! when it is complete. So a run that fails or is interrupted leaves the old file, or none. A replaced file
+//! keeps its permissions. A symbolic link stays, and its target is replaced.
 //!
-//! What is not a regular file cannot be renamed over without being lost. So a character device (`/dev/null`), a FIFO
-//! and a name of an open file (`/dev/stdout`, `/dev/fd/3`) are written to as they are. Folders, block devices,
-//! and files that hold a drive or a store are refused. `-` is standard output. [`check`] refuses, before anything runs, an output that is an input or another output of the same run,
-//! and one that would take the place of a file which Fulgurite did not make; see [`Replaces`].
+//! Renaming over anything but a regular file would destroy it. So the code writes directly to a character
+//! device (`/dev/null`), a FIFO, and the name of an open file (`/dev/stdout`, `/dev/fd/3`). It refuses
+//! folders, block devices, and files that hold a drive or a store. `-` is standard output.
+//!
+//! Before a run starts, [`check`] refuses an output that is also an input or another output of the run, and
+//! an output that would replace a file that Fulgurite did not write; see [`Replaces`].
 
 use crate::unfinished::Unfinished;
 use crate::{holds_store, obstacle};
@@ -18,10 +20,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why an output cannot be written, in a sentence that names its argument.
+/// The reason why an output cannot be written, in a sentence that names its argument.
 #[derive(Debug, Error)]
 pub enum OutputError {
-    /// The file is read by the same run.
+    /// The same run reads the file.
     #[error("{output} is the same file as {input}, which is read; accepted: another file")]
     IsInput {
         /// The output.
@@ -29,58 +31,58 @@ pub enum OutputError {
         /// The input.
         input: String,
     },
-    /// Two outputs of one run are one file.
+    /// Two outputs of one run are the same file.
     #[error("{output} is the same file as {other}, which is written too; accepted: a file for each")]
     IsOutputTwice {
         /// The output.
         output: String,
-        /// The output before it.
+        /// The other output.
         other: String,
     },
-    /// The file is a drive, or a store, and would be lost.
+    /// The file holds a drive or a store, whose data would be lost.
     #[error("{output} holds a drive or a store, which would be lost; accepted: another file")]
     IsDrive {
         /// The output.
         output: String,
     },
-    /// A file is there, and nobody said that it may be replaced.
+    /// The file exists, and the user has not allowed replacing it.
     #[error("{output} exists{but}; accepted: another file, or --force to replace it")]
     Exists {
         /// The output.
         output: String,
-        /// Why it is not taken for an earlier output.
+        /// The reason why the file is not an earlier output.
         but: &'static str,
     },
-    /// The path names something that no table or trace belongs into.
+    /// The path is a folder or a block device.
     #[error("{output} is a {found}; accepted: a file")]
     IsNoFile {
         /// The output.
         output: String,
-        /// What it is.
+        /// The kind of thing that it is.
         found: &'static str,
     },
-    /// The file cannot be begun.
+    /// The file cannot be created.
     #[error(
         "{output} cannot be written: {error}; accepted: a file that can be written, in a folder that exists"
     )]
     CannotBegin {
         /// The output.
         output: String,
-        /// Why, in words.
+        /// The reason.
         error: String,
     },
-    /// Writing failed on the way: the disk is full, for one.
+    /// Writing failed after it began: for example, the disk is full.
     #[error("{output} cannot be written: {error}")]
     Failed {
         /// The output.
         output: String,
-        /// Why, in words.
+        /// The reason.
         error: String,
     },
 }
 
 impl OutputError {
-    /// Whether another request would do, rather than a mended disk.
+    /// Whether a different request could succeed without a change to the system, such as more disk space.
     pub fn is_request(&self) -> bool {
         !matches!(self, OutputError::Failed { .. })
     }
@@ -96,36 +98,38 @@ pub struct Named<'a> {
     replaces: Replaces,
 }
 
-/// Which files an output may replace. Empty files always may be replaced, since they hold nothing; drives and stores never.
+/// The files that an output may replace. An empty file holds nothing and may always be replaced; a drive or a
+/// store never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaces {
-    /// No file: those of this kind look alike, whoever made them. A trace is one.
+    /// No file. Traces are of this kind: nothing shows who wrote one.
     Nothing,
-    /// Those that begin with these bytes, as only Fulgurite's own files of this kind do.
+    /// Files that begin with these bytes. Only Fulgurite's own files of this kind begin so.
     Beginning(&'static str),
-    /// Any file: the user said so, or the caller knows whose it is.
+    /// Any file: the user or the caller has allowed it.
     Anything,
 }
 
 impl Replaces {
-    /// Anything, if the user said so.
+    /// `Anything` if the user gave `--force`, otherwise `self`.
     pub fn or_forced(self, force: bool) -> Replaces {
         if force { Replaces::Anything } else { self }
     }
 }
 
 impl<'a> Named<'a> {
-    /// The file at `path`, which `argument` names. As an output it replaces nothing.
+    /// The file at `path`, which `argument` names. As an output it replaces no file.
     pub fn new(argument: &'a str, path: &'a Path) -> Named<'a> {
         Named { argument, path, replaces: Replaces::Nothing }
     }
 
-    /// The same output, which may replace such files.
+    /// The same output, which may replace the files that `replaces` allows.
     pub fn replacing(self, replaces: Replaces) -> Named<'a> {
         Named { replaces, ..self }
     }
 
-    /// Refuses to replace the file at `path`, of which the output's path is a name, unless that may be.
+    /// Refuses to replace the existing file at `path`, to which the output's path leads, unless `replaces`
+    /// allows it.
     fn may_replace(&self, path: &Path, existing: &Metadata) -> Result<(), OutputError> {
         let but = match self.replaces {
             _ if existing.len() == 0 => return Ok(()),
@@ -145,7 +149,7 @@ impl<'a> Named<'a> {
         OutputError::CannotBegin { output: self.text(), error: obstacle(self.path, &error) }
     }
 
-    /// What to report when writing this file failed on the way.
+    /// The error for a failed write to this file.
     pub fn failed(&self, error: io::Error) -> OutputError {
         OutputError::Failed { output: self.text(), error: obstacle(self.path, &error) }
     }
@@ -159,8 +163,8 @@ pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
 }
 
-/// What a failure to write to standard output means. A closed pipe (`fulgurite list | head -1`) is none: its reader has seen enough. A full
-/// disk is one.
+/// The outcome of a failed write to standard output. A closed pipe (`fulgurite list | head -1`) is no error,
+/// since its reader wants no more. A full disk is one.
 pub fn standard_failed(error: &io::Error) -> Result<(), OutputError> {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
@@ -171,13 +175,13 @@ pub fn standard_failed(error: &io::Error) -> Result<(), OutputError> {
     }
 }
 
-/// Checks, before anything runs, that every output can be written, is neither an input nor another output, and replaces
-/// only what it may.
-/// Inputs that are no files (a generator's name) match nothing.
+/// Checks, before anything runs, that every output can be written, is neither an input nor another output,
+/// and replaces only files that it may replace. Inputs that are not files, such as a generator's name, match
+/// nothing.
 pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputError> {
-    // A terminal or a pipe is no file that could be lost: it may be read and written.
+    // A terminal or a pipe may be read and written at once, since it holds no data to lose.
     let of_file = |path: &Path| {
-        // What is read from standard input may be a file too.
+        // Standard input may be a file too.
         let path = if is_standard(path) { Path::new("/dev/stdin") } else { path };
         fs::metadata(path).ok().filter(Metadata::is_file)
     };
@@ -199,7 +203,7 @@ pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputEr
         if let Some((other, _)) = written.iter().find(|(_, other)| other.is_same(&identity)) {
             return Err(OutputError::IsOutputTwice { output: output.text(), other: other.text() });
         }
-        // Last: that it is an input says more.
+        // This check is last, because the other two errors say more.
         if let Some((path, existing)) = replaced {
             output.may_replace(&path, &existing)?;
         }
@@ -208,13 +212,13 @@ pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputEr
     Ok(())
 }
 
-/// Whether the file at `path` can be read and begins so.
+/// Whether the file at `path` can be read and begins with `own`.
 fn begins_with(path: &Path, own: &str) -> bool {
     let mut first = vec![0; own.len()];
     File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == own.as_bytes()
 }
 
-/// Lets `write` fill a file, which appears if `write` succeeds.
+/// Lets `write` fill a file. The file appears if `write` succeeds.
 pub fn write_whole<T, E: From<OutputError>>(
     named: Named<'_>,
     write: impl FnOnce(&mut OutputFile) -> Result<T, E>,
@@ -225,7 +229,8 @@ pub fn write_whole<T, E: From<OutputError>>(
     Ok(value)
 }
 
-/// A file under way. It takes its place in [`OutputFile::finish`]; dropped before, it leaves nothing.
+/// A file that is being written. [`OutputFile::finish`] gives it its name; if it is dropped before, no file
+/// remains.
 pub struct OutputFile {
     argument: String,
     path: PathBuf,
@@ -233,26 +238,26 @@ pub struct OutputFile {
 }
 
 enum Sink {
-    /// Takes the place of `path` when it is complete.
+    /// Replaces `path` when it is complete.
     Whole { unfinished: Unfinished, path: PathBuf },
-    /// Is written to as it is.
+    /// A stream that is written directly.
     Stream(File),
 }
 
 impl OutputFile {
-    /// Begins the file.
+    /// Creates the file.
     pub fn create(named: Named<'_>) -> Result<OutputFile, OutputError> {
         let sink = Destination::of(&named)?.open().map_err(|error| named.cannot_begin(error))?;
         let Named { argument, path, .. } = named;
         Ok(OutputFile { argument: argument.to_owned(), path: path.to_owned(), sink: BufWriter::new(sink) })
     }
 
-    /// The argument and path that it was created for.
+    /// The argument and the path of the file.
     pub fn named(&self) -> Named<'_> {
         Named::new(&self.argument, &self.path)
     }
 
-    /// Puts the file into its place.
+    /// Gives the file its name.
     pub fn finish(self) -> Result<(), OutputError> {
         let OutputFile { argument, path, sink } = self;
         let put = sink.into_inner().map_err(io::IntoInnerError::into_error).and_then(Sink::put);
@@ -272,9 +277,9 @@ impl Write for OutputFile {
 
 impl Sink {
     fn put(self) -> io::Result<()> {
-        // A pipe or a terminal has nothing to wait for, and nothing to rename.
+        // A pipe or a terminal needs neither a sync nor a name.
         let Sink::Whole { unfinished, path } = self else { return Ok(()) };
-        // Without this a power cut after the renaming could leave an empty file where the old one was.
+        // Without the sync, a power cut after the renaming could leave an empty file instead of the old one.
         unfinished.file().sync_all()?;
         unfinished.replace(&path)
     }
@@ -284,7 +289,7 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Sink::Whole { unfinished, .. } => unfinished.file_mut().write(bytes),
-            // A reader that closes its pipe has seen enough (`--requests-out /dev/stdout | head`).
+            // A reader that closes its pipe wants no more (`--requests-out /dev/stdout | head`).
             Sink::Stream(file) => match file.write(bytes) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(bytes.len()),
                 written => written,
@@ -300,13 +305,13 @@ impl Write for Sink {
     }
 }
 
-/// What an output's path leads to.
+/// The kind of file to which an output's path leads.
 enum Destination {
-    /// A regular file or a free name: the path without links, and the file that is there.
+    /// A regular file, or a name that is free: the path without links, and the existing file.
     Regular(PathBuf, Option<Metadata>),
     /// This process's standard output or error.
     Standard(File),
-    /// A character device, a FIFO, or an open file of which only the descriptor has a name.
+    /// A character device, a FIFO, or an open file that only its descriptor names.
     Special(PathBuf),
 }
 
@@ -348,22 +353,22 @@ impl Destination {
         ))
     }
 
-    /// Tries to begin the file without changing anything; the identity of a file that nothing else of the run
-    /// must be.
+    /// Tries to create the file, without a change to anything. Returns the identity that no other file of the
+    /// run may have; `None` for a terminal or `/dev/null`, which many outputs may share.
     fn tried(self, named: &Named<'_>) -> Result<Option<Identity>, OutputError> {
         Ok(match self {
             Destination::Regular(path, existing) => {
                 let identity = Identity::new(path.clone(), existing.as_ref());
-                // The unfinished file is dropped at once, which removes it.
+                // The unfinished file is dropped at once, so nothing remains.
                 Destination::Regular(path, existing).open().map_err(|error| named.cannot_begin(error))?;
                 Some(identity)
             }
-            // Opening a FIFO here would wait for its reader, and closing it would end that reader.
+            // Opening a FIFO would wait for its reader, and closing it would end the reader.
             Destination::Standard(file) => {
                 let found = file.metadata().map_err(|error| named.cannot_begin(error))?;
-                // One of two outputs called `-` would be lost in the other, also on a terminal.
+                // Two outputs called `-` would mix, on a terminal too.
                 let takes_any = found.file_type().is_char_device() && !is_standard(named.path);
-                // Standard input is called `-` too, and is another file.
+                // This name differs from that of standard input, which is called `-` too.
                 (!takes_any).then(|| Identity::new(PathBuf::from("/dev/stdout"), Some(&found)))
             }
             Destination::Special(path) => {
@@ -378,14 +383,14 @@ impl Destination {
     fn open(self) -> io::Result<Sink> {
         match self {
             Destination::Standard(file) => Ok(Sink::Stream(file)),
-            // What is there already stays: the process that opened the file for us put it there.
+            // Append, because the process that opened this file for us may have written to it.
             Destination::Special(path) => Ok(Sink::Stream(OpenOptions::new().append(true).open(path)?)),
             Destination::Regular(path, existing) => {
                 let unfinished = Unfinished::begin(path.parent().unwrap_or(Path::new("/")))?;
                 if let Some(existing) = existing {
-                    // A file that is protected from writing is protected from being replaced too.
+                    // A write-protected file must not be replaced either.
                     OpenOptions::new().write(true).open(&path)?;
-                    // Only root can give a file away; for others the new file is theirs.
+                    // Only root can change the owner; for other users the new file belongs to them.
                     let _ = fchown(unfinished.file(), Some(existing.uid()), Some(existing.gid()));
                     unfinished.file().set_permissions(existing.permissions())?;
                 }
@@ -399,8 +404,8 @@ fn ends_in_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// Standard output or error, if `found` is the file behind it: `/dev/stdout`, or the file that a shell sends it to.
-/// Its own descriptor appends to what is there; another descriptor would overwrite it.
+/// Standard output or error, if `found` is the file behind it: `/dev/stdout`, or a file to which the shell
+/// redirects it. This descriptor appends to the file; a new one would overwrite it.
 fn same_as_standard(found: &Metadata) -> io::Result<Option<File>> {
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let standard: [BorrowedFd<'_>; 2] = [stdout.as_fd(), stderr.as_fd()];
@@ -414,10 +419,10 @@ fn same_as_standard(found: &Metadata) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// The path that `path` leads to, through links, whether or not there is a file; none where it leads through `/proc`,
-/// whose links are open files and not names.
+/// The path to which `path` leads through symbolic links, whether or not a file exists there. `None` if it
+/// leads through `/proc`, whose links are open files and not names.
 fn follow_links(path: &Path) -> io::Result<Option<PathBuf>> {
-    /// As many as Linux follows.
+    /// The limit of Linux.
     const LINKS_AT_MOST: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS_AT_MOST {
@@ -430,18 +435,18 @@ fn follow_links(path: &Path) -> io::Result<Option<PathBuf>> {
         let place = folder.join(name);
         match fs::read_link(&place) {
             Ok(target) => path = folder.join(target),
-            // It is no link, or there is nothing yet.
+            // The path is not a link, or nothing exists there.
             Err(_) => return Ok(Some(place)),
         }
     }
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// What makes two names one file.
+/// Tells whether two names are the same file.
 struct Identity {
-    /// Without links: for files that are not there yet.
+    /// The path without links, for files that do not exist yet.
     path: PathBuf,
-    /// Device and inode: for hard links.
+    /// Device and inode, for hard links.
     inode: Option<(u64, u64)>,
 }
 

@@ -1,8 +1,10 @@
-//! Files that are being written. A file gets its name when it is complete, so nobody sees a part of it.
+//! Files that are being written. A file gets its name when it is complete, so no other process sees an
+//! incomplete file.
 //!
-//! Where the system can, the file has no name until then (`O_TMPFILE`). Then it is gone with the process, however that
-//! ends. Elsewhere it is `.fulgurite-*.unfinished` in the same folder, which is removed when the file is dropped and by
-//! [`abandon_all`], for a process that is interrupted. A folder that was made for files is removed if it stays empty.
+//! If the system supports it, the file has no name until then (`O_TMPFILE`), and it disappears when the
+//! process ends for any reason. Elsewhere the file is called `.fulgurite-*.unfinished` in the same folder.
+//! Dropping it removes the name; so does [`abandon_all`], for an interrupted process. A folder that was
+//! created for files is removed if it stays empty.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -11,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{Builder, TempPath};
 
-/// The names of unfinished files of this process, where they need names.
+/// The names of this process's unfinished files that need a name.
 static NAMED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn named() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -19,40 +21,40 @@ fn named() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     NAMED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The folders that this process has made for files.
+/// The folders that this process has created for files.
 static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn made() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes every unfinished file of this process that has a name, and the folders that were made and are empty. For a
-/// process that is about to end.
+/// Removes every named unfinished file of this process and every empty folder that it has created. Called
+/// before the process ends.
 pub fn abandon_all() {
     for path in named().iter() {
-        // It may have just got its name, and then there is nothing to remove.
+        // If the file has just got its final name, there is nothing to remove.
         let _ = fs::remove_file(path);
     }
     remove_empty(&made());
 }
 
-/// Removes the folders that are empty. Others cannot be removed, so nobody's files are at risk.
+/// Removes the empty folders. The system refuses to remove others, so no files are at risk.
 fn remove_empty(folders: &BTreeSet<PathBuf>) {
-    // A folder comes before those in it.
+    // The set lists a folder before the folders in it.
     folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
 }
 
-/// The folders that had to be made for a path. Dropped, it removes those that are empty.
+/// The folders that were created for a path. Dropping it removes the empty ones.
 pub struct MadeFolders(BTreeSet<PathBuf>);
 
 impl MadeFolders {
-    /// Makes the folder, and those that it lies in.
+    /// Creates the folder and its missing parents.
     pub fn make(path: &Path) -> io::Result<MadeFolders> {
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let missing: BTreeSet<PathBuf> =
             path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
         made().extend(missing.iter().cloned());
-        // If it fails half-way, what was made is removed.
+        // If this fails half-way, dropping `folders` removes the folders that were created.
         let folders = MadeFolders(missing);
         fs::create_dir_all(path).map(|()| folders)
     }
@@ -65,7 +67,7 @@ impl Drop for MadeFolders {
     }
 }
 
-/// A file under way; dropped, it leaves nothing.
+/// A file that is being written. If it is dropped, no file remains.
 pub struct Unfinished {
     file: File,
     /// `None` for a file without a name.
@@ -82,7 +84,7 @@ impl Drop for UnfinishedName {
 }
 
 impl UnfinishedName {
-    /// A name that is free in `folder`, of which `make` makes something.
+    /// A free name in `folder`, which `make` uses to create something.
     fn new<T>(folder: &Path, make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(T, UnfinishedName)> {
         let mut builder = Builder::new();
         let (made, path) =
@@ -91,12 +93,13 @@ impl UnfinishedName {
         Ok((made, UnfinishedName(path)))
     }
 
-    /// Gives the file its name at last, in place of another file or, if `is_new`, only where there is none.
+    /// Renames the file to its final name. If `is_new`, fails if that name exists; otherwise replaces the
+    /// existing file.
     fn rename(self, path: &Path, is_new: bool) -> io::Result<()> {
-        // The guard forgets the name, which is taken by then, and removes nothing.
+        // The name is already taken, so dropping the guard removes nothing.
         let from = self.0.to_path_buf();
         if is_new {
-            // A hard link, unlike a renaming, never takes the place of another file.
+            // A hard link, unlike a renaming, never replaces another file.
             return fs::hard_link(from, path);
         }
         fs::rename(from, path)
@@ -104,7 +107,7 @@ impl UnfinishedName {
 }
 
 impl Unfinished {
-    /// Begins a file in `folder`, with the permissions of a new file.
+    /// Creates a file in `folder` with the permissions of a new file.
     pub fn begin(folder: &Path) -> io::Result<Unfinished> {
         #[cfg(target_os = "linux")]
         if let Some(file) = without_name(folder)? {
@@ -113,7 +116,7 @@ impl Unfinished {
         Unfinished::with_name(folder)
     }
 
-    /// The same on systems that have no files without names.
+    /// The same for systems without unnamed files.
     fn with_name(folder: &Path) -> io::Result<Unfinished> {
         let make = |path: &Path| File::options().read(true).write(true).create_new(true).open(path);
         let (file, name) = UnfinishedName::new(folder, make)?;
@@ -125,12 +128,12 @@ impl Unfinished {
         &self.file
     }
 
-    /// The file, to be written.
+    /// The file, for writing.
     pub fn file_mut(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// A path at which this process can open the file, as long as it is under way.
+    /// A path at which this process can open the file while it is being written.
     pub fn path(&self) -> PathBuf {
         match &self.name {
             Some(name) => name.0.to_path_buf(),
@@ -138,7 +141,8 @@ impl Unfinished {
         }
     }
 
-    /// Puts it at `path`, in place of what is there. The folder is that which it was begun in.
+    /// Names the file `path` and replaces an existing file. `path` must be in the folder of
+    /// [`Unfinished::begin`].
     pub fn replace(self, path: &Path) -> io::Result<()> {
         let Unfinished { file, name } = self;
         if let Some(name) = name {
@@ -148,13 +152,13 @@ impl Unfinished {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             done => return done,
         }
-        // A link takes nobody's place, so the file needs another name for a moment.
+        // A hard link cannot replace a file, so the file first gets a temporary name.
         let folder = path.parent().unwrap_or(Path::new("/"));
         let ((), name) = UnfinishedName::new(folder, |free| link(&file, free))?;
         name.rename(path, false)
     }
 
-    /// Puts it at `path`; an error where something is there already.
+    /// Names the file `path`; fails if that name exists.
     pub fn put_new(self, path: &Path) -> io::Result<()> {
         let Unfinished { file, name } = self;
         match name {
@@ -164,13 +168,13 @@ impl Unfinished {
     }
 }
 
-/// The path of an open file that need not have a name.
+/// The path of an open file, which may have no name.
 fn descriptor_path(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// A file without a name in `folder`; `None` where its file system or this system has none.
+/// A file without a name in `folder`; `None` if the system or the file system does not support it.
 #[cfg(target_os = "linux")]
 fn without_name(folder: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{Mode, OFlags};
@@ -179,17 +183,17 @@ fn without_name(folder: &Path) -> io::Result<Option<File>> {
     match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)) {
         Ok(file) => {
             let file = File::from(file);
-            // Without `/proc` it could never get a name.
+            // Without `/proc` the file could never get a name.
             let has_path = fs::metadata(descriptor_path(&file)).is_ok();
             Ok(has_path.then_some(file))
         }
-        // What systems and file systems say that do not know how; EISDIR from old kernels.
+        // The errors of systems and file systems without unnamed files; old kernels return EISDIR.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Gives a file without a name the name `path`, where nothing has it.
+/// Gives an unnamed file the name `path`; fails if that name exists.
 #[cfg(target_os = "linux")]
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD};
@@ -231,7 +235,7 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"other");
             assert_eq!(names(folder.path()), ["new"]);
         }
-        // In the same test, since it is about all of the process's files.
+        // These cases share the test because `abandon_all` affects all files of the process.
         for begin in [Unfinished::begin, Unfinished::with_name] {
             let folder = tempfile::tempdir().unwrap();
             drop(begin(folder.path()).unwrap());

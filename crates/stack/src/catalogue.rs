@@ -1,4 +1,4 @@
-//! Lists every name that the command line and study files know, with its description and its options.
+//! Lists all names of the command line and of study files, with descriptions and options.
 
 use crate::device::{FileOptions, LOG, MEM, MemConfig, NO_DEVICE, REAL};
 use crate::run::STORES_OWN;
@@ -16,12 +16,12 @@ use fulgurite_ssd::preset::{self, Concurrency, Preset, Target};
 use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::Format;
 
-/// A kind of names, and what there is of it.
+/// A kind of names, and a function that lists them.
 pub type KindOfNames = (&'static str, fn() -> Vec<Item>);
 
-/// A name that can be typed.
+/// A name.
 pub struct Item {
-    /// As lists show it.
+    /// Its row in a list.
     pub row: Row,
     /// Its options.
     pub options: Vec<OptionHelp>,
@@ -44,7 +44,7 @@ impl Item {
     }
 }
 
-/// Every kind of names, in the order of a stack from the workload down.
+/// All kinds of names, in the order of a stack from the workload down.
 pub const KINDS: [KindOfNames; 12] = [
     ("workloads", || {
         let own = Item::new(OWN_TRACE, OWN_TRACE_ABOUT);
@@ -69,10 +69,10 @@ pub const KINDS: [KindOfNames; 12] = [
     ("schedule", || items(Schedule::registry())),
 ];
 
-/// The parameters of every simulated drive: many, so they are listed only when asked for.
+/// The parameters of every simulated drive. They are many, so they are listed only on request.
 pub const DEVICE_PARAMETERS: &str = "device-parameters";
 
-/// Every name of a registry, with its options and their defaults.
+/// All names of a registry, with their options and defaults.
 fn items<M>(registry: &'static Registry<M>) -> Vec<Item> {
     let item = |entry: &fulgurite_base::Entry<M>| Item::new(entry.name, entry.about).with((entry.options)());
     registry.entries.iter().map(item).collect()
@@ -131,7 +131,7 @@ mod tests {
     use fulgurite_bench::BenchmarkConfig;
     use fulgurite_workload::GeneratorConfig;
 
-    /// Both kinds have one name, so the list must say which is which.
+    /// The two kinds share names, so the description must tell them apart.
     #[test]
     fn a_page_workload_with_the_name_of_a_benchmark_says_that_it_is_none() {
         let benchmarks: Vec<&str> = BenchmarkConfig::registry().names().collect();

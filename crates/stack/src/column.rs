@@ -1,5 +1,5 @@
-//! Declares each column of the results once: its name, its unit, whether it tells runs apart, which command shows it
-//! first, and its meaning for the reference. Rows, CSV, reports and findings all use this table.
+//! Declares each column of the results once: its name, its unit, whether it tells runs apart, which command
+//! shows it first, and its meaning for the reference. Rows, CSV, reports and findings all use this table.
 
 use crate::Command;
 use crate::value::Unit;
@@ -12,25 +12,25 @@ struct Declared {
     name: &'static str,
     unit: Unit,
     marks: &'static [Mark],
-    /// What its values say, for the reference.
+    /// Its meaning, for the reference.
     meaning: &'static str,
 }
 
-/// What a column is for, besides holding values.
+/// A property of a column.
 #[allow(non_camel_case_types)] // the words of the table below
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// It tells one run of a grid from another.
+    /// It tells the runs of a grid apart.
     axis,
-    /// A run that was not asked for it has none: that tells too.
+    /// An empty cell tells runs apart too: the run was not asked for it.
     absent,
-    /// It is about the execution itself, and differs from one to the next.
+    /// It is a cost of the execution itself, which differs each time.
     cost,
-    /// More of it is better.
+    /// Larger values are better.
     more,
-    /// Less of it is better.
+    /// Smaller values are better.
     less,
-    /// A command shows it first.
+    /// This command shows it first.
     pool,
     gc,
     replay,
@@ -41,7 +41,7 @@ enum Mark {
 
 macro_rules! columns {
     ($($column:ident $name:literal $unit:ident [$($mark:ident)*] $meaning:literal;)*) => {
-        /// A column, in the order in which tables have them.
+        /// A column. The order is that of tables.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Column {
             $(#[doc = $meaning] $column,)*
@@ -62,7 +62,7 @@ macro_rules! columns {
 columns! {
     RunId "run_id" Name [] "hash of the run's description: equal runs have equal ids";
     Part "part" Name [axis] "part of the study";
-    // What was run.
+    // The run.
     Workload "workload" Name [axis pool gc replay] "workload or trace";
     Benchmark "benchmark" Name [axis bench] "benchmark, with options";
     Transaction "transaction" Name [axis absent bench] "type of transaction, with --by-type";
@@ -80,10 +80,10 @@ columns! {
     Placement "placement" Name [axis gc replay] "placement policy";
     Victim "victim" Name [axis gc] "policy that chooses the segment to collect";
     Schedule "schedule" Name [axis replay] "schedule of garbage collection";
-    Place "place" Name [axis] "where pages are written: in place, or out of place in segments";
-    TornPages "torn_pages" Name [axis] "what protects pages from torn writes";
+    Place "place" Name [axis] "place of pages: in place, or out of place in segments";
+    TornPages "torn_pages" Name [axis] "protection of pages from torn writes";
     Degree "degree" Number [axis] "rows that an index scan reads at once";
-    Durability "durability" Name [axis] "what a commit promises";
+    Durability "durability" Name [axis] "durability of commits";
     MemoryBytes "memory_bytes" Bytes [axis] "memory of the engine";
     LogBytes "log_bytes" Bytes [axis] "size of the log's area on the drive";
     RecordShare "record_share" Number [axis] "share of the engine's memory that holds single records";
@@ -98,14 +98,14 @@ columns! {
         "speed at which the workload's arrival times are replayed, relative to the original";
     CpuPerRequestNs "cpu_per_request_ns" Nanoseconds [axis] "CPU time that is charged for a request";
     Cores "cores" Number [axis absent]
-        "simulated cores that users are spread over, where there is more than one";
+        "simulated cores that users are spread over, if there is more than one";
     CpuPerOpNs "cpu_per_op_ns" Nanoseconds [axis] "CPU time that is charged for an operation of the engine";
     Seed "seed" Number [axis] "seed of all randomness";
     Skip "skip" Number [axis absent] "requests of the workload that are left out before the first";
     Group "group" Name [axis absent gc] "group of segments, with --groups";
     TimePages "time_pages" Number [axis absent gc] "beginning of the interval, in page writes";
     TimeLimitNs "time_limit_ns" Nanoseconds [axis] "time that a benchmark was asked to run for, with --time";
-    // What came of it.
+    // Its result.
     TimeNs "time_ns" Nanoseconds [absent replay bench] "beginning of the interval, in time";
     IntervalNs "interval_ns" Nanoseconds [] "length of the interval";
     Ops "ops" Number [] "requests or transactions in the row";
@@ -119,7 +119,7 @@ columns! {
     HitRatio "hit_ratio" Number [pool bench more] "hits over requests";
     ReadIos "read_ios" Number [] "read requests to the device";
     WriteIos "write_ios" Number [pool less]
-        "write requests to the device: batches, where pages are written together";
+        "write requests to the device: a batch of pages is one request";
     PagesRead "pages_read" Number [pool less] "pages read from the device";
     PagesWritten "pages_written" Number [pool less]
         "pages written to the device, without the flush at the end";
@@ -203,7 +203,7 @@ columns! {
     LogFlushes "log_flushes" Number [] "flushes of the log";
     Flushes "flushes" Number [] "flush commands to the drive";
     Checkpoints "checkpoints" Number [] "checkpoints";
-    RowsVerified "rows_verified" Number [] "rows whose content was compared with what the benchmark expects";
+    RowsVerified "rows_verified" Number [] "rows whose content was compared with the expected content";
     HostPagesWritten "host_pages_written" Number [gc bench less] "pages that the host wrote to the drive";
     FlashPagesRead "flash_pages_read" Number [] "pages read from the flash";
     FlashPagesProgrammed "flash_pages_programmed" Number [less] "pages programmed into the flash";
@@ -213,12 +213,12 @@ columns! {
         "write amplification: flash programs over the host's page writes";
     WafSteady "waf_steady" Number [gc less] "write amplification over the last half of the writes";
     WafClosedForm "waf_closed_form" Number [gc]
-        "write amplification by the closed form, where one fits the run";
+        "write amplification by the closed form, if one applies to the run";
     SpareEffective "spare_effective" Number [gc]
         "spare space less the segments in reserve, over the logical space (ρ of the models)";
     LayerPagesCopied "layer_pages_copied" Number [less] "pages that the layer's garbage collection moved";
     LayerPagesPadded "layer_pages_padded" Number [] "pages that the layer wrote to fill a segment";
-    LayerSegmentsFreed "layer_segments_freed" Number [] "segments that the layer gave up";
+    LayerSegmentsFreed "layer_segments_freed" Number [] "segments that the layer freed";
     LayerWaf "layer_waf" Number [pool replay less] "write amplification of the layer";
     DriveWaf "drive_waf" Number [pool replay less] "write amplification of the drive below the layer";
     MergedPages "merged_pages" Number [] "host reads that served a page of garbage collection too";
@@ -256,7 +256,7 @@ columns! {
         "drive writes per day that the flash endures for five years";
     LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [more]
         "years until the flash is worn out at the rate of the run";
-    // Of a device.
+    // A device.
     Alpha "alpha" Number [profile] "asymmetry: most reads over most writes per second";
     AlphaTarget "alpha_target" Number [profile] "published alpha, to which the preset is fitted";
     KR "k_r" Number [profile] "least number of users that reach 95 % of the most reads per second";
@@ -270,8 +270,8 @@ columns! {
     ReadIops "read_iops" Number [profile more] "reads per second of so many users, with --curve";
     WriteIops "write_iops" Number [profile more] "writes per second of so many users, with --curve";
     Verdict "verdict" Name [profile]
-        "ok where alpha is within 5 % and k_r and k_w within 15 % of the published, otherwise miss";
-    // Of a trace.
+        "ok if alpha is within 5 % and k_r and k_w within 15 % of the published, otherwise miss";
+    // A trace.
     File "file" Name [] "the file";
     Format "format" Name [] "trace format";
     Requests "requests" Number [] "requests in the trace";
@@ -285,30 +285,30 @@ columns! {
     WriteSizeMin "write_size_min" Number [] "smallest write, in size_unit";
     WriteSizeMean "write_size_mean" Number [] "mean write, in size_unit";
     WriteSizeMax "write_size_max" Number [] "largest write, in size_unit";
-    SizeUnit "size_unit" Name [] "what the format counts sizes in: bytes or pages";
+    SizeUnit "size_unit" Name [] "unit of the format's sizes: bytes or pages";
     FootprintPages "footprint_pages" Number [] "different pages that were requested";
     FootprintReadPages "footprint_read_pages" Number [] "different pages that were read";
     FootprintWrittenPages "footprint_written_pages" Number [] "different pages that were written";
     DurationNs "duration_ns" Nanoseconds [] "time from the first request to the last";
     RateRequestsS "rate_requests_s" Number [axis absent] "requests per second";
-    PeakRequestsS "peak_requests_s" Number [] "most requests within a second; none where all came within one";
+    PeakRequestsS "peak_requests_s" Number [] "most requests within a second; empty if all arrived within one";
     Burstiness "burstiness" Number []
         "squared coefficient of variation of the times between requests: 1 for random arrivals, more for bursts";
     Volumes "volumes" Number [] "address spaces: disks, devices or units";
-    SequentialShare "sequential_share" Number [] "requests that begin where the one before ended, as a share";
-    ReuseShare "reuse_share" Number [] "requests for a page that was requested before, as a share";
+    SequentialShare "sequential_share" Number [] "share of requests that begin at the end of the previous one";
+    ReuseShare "reuse_share" Number [] "share of requests for a page that was requested before";
     Skipped "skipped" Number [] "records of the file that are no requests";
     SkippedWhy "skipped_why" Name [] "why they were skipped";
     RequestsLeftOut "requests_left_out" Number [] "requests that the other format cannot hold";
-    Loses "loses" Name [] "what of a request the other format cannot hold";
+    Loses "loses" Name [] "parts of requests that the other format cannot hold";
     TimesClamped "times_clamped" Number []
         "times that the other format cannot hold and that were set to its limit";
-    // Of a store in a file.
+    // A store in a file.
     Out "out" Name [] "the new file";
     Table "table" Name [] "table of the store";
     Tables "tables" Number [] "tables of the store";
     Index "index" Name [] "index of the table, or `(large values)`";
-    Levels "levels" Number [] "levels of the tree: 1 where its root is a leaf";
+    Levels "levels" Number [] "levels of the tree: 1 if its root is a leaf";
     InnerPages "inner_pages" Number [] "nodes above the leaves";
     Leaves "leaves" Number [] "leaves of the tree";
     LeafFill "leaf_fill" Number [] "share of the leaves' room that records take";
@@ -318,35 +318,35 @@ columns! {
     FileBytes "file_bytes" Bytes [] "length of the file";
     PagesUsed "pages_used" Number [] "pages in use";
     PagesFree "pages_free" Number [] "pages that are free";
-    PagesUnused "pages_unused" Number [] "pages that are marked as used and belong to nothing";
+    PagesUnused "pages_unused" Number [] "pages that are marked as used but not referenced";
     PagesCopied "pages_copied" Number [] "pages that a backup copied";
     CopiedBytes "copied_bytes" Bytes [] "bytes that a backup copied, the log included";
     LogUsedBytes "log_used_bytes" Bytes [] "bytes of the log that recovery would read now";
-    Problems "problems" Number [] "things that are wrong";
+    Problems "problems" Number [] "number of problems";
     Page "page" Number [] "page that is damaged";
-    Problem "problem" Name [] "what is wrong with it";
-    Lost "lost" Name [] "what is lost by it";
+    Problem "problem" Name [] "description of the damage";
+    Lost "lost" Name [] "data lost by the damage";
     LostRanges "lost_ranges" Number [] "ranges of keys that are lost";
     LostValues "lost_values" Number [] "values that are lost";
     LostFrom "lost_from" Name [] "first key of a lost range";
     LostTo "lost_to" Name [] "key before which the lost range ends";
     LostExcept "lost_except" Number [] "records of the lost range that the log has";
-    RecordsWaiting "records_waiting" Number [] "records that the log has and no page could take";
-    // Of a list.
+    RecordsWaiting "records_waiting" Number [] "records in the log that no page could take";
+    // A list.
     Kind "kind" Name [list] "kind of the name";
     Name "name" Name [list] "the name";
-    About "about" Name [list] "what it is";
+    About "about" Name [list] "description";
     Options "options" Name [] "its options with their defaults";
     Default "default" Name [list] "default";
     Targets "targets" Name [list] "published figures that the preset aims at";
-    Source "source" Name [] "where the figures come from";
-    // Of two results beside each other.
+    Source "source" Name [] "source of the figures";
+    // A comparison of two results.
     Metric "metric" Name [] "column that is compared";
     A "a" Number [] "value in the first result";
     B "b" Number [] "value in the second result";
     Change "change" Number [] "change from the first to the second, relative to the first";
-    // Of advice: what was compared, and what it changes as a share of what was there before.
-    Goal "goal" Name [] "what advice is to improve";
+    // Advice. Changes are relative to the plain settings.
+    Goal "goal" Name [] "objective of the advice";
     Plain "plain" Name [] "the plain value of a setting";
     Advised "advised" Name [] "the advised value of a setting";
     ThroughputChange "throughput_change" Number [more]
@@ -354,27 +354,27 @@ columns! {
     ThroughputChangeMin "throughput_change_min" Number [] "the least of these changes";
     ThroughputChangeMax "throughput_change_max" Number [] "the greatest of these changes";
     ThroughputChangeWithout "throughput_change_without" Number []
-        "change of throughput where this setting alone is plain again";
+        "change of throughput if only this setting is plain again";
     LatencyP99Change "latency_p99_change" Number [less]
         "change of the p99, as a share, mean of the parts that judge";
     LatencyP99ChangeMin "latency_p99_change_min" Number [] "the least of these changes";
     LatencyP99ChangeMax "latency_p99_change_max" Number [] "the greatest of these changes";
     LatencyP99ChangeWithout "latency_p99_change_without" Number []
-        "change of the p99 where this setting alone is plain again";
+        "change of the p99 if only this setting is plain again";
     HeldOut "held_out" Number [] "seeds or slices that judge the choice and took no part in it";
     HeldOutBetter "held_out_better" Number [] "those of them in which the advice is better";
     Repeat "repeat" Name [] "command that repeats the figures";
-    // For people.
+    // Remarks for people.
     Note "note" Name [] "remark on the row";
     Explanation "explanation" Name []
-        "what the placement policy measured, predicted and changed, with --explain";
-    // Of the machine that ran it, and of the simulator itself.
+        "measurements, predictions and changes of the placement policy, with --explain";
+    // The cost of the execution.
     CpuNsPerOp "cpu_ns_per_op" Number [cost less]
         "CPU time of this machine for a transaction, in nanoseconds";
     SimWallS "sim_wall_s" Number [cost] "time on this machine's clock that the run took, in seconds";
     SimOpsS "sim_ops_s" Number [cost] "requests simulated per second on this machine";
     PeakRssBytes "peak_rss_bytes" Bytes [cost] "most memory of the process";
-    // What runs will need.
+    // The needs of runs.
     Runs "runs" Number [] "runs of the grid";
     RunsAtOnce "runs_at_once" Number [] "runs at the same time";
     NeededBytes "needed_bytes" Bytes [] "memory that the runs need";
@@ -385,7 +385,7 @@ columns! {
 }
 
 impl Column {
-    /// Every column, in order.
+    /// All columns, in order.
     pub fn all() -> impl DoubleEndedIterator<Item = Column> + Clone {
         DECLARED.iter().map(|declared| declared.column)
     }
@@ -398,17 +398,17 @@ impl Column {
         })
     }
 
-    /// Its name, as CSV and JSON have it.
+    /// Its name in CSV and JSON.
     pub fn name(self) -> &'static str {
         self.declared().name
     }
 
-    /// What its values are.
+    /// The unit of its values.
     pub fn unit(self) -> Unit {
         self.declared().unit
     }
 
-    /// What its values say.
+    /// Its meaning.
     pub fn meaning(self) -> &'static str {
         self.declared().meaning
     }
@@ -421,22 +421,22 @@ impl Column {
         self.declared().marks.contains(&mark)
     }
 
-    /// Whether it tells one run of a grid from another.
+    /// Whether it tells the runs of a grid apart.
     pub fn is_axis(self) -> bool {
         self.has(Mark::axis)
     }
 
-    /// Whether a run that has no value in it was asked for something else than one that has.
+    /// Whether an empty cell tells runs apart too.
     pub fn tells_when_absent(self) -> bool {
         self.has(Mark::absent)
     }
 
-    /// Whether it is about the cost of the execution itself, such as CPU time, which differs from one to the next.
+    /// Whether it is a cost of the execution itself, such as CPU time, which differs each time.
     pub fn is_cost(self) -> bool {
         self.has(Mark::cost)
     }
 
-    /// Which of two values is the better one: the greater, the lesser, or neither.
+    /// The better one of two values: the greater, the lesser, or neither.
     pub fn better(self) -> Option<Ordering> {
         match (self.has(Mark::more), self.has(Mark::less)) {
             (true, _) => Some(Ordering::Greater),
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_stands_last_in_a_name() {
+    fn a_name_ends_with_its_unit() {
         for column in Column::all() {
             let suffix = match column.unit() {
                 Unit::BytesPerSecond => "_bytes_s",
@@ -491,7 +491,7 @@ mod tests {
             };
             assert!(column.name().ends_with(suffix), "{column}");
         }
-        // The other way round: a name that ends with a unit has it.
+        // Conversely, a name that ends with a unit has that unit.
         let bare = |column: &Column| matches!(column.unit(), Unit::Name | Unit::Number);
         let wrong = Column::all().filter(bare).find(|column| {
             ["_ns", "_bytes", "_bytes_s"].iter().any(|suffix| column.name().ends_with(suffix))

@@ -1,19 +1,19 @@
-//! The commands that run stacks. Each is a shape of a [`Run`](crate::Run).
+//! The commands that run stacks.
 
 use fulgurite_base::Choice;
 
-/// What a grid runs.
+/// A command that runs stacks. Each corresponds to a form of [`Run`](crate::Run).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Command {
     /// A workload against a buffer pool on a device.
     Pool,
-    /// A workload's writes against a translation layer, counted without time.
+    /// A workload's writes to a translation layer, counted without time.
     Gc,
     /// Timed requests against a device.
     Replay,
     /// A benchmark on a storage engine on a device.
     Bench,
-    /// The characterisation of a device.
+    /// Measurement of a device's alpha, k_r and k_w.
     Profile,
 }
 

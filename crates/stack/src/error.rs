@@ -1,16 +1,16 @@
-//! There are two kinds of failure: a wrong request, and a run that went wrong.
+//! Errors are of two kinds: a wrong request, and a failed run.
 
 use fulgurite_base::SpecError;
 use fulgurite_files::output::OutputError;
 use thiserror::Error;
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StackError {
-    /// The request cannot be met: one sentence that names the argument and what would do.
+    /// The request is wrong: one sentence that names the argument and the accepted values.
     #[error("{0}")]
     Request(String),
-    /// The run broke a check, or something that it needs failed.
+    /// A check of the run or something that it needs failed.
     #[error("{0}")]
     Run(String),
 }
@@ -26,15 +26,15 @@ impl StackError {
         StackError::Run(error.to_string())
     }
 
-    /// Leaves the run that this thread executes by unwinding, so that it fails with this error. For code that has no
-    /// result to return, such as a policy from outside. Only what [`runner`](crate::runner) executes may call it, and
-    /// nothing while it is unwound.
+    /// Unwinds the run on this thread, so that it fails with this error. For code that cannot return a
+    /// result, such as a user's policy. Only code that [`runner`](crate::runner) executes may call this, and
+    /// not while it is unwinding.
     pub fn unwind(self) -> ! {
-        // Unlike a panic, this prints nothing: nothing is wrong with the program.
+        // Unlike a panic, this prints nothing, since it is no fault of the program.
         std::panic::resume_unwind(Box::new(self))
     }
 
-    /// The error that a panic of a run stands for.
+    /// The error for a panic of a run.
     pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> StackError {
         let panic = match panic.downcast::<StackError>() {
             Ok(error) => return *error,

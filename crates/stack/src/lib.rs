@@ -1,9 +1,9 @@
 //! Describes a storage stack as a value, and runs it.
 //!
-//! [`Run`] says what is built (device, layer, pool), what is asked of it, what is measured, and the seed. Executing it
-//! gives [`Row`]s of [`Column`]s. `settings` declares every setting of a run once, for command lines, study files and
-//! run ids alike. This crate has no tables, reports or study files, so that a server or a binding can use a stack
-//! without them.
+//! A [`Run`] is the stack (device, layer, pool), the load, what to measure, and the seed. Executing it gives
+//! [`Row`]s of [`Column`]s. `settings` declares each setting of a run once, for command lines, study files
+//! and run ids. This crate has no tables, reports or study files, so that a server or a binding can use a
+//! stack without them.
 
 mod build;
 pub mod catalogue;
@@ -24,7 +24,7 @@ mod run;
 pub mod run_list;
 pub mod runner;
 pub mod settings;
-pub mod timeline;
+mod timeline;
 mod value;
 pub mod workload;
 
@@ -34,8 +34,5 @@ pub use error::StackError;
 pub use outlook::Outlook;
 pub use progress::Progress;
 pub use row::Row;
-pub use run::{
-    Arrivals, Benchmarked, ChosenWriteBack, EngineStage, Load, Measure, Policies, PoolStage, Requested, Rows,
-    Run, Stack,
-};
+pub use run::{Load, Run, Stack};
 pub use value::{Unit, Value};

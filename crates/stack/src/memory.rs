@@ -1,18 +1,18 @@
-//! The memory of the machine, as the system reports it: what this process has used, and what is available.
+//! The memory of this process and of the machine, as the system reports it.
 //!
-//! A process that asks for too much is ended by its allocator, or by the system when it begins to use the memory. So
-//! every command that takes an amount of memory checks it here before it allocates anything.
+//! If a process needs more memory than there is, its allocator or the system kills it. So every command
+//! checks the memory that the user asks for before it allocates anything.
 
 use crate::{StackError, Unit};
 use fulgurite_base::units::{format_size, whole_size};
 use std::fs;
 
-/// Refuses `bytes` of memory, which `asked` asks for (an argument with its value), where this machine does not have them.
+/// Refuses `bytes` of memory if this machine does not have them. `asked` is the argument with its value.
 pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
     let there = match available() {
         Some(there) if bytes <= there => return Ok(()),
         Some(there) => format!(", {}", Unit::Bytes.humane(there as f64)),
-        // Another system does not tell, but its allocator refuses what it cannot give.
+        // Other systems do not report it, but their allocators refuse too large a request.
         None => match usize::try_from(bytes).map(|bytes| Vec::<u8>::new().try_reserve_exact(bytes)) {
             Ok(Ok(())) => return Ok(()),
             _ => String::new(),
@@ -23,7 +23,7 @@ pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
     )))
 }
 
-/// Refuses memory that is too little for the map of pages out of place, which `whose` says more of.
+/// The error for memory that is too small for the map of pages out of place; `whose` names the store.
 pub fn too_little_for_map(whose: &str, given: u64, needed: u64) -> StackError {
     let [given, needed] = [given, whole_size(needed).next_multiple_of(1 << 20)].map(format_size);
     StackError::request(format!(
@@ -31,18 +31,18 @@ pub fn too_little_for_map(whose: &str, given: u64, needed: u64) -> StackError {
     ))
 }
 
-/// The process's peak memory in bytes, where the system tells.
-pub fn peak_rss() -> Option<u64> {
-    // `VmHWM` is the largest resident set that the process has had.
+/// The peak memory of the process in bytes, if the system reports it.
+pub(crate) fn peak_rss() -> Option<u64> {
+    // `VmHWM` is the largest resident set of the process so far.
     kib(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-/// Bytes that can be used without pushing out what is in use, where the system tells.
-pub fn available() -> Option<u64> {
+/// Bytes of memory available without swapping, if the system reports them.
+pub(crate) fn available() -> Option<u64> {
     kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-/// The bytes of the line that begins with `name`, which is in KiB.
+/// The bytes in the line that begins with `name`, which counts in KiB.
 fn kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_machine_has_is_refused_and_a_little_is_not() {
+    fn memory_that_no_machine_has_is_refused() {
         assert!(check("--memory 1MiB", 1 << 20).is_ok());
         let refused = check("--memory 1048576TiB", 1 << 60).unwrap_err();
         assert_eq!(refused.exit_code(), 2);

@@ -1,7 +1,7 @@
-//! Makes the devices of a stack, in the state in which measurements start.
+//! Opens the devices of a stack, in the state in which measurements start.
 //!
-//! Preconditioning a drive takes most of the time of a short run. So preconditioned translation layers are kept and
-//! cloned: the same description always starts from the same state.
+//! Preconditioning a drive takes most of the time of a short run. So a preconditioned translation layer is
+//! kept and cloned for each run with the same description.
 
 use crate::device::{AnyDrive, DriveConfig, Engine, FileConfig, LayerConfig, MEM_QUEUE_DEPTH, Observed};
 use crate::memo::Memo;
@@ -17,15 +17,15 @@ use fulgurite_uring::{OpenError, PsyncDevice};
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a device is made for: a function over any device.
+/// A function over any type of device.
 pub trait DeviceUser {
-    /// What it returns.
+    /// Its result.
     type Output;
-    /// Uses `device`.
+    /// Calls the function with `device`.
     fn with<D: Observed + 'static>(self, device: D) -> Self::Output;
 }
 
-/// Puts a device of any type into a box.
+/// Boxes a device of any type.
 pub(crate) struct Boxed;
 
 impl DeviceUser for Boxed {
@@ -36,7 +36,7 @@ impl DeviceUser for Boxed {
     }
 }
 
-/// What is wrong with the file or block device at `path`, with the argument named in front.
+/// The error for a file or block device at `path`. It names the argument.
 fn refused_file(path: &Path, error: &OpenError) -> StackError {
     if let OpenError::Io { error, .. } = error {
         return StackError::request(format!(
@@ -46,21 +46,22 @@ fn refused_file(path: &Path, error: &OpenError) -> StackError {
         ));
     }
     let (path, error) = (path.display().to_string(), error.to_string());
-    // Most of these errors begin with the path; it is not said twice.
+    // Most of these errors begin with the path already.
     StackError::request(match error.strip_prefix(&path) {
         Some(error) => format!("device file:{path}{error}"),
         None => format!("device file:{path}: {error}"),
     })
 }
 
-const NO_DRIVE: &str = "device none is no drive; only pool works without a drive, to count misses; accepted: a preset, file:PATH, mem";
+const NO_DRIVE: &str = "device none is no drive; only pool works without a drive, to count misses; accepted: a \
+    preset, file:PATH, mem";
 
 impl Stack {
-    /// Pages that the layer, or without one the device, offers.
+    /// Pages of the layer; without a layer, of the device.
     pub fn pages(&self) -> u64 {
         let pages = self.device.pages();
         match &self.layer {
-            // A layer that cannot work is refused by `check_storage`.
+            // `check_storage` refuses a layer that cannot work.
             Some(layer) => {
                 layer.log.ftl(pages, self.device.page_bytes()).map_or(0, |ftl| u64::from(ftl.logical_pages))
             }
@@ -68,7 +69,8 @@ impl Stack {
         }
     }
 
-    /// What is known of the device, as whoever stands above the layer sees it, before it is opened. A real drive tells more then.
+    /// The properties of the device (and its layer) that are known before it is opened. A real drive reports
+    /// more when it is open.
     pub(crate) fn caps(&self) -> Caps {
         let device = match self.device.simulated() {
             Some(config) => config.caps(true),
@@ -78,25 +80,26 @@ impl Stack {
         Caps { pages: self.pages(), share_pages, ..device }
     }
 
-    /// How many device pages a page of `page_bytes` has.
-    pub fn device_pages_per(&self, page_bytes: u32) -> Result<u32, StackError> {
+    /// The number of device pages in a page of `page_bytes`.
+    pub(crate) fn device_pages_per(&self, page_bytes: u32) -> Result<u32, StackError> {
         let unit = self.device.page_bytes();
         if page_bytes == 0 || !page_bytes.is_multiple_of(unit) || page_bytes / unit > 256 {
             return Err(StackError::request(format!(
-                "--page {page_bytes}B does not suit {}, whose pages have {unit} bytes; accepted: 1 to 256 whole pages",
+                "--page {page_bytes}B does not suit {}, whose pages have {unit} bytes; accepted: 1 to 256 whole \
+                    pages",
                 self.device.label
             )));
         }
         Ok(page_bytes / unit)
     }
 
-    /// Pages that the device must have so that the layer, or without one the device, offers `pages`.
+    /// Pages that the device needs so that the layer, or the device itself, has `pages`.
     pub(crate) fn pages_below(&self, pages: u64) -> u64 {
         let page_bytes = self.device.page_bytes();
         self.layer.as_ref().map_or(pages, |layer| layer.log.pages_below(pages, page_bytes))
     }
 
-    /// Makes room for `pages`, where the device is a file whose size was not given.
+    /// Makes the device large enough for `pages`, if it is a file without a given size.
     pub(crate) fn make_room_for(&mut self, pages: u64) {
         let below = self.pages_below(pages);
         if let DriveConfig::File(file) = &mut self.device.drive {
@@ -104,16 +107,16 @@ impl Stack {
         }
     }
 
-    /// Whether the device tells how often its erase blocks were erased.
+    /// Whether the device reports the erase counts of its blocks.
     pub(crate) fn tells_erase_counts(&self) -> bool {
         self.device.simulated().is_some_and(|config| !config.in_place)
     }
 
-    /// The device and the layer in full, for the identity of a run.
+    /// The device and the layer in the identity of a run.
     pub(crate) fn canonical_storage(&self) -> String {
         match &self.layer {
             Some(layer) => format!("{} below {}", self.device.canonical(), layer.log.canonical()),
-            // Without a pool the size of a file says where the addresses of a trace lie.
+            // Without a pool the addresses of a trace depend on the size of the file.
             None if self.pool.is_none() && self.engine.is_none() && self.device.is_real() => {
                 format!("{} of {} pages", self.device.canonical(), self.device.pages())
             }
@@ -121,7 +124,7 @@ impl Stack {
         }
     }
 
-    /// Refuses a drive that could not be opened and a layer that could not work, before anything runs.
+    /// Refuses a drive that cannot be opened and a layer that cannot work, before anything runs.
     pub(crate) fn check_storage(&self) -> Result<(), StackError> {
         match &self.device.drive {
             DriveConfig::File(file) => {
@@ -150,13 +153,14 @@ impl Stack {
         }
         if !layer.log.fill && self.device.simulated().is_some() {
             return Err(refused(SpecError::new(
-                "fill=no is for drives that are not simulated; accepted here: precondition=none, fill or steady of the drive",
+                "fill=no is for drives that are not simulated; accepted here: precondition=none, fill or steady of \
+                    the drive",
             )));
         }
         Ok(())
     }
 
-    /// Makes the device, preconditioned with requests of `request_pages`, and hands it to `user`.
+    /// Opens the device, preconditioned with requests of `request_pages`, and passes it to `user`.
     pub fn with_device<U: DeviceUser>(
         &self,
         seed: u64,
@@ -169,7 +173,7 @@ impl Stack {
             });
         };
         let mut ftl = None;
-        // One type for every drive below, so that the code above a layer is compiled once.
+        // Box the drive below, so that the code above a layer is compiled once.
         let below = self.with_drive(Boxed, |config| {
             let (below, above) = &*preconditioned_layer(log, config, request_pages, seed)?;
             ftl = Some(above.clone());
@@ -186,7 +190,7 @@ impl Stack {
         Ok(user.with(device))
     }
 
-    /// Makes the drive, which `precondition` prepares where it is simulated.
+    /// Opens the drive; `precondition` prepares a simulated one.
     fn with_drive<U: DeviceUser>(
         &self,
         user: U,
@@ -201,7 +205,7 @@ impl Stack {
             }
             DriveConfig::Simulated { config, .. } => {
                 let ftl = precondition(config)?;
-                // Bytes are kept where somebody reads them.
+                // Only an engine reads contents back.
                 let contents = self.engine.is_some();
                 Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, contents)))
             }
@@ -211,7 +215,7 @@ impl Stack {
 
 fn with_file<U: DeviceUser>(file: &FileConfig, user: U) -> Result<U::Output, StackError> {
     let options = file.uring_options(Some(file.pages()));
-    // A drive that is there is open at once, before each part of a measurement.
+    // Opening an existing drive is fast and happens before each part of a measurement, so it is no step.
     let making = match file.missing_bytes() {
         0 => None,
         bytes => Some(step(
@@ -238,7 +242,7 @@ type Preconditioned = Result<Arc<Option<Ftl>>, SpecError>;
 
 fn preconditioned(config: &SsdConfig, request_pages: u32, seed: u64) -> Preconditioned {
     static KEPT: Memo<Preconditioned> = Memo::new();
-    // The debug text names every field, so different configurations never share a state.
+    // The debug text contains every field, so different configurations never share a state.
     let key = format!("{config:?} {request_pages} {seed}");
     let _step = step("preconditioning the drive", 0);
     KEPT.get(key, || SimDrive::preconditioned(config, request_pages, seed).map(Arc::new))
@@ -258,8 +262,8 @@ fn preconditioned_layer(
     KEPT.get(key, || write_layer(layer, config, request_pages, seed).map(Arc::new))
 }
 
-/// Makes the translation layers of a simulated drive and of a layer above it. Writes to the layer bring both to
-/// the state that the drive's `precondition` names.
+/// Creates the translation layers of a simulated drive and of a layer above it. Writes to the layer bring
+/// both to the state that the drive's `precondition` names.
 fn write_layer(
     layer: &LogConfig,
     config: &SsdConfig,
@@ -279,7 +283,7 @@ fn write_layer(
             Below::Trim { first, pages } => (first..first + pages).for_each(|page| ftl.trim(page)),
         }));
     })?;
-    // A medium that is overwritten in place has no translation layer that could have seen anything.
+    // A medium that is overwritten in place has no translation layer to write to.
     let above = written.unwrap_or_else(|| write(&mut |_| {}))?;
     Ok((below, above))
 }

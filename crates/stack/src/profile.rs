@@ -1,10 +1,10 @@
-//! Characterising a drive: alpha, k_r and k_w, as the ACE study (ICDE 2023) measures them.
+//! Measures alpha, k_r and k_w of a drive, as the ACE study (ICDE 2023) does.
 //!
-//! On a preconditioned drive, k users read (or write) single pages at random, uniformly and without
-//! pause; X(k) is their throughput. X_max is its plateau: the highest up to 256 users, or what the
-//! queue allows. k is the least number of users with X(k) ≥ 0.95·X_max, for reads (k_r) and writes
-//! (k_w) apart; alpha = X_r,max / X_w,max. The criterion moves k by 5–12 %, so k at 90 % is
-//! reported too. Little's law is checked on every measurement.
+//! On a preconditioned drive, k users read (or write) single pages at random, uniformly and without pause;
+//! X(k) is their throughput. X_max is its plateau: the highest up to 256 users, or what the queue allows. k
+//! is the least number of users with X(k) ≥ 0.95·X_max, for reads (k_r) and writes (k_w) apart; alpha =
+//! X_r,max / X_w,max. The criterion moves k by 5–12 %, so k at 90 % is reported too. Little's law is checked
+//! on every measurement.
 
 use crate::device::Observed;
 use crate::memo::Memo;
@@ -15,52 +15,53 @@ use fulgurite_base::{Lpn, Nanos, Prng, units};
 use fulgurite_device::{Command, Meter, Operation, Tag};
 use std::collections::BTreeMap;
 
-/// The most users that a plateau is looked for with.
+/// The largest number of users in the search for a plateau.
 const USERS_AT_MOST: u32 = 256;
 
-/// Users whose throughput is always measured, for the curve.
+/// Numbers of users that are always measured, for the curve.
 const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// About the most points that are measured: the curve, and two searches by halving between two of its points.
+/// An estimate of the most points that are measured: the curve, and two binary searches between two of its
+/// points.
 const POINTS_AT_MOST: u64 = 20;
 
-/// How long a real drive warms up and is then watched for one point of the curve.
+/// Warm-up and measured time of a real drive for one point of the curve.
 const WARM_UP: Nanos = Nanos(300_000_000);
 const WATCHED: Nanos = Nanos(1_000_000_000);
 
-/// What reads, or writes, of one size reach.
+/// The throughput of reads, or of writes, of one size.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plateau {
+pub(crate) struct Plateau {
     /// X_max, in requests per second.
     pub iops_max: f64,
     /// The least number of users that reach 95 % of it.
     pub k: u32,
     /// The least number of users that reach 90 % of it.
     pub k_90: u32,
-    /// (users, requests per second) where measured, by users.
+    /// (users, requests per second) for each measured number of users, by users.
     pub curve: Vec<(u32, f64)>,
 }
 
 /// A drive's characteristics for one request size.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Profile {
+pub(crate) struct Profile {
     /// Request size.
     pub page_bytes: u32,
-    /// Of reads.
+    /// The plateau of reads.
     pub reads: Plateau,
-    /// Of writes.
+    /// The plateau of writes.
     pub writes: Plateau,
 }
 
 impl Profile {
-    /// Read over write throughput.
-    pub fn alpha(&self) -> f64 {
+    /// Read throughput over write throughput.
+    pub(crate) fn alpha(&self) -> f64 {
         self.reads.iops_max / self.writes.iops_max
     }
 }
 
-/// Both plateaus.
-pub fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profile, StackError> {
+/// Measures both plateaus.
+pub(crate) fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profile, StackError> {
     Ok(Profile {
         page_bytes,
         reads: plateau(stack, page_bytes, false, seed)?,
@@ -69,7 +70,12 @@ pub fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profile, Sta
 }
 
 /// The plateau of reads or of writes, measured once for each description.
-pub fn plateau(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
+pub(crate) fn plateau(
+    stack: &Stack,
+    page_bytes: u32,
+    writes: bool,
+    seed: u64,
+) -> Result<Plateau, StackError> {
     static MEASURED: Memo<Result<Plateau, StackError>> = Memo::new();
     // The memo lasts as long as the process, so the key holds everything that changes the result.
     let key = format!("{} {page_bytes} {writes} {seed}", stack.canonical_storage());
@@ -79,7 +85,7 @@ pub fn plateau(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Resul
 fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
     let request_pages = stack.device_pages_per(page_bytes)?;
     let real = stack.device.is_real();
-    // Every user has a command in the queue, so there are no more users than it holds.
+    // Each user has a command in the queue, so its depth limits the number of users.
     let most = stack.device.queue_depth().min(USERS_AT_MOST);
     let (label, what) = (&stack.device.label, if writes { "writes" } else { "reads" });
     let step = step(format!("measuring {what} of {label}"), POINTS_AT_MOST);
@@ -98,7 +104,7 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
         measured.insert(users, iops);
         Ok(iops)
     };
-    // A queue that is shallower than 256 ends the curve at its own depth.
+    // If the queue is shallower than 256, the curve ends at its depth.
     let mut curve = Vec::new();
     for users in CURVE.into_iter().filter(|users| *users < most).chain([most]) {
         curve.push((users, at(users)?));
@@ -109,11 +115,11 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
     Ok(Plateau { iops_max, k, k_90, curve: measured.into_iter().collect() })
 }
 
-/// The least number of users that reach `mark`; `at` measures what so many reach. `curve` has (users, reached) by
-/// users, and one of its points reaches the mark.
+/// The least number of users that reach the throughput `mark`; `at` measures the throughput of a number of
+/// users. `curve` has (users, throughput) by users, and at least one of its points reaches the mark.
 ///
-/// Past its peak throughput can fall again. Up to the curve's first point at the mark it rises with users, so halving
-/// between that point and the one before it finds the least.
+/// Throughput may fall again after its peak. Up to the first point of the curve at the mark it rises with
+/// users, so a binary search between that point and the one before it finds the least.
 fn least<E>(curve: &[(u32, f64)], mark: f64, mut at: impl FnMut(u32) -> Result<f64, E>) -> Result<u32, E> {
     let first = curve.iter().position(|(_, reached)| *reached >= mark).unwrap_or(0);
     let mut below = first.checked_sub(1).map_or(0, |before| curve[before].0);
@@ -130,7 +136,7 @@ struct ClosedLoop {
     users: u32,
     request_pages: u32,
     writes: bool,
-    /// Whether time passes of itself.
+    /// Whether the drive has real time.
     real: bool,
     seed: u64,
 }
@@ -158,11 +164,12 @@ impl DeviceUser for ClosedLoop {
             };
             device
                 .submit(Command { tag: Tag(tag), operation })
-                .map_err(|_| StackError::run("the queue is shallower than the device says"))
+                .map_err(|_| StackError::run("the queue is shallower than the device reported"))
         };
-        // The write buffer hides the flash until it has filled: writes must outlast it.
+        // The write buffer hides the flash until it is full, so warm-up must fill it.
         let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
-        // A simulated drive is watched for a number of requests, a real one, which others disturb, for a time.
+        // A simulated drive is measured over a number of requests. A real one is measured over a time, since
+        // other programs may disturb it.
         let (mut warm_up, requests) =
             if self.real { (u64::MAX, u64::MAX) } else { (warm_up, warm_up + 16_000) };
         let warm_up_ends = device.now() + WARM_UP;
@@ -176,7 +183,7 @@ impl DeviceUser for ClosedLoop {
             meter.submit(window);
         }
         let (mut stopping, mut ended) = (false, None);
-        // When the watch on a real drive ends, the requests in flight are still waited for.
+        // After the measured time of a real drive, the outstanding requests still complete.
         while meter.completed() < if stopping { meter.submitted() } else { requests } {
             device.wait(None, &mut completions);
             if completions.is_empty() {
@@ -190,13 +197,14 @@ impl DeviceUser for ClosedLoop {
                 meter.complete(completion.at, completion.at - submitted_at[user]);
                 if meter.submitted() < requests && !stopping {
                     submit(&mut device, completion.tag.0)?;
-                    // On a real drive time has passed since: it belongs to the request.
+                    // On a real drive time has passed since the completion, and it counts for the next
+                    // request.
                     let submitted = if self.real { completion.at } else { device.now() };
                     submitted_at[user] = submitted;
                     meter.submit(submitted);
                 }
                 if !warm && (meter.completed() == warm_up || self.real && device.now() > warm_up_ends) {
-                    // From here on `warm_up` is how many had completed when the window opened.
+                    // From here on `warm_up` is the number of completions before the measured part.
                     (window, warm, warm_up) = (device.now(), true, meter.completed());
                 }
             }
@@ -207,7 +215,7 @@ impl DeviceUser for ClosedLoop {
         meter.check().map_err(StackError::run)?;
         let now = device.now();
         device.drain_events();
-        // A deep check at every point of the curve would cost time in proportion to the drive.
+        // A deep check at every point of the curve would take time in proportion to the drive.
         device.verify(false).map_err(StackError::run)?;
         let (end, completed) = ended.unwrap_or((now, requests));
         Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())
@@ -219,8 +227,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn k_is_left_of_the_peak_where_throughput_falls_behind_it() {
-        // Rises to 1,000 with ten users, and falls to half of it.
+    fn k_is_before_the_peak_if_throughput_falls_after_it() {
+        // Throughput rises to 1,000 with ten users, then falls to half of it.
         let reached =
             |users: u32| f64::from(users.min(10) * 100) - f64::from(users.saturating_sub(10).min(5) * 100);
         let curve: Vec<(u32, f64)> = [1, 4, 10, 16, 256].map(|users| (users, reached(users))).into();

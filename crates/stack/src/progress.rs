@@ -1,8 +1,13 @@
-//! How far runs have come, and what they are doing.
+//! Reports the progress of runs to another thread.
 //!
-//! Requests and runs are counted. What takes long beside requests (reading a trace, preconditioning a drive, measuring
-//! one) is a [`Step`], which [`step`] begins. Steps begin deep in the stack, so the progress that they belong to is
-//! known by their thread: see [`Progress::watching`]. Remarks go the same way.
+//! Requests and runs are counted. Other long work (reading a trace, preconditioning a drive, measuring one)
+//! is a [`Step`], which [`step`] begins.
+//!
+//! A step belongs to the progress of its thread, which [`Progress::watching`] sets; remarks do too. This
+//! thread-local is on purpose. Steps begin in trace readers, in memos of preconditioned drives, and in
+//! policies that measure the drive while a setting is resolved. As an argument, the progress would run
+//! through every signature between the command line and those places, and through policies that users write.
+//! A run stays on one thread, so no progress is missed.
 
 use crate::StackError;
 use std::cell::RefCell;
@@ -11,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 
-/// How far runs have come, to be looked at from another thread. Clones share the counts.
+/// The progress of runs. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Counts>, Option<Arc<Expected>>);
 
@@ -22,70 +27,70 @@ struct Counts {
     total: AtomicU64,
     runs_done: AtomicU64,
     runs: AtomicU64,
-    /// Nanoseconds that all runs are expected to take, and those that stand for what is done.
+    /// Nanoseconds that all runs are expected to take, and the part of them that has passed.
     expected: AtomicU64,
     passed: AtomicU64,
-    /// The steps under way, in the order in which they began.
+    /// The running steps, in the order in which they began.
     steps: Mutex<Vec<Arc<StepCounts>>>,
     remarks: Mutex<Vec<String>>,
-    /// Who looks, and is woken where a step begins.
+    /// The thread that shows the progress; a step that begins wakes it.
     watcher: OnceLock<Thread>,
     is_stopped: AtomicBool,
 }
 
-/// The time that one run is expected to take.
+/// The expected time of one run.
 #[derive(Debug)]
 struct Expected {
     nanos: u64,
     requests: u64,
-    /// What of it has passed.
+    /// The part of it that has passed.
     passed: AtomicU64,
 }
 
-/// A step and how far it has come.
+/// A step and its progress.
 #[derive(Debug)]
 struct StepCounts {
     what: String,
     done: AtomicU64,
-    /// Zero where it is not known.
+    /// Zero if it is not known.
     total: u64,
 }
 
-/// What a thread that draws the progress sees.
+/// A snapshot for the thread that shows the progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Requests that were performed.
+    /// Completed requests.
     pub done: u64,
-    /// Requests to perform, as far as is known; zero where it is not.
+    /// All requests, as far as is known; zero if it is not.
     pub total: u64,
-    /// Runs that have ended.
+    /// Completed runs.
     pub runs_done: u64,
-    /// Runs in all; zero before they begin.
+    /// All runs; zero before they begin.
     pub runs: u64,
-    /// Of the time that all runs are expected to take, how much stands for what is done, in nanoseconds.
+    /// The part of the expected time of all runs that has passed, in nanoseconds.
     pub passed: u64,
-    /// That time, in nanoseconds; zero where it is not known.
+    /// The expected time of all runs, in nanoseconds; zero if it is not known.
     pub expected: u64,
-    /// What is done beside requests: the step that began last, with what is done of it and what there is to do, zero
-    /// where that is not known.
+    /// The step that began last, its completed parts and all its parts; zero parts if they are not known.
     pub step: Option<(String, u64, u64)>,
 }
 
 impl Progress {
-    /// A run reports once in this number of requests: an atomic addition for each would show in its speed.
+    /// A run reports once per this number of requests, because an atomic addition for each would slow it
+    /// down.
     const STEP: u64 = 1 << 14;
 
-    /// Of what is done, so much stays whatever happens.
+    /// Sets the number of requests whose results an interrupt keeps.
     pub fn keep(&self, done: u64) {
         self.0.durable.store(done, Ordering::Relaxed);
     }
 
-    /// What [`Progress::keep`] was told last.
+    /// The number that [`Progress::keep`] has set.
     pub fn durable(&self) -> u64 {
         self.0.durable.load(Ordering::Relaxed)
     }
 
-    /// How far runs have come now.
+    /// The current progress.
     pub fn snapshot(&self) -> Snapshot {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let step = self.steps().last().map(|step| (step.what.clone(), count(&step.done), step.total));
@@ -107,28 +112,28 @@ impl Progress {
     }
 
     /// Sets the number of runs.
-    pub fn expect_runs(&self, runs: u64) {
+    pub(crate) fn expect_runs(&self, runs: u64) {
         self.0.runs.store(runs, Ordering::Relaxed);
     }
 
-    /// Sets the seconds that all runs are expected to take. Only how the runs compare matters.
-    pub fn expect_seconds(&self, seconds: f64) {
+    /// Sets the seconds that all runs are expected to take. Only their ratio to those of each run matters.
+    pub(crate) fn expect_seconds(&self, seconds: f64) {
         self.0.expected.store(nanos(seconds), Ordering::Relaxed);
     }
 
-    /// The same progress for a run that is expected to take so many seconds for so many requests.
+    /// The same progress, for a run with an expected time and number of requests.
     pub(crate) fn of_run(&self, seconds: f64, requests: u64) -> Progress {
         let expected = Expected { nanos: nanos(seconds), requests, passed: AtomicU64::new(0) };
         Progress(Arc::clone(&self.0), Some(Arc::new(expected)))
     }
 
-    /// Ends every run that reports to this progress: each fails with the next thing that it reports. For callers that
-    /// live on, where the command would end its process.
+    /// Stops every run that reports to this progress: each fails at its next report. For callers that
+    /// continue after it; the command ends its process instead.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// The progress that this thread's work is reported to.
+    /// The progress of this thread.
     pub fn of_thread() -> Option<Progress> {
         WATCHED.with_borrow(Clone::clone)
     }
@@ -138,15 +143,15 @@ impl Progress {
         self.0.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Leaves the run by unwinding if it shall not go on. No result has room for this: futures and policies stand between
-    /// here and the runner, which catches it.
+    /// Unwinds the run if it was stopped. Futures and policies between here and the runner cannot return a
+    /// result; the runner catches the panic.
     fn check_stopped(&self) {
         if self.is_stopped() {
             StackError::run("stopped, since its caller asked for that").unwind();
         }
     }
 
-    /// Reports that `ops` more requests are done.
+    /// Reports that `ops` more requests are complete.
     pub fn add(&self, ops: u64) {
         self.0.done.fetch_add(ops, Ordering::Relaxed);
         if let Some(expected) = &self.1 {
@@ -156,7 +161,8 @@ impl Progress {
         self.check_stopped();
     }
 
-    /// Time passes of what a run is expected to take, and no more than that: it may have more requests than was known.
+    /// Adds to the passed time of a run, up to its expected time: the run may have more requests than were
+    /// known.
     fn pass(&self, expected: &Expected, nanos: u64) {
         let before = expected.passed.fetch_add(nanos, Ordering::Relaxed);
         self.0.passed.fetch_add(nanos.min(expected.nanos.saturating_sub(before)), Ordering::Relaxed);
@@ -166,14 +172,15 @@ impl Progress {
         self.0.runs_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The run has succeeded: the rest of its time has passed, whatever it has reported.
+    /// The run has succeeded, so all of its expected time has passed.
     pub(crate) fn end(&self) {
         if let Some(expected) = &self.1 {
             self.pass(expected, expected.nanos);
         }
     }
 
-    /// The rows of the run are known from before: it takes no time, so what is done says nothing of the time that is left.
+    /// The rows of the run are known from an earlier execution. It takes no time, so its expected time does
+    /// not count.
     pub(crate) fn skip(&self, ops: u64) {
         self.0.done.fetch_add(ops, Ordering::Relaxed);
         if let Some(expected) = &self.1 {
@@ -184,25 +191,25 @@ impl Progress {
         }
     }
 
-    /// Reports that `left` requests remain of the `ops` that one run performs.
+    /// Reports that `left` of a run's `ops` requests remain.
     #[inline]
     pub fn left(&self, left: u64, ops: u64) {
         if left.is_multiple_of(Progress::STEP) {
-            // The first report of a run has fewer requests behind it than the others.
+            // The first report of a run covers fewer requests than the others.
             self.add((ops - left).min(Progress::STEP));
         }
     }
 
-    /// Forgets what was done so far: it prepared for what is to be counted.
+    /// Resets the counts after preparatory runs.
     pub fn restart(&self) {
         self.0.done.store(0, Ordering::Relaxed);
         self.0.runs_done.store(0, Ordering::Relaxed);
         self.0.passed.store(0, Ordering::Relaxed);
     }
 
-    /// Does `work`; the steps that this thread begins meanwhile belong to this progress.
+    /// Runs `work`; steps that this thread begins meanwhile belong to this progress.
     pub fn watching<T>(&self, work: impl FnOnce() -> T) -> T {
-        /// Puts back what was there before, also after a panic.
+        /// Restores the former progress of the thread, also after a panic.
         struct Before(Option<Progress>);
         impl Drop for Before {
             fn drop(&mut self) {
@@ -213,18 +220,19 @@ impl Progress {
         work()
     }
 
-    /// Unparks `watcher` whenever a step begins, so that a short one is seen too. The first watcher stays.
+    /// Unparks `watcher` when a step begins, so that short steps are shown. Only the first call has an
+    /// effect.
     pub fn wake(&self, watcher: Thread) {
         let _ = self.0.watcher.set(watcher);
     }
 
-    /// Takes what was remarked so far: sentences for people that belong to no table.
+    /// Takes the remarks so far: sentences for people that are not part of a table.
     pub fn take_remarks(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.remarks.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn steps(&self) -> MutexGuard<'_, Vec<Arc<StepCounts>>> {
-        // Steps come and go whole, so a panic elsewhere leaves the list usable.
+        // Steps are inserted and removed whole, so a panic elsewhere leaves the list usable.
         self.0.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -237,8 +245,7 @@ thread_local! {
     static WATCHED: RefCell<Option<Progress>> = const { RefCell::new(None) };
 }
 
-/// Ends the run that this thread executes if the progress that it watches was stopped: for work that reports nothing for
-/// long.
+/// Unwinds this thread's run if its progress was stopped; for work that reports nothing for a long time.
 pub fn check_stopped() {
     WATCHED.with_borrow(|progress| {
         if let Some(progress) = progress {
@@ -254,17 +261,17 @@ pub(crate) fn remark(sentence: String) {
     }
 }
 
-/// A step under way; it ends when this is dropped.
+/// A running step; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Step {
     counts: Arc<StepCounts>,
     progress: Option<Progress>,
 }
 
-/// Begins a step, which `what` names, in `total` parts or, where that is not known, zero.
+/// Begins the step `what` with `total` parts; zero if the number is not known.
 pub fn step(what: impl Into<String>, total: u64) -> Step {
     let counts = Arc::new(StepCounts { what: what.into(), done: AtomicU64::new(0), total });
-    // Nobody watches in most tests and in programs of other people.
+    // Most tests and other programs have no progress.
     let progress = WATCHED.with_borrow(Clone::clone);
     if let Some(progress) = &progress {
         progress.steps().push(Arc::clone(&counts));
@@ -276,7 +283,7 @@ pub fn step(what: impl Into<String>, total: u64) -> Step {
 }
 
 impl Step {
-    /// Reports that `parts` more are done.
+    /// Reports that `parts` more are complete.
     pub fn add(&self, parts: u64) {
         self.counts.done.fetch_add(parts, Ordering::Relaxed);
         if let Some(progress) = &self.progress {
@@ -284,7 +291,7 @@ impl Step {
         }
     }
 
-    /// Counts what is read of `source` as parts of the step.
+    /// Counts the bytes that are read from `source` as parts of the step.
     pub fn reading<R: Read>(self, source: R) -> impl Read {
         Counted { source, step: self }
     }
@@ -332,7 +339,8 @@ mod tests {
         assert_eq!(progress.snapshot().step, None);
     }
 
-    /// The rule: a run of any length adds as many requests as it has, so that a percentage of many short runs is true.
+    /// A run of any length adds exactly its number of requests, so that the percentage of many short runs is
+    /// right.
     #[test]
     fn a_run_counts_as_many_requests_as_it_has() {
         for ops in [1, 5000, Progress::STEP - 1, Progress::STEP, Progress::STEP + 1, 5 * Progress::STEP / 2] {
@@ -342,8 +350,8 @@ mod tests {
         }
     }
 
-    /// The rule: each run counts by the time that it is expected to take, whatever its number of requests, and what is known from
-    /// before counts for nothing.
+    /// Each run counts by its expected time, whatever its number of requests, and a run whose rows are known
+    /// counts for nothing.
     #[test]
     fn runs_count_by_the_time_that_they_are_expected_to_take() {
         let progress = Progress::default();
@@ -368,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_counted() {
+    fn reading_is_counted() {
         let progress = Progress::default();
         progress.watching(|| {
             let mut source = step("reading t", 5).reading(&b"12345"[..]);

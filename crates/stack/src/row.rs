@@ -1,9 +1,9 @@
-//! One run's results: a flat row of cells, each in its column.
+//! The result of a run: a flat row of cells, each in its column.
 
 use crate::Column;
 use crate::value::Value;
 
-/// One run's results.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(Vec<(Column, Value)>);
 
@@ -24,13 +24,13 @@ impl Row {
         }
     }
 
-    /// Drops the columns about the simulator's own cost: they differ from one execution to the
-    /// next, and mean little where runs share the machine.
+    /// Drops the columns about the cost of the simulator itself. They differ from one execution to the next,
+    /// and mean little if runs share the machine.
     pub fn drop_cost(&mut self) {
         self.0.retain(|(column, _)| !column.is_cost());
     }
 
-    /// Drops all columns but these.
+    /// Drops all other columns.
     pub fn keep(&mut self, columns: &[Column]) {
         self.0.retain(|(column, _)| columns.contains(column));
     }
@@ -45,7 +45,7 @@ impl Row {
         self.get(column)?.as_f64()
     }
 
-    /// A column's text for people; empty where there is none.
+    /// A column's text for people; empty if the row does not have it.
     pub fn text(&self, column: Column) -> String {
         self.get(column).map(Value::readable).unwrap_or_default()
     }

@@ -1,7 +1,8 @@
-//! A run as a value: what is built, what is asked of it, what is measured, and the seed of all randomness.
+//! A run as a value: the stack, the load, what to measure, and the seed of all randomness.
 //!
-//! Every command is a shape of it: `pool` has a pool, `gc` a translation layer for a device, `replay` a device alone,
-//! `profile` a load of its own. A run is checked before anything of a grid is executed; see [`Run::check`].
+//! Each command is a form of it: `pool` has a pool, `gc` a translation layer as its device, `replay` a device
+//! alone, `profile` a load of its own. All runs of a grid are checked before the first is executed; see
+//! [`Run::check`].
 
 use crate::device::{DeviceConfig, DriveConfig, LayerConfig, TranslationConfig};
 use crate::workload::{AddressMap, Bound, View, Workload};
@@ -16,17 +17,17 @@ use std::path::PathBuf;
 /// A run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What is built.
+    /// The stack.
     pub stack: Stack,
-    /// What is asked of it.
+    /// The load.
     pub load: Load,
-    /// What is measured.
+    /// The measurements.
     pub measure: Measure,
     /// The seed of all randomness.
     pub seed: u64,
 }
 
-/// What is built, from the top down.
+/// A stack, from the top down.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// A storage engine, which has a pool of its own.
@@ -42,30 +43,30 @@ pub struct Stack {
 /// The policies of a buffer pool, beside its write-back policy.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    /// Which frame leaves.
+    /// Which frame to evict.
     pub replacement: ReplacementConfig,
-    /// What is read beside a missed page.
+    /// Which pages to read in addition to a missed page.
     pub prefetch: PrefetchConfig,
 }
 
-/// What is written when a frame is needed.
+/// A write-back policy with its numbers.
 #[derive(Clone, Debug)]
 pub struct ChosenWriteBack {
     /// The policy as it was asked for.
     pub policy: WriteBackConfig,
-    /// The same for the device of this stack: what was not given followed from measurements of it.
+    /// Its numbers on this device. Those that were not given were measured.
     pub batches: WriteBack,
 }
 
-/// What tables call the store's own choice of a write-back policy, and how it is asked for.
-pub const STORES_OWN: &str = "store";
+/// The name of the store's own choice of write-back policy, in tables and on the command line.
+pub(crate) const STORES_OWN: &str = "store";
 
 /// A buffer pool in a stack.
 #[derive(Clone, Debug)]
 pub struct PoolStage {
     /// Its policies.
     pub policies: Policies,
-    /// What it writes when a frame is needed.
+    /// Its write-back policy.
     pub write_back: ChosenWriteBack,
     /// Frames.
     pub frames: u32,
@@ -82,37 +83,36 @@ pub struct PoolStage {
 pub struct EngineStage {
     /// The policies of its pool.
     pub policies: Policies,
-    /// What its pool writes when a frame is needed; `None` for what the store chooses by itself.
+    /// The write-back policy of its pool; `None` for the store's own choice.
     pub write_back: Option<ChosenWriteBack>,
     /// Bytes in a page.
     pub page_bytes: u32,
-    /// Bytes of memory, for everything that grows.
+    /// Bytes of memory for the pool, the records and the map of pages.
     pub memory_bytes: u64,
     /// Bytes of the log's area.
     pub log_bytes: u64,
-    /// Per cent of the memory for pages that records have by themselves.
+    /// The largest share of the memory for single records, in per cent.
     pub records: u8,
-    /// Where pages are written.
+    /// Whether pages are written in place or out of place.
     pub place: PlaceConfig,
-    /// What protects pages in place from torn writes.
+    /// The protection of pages in place from torn writes.
     pub torn_pages: TornPages,
-    /// What commits promise.
+    /// The durability of commits.
     pub durability: Durability,
-    /// CPU time of a call of the store, on the one core that all users share.
+    /// CPU time of a call of the store, on one core that all users share.
     pub cpu_per_op: Nanos,
-    /// Begin with the data that an earlier run left in the file.
+    /// Use the data that an earlier run left in the file.
     pub reuse: bool,
 }
 
-/// What is asked of a stack.
+/// The load of a stack.
 #[derive(Clone, Debug)]
 pub enum Load {
     /// The transactions of a benchmark.
     Benchmark(Benchmarked),
     /// The requests of a workload.
     Requests(Requested),
-    /// Random reads, then random writes, of `page_bytes` by a rising number of users: what alpha and k are measured
-    /// with.
+    /// Random reads, then random writes, of `page_bytes` by a rising number of users, to measure alpha and k.
     Characterisation {
         /// Bytes of a request.
         page_bytes: u32,
@@ -122,17 +122,17 @@ pub enum Load {
 /// The requests of a workload.
 #[derive(Clone, Debug)]
 pub struct Requested {
-    /// What is requested.
+    /// The workload.
     pub workload: Workload,
-    /// The pages that a generator ranges over where a pool is above the device; a trace has its own.
+    /// The number of a generator's pages if there is a pool above the device; a trace has its own.
     pub pages: u64,
-    /// How the addresses of a trace are brought onto a device without a pool.
+    /// The mapping of a trace's addresses to a device without a pool.
     pub addresses: AddressMap,
-    /// When requests are made.
+    /// Arrival of requests.
     pub arrivals: Arrivals,
-    /// How many requests to single pages are passed over before the first.
+    /// Requests to single pages that are skipped at the beginning.
     pub skip: u64,
-    /// How many; `u64::MAX` for all of a trace of unknown length.
+    /// The number of requests; `u64::MAX` for all of a trace of unknown length.
     pub ops: u64,
 }
 
@@ -143,24 +143,24 @@ impl Requested {
     }
 }
 
-/// A benchmark and how long it is run.
+/// A benchmark and its length.
 #[derive(Clone, Debug)]
 pub struct Benchmarked {
-    /// What tables call it: as it was typed.
+    /// Its label in tables: the text that was typed.
     pub label: String,
     /// The benchmark, at its scale.
     pub benchmark: BenchmarkConfig,
-    /// Its scale, in multiples of the default data; `None` where an option says another size.
+    /// Its scale, in multiples of the default data; `None` if an option gives the size.
     pub scale: Option<u64>,
     /// Users, each with one transaction at a time.
     pub users: u32,
-    /// The measured part.
+    /// The length of the measured part.
     pub stop: Extent,
-    /// What runs before it.
+    /// The length of the warm-up.
     pub warm_up: Extent,
 }
 
-/// Who decides when a request is made.
+/// The arrival of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
     /// A number of users, each with one request outstanding.
@@ -168,55 +168,55 @@ pub enum Arrivals {
         /// Users.
         users: u32,
     },
-    /// The workload's times, divided by the speed.
+    /// An open loop: the workload's times, divided by the speed.
     Times {
-        /// Time passes this many times as fast.
+        /// The speed, 1 for the original times.
         speed: f64,
     },
-    /// A number of requests a second: the workload's times stretched, or even gaps where it has none.
+    /// An open loop at a rate: the workload's times are scaled, or gaps are even if it has none.
     Rate {
         /// Requests per second.
         requests_s: f64,
     },
 }
 
-/// What is measured.
+/// The measurements of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measure {
-    /// What the rows are about.
+    /// The subject of each row.
     pub rows: Rows,
-    /// Where the drive's timeline goes.
+    /// The file for the drive's timeline.
     pub timeline: Option<PathBuf>,
-    /// Where a line for every request goes.
+    /// The file for a line per request.
     pub requests: Option<PathBuf>,
     /// Whether the two may replace any file.
     pub force: bool,
 }
 
-/// What the rows of a run are about.
+/// The subject of each row of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rows {
-    /// One, of the whole run.
+    /// The whole run.
     #[default]
     Run,
-    /// The same, with what placement did to its groups and why.
+    /// The same, with an explanation of the placement policy's changes to its groups.
     Explained,
-    /// One for every stretch of this number of page writes.
+    /// An interval of this many page writes.
     PageIntervals(u64),
-    /// One for every stretch of time.
+    /// An interval of this length.
     TimeIntervals(Nanos),
-    /// One for every group of segments.
+    /// A group of segments.
     Groups,
-    /// One for every type of transaction.
+    /// A type of transaction.
     Types,
-    /// One for every type of transaction in every stretch of time.
+    /// A type of transaction in an interval of this length.
     TypeIntervals(Nanos),
-    /// One for every number of users that a characterisation has measured.
+    /// A measured number of users.
     Curve,
 }
 
 impl Run {
-    /// The command that it is a run of.
+    /// The command of this run.
     pub fn command(&self) -> Command {
         match (&self.load, &self.stack) {
             (Load::Characterisation { .. }, _) => Command::Profile,
@@ -227,7 +227,7 @@ impl Run {
         }
     }
 
-    /// The requests of a workload that are asked for; `None` for a characterisation and a benchmark.
+    /// The requests; `None` for a characterisation and a benchmark.
     pub fn requested(&self) -> Option<&Requested> {
         match &self.load {
             Load::Requests(requested) => Some(requested),
@@ -235,15 +235,15 @@ impl Run {
         }
     }
 
-    /// The benchmark that is asked for, and the engine that it runs on.
-    pub fn benchmarked(&self) -> Option<(&Benchmarked, &EngineStage)> {
+    /// The benchmark and its engine, if the run has one.
+    pub(crate) fn benchmarked(&self) -> Option<(&Benchmarked, &EngineStage)> {
         match (&self.load, &self.stack.engine) {
             (Load::Benchmark(benchmarked), Some(stage)) => Some((benchmarked, stage)),
             _ => None,
         }
     }
 
-    /// The translation layer without a drive, where the run has one.
+    /// The translation layer without a drive, if the run has one.
     pub(crate) fn translation(&self) -> Option<&TranslationConfig> {
         match &self.stack.device.drive {
             DriveConfig::Translation(translation) => Some(translation),
@@ -251,7 +251,7 @@ impl Run {
         }
     }
 
-    /// Bytes in a page of what the workload requests.
+    /// Bytes in a page of the load.
     pub(crate) fn page_bytes(&self) -> u32 {
         match (&self.load, &self.stack.pool) {
             (Load::Characterisation { page_bytes }, _) => *page_bytes,
@@ -261,7 +261,7 @@ impl Run {
         }
     }
 
-    /// The workload with pages of this stack for addresses.
+    /// The workload with addresses mapped to pages of this stack.
     pub(crate) fn bind(&self) -> Result<Bound, StackError> {
         let Load::Requests(requested) = &self.load else {
             return Err(StackError::run("a characterisation and a benchmark have no workload"));
@@ -269,7 +269,7 @@ impl Run {
         requested.workload.bind(self.stack.view(requested))
     }
 
-    /// How many requests it performs, as far as is known.
+    /// The number of requests, as far as it is known.
     pub fn ops(&self) -> u64 {
         match &self.load {
             Load::Characterisation { .. } => PROFILE_OPS,
@@ -304,27 +304,27 @@ impl EngineStage {
     }
 }
 
-/// About how many requests the characterisation of a device takes.
+/// An estimate of the number of requests of a characterisation.
 pub(crate) const PROFILE_OPS: u64 = 1_000_000;
 
 impl Stack {
-    /// The policies of the pool, which the engine's own is where there is an engine.
+    /// The policies of the pool, or of the engine's pool.
     pub fn policies(&self) -> Option<&Policies> {
         let of_engine = self.engine.as_ref().map(|engine| &engine.policies);
         of_engine.or(self.pool.as_ref().map(|pool| &pool.policies))
     }
 
-    /// The write-back policy of that pool that was asked for; `None` where there is no pool, or the store chooses.
+    /// The write-back policy of that pool; `None` without a pool, or if the store chooses.
     pub fn write_back(&self) -> Option<&ChosenWriteBack> {
         let of_engine = self.engine.as_ref().and_then(|engine| engine.write_back.as_ref());
         of_engine.or(self.pool.as_ref().map(|pool| &pool.write_back))
     }
 
-    /// What the addresses of a workload mean in this stack.
+    /// The meaning of a workload's addresses in this stack.
     fn view(&self, requested: &Requested) -> View {
         match (&self.pool, &self.device.drive) {
-            // Without a drive the pages of a trace are needed only where frames are a share of them. Then they
-            // were counted, and are given here.
+            // Without a drive the number of a trace's pages matters only if frames are a share of it. Then it
+            // was counted and is given here.
             (Some(pool), DriveConfig::None) if requested.pages == u64::MAX => {
                 View::Stream { page_bytes: pool.page_bytes }
             }
@@ -340,8 +340,8 @@ impl Stack {
         }
     }
 
-    /// How garbage is collected for the host's pages: in the layer where there is one, for it decides where pages go;
-    /// else in the drive. `None` where Fulgurite knows of no collector.
+    /// The garbage collection for pages of the host: that of the layer, else that of the drive. `None` if the
+    /// device has none.
     pub fn collect(&self) -> Option<&Collect> {
         match (&self.layer, &self.device.drive) {
             (Some(layer), _) => Some(&layer.log.collect),
@@ -351,7 +351,7 @@ impl Stack {
         }
     }
 
-    /// The same, to change it; `None` also for a medium that is overwritten in place.
+    /// The same, for changes; `None` also for a medium that is overwritten in place.
     pub fn collect_mut(&mut self) -> Option<&mut Collect> {
         match (&mut self.layer, &mut self.device.drive) {
             (Some(layer), _) => Some(&mut layer.log.collect),
@@ -362,7 +362,7 @@ impl Stack {
     }
 }
 
-/// The error for a trace of which nothing is left.
+/// The error for a trace that ends within the skipped requests.
 pub(crate) fn passes_over(skip: u64, has: u64) -> StackError {
     StackError::request(format!(
         "--skip {skip} passes over the whole trace, which has {has} page requests; accepted: 0 to {}",

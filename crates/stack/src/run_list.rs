@@ -1,5 +1,5 @@
-//! A list of runs, stored as their settings. The runs of a short list are made before the first one is executed. Each run
-//! of a long list is made in its turn, so that they need not all be in memory.
+//! A list of runs, stored as their settings. All runs of a short list are built before the first one is
+//! executed. Each run of a long list is built when it is its turn, so that they need not all be in memory.
 
 use crate::progress;
 use crate::runner::Runs;
@@ -9,30 +9,30 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-/// Runs that are all made and checked before the first is executed, and kept. Of more as many are tried, spread evenly;
-/// the others are checked when it is their turn.
+/// The longest list whose runs are all built, checked and kept before the first is executed. From a
+/// longer list this many runs are built, evenly spread; the others are checked when it is their turn.
 const KEPT_AT_MOST: usize = 10_000;
 
-/// What runs are made from.
+/// Settings of runs.
 pub trait Source: Sync {
-    /// How many there are.
+    /// The number of runs.
     fn count(&self) -> usize;
 
-    /// Makes the run with this number, below the count. `workloads` is one cache for the whole list, so that a trace is
-    /// read once and not for every run.
+    /// Builds run number `at`. `workloads` is one cache for the whole list, so that a trace is read only
+    /// once.
     fn make(&self, at: usize, workloads: &mut Workloads) -> Result<Run, StackError>;
 
-    /// Numbers of runs that are tried as well where not all are.
+    /// Numbers of further runs to build if not all are.
     fn tried_too(&self) -> Vec<usize> {
         Vec::new()
     }
 }
 
-/// See the module.
+/// A list of runs.
 pub struct RunList<S> {
     source: S,
     kept: Vec<Run>,
-    /// Requests of all runs, the seconds that they are expected to take, and whether one of them uses a real drive.
+    /// Requests of all runs, their expected seconds, and whether one of them uses a real drive.
     ops: u64,
     seconds: f64,
     is_real: bool,
@@ -40,12 +40,12 @@ pub struct RunList<S> {
 }
 
 impl<S: Source> RunList<S> {
-    /// The runs of `source`, looked through as far as a list of this length can be; nothing is run or measured. Returns
-    /// with it what they need with `threads` of them at once.
+    /// The runs of `source`, and their needs with `threads` of them at once. Checks as many runs as a list of
+    /// this length allows; nothing is executed or measured.
     ///
     /// # Errors
     ///
-    /// A wrong request among those that are looked at.
+    /// A wrong request among the runs that are checked.
     pub fn new(source: S, threads: NonZeroUsize) -> Result<(RunList<S>, Outlook), StackError> {
         let workloads = Mutex::new(Workloads::dry());
         let mut list = RunList { source, kept: Vec::new(), ops: 0, seconds: 0.0, is_real: false, workloads };
@@ -55,7 +55,7 @@ impl<S: Source> RunList<S> {
         Ok((list, outlook))
     }
 
-    /// The same without a look: a run that cannot be is found when it is its turn.
+    /// The same without checks: a wrong request is found when it is that run's turn.
     pub fn unseen(source: S) -> RunList<S> {
         RunList {
             source,
@@ -67,7 +67,7 @@ impl<S: Source> RunList<S> {
         }
     }
 
-    /// Makes and checks the runs that are kept: from here on drives are measured where policies ask for it.
+    /// Builds and checks the runs of a short list. From here on drives are measured if policies need it.
     ///
     /// # Errors
     ///
@@ -85,12 +85,12 @@ impl<S: Source> RunList<S> {
         Ok(())
     }
 
-    /// What the runs are made from.
+    /// The settings of the runs.
     pub fn source(&self) -> &S {
         &self.source
     }
 
-    /// Tries the runs that can be tried in time, and adds up what they need.
+    /// Builds up to [`KEPT_AT_MOST`] runs, and adds up their needs.
     fn look_through(&mut self, threads: NonZeroUsize) -> Result<Outlook, StackError> {
         let mut outlook = Outlook::new(threads);
         let count = self.source.count();
@@ -112,7 +112,7 @@ impl<S: Source> RunList<S> {
                 self.is_real |= self.make(at)?.is_real();
             }
         }
-        // As many requests as this come to no end anyway.
+        // The cast saturates; such a number of requests would never complete.
         self.ops = ops as u64;
         outlook.runs = count as u64;
         Ok(outlook)
@@ -124,7 +124,7 @@ impl<S: Source> RunList<S> {
     }
 }
 
-/// Parts of a step over so many runs. Of one run there is no share to show.
+/// Parts of a step over `runs` runs. A single run has no share to show.
 fn parts(runs: usize) -> u64 {
     if runs == 1 { 0 } else { runs as u64 }
 }
@@ -160,7 +160,7 @@ mod tests {
     use crate::{Command, settings};
     use std::collections::BTreeMap;
 
-    /// So many runs of a pool that differ in their seed, from 1 on.
+    /// Runs of a pool that differ in their seed, from 1 on.
     struct Seeds(usize);
 
     impl Source for Seeds {

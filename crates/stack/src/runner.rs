@@ -1,5 +1,5 @@
-//! Runs in parallel over the cores. Rows come back in the order of the runs, so the number of
-//! threads changes nothing but the time.
+//! Executes runs in parallel. Rows are in the order of the runs, so the number of threads changes only the
+//! time.
 
 use crate::Row;
 use crate::StackError;
@@ -10,26 +10,27 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What a run gives: its rows.
+/// The rows of a run.
 type Outcome = Result<Vec<Row>, StackError>;
 
-/// Runs by number. Of a large grid each is made when it is its turn, so that they need not be in memory together.
+/// Runs by number. Each run of a large grid is built when it is its turn, so that they need not all be in
+/// memory.
 pub trait Runs: Sync {
-    /// How many there are.
+    /// The number of runs.
     fn count(&self) -> usize;
 
-    /// The run with this number, below the count.
+    /// Run number `at`.
     fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError>;
 
-    /// How many there are with those that are executed before and after these, for the progress.
+    /// The number of runs including those before and after this call, for the progress.
     fn in_all(&self) -> u64 {
         self.count() as u64
     }
 
-    /// Requests of all, as far as is known.
+    /// Requests of all runs, as far as is known.
     fn ops(&self) -> u64;
 
-    /// Seconds that all are expected to take together on one core; zero where that is not known.
+    /// Seconds that all runs are expected to take on one core; zero if it is not known.
     fn seconds(&self) -> f64 {
         0.0
     }
@@ -60,20 +61,20 @@ impl Runs for [Run] {
     }
 }
 
-/// What is known of runs from before, and is told of those that end.
+/// Keeps the rows of runs, so that they need not be executed again.
 pub trait Journal: Sync {
-    /// The rows of a run that need not be executed again.
+    /// The rows of a run, if they are known.
     fn known(&self, _at: usize, _run: &Run) -> Result<Option<Vec<Row>>, StackError> {
         Ok(None)
     }
 
-    /// A run has ended.
+    /// Called when a run has ended.
     fn finished(&self, _at: usize, _run: &Run, _rows: &[Row]) -> Result<(), StackError> {
         Ok(())
     }
 }
 
-/// Remembers nothing.
+/// Keeps nothing.
 impl Journal for () {}
 
 /// As many threads as the machine has cores.
@@ -81,28 +82,19 @@ pub fn all_cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Executes every run, `threads` at a time, and reports to `progress`: the rows of each. The first
-/// failure, in the order of the runs, is the result.
-pub fn execute_each(
-    runs: &[Run],
-    threads: NonZeroUsize,
-    progress: &Progress,
-) -> Result<Vec<Vec<Row>>, StackError> {
-    execute_all(runs, threads, progress, &())
-}
-
-/// The same for runs that are made one by one; `journal` may know some of them from before.
+/// Executes all runs, `threads` at a time, and reports to `progress`. Returns the rows of each, or the first
+/// error in the order of the runs. `journal` may know the rows of some.
 pub fn execute_all(
     runs: &(impl Runs + ?Sized),
     threads: NonZeroUsize,
     progress: &Progress,
     journal: &impl Journal,
 ) -> Result<Vec<Vec<Row>>, StackError> {
-    // A run that never began has no outcome. Runs begin in order, so the failure stands before it.
+    // Runs begin in order, so the error is before any run that did not begin.
     outcomes(runs, threads, progress, journal, true).into_iter().collect()
 }
 
-/// What became of every run: its rows, or why there are none. A run that fails stops no other.
+/// Executes all runs; an error in one stops no other.
 pub fn execute_whatever_fails(
     runs: &(impl Runs + ?Sized),
     threads: NonZeroUsize,
@@ -111,7 +103,7 @@ pub fn execute_whatever_fails(
     outcomes(runs, threads, progress, &(), false)
 }
 
-/// The outcomes of the runs that began, in order; where `stops`, none begins after a failure.
+/// The outcomes of the runs that began, in order. If `stops`, no run begins after an error.
 fn outcomes(
     runs: &(impl Runs + ?Sized),
     threads: NonZeroUsize,
@@ -120,7 +112,7 @@ fn outcomes(
     stops: bool,
 ) -> Vec<Outcome> {
     let count = runs.count();
-    // Runs on a real drive would disturb each other, and so would anything else that computes.
+    // On a real drive, other runs and any computation would disturb a run.
     let threads = if runs.is_real() { 1 } else { threads.get() };
     let next = AtomicUsize::new(0);
     progress.expect(runs.ops());
@@ -138,7 +130,7 @@ fn outcomes(
                     let outcome = progress.watching(|| guarded(runs, at, progress, journal));
                     progress.add_run();
                     if outcome.is_err() && stops {
-                        // After a failure no further run begins; those under way come to their end.
+                        // After an error no further run begins; running ones complete.
                         next.store(count, Ordering::Relaxed);
                     }
                     outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
@@ -164,7 +156,7 @@ fn one(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &im
     Ok(rows)
 }
 
-/// A broken assertion in the simulated core fails its run, with a reason, not the whole program.
+/// A failed assertion in the simulated core fails its run, not the whole program.
 fn guarded(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &impl Journal) -> Outcome {
     // Runs share only counters and memos, which stay usable after a panic.
     catch_unwind(AssertUnwindSafe(|| one(runs, at, progress, journal)))
@@ -179,7 +171,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    /// Runs of a workload that writes, each with its seed, of which one is refused when it is its turn.
+    /// Runs of a workload that writes, by seed. An invalid seed is refused when it is its turn.
     struct Seeds {
         of: Vec<&'static str>,
         ops: &'static str,
@@ -202,20 +194,20 @@ mod tests {
         }
     }
 
-    /// The rule: the expected time of all runs has passed when they have ended, and not before.
+    /// All of the expected time has passed when the runs have ended, and not before.
     #[test]
     fn the_expected_time_has_passed_when_all_runs_have_ended() {
         let seeds = Seeds { of: vec!["1", "2", "3"], ops: "40K" };
         let runs: Vec<Run> = (0..3).map(|at| seeds.run(at).unwrap().into_owned()).collect();
         let progress = Progress::default();
-        execute_each(&runs, NonZeroUsize::MIN, &progress).unwrap();
+        execute_all(&runs[..], NonZeroUsize::MIN, &progress, &()).unwrap();
         let seen = progress.snapshot();
         assert!(seen.expected > 3_000_000, "a run takes a millisecond: {seen:?}");
         assert!(seen.passed.abs_diff(seen.expected) <= 3, "but for rounding: {seen:?}");
     }
 
     #[test]
-    fn a_run_that_fails_stops_no_other_where_that_is_asked_for() {
+    fn a_failed_run_can_leave_the_others_running() {
         let runs = Seeds { of: vec!["1", "none", "3", "4"], ops: "1K" };
         let [one, two] = [1, 2].map(|threads| {
             execute_whatever_fails(&runs, NonZeroUsize::new(threads).unwrap(), &Progress::default())
@@ -235,7 +227,7 @@ mod tests {
         assert!(stopped.unwrap_err().to_string().contains("--seed"));
     }
 
-    /// Without the check this test would simulate for hours.
+    /// Without the check this test would run for hours.
     #[test]
     fn runs_that_are_stopped_end() {
         let runs = Seeds { of: vec!["1", "2", "3"], ops: "100G" };

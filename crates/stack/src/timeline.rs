@@ -1,8 +1,8 @@
-//! A drive's timeline in the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
+//! Writes a drive's timeline in the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
 //! chrome://tracing open. The host, the schedule, the channels and the dies are a process each.
 //!
-//! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds. The host's
-//! requests overlap, so they are asynchronous events (`b`, `e`).
+//! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds. The host's requests
+//! overlap, so they are asynchronous events (`b`, `e`).
 
 use crate::{StackError, Unit, Value, progress};
 use fulgurite_base::Nanos;
@@ -16,10 +16,11 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// What every such file begins with. Nobody else writes the members in this order and the events a line each.
-pub const BEGINNING: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+/// The beginning of every such file. Other programs do not write the members in this order and one event per
+/// line.
+pub(crate) const BEGINNING: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
 
-/// Writes `timeline` to `path`, whole or not at all.
+/// Writes `timeline` to `path`, completely or not at all.
 pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
     let named = Named::new("--trace-out", path);
     write_whole(named, |file: &mut OutputFile| -> Result<(), StackError> {
@@ -31,7 +32,7 @@ pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
     Ok(())
 }
 
-/// How much was recorded, and why no more.
+/// A remark on the recorded part of the timeline.
 fn recorded(path: &Path, timeline: &Timeline) -> String {
     let name = if is_standard(path) { "standard output".to_owned() } else { path.display().to_string() };
     let count = |count: u64| Value::Integer(count).readable();
@@ -42,13 +43,14 @@ fn recorded(path: &Path, timeline: &Timeline) -> String {
     }
     let end = spans.iter().map(|span| span.end.0).max().unwrap_or(0);
     format!(
-        "{name} has the first {has} spans, up to {} of the run; {} later ones were left out, because viewers open no more; a smaller --ops records all",
+        "{name} has the first {has} spans, up to {} of the run; {} later ones were left out, because viewers open \
+            no more; a smaller --ops records all",
         Unit::Nanoseconds.humane(end as f64),
         count(left_out)
     )
 }
 
-/// JSON with an event a line, so that line tools can read it too. No event holds a list of its own.
+/// JSON with one event per line, so that line tools can read it. No event contains a list.
 struct EventALine;
 
 impl Formatter for EventALine {
@@ -65,7 +67,7 @@ struct Document<'a> {
     events: Events<'a>,
 }
 
-/// Every event, made when it is written: a timeline has millions of them.
+/// All events. Each is made when it is written, since a timeline has millions.
 struct Events<'a>(&'a Timeline);
 
 impl Serialize for Events<'_> {
@@ -115,7 +117,7 @@ impl Event {
     }
 }
 
-/// The events of a span: a request has one for each end.
+/// The events of a span; a request has one for each end.
 fn events(number: usize, span: &Span) -> impl Iterator<Item = Event> + use<> {
     let (pid, tid) = ids(span.track);
     let (name, category) = words(span.kind);
@@ -144,7 +146,7 @@ fn events(number: usize, span: &Span) -> impl Iterator<Item = Event> + use<> {
     std::iter::once(first).chain(second)
 }
 
-/// The format's unit. Whole nanoseconds of 104 days still come out exactly.
+/// Microseconds, the unit of the format. Whole nanoseconds up to 104 days stay exact.
 fn micros(time: Nanos) -> f64 {
     time.0 as f64 / 1e3
 }

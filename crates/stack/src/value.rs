@@ -18,7 +18,8 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A value for people, in a suitable scale: numbers to four significant digits, quantities with a unit to three.
+    /// A value for people, in a suitable scale: numbers to four significant digits, quantities with a unit to
+    /// three.
     pub fn humane(self, value: f64) -> String {
         match self.scales() {
             [] => Value::Real(value).readable(),
@@ -88,7 +89,7 @@ impl Value {
         }
     }
 
-    /// The exact text: what CSV holds.
+    /// The exact text, as in CSV.
     pub fn exact(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),

@@ -1,5 +1,5 @@
-//! The identity of a run: what changes a result changes it, and a default that is written out does not. Over every
-//! declared setting, and over every declared option of devices, layers and policies.
+//! The identity of a run: values that change a result change it, and defaults that are written out do not.
+//! The tests cover every declared setting, and every declared option of devices, layers and policies.
 
 use fulgurite_base::OptionHelp;
 use fulgurite_bench::BenchmarkConfig;
@@ -44,8 +44,8 @@ fn id(command: Command, values: &Values) -> String {
     run(command, values).and_then(|run| run.id()).unwrap_or_else(|error| panic!("{values:?}: {error}"))
 }
 
-/// For each setting: the default in other words, and another value with what else it needs. A setting that is not
-/// here fails the test.
+/// For each setting, its default in other words and another value with the settings that it needs. The test
+/// fails for a setting without an entry.
 fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'static>) {
     let one = |name: &'static str, value: &'static str| Values::from([(name, value)]);
     match (command, setting) {
@@ -106,19 +106,19 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
     }
 }
 
-/// What a setting needs beside it to have an effect at all.
+/// The settings that a setting needs to have an effect.
 fn beside(setting: &str) -> Values<'static> {
     match setting {
-        // A generator requests the pages of the drive that it is given; a trace has addresses of its own.
+        // A generator uses the pages of the drive; a trace has addresses of its own.
         "addresses" => [("workload", "postgres-pgbench"), ("users", "1")].into(),
         _ => Values::new(),
     }
 }
 
-/// Settings that are tested by themselves: only an index scan has a degree, and only a file can be used again.
+/// Settings with tests of their own: only an index scan has a degree, and only a file can be used again.
 const APART: [&str; 2] = ["degree", "reuse"];
 
-/// Settings that change where things go or what is allowed, and no result.
+/// Settings that change the place of output or the permissions, and no result.
 const WITHOUT_EFFECT: [&str; 5] = ["destroy_contents", "trace_out", "requests_out", "force", "format"];
 
 #[test]
@@ -154,7 +154,7 @@ fn rows(command: Command, values: &Values) -> Vec<Row> {
 }
 
 #[test]
-fn what_has_no_effect_changes_neither_the_identity_nor_the_rows() {
+fn settings_without_effect_change_neither_identity_nor_rows() {
     let (command, folder) = (Command::Replay, Path::new(env!("CARGO_TARGET_TMPDIR")));
     let (timeline, requests) = (folder.join("identity.json"), folder.join("identity.csv"));
     let small: Values = base(command).into_iter().chain([("ops", "2K")]).collect();
@@ -183,7 +183,7 @@ fn the_settings_of_a_benchmark_that_few_accept() {
     assert_ne!(bench(&scan), bench(&[scan[0], ("degree", "1")]));
     let file = [("benchmark", "ycsb-c"), ("device", "file:/tmp/no-such-drive,engine=psync")];
     assert_ne!(bench(&file).unwrap(), bench(&[file[0], file[1], ("reuse", "yes")]).unwrap());
-    // The data's size is the same whether a scale or an option says it.
+    // A scale and an option that give the same size of data agree.
     let scaled = bench(&[("benchmark", "tpcc"), ("scale", "2")]).unwrap();
     assert_eq!(scaled, bench(&[("benchmark", "tpcc:warehouses=2")]).unwrap());
     assert_ne!(scaled, bench(&[("benchmark", "tpcc")]).unwrap());
@@ -197,7 +197,7 @@ fn every_option_of_a_benchmark_is_part_of_the_identity() {
     }
 }
 
-/// A default that is written out keeps the identity, and some other value changes it, for every option of a name.
+/// For every option of a name, its written-out default keeps the identity, and some other value changes it.
 fn options_count(command: Command, setting: &str, name: &str, beside: &Values, options: &[OptionHelp]) {
     const VALUES: [&str; 13] =
         ["1", "2", "3", "4", "7", "16", "1%", "30%", "99%", "4KiB", "64KiB", "0.5", "9999"];
@@ -208,7 +208,7 @@ fn options_count(command: Command, setting: &str, name: &str, beside: &Values, o
     let usual = with(name).unwrap_or_else(|error| panic!("{setting} {name}: {error}"));
     for option in options {
         let text = |value: &str| format!("{name}:{}={value}", option.key);
-        // Some options are refused where they change nothing; then there is nothing to compare.
+        // Some options are refused if they have no effect; then there is nothing to compare.
         if let Ok(written) = with(&text(&option.default)) {
             assert_eq!(written, usual, "{}", text(&option.default));
         }
@@ -283,7 +283,7 @@ fn equal_runs_have_one_identity_however_they_are_written() {
     ] {
         assert_eq!(pool(&[one]), pool(&[another]), "{one:?} {another:?}");
     }
-    // What follows from the drive is the same whether it is asked or told.
+    // Numbers that are measured and the same numbers when given make one run.
     let k_w = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", "ace")].into()).unwrap();
     let n_w = format!("ace:n_w={}", k_w.stack.write_back().unwrap().batches.n_w);
     let told = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", &n_w)].into()).unwrap();

@@ -1,4 +1,4 @@
-//! MiDAS against its own model: what it predicts is what is measured.
+//! MiDAS against its own model: its predictions are measured.
 
 use fulgurite_base::Spec;
 use fulgurite_base::StreamId;
@@ -10,7 +10,7 @@ use fulgurite_workload::{Generator, GeneratorConfig, Op};
 
 const PAGES: u32 = 120_000;
 
-/// The FTL of so many logical pages, in segments of so many, after filling.
+/// A filled FTL with `pages` logical pages in segments of `segment_pages`.
 fn filled(placement: &str, victim: &str, pages: u32, segment_pages: u32) -> Ftl {
     let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
     let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
@@ -117,8 +117,8 @@ fn every_part_can_be_switched_off() {
     assert!(events("midas:error=0%").iter().filter(irregular).count() > 0, "nothing is predicted exactly");
 }
 
-/// On a load that the model cannot describe no sizes are better than those that it believes in: groups with sizes are
-/// never much worse than the chain without any, and those that were kept in spite of it are.
+/// Traffic that the model cannot describe: groups with sizes are never much worse than the chain without
+/// sizes. They are if unsuccessful sizes are kept.
 #[test]
 fn sizes_that_gain_nothing_are_not_kept() {
     let waf = |placement| waf(placement, "cost-benefit", "tpcc:blocks=yes");
@@ -128,8 +128,8 @@ fn sizes_that_gain_nothing_are_not_kept() {
     assert!(kept > 1.1 * without, "{kept} {without}");
 }
 
-/// How the error of the measured lifetimes falls with the number of pages that are watched: the greatest difference of
-/// the share of pages that live so long to that of all pages, over four drives whose popular pages lie elsewhere.
+/// The error of the sampled lifetimes by the number of watched pages: the largest difference between the
+/// survival functions of the sample and of all pages, over four drives with different popular pages.
 #[test]
 #[ignore = "prints a table, and takes minutes"]
 fn error_of_sampling() {

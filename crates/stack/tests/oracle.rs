@@ -12,8 +12,8 @@ fn pool_run(values: &[(&str, &str)]) -> Run {
     settings::run(fulgurite_stack::Command::Pool, &values, &mut Workloads::default()).unwrap()
 }
 
-/// Hits, misses, pages written and batches of LRU with batches of `n_w`, as slow and obvious as can
-/// be. The pool is a list, oldest first.
+/// Hits, misses, pages written and batches of LRU with batches of `n_w`, by a slow and simple algorithm. The
+/// pool is a list, oldest first.
 fn oracle(requests: &[(u64, bool)], frames: usize, n_w: usize) -> [u64; 4] {
     let mut pool: Vec<(u64, bool)> = Vec::new();
     let [mut hits, mut misses, mut written, mut batches] = [0; 4];
@@ -42,7 +42,7 @@ fn counts(row: &Row) -> [u64; 4] {
         .map(|column| row.number(column).unwrap() as u64)
 }
 
-/// The pool on a simulated drive against the oracle, on the first requests of a trace file.
+/// Compares the pool on a simulated drive with the oracle, on the first requests of a trace file.
 fn agrees_with_the_oracle(trace: &Path, page: &str, ops: usize, frames: usize, golden: [[u64; 4]; 2]) {
     let bytes = units::parse_size(page).unwrap();
     let pages = Trace::load(trace, None, TraceOptions::default()).unwrap().page_requests(bytes).unwrap();
@@ -81,7 +81,7 @@ fn our_postgresql_trace_gives_the_oracles_counts() {
     );
 }
 
-/// Requests of several pages that do not begin where pages do, in a file of our own.
+/// Requests of several pages that are not aligned to pages.
 #[test]
 fn a_block_trace_gives_the_oracles_counts() {
     let generator = "financial-like".parse::<GeneratorConfig>().unwrap().start(20_000, 4096, 42).unwrap();

@@ -1,4 +1,4 @@
-//! Checks whether a store is sound, and says what is lost if it is not.
+//! Checks whether a store is sound, and reports what is lost if it is not.
 
 use crate::open::{StoreFile, is_damage};
 use crate::report::Report;
@@ -9,13 +9,14 @@ use fulgurite_stack::device::AnyDrive;
 use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 
-/// What a check has found in a store that could be opened.
+/// The result of a check of a store that could be opened.
 struct Found {
     report: CheckReport,
     tables: u64,
 }
 
-/// Looks at every page of the store and leaves the file as it is. A store that cannot be opened is a damaged one.
+/// Reads every page of the store and does not change the file. A store that cannot be opened is reported as
+/// damaged.
 pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("checking {}", file.path.display()), 0);
     let (executor, options) = file.overlay()?;
@@ -23,9 +24,9 @@ pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     match executor.block_on(looking).map_err(StackError::run)? {
         Ok(mut found) => {
             found.report.problems.extend(problem_of_end(file));
-            Ok(said(file, &found))
+            Ok(report_of(file, &found))
         }
-        Err(error) if is_damage(&error) => Ok(said_unopened(file, &error)),
+        Err(error) if is_damage(&error) => Ok(report_unopened(file, &error)),
         Err(Error::NotAStore) => Err(StackError::request(format!(
             "{} holds no store; accepted: a store; if its first pages are lost, fulgurite repair saves the rest",
             file.path.display()
@@ -34,12 +35,13 @@ pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     }
 }
 
-/// What is wrong behind the last page. Who only reads a store does not look there; who writes it refuses it.
+/// Damage behind the last page. Reading a store does not need the mark there, but writing requires it.
 fn problem_of_end(file: &StoreFile) -> Option<Problem> {
     (!fulgurite_uring::is_drive(&file.path)).then(|| Problem {
         table: "(end of the file)".to_owned(),
         page: None,
-        what: "Fulgurite's mark is not there: the file was cut, or something was written behind it; it can be read and not written".to_owned(),
+        what: "Fulgurite's mark is not there: the file was cut, or something was written behind it; it can be read \
+            and not written".to_owned(),
         lost: None,
         waiting: 0,
     })
@@ -52,7 +54,7 @@ async fn look(handle: Handle<AnyDrive>, options: Options) -> Result<Found, Error
     Ok(Found { report, tables })
 }
 
-fn said(file: &StoreFile, Found { report, tables }: &Found) -> Report {
+fn report_of(file: &StoreFile, Found { report, tables }: &Found) -> Report {
     let name = file.path.display().to_string();
     let mut row = Row::default();
     row.set(Column::File, name.as_str());
@@ -89,7 +91,7 @@ fn said(file: &StoreFile, Found { report, tables }: &Found) -> Report {
     if report.unused_pages > 0 {
         let what = match report.problems.is_empty() {
             true => "hold nothing; they only take up space",
-            false => "nothing leads to them: they hold nothing, or what was lost; repair looks through them",
+            false => "nothing leads to them: they are empty or hold lost records; repair searches them",
         };
         text += &format!("{} pages are marked as used, and {what}\n", report.unused_pages);
     }
@@ -114,7 +116,7 @@ fn problem_row(file: &str, problem: &Problem) -> Row {
     row
 }
 
-fn said_unopened(file: &StoreFile, error: &Error) -> Report {
+fn report_unopened(file: &StoreFile, error: &Error) -> Report {
     let name = file.path.display().to_string();
     let mut row = Row::default();
     row.set(Column::File, name.as_str());

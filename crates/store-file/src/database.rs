@@ -1,7 +1,7 @@
-//! Opens a store in a file for a program whose threads all read and write it.
+//! Opens a store in a file for a program whose threads share it.
 
-use crate::load::{Sizes, plan, refused_options};
 use crate::new_file::NewFile;
+use crate::new_store::{NewStore, Sizes, plan, refused_options};
 use crate::open::{StoreFile, open_shared};
 use crate::shared_drive::SharedDrive;
 use fulgurite_device::Device as _;
@@ -9,27 +9,13 @@ use fulgurite_engine::blocking::Db;
 use fulgurite_engine::{Durability, Options};
 use fulgurite_stack::StackError;
 
-/// What is asked of a new store; as it was typed.
-#[derive(Clone, Debug, Default)]
-pub struct NewStore {
-    /// Its size.
-    pub size: Option<String>,
-    /// Bytes in a page.
-    pub page: Option<String>,
-    /// Bytes of the log.
-    pub log: Option<String>,
-    /// Where pages are written.
-    pub place: Option<String>,
-}
-
-/// Makes a store in a new file. The file appears with the store in it, or not at all.
+/// Creates a store in a new file. The file appears with the store in it, or not at all.
 pub fn create(
     file: &StoreFile,
     new: &NewStore,
     durability: Durability,
 ) -> Result<Db<SharedDrive>, StackError> {
-    let NewStore { size, page, log, place } = new;
-    let sizes = Sizes::read(size.as_deref(), page.as_deref(), log.as_deref(), place.as_deref())?;
+    let sizes = Sizes::read(new)?;
     let (bytes, options) = plan(file, &sizes, None)?;
     let new = NewFile::begin("FILE", &file.path, bytes)?;
     let drive = open_shared(&new.unfinished())?;
@@ -39,9 +25,9 @@ pub fn create(
     Ok(made)
 }
 
-/// Opens the store in a file, to read and write it. Nobody else may have it open meanwhile.
+/// Opens the store in a file for reading and writing. No other process may have it open meanwhile.
 pub fn open(file: &StoreFile, durability: Durability) -> Result<Db<SharedDrive>, StackError> {
-    // For the sentences about what is no file, and what is in use.
+    // This reports a path that is not a file and a store that is in use.
     drop(file.read_only()?);
     if !file.holds_store() {
         return Err(StackError::request(format!(

@@ -1,4 +1,4 @@
-//! Reads and writes the pages of a store in a plain file.
+//! Lets the engine repair from a plain file and back up into one.
 
 use fulgurite_base::Lpn;
 use fulgurite_device::{Failure, IoError, Operation};
@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
 /// A file that a repair reads.
-pub struct FileSource(pub ReadOnlyFile);
+pub(crate) struct FileSource(pub ReadOnlyFile);
 
 impl Source for FileSource {
     fn len(&self) -> u64 {
@@ -20,7 +20,7 @@ impl Source for FileSource {
 
     async fn read(&self, at: u64, into: &mut [u8]) -> Result<(), Error> {
         self.0.read_at(at, into).map_err(|error| {
-            // Pages of a drive in a file have 4 KiB, whatever a store's own pages have.
+            // A drive in a file has pages of 4 KiB, whatever the page size of its store.
             let pages = into.len().div_ceil(4096) as u32;
             let read = Operation::read(Lpn(at / 4096), pages);
             Error::Io(IoError::System(Failure::of(&read, &error)))
@@ -28,22 +28,22 @@ impl Source for FileSource {
     }
 }
 
-/// A new file that a backup goes into. Clones share it.
+/// A new file that receives a backup. Clones share it.
 #[derive(Clone)]
-pub struct FileSink {
+pub(crate) struct FileSink {
     file: Rc<File>,
-    /// What the system said when it refused: the engine's error has no place for it.
+    /// The last error of the system, which the engine's error cannot hold.
     refused: Rc<RefCell<Option<io::Error>>>,
 }
 
 impl FileSink {
-    /// Into `file`, which reads as zeros.
-    pub fn new(file: File) -> FileSink {
+    /// A sink that writes to `file`, which must read as zeros.
+    pub(crate) fn new(file: File) -> FileSink {
         FileSink { file: Rc::new(file), refused: Rc::default() }
     }
 
-    /// Why writing has failed, if it has.
-    pub fn take_error(&self) -> Option<io::Error> {
+    /// The last error of a write.
+    pub(crate) fn take_error(&self) -> Option<io::Error> {
         self.refused.borrow_mut().take()
     }
 
@@ -61,7 +61,7 @@ impl Sink for FileSink {
     }
 
     async fn clear(&self, _at: u64, _bytes: u64) -> Result<(), Error> {
-        // It is new.
+        // A new file reads as zeros already.
         Ok(())
     }
 

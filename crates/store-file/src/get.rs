@@ -1,11 +1,11 @@
-//! Reads one value of a table.
+//! Reads one record of a table.
 
 use crate::open::{StoreFile, read_key};
 use crate::scan::{Form, Writer};
 use crate::text;
 use fulgurite_stack::StackError;
 
-/// A record that was asked for.
+/// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
     /// Its key, as text with escapes.
@@ -20,7 +20,7 @@ impl Value {
         text::escape(&self.bytes)
     }
 
-    /// The record as a scan writes it.
+    /// The record in the format of a scan.
     pub fn written(&self, form: Form) -> Result<Vec<u8>, StackError> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(form, &mut bytes);
@@ -29,7 +29,7 @@ impl Value {
     }
 }
 
-/// The value of a key in a table. The key is written with escapes.
+/// Reads the value of a key, which is written with escapes.
 pub fn get(file: &StoreFile, table: &str, key: &str) -> Result<Value, StackError> {
     let bytes = read_key("KEY", key)?;
     let opened = file.open_to_read()?;

@@ -1,4 +1,4 @@
-//! The records that are to be loaded, from rows of CSV.
+//! Reads records from rows of CSV.
 
 use crate::text;
 use csv::{ByteRecord, ReaderBuilder};
@@ -10,28 +10,28 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Bytes of a row beyond what is asked for: what the parser has read ahead.
+/// Bytes that the parser may read beyond the end of a row.
 const AHEAD: u64 = 1 << 20;
 
-/// A record and the line on which it begins.
-pub struct Line {
+/// A record and the number of its first line.
+pub(crate) struct Line {
     pub number: u64,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
 }
 
 /// Rows of `key,value`.
-pub struct Input {
-    /// What messages call it.
+pub(crate) struct Input {
+    /// The name of the input in messages.
     name: String,
-    /// Bytes of the file, where it is one.
+    /// The length of the input if it is a file.
     pub bytes: Option<u64>,
     reader: csv::Reader<Limited>,
     row: ByteRecord,
     state: Rc<State>,
 }
 
-/// What is known of the bytes that were read.
+/// State that the parser's input shares with [`Input`].
 #[derive(Default)]
 struct State {
     /// Bytes that may be read before the next row is complete.
@@ -42,7 +42,8 @@ struct State {
     is_ended: Cell<bool>,
 }
 
-/// An input that fails where a row does not end: one open quote must not fill the memory with the rest of a file.
+/// An input that fails if a row does not end. Otherwise an open quote would read the rest of the file into
+/// memory.
 struct Limited {
     input: Box<dyn Read>,
     state: Rc<State>,
@@ -53,10 +54,11 @@ impl Read for Limited {
         let len = self.input.read(into)?;
         self.state.is_ended.set(len == 0);
         let left = self.state.left.get().checked_sub(len as u64).ok_or_else(|| {
-            // This kind comes from nowhere else: bytes that are no text are read as they are.
+            // No other error here has this kind, because bytes that are not UTF-8 are accepted.
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                "a row is longer than the log takes; is a quote opened and not closed? accepted: a shorter row, or a new store with a larger --log",
+                "a row is longer than the log takes; is a quote opened and not closed? accepted: a shorter row, or \
+                    a new store with a larger --log",
             )
         })?;
         self.state.left.set(left);
@@ -67,8 +69,8 @@ impl Read for Limited {
 }
 
 impl Input {
-    /// Opens a file; standard input for `-` and where none is given. With `has_header` the first row is left out.
-    pub fn open(from: Option<&Path>, has_header: bool) -> Result<Input, StackError> {
+    /// Opens a file, or standard input for `-` and `None`. If `has_header`, the first row is skipped.
+    pub(crate) fn open(from: Option<&Path>, has_header: bool) -> Result<Input, StackError> {
         let from = from.filter(|path| *path != Path::new("-"));
         let state = Rc::new(State::default());
         let (name, bytes, input): (String, Option<u64>, Box<dyn Read>) = match from {
@@ -79,13 +81,13 @@ impl Input {
             }
         };
         let limited = Limited { input, state: Rc::clone(&state) };
-        // Rows of another length are refused with a sentence of our own.
+        // Accept rows of any length here; `next` refuses them with a sentence of our own.
         let reader = ReaderBuilder::new().has_headers(has_header).flexible(true).from_reader(limited);
         Ok(Input { name: format!("--from {name}"), bytes, reader, row: ByteRecord::new(), state })
     }
 
-    /// The next record, whose row has at most `most` bytes.
-    pub fn next(&mut self, most: u64) -> Result<Option<Line>, StackError> {
+    /// The next record. A row has at most `most` bytes.
+    pub(crate) fn next(&mut self, most: u64) -> Result<Option<Line>, StackError> {
         self.state.left.set(most.saturating_add(AHEAD));
         let line = self.reader.position().line();
         let is_row =
@@ -106,7 +108,8 @@ impl Input {
                 self.refused(number, &format!("fields in the row: {fields}; accepted: two, key,value"))
             );
         };
-        // The parser takes the end of the input for the end of a quote, which may have swallowed rows.
+        // The parser treats the end of the input as the end of a quote, so an open quote may contain several
+        // rows.
         if self.state.is_ended.get() && self.state.is_quoted.get() && value.contains(&b'\n') {
             return Err(self.refused(number, "a quote is opened and not closed; accepted: \"...\""));
         }
@@ -114,8 +117,8 @@ impl Input {
         Ok(Some(Line { number, key: read(key)?, value: read(value)? }))
     }
 
-    /// What is wrong with a line.
-    pub fn refused(&self, line: u64, what: &str) -> StackError {
+    /// The error for a line.
+    pub(crate) fn refused(&self, line: u64, what: &str) -> StackError {
         StackError::request(format!("{}, line {line}: {what}", self.name))
     }
 }

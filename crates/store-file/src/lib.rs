@@ -1,13 +1,13 @@
-//! The commands over a store in a file: `load`, `get`, `scan`, `stat`, `check`, `repair` and `backup`; and opening one for a
-//! program.
+//! A store in a file: opens one for a program, and implements the commands `load`, `get`, `scan`, `stat`,
+//! `check`, `repair` and `backup`.
 //!
-//! Of the commands only `load` writes to the store that it is given. The others open the store through a drive that keeps recovery's
-//! writes elsewhere ([`fulgurite_uring::OverlayDevice`]). So they change no byte of it, and a store that was not closed
-//! is recovered only for them. A new file (`OUT`, or a new store of `load`) appears whole or not at all; see
-//! `new_file.rs`.
+//! Only `load` writes to an existing store. The other commands open the store through
+//! [`fulgurite_uring::OverlayDevice`], which writes to a temporary file. So they do not change the store, and
+//! recovery after a crash stays in that temporary file. A new file (`OUT`, or a new store of `load`) is
+//! either complete or absent; see `new_file.rs`.
 //!
-//! Some functions read and write other files inside a task of an executor and block there. That does no harm, because
-//! only one task runs.
+//! Some functions block on other files inside a task of an executor. This is harmless because only one task
+//! runs.
 
 mod backup;
 mod check;
@@ -17,6 +17,7 @@ mod get;
 mod input;
 mod load;
 mod new_file;
+mod new_store;
 mod open;
 mod repair;
 mod report;
@@ -27,9 +28,10 @@ mod text;
 
 pub use backup::backup;
 pub use check::check;
-pub use database::{NewStore, create, open};
+pub use database::{create, open};
 pub use get::{Value, get};
 pub use load::{LoadAsked, load};
+pub use new_store::NewStore;
 pub use open::StoreFile;
 pub use repair::repair;
 pub use report::Report;

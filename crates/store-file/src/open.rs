@@ -1,4 +1,4 @@
-//! Opening a store in a file, to read it or to go on with it.
+//! Opens a store in a file.
 
 use crate::new_file::refuse_standard;
 use crate::shared_drive::SharedDrive;
@@ -14,34 +14,33 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The least memory of a command: enough for frames of the largest page.
+/// The least memory of a command: enough frames of the largest page size.
 const LEAST_MEMORY: u64 = 2 << 20;
-/// Memory that a store of any size may have. A pool beyond what the store holds would only be room that nothing
-/// fills.
+/// Memory that a store of any size may use. More than this or twice the store would stay unused.
 const ANY_MEMORY: u64 = 64 << 20;
 
-/// The store that a command works on: where it is, and the memory for it.
+/// A store's file, and the memory for the store.
 #[derive(Clone, Debug)]
 pub struct StoreFile {
     /// The file or block device.
     pub path: PathBuf,
-    /// `None` where nothing was typed.
+    /// `None` for the default.
     memory_bytes: Option<u64>,
 }
 
-/// A store and what it runs on.
+/// A store and its executor.
 pub(crate) struct Opened {
     pub executor: Executor<AnyDrive>,
     pub store: Store<AnyDrive>,
 }
 
 impl StoreFile {
-    /// Whether `--memory` was typed.
+    /// Whether `--memory` was given.
     pub(crate) fn has_memory(&self) -> bool {
         self.memory_bytes.is_some()
     }
 
-    /// The store in the file at `path`, with `--memory` as it was typed.
+    /// The store in the file at `path`; `memory` is the value of `--memory`.
     pub fn new(path: PathBuf, memory: Option<&str>) -> Result<StoreFile, StackError> {
         refuse_standard("FILE", &path)?;
         let memory_bytes = read_size("--memory", memory)?;
@@ -55,33 +54,33 @@ impl StoreFile {
         Ok(StoreFile { path, memory_bytes })
     }
 
-    /// Options of the store in a file of so many bytes.
+    /// The options of the store in a file of `bytes` bytes.
     pub(crate) fn options(&self, bytes: u64) -> Result<Options, StackError> {
         let memory_bytes = self.memory(bytes, map_memory(&self.path))?;
-        // A load ends with the store closed, so nothing needs to wait on the way.
+        // A load closes the store at its end, so commits need not wait before.
         Ok(Options { memory_bytes, durability: Durability::Relaxed, ..Options::default() })
     }
 
-    /// Memory of a store in a file of so many bytes. Where none was typed, it is the usual one and `map_memory`, which the map
-    /// of pages out of place takes.
+    /// The memory of a store in a file of `bytes` bytes. The default is that of the engine plus `map_memory`,
+    /// which the map of pages out of place takes.
     pub(crate) fn memory(&self, bytes: u64, map_memory: u64) -> Result<u64, StackError> {
         let typed = self.memory_bytes.unwrap_or(Options::default().memory_bytes + map_memory);
         let most = bytes.saturating_mul(2).max(ANY_MEMORY + map_memory);
         let what = match self.memory_bytes {
             Some(typed) => format!("--memory {}", units::format_size(typed)),
-            // Nobody has asked for so much memory, but for a store that needs it.
+            // The user has not asked for this memory; the store needs it.
             None => format!("a store of {}", Unit::Bytes.humane(bytes as f64)),
         };
         memory::check(&what, typed.min(most))?;
         Ok(typed.min(most))
     }
 
-    /// The file, to be read. Nobody writes it meanwhile.
+    /// The file, for reading. No other process may write it meanwhile.
     pub(crate) fn read_only(&self) -> Result<ReadOnlyFile, StackError> {
         ReadOnlyFile::open(&self.path).map_err(|error| refused(&self.path, error))
     }
 
-    /// A drive with the file's contents that leaves the file as it is, and the options for a store on it.
+    /// A drive with the contents of the file that does not change the file, and the options of a store on it.
     pub(crate) fn overlay(&self) -> Result<(Executor<AnyDrive>, Options), StackError> {
         let file = self.read_only()?;
         let options = self.options(file.bytes())?;
@@ -95,7 +94,7 @@ impl StoreFile {
         Ok((Executor::new(drive), options))
     }
 
-    /// Opens the store and leaves the file as it is.
+    /// Opens the store without a change to the file.
     pub(crate) fn open_to_read(&self) -> Result<Opened, StackError> {
         let (executor, options) = self.overlay()?;
         let opening = Store::open(executor.handle(), options);
@@ -106,7 +105,7 @@ impl StoreFile {
         Ok(opened)
     }
 
-    /// Refuses one drive of a store that lies on several: it has only some of the keys.
+    /// Refuses a file that holds only one shard of a store, and so only some of the keys.
     pub(crate) fn refuse_shard(&self, opened: &Opened) -> Result<(), StackError> {
         let store = opened.store.clone();
         let found = opened.executor.block_on(async move { store.table(SHARDS).await });
@@ -114,7 +113,8 @@ impl StoreFile {
             return Ok(());
         }
         Err(StackError::request(format!(
-            "{} is one drive of a store of several shards, which only a program opens (blocking::Db); accepted: a store in one file",
+            "{} is one drive of a store of several shards, which only a program opens (blocking::Db); accepted: a \
+                store in one file",
             self.path.display()
         )))
     }
@@ -124,7 +124,7 @@ impl StoreFile {
         holds_store(&self.path)
     }
 
-    /// What to report when the engine has failed.
+    /// The error for a failure of the engine.
     pub(crate) fn failed(&self, error: &Error) -> StackError {
         let file = self.path.display();
         match error {
@@ -142,7 +142,7 @@ impl StoreFile {
         }
     }
 
-    /// The table of this name; the error names those that there are.
+    /// The table called `name`; the error lists the tables that exist.
     pub(crate) async fn table(&self, store: &Store<AnyDrive>, name: &str) -> Result<Table, StackError> {
         match store.table(name).await {
             Err(Error::NoTable(_)) => {
@@ -151,7 +151,7 @@ impl StoreFile {
                 names.sort_unstable();
                 let accepted =
                     if names.is_empty() { "none, it is empty".to_owned() } else { names.join(", ") };
-                // A name may have a line break, or nothing that is seen.
+                // A name may be empty or contain a line break.
                 let name = if name.is_empty() { "``".to_owned() } else { text::escape(name.as_bytes()) };
                 Err(StackError::request(format!(
                     "TABLE {name} is not in {}; accepted: {accepted}",
@@ -163,7 +163,8 @@ impl StoreFile {
     }
 }
 
-/// Memory in bytes for the map of the store's pages out of place; 0 if the store at `path` writes pages in place.
+/// Memory in bytes for the map of the store's pages out of place; 0 if the store at `path` writes pages in
+/// place.
 fn map_memory(path: &Path) -> u64 {
     let Ok(file) = File::open(path) else { return 0 };
     let memory = fulgurite_engine::SUPERBLOCKS.iter().map(|offset| {
@@ -173,47 +174,40 @@ fn map_memory(path: &Path) -> u64 {
     memory.max().unwrap_or_default()
 }
 
-/// Whether an error says that a store which should open cannot: a part of it is gone or changed. When an existing
-/// store is opened, its own sizes are the only options that can be wrong.
+/// Whether an error means that the store is damaged. The only options that can be wrong for an existing store
+/// are its own sizes.
 pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::Options(_))
 }
 
-/// Opens a drive that Fulgurite made, to be written: through io_uring, or without where there is none.
+/// Opens a drive in a file for writing.
 pub(crate) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
-    let options = DriveOptions::default();
-    #[cfg(target_os = "linux")]
-    match fulgurite_uring::UringDevice::open(path, &options) {
-        Err(OpenError::NoUring(_)) => {}
-        Ok(device) => return Ok(Box::new(device)),
-        Err(error) => return Err(refused(path, error)),
-    }
-    match PsyncDevice::open(path, &options) {
-        Ok(device) => Ok(Box::new(device)),
-        Err(error) => Err(refused(path, error)),
-    }
+    open_with(path, &DriveOptions::default()).map(SharedDrive::boxed)
 }
 
-/// The same for a store that many threads use.
+/// The same for a store that several threads use.
 pub(crate) fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
-    let options = DriveOptions { many_threads: true, ..DriveOptions::default() };
+    open_with(path, &DriveOptions { many_threads: true, ..DriveOptions::default() })
+}
+
+/// Opens a drive through io_uring if the system has it.
+fn open_with(path: &Path, options: &DriveOptions) -> Result<SharedDrive, StackError> {
     #[cfg(target_os = "linux")]
-    match fulgurite_uring::UringDevice::open(path, &options) {
+    match fulgurite_uring::UringDevice::open(path, options) {
         Err(OpenError::NoUring(_)) => {}
         Ok(device) => return Ok(SharedDrive::Uring(Box::new(device))),
         Err(error) => return Err(refused(path, error)),
     }
-    match PsyncDevice::open(path, &options) {
-        Ok(device) => Ok(SharedDrive::Psync(Box::new(device))),
-        Err(error) => Err(refused(path, error)),
-    }
+    let device = PsyncDevice::open(path, options).map_err(|error| refused(path, error))?;
+    Ok(SharedDrive::Psync(Box::new(device)))
 }
 
 fn refused(path: &Path, error: OpenError) -> StackError {
     let file = path.display();
     StackError::request(match error {
         OpenError::NotOurs(_) => format!(
-            "{file} lacks Fulgurite's mark behind its last page: the file was cut, or something was written behind it; fulgurite repair saves what is there"
+            "{file} lacks Fulgurite's mark behind its last page: the file was cut, or something was written behind \
+                it; fulgurite repair saves what is there"
         ),
         OpenError::InUse(_) => {
             format!("{file} is in use; while one process writes a store, no other process may open it")
@@ -232,13 +226,13 @@ fn refused(path: &Path, error: OpenError) -> StackError {
     })
 }
 
-/// A size as it was typed.
+/// Reads a size.
 pub(crate) fn read_size(argument: &str, text: Option<&str>) -> Result<Option<u64>, StackError> {
     let size = text.map(units::parse_size).transpose();
     size.map_err(|error| StackError::request(format!("{argument}: {error}")))
 }
 
-/// A key as it was typed.
+/// Reads a key with escapes.
 pub(crate) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError> {
     text::unescape(text.as_bytes())
         .map_err(|error| StackError::request(format!("{argument} {text}: {error}")))

@@ -1,4 +1,4 @@
-//! Copies what can be saved of a damaged store into a new store.
+//! Copies the readable records of a damaged store into a new store.
 
 use crate::file::FileSource;
 use crate::new_file::{NewFile, refuse_existing};
@@ -11,16 +11,16 @@ use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 use std::path::Path;
 
-/// How often a larger new store is tried, each twice as large as the one before.
+/// The number of retries with a larger new store, each twice as large as the last.
 const MOST_TRIES: u32 = 6;
-/// Sizes of files are multiples of this, the largest page.
+/// The size of a new file is a multiple of this, the largest page size.
 const UNIT: u64 = 64 << 10;
 
-/// Saves what can be saved into a new file, which appears when it is complete.
+/// Copies the readable records into a new file. The file appears when it is complete.
 pub fn repair(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
     let _step = step(format!("repairing {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;
-    // A file that was cut off is shorter than its store needs, and a full store may need a little more.
+    // A truncated file is shorter than its store, and the copy of a full store may need a little more space.
     let mut bytes = file.read_only()?.bytes().next_multiple_of(UNIT);
     let mut left = MOST_TRIES;
     let (new, report) = loop {
@@ -36,10 +36,10 @@ pub fn repair(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
         left -= 1;
     };
     new.finish()?;
-    Ok(said(file, out, &report))
+    Ok(report_of(file, out, &report))
 }
 
-/// Repairs into a new store of so many bytes.
+/// Repairs into a new store of `bytes` bytes.
 fn try_repair(
     file: &StoreFile,
     out: &Path,
@@ -53,7 +53,7 @@ fn try_repair(
     Ok((new, outcome.map_err(StackError::run)?))
 }
 
-fn said(file: &StoreFile, out: &Path, report: &RepairReport) -> Report {
+fn report_of(file: &StoreFile, out: &Path, report: &RepairReport) -> Report {
     let [name, out] = [&file.path, out].map(|path| path.display().to_string());
     let mut rows = Vec::new();
     let mut words = String::new();
@@ -109,7 +109,7 @@ fn table_row(file: &str, out: &str, table: &TableRepair) -> Row {
     row
 }
 
-/// A part of the keys that is lost, in words.
+/// Describes a lost range of keys.
 fn part_words(LostPart { keys, saved }: &LostPart) -> String {
     match saved {
         0 => between(keys),
@@ -117,7 +117,7 @@ fn part_words(LostPart { keys, saved }: &LostPart) -> String {
     }
 }
 
-/// A part of the keys in words.
+/// Describes a range of keys.
 fn between((low, high): &KeyRange) -> String {
     let low = text::escape(low);
     match high {

@@ -1,4 +1,4 @@
-//! Writes the records of a range in order.
+//! Prints the records of a range in key order.
 
 use crate::open::{StoreFile, read_key};
 use crate::text;
@@ -10,37 +10,37 @@ use fulgurite_stack::device::AnyDrive;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
 
-/// How records are written.
+/// The format of printed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `key,value` rows of CSV without a header, as `load` reads them.
     Csv,
-    /// One JSON array of objects with `key` and `value`, a record a line.
+    /// One JSON array of objects with `key` and `value`, one record per line.
     Json,
 }
 
-/// Which records of a store are asked for. Keys are text with escapes.
+/// A request for records of a store. Keys are text with escapes.
 #[derive(Clone, Debug)]
 pub struct ScanAsked {
     /// The store.
     pub file: StoreFile,
     /// The table.
     pub table: String,
-    /// The least key.
+    /// The first key.
     pub from: Option<String>,
-    /// The key before which it ends.
+    /// The key before which the range ends.
     pub to: Option<String>,
-    /// What keys begin with, in place of the two.
+    /// A prefix of the keys, in place of `from` and `to`.
     pub prefix: Option<String>,
-    /// From the greatest key down.
+    /// Descending key order.
     pub backward: bool,
-    /// The most records, as a count.
+    /// The largest number of records.
     pub limit: Option<String>,
-    /// How they are written.
+    /// The format.
     pub form: Form,
 }
 
-/// What is asked for, read.
+/// The request with its values read.
 struct Asked {
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
@@ -69,7 +69,7 @@ impl ScanAsked {
     }
 }
 
-/// The least key behind all that begin with `prefix`; none where there is none.
+/// The least key that is greater than all keys with this prefix; `None` if there is none.
 fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut key = prefix[..=last].to_vec();
@@ -77,10 +77,10 @@ fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// Why the records could not be written.
+/// The reason why printing stopped.
 enum Stopped {
     Failed(StackError),
-    /// The reader has seen enough (`| head`), or the output cannot be written.
+    /// The reader closed the pipe (`| head`), or the output cannot be written.
     Output(io::Error),
 }
 
@@ -90,7 +90,7 @@ impl From<io::Error> for Stopped {
     }
 }
 
-/// Writes the records to `output`. A reader that closes its pipe ends that quietly.
+/// Writes the records to `output`. If the reader closes its pipe, this ends without an error.
 pub fn scan(asked: &ScanAsked, output: impl Write + 'static) -> Result<(), StackError> {
     let ScanAsked { file, table, form, .. } = asked.clone();
     let range = asked.read()?;
@@ -129,26 +129,26 @@ async fn write_all<W: Write>(
     Ok(())
 }
 
-/// Writes records in one of the forms.
+/// Writes records in a format.
 pub(crate) enum Writer<W: Write> {
     Csv(Box<csv::Writer<W>>),
     Json { output: W, records: u64 },
 }
 
 impl<W: Write> Writer<W> {
-    /// Before the first record.
-    pub fn new(form: Form, output: W) -> Writer<W> {
+    /// A writer before its first record.
+    pub(crate) fn new(form: Form, output: W) -> Writer<W> {
         match form {
             Form::Csv => Writer::Csv(Box::new(csv::Writer::from_writer(output))),
             Form::Json => Writer::Json { output, records: 0 },
         }
     }
 
-    /// Writes a record, given as text with escapes.
-    pub fn write(&mut self, key: &str, value: &str) -> io::Result<()> {
+    /// Writes a record; key and value are text with escapes.
+    pub(crate) fn write(&mut self, key: &str, value: &str) -> io::Result<()> {
         match self {
             Writer::Csv(csv) => csv.write_record([key, value]).map_err(|error| match error.into_kind() {
-                // Its own conversion would hide a closed pipe.
+                // The conversion of `csv::Error` to `io::Error` would hide a closed pipe.
                 csv::ErrorKind::Io(error) => error,
                 other => io::Error::other(format!("{other:?}")),
             }),
@@ -160,8 +160,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Behind the last record.
-    pub fn finish(self) -> io::Result<()> {
+    /// Ends the output.
+    pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Writer::Csv(mut csv) => csv.flush(),
             Writer::Json { mut output, records } => {

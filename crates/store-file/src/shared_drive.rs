@@ -1,13 +1,15 @@
-//! The drive of a store that many threads use: through io_uring, or without where there is none.
+//! The drive of a store that several threads use: through io_uring if the system has it, otherwise with plain
+//! system calls.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, Errand, Park, QueueFull, Tag};
+use fulgurite_stack::device::AnyDrive;
 use fulgurite_uring::PsyncDevice;
 #[cfg(target_os = "linux")]
 use fulgurite_uring::UringDevice;
 use std::sync::Arc;
 
-/// Either kind of drive; each call goes to the one that it is.
+/// Either kind of drive. Each call is passed to it.
 pub enum SharedDrive {
     /// Through io_uring.
     #[cfg(target_os = "linux")]
@@ -24,6 +26,17 @@ macro_rules! each {
             SharedDrive::Psync($drive) => $call,
         }
     };
+}
+
+impl SharedDrive {
+    /// The drive as one of any kind, for a store that one thread uses.
+    pub(crate) fn boxed(self) -> AnyDrive {
+        match self {
+            #[cfg(target_os = "linux")]
+            SharedDrive::Uring(drive) => drive,
+            SharedDrive::Psync(drive) => drive,
+        }
+    }
 }
 
 impl Device for SharedDrive {

@@ -1,4 +1,4 @@
-//! Says how large a store is and what it holds.
+//! Reports the size of a store and its tables.
 
 use crate::open::{Opened, StoreFile};
 use crate::report::Report;
@@ -9,12 +9,13 @@ use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 use std::ops::Bound;
 
-/// A row about the store, and one about each table, each index and all large values. Records are counted, so all of the store is read.
+/// A row about the store, one about each table and index, and one about all large values. Counting records
+/// reads the whole store.
 pub fn stat(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("counting the records of {}", file.path.display()), 0);
     let Opened { executor, store } = file.open_to_read()?;
     let name = file.path.display().to_string();
-    // The last block is the drive's mark.
+    // The last block holds the drive's mark.
     let pages = executor.handle().caps().pages;
     let bytes = pages * u64::from(executor.handle().caps().page_bytes);
     let rows = executor.block_on(async move { rows(&store, &name, bytes).await });
@@ -36,7 +37,7 @@ async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Ve
     for shape in store.shapes().await? {
         let is_table = |(name, _): &(String, Table)| shape.index_of.is_none() && *name == shape.name;
         match tables.iter().position(is_table) {
-            // The first row is the store's.
+            // The first row is about the store.
             Some(index) => describe(&shape, &mut rows[index + 1]),
             None => rows.push(beside(file, &tables, &shape)),
         }

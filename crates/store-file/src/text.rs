@@ -1,16 +1,16 @@
-//! Keys and values as text. A byte that is not part of a printable character of UTF-8 is `\x` and two digits, a
-//! backslash is two. So every text stands on one line, and reading it gives exactly the same bytes.
+//! Keys and values as text. A byte outside a printable UTF-8 character is written as `\x` and two digits, a
+//! backslash as two backslashes. So each text has one line, and reading it gives exactly the same bytes.
 
 use std::fmt::Write as _;
 
-/// Bytes as text.
-pub fn escape(bytes: &[u8]) -> String {
+/// Encodes bytes as text.
+pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
             match character {
                 '\\' => text += "\\\\",
-                // Line and paragraph separators break lines in some programs.
+                // Some programs break lines at line and paragraph separators.
                 unseen if unseen.is_control() || matches!(unseen, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
                     let mut utf8 = [0; 4];
                     escape_each(&mut text, unseen.encode_utf8(&mut utf8).as_bytes());
@@ -29,8 +29,8 @@ fn escape_each(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes that a text stands for. An error says what is wrong with it.
-pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
+/// Decodes a text. The error says what is wrong with it.
+pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
@@ -43,7 +43,7 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The byte at the beginning of `text`, which is a backslash, and how much of the text it takes.
+/// The byte that the escape at the beginning of `text` encodes, and the length of the escape.
 fn one_escape(text: &[u8]) -> Result<(u8, usize), String> {
     let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     match (text.get(1), digit(2), digit(3)) {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_stands_for_exactly_its_bytes() {
+    fn text_decodes_to_exactly_its_bytes() {
         let all: Vec<u8> = (0..=255).collect();
         for bytes in
             [&all[..], b"", b"\\", b"\\x41", "gr\u{fc}n \u{2028}".as_bytes(), b"\xf0\x9f\x98", b"a\nb\r"]

@@ -1,4 +1,5 @@
-//! Advice: right where the answer is known, judged by what it does not rest on, repeatable, and bounded.
+//! Advice: right if the answer is known, judged by other runs than those that chose it, repeatable, and
+//! bounded.
 
 use crate::folder::{Folder, number};
 use crate::terminal::{as_written, seen};
@@ -16,8 +17,8 @@ fn setting<'a>(rows: &'a [Value], name: &str) -> Option<&'a Value> {
     of_kind(rows, "setting").into_iter().find(|row| row["name"] == name)
 }
 
-/// A pool that writes nine pages of ten one by one, on a drive that writes eight at once, has much to gain from batches or
-/// from reads that do not wait; the published gain of ACE is a third less run time.
+/// A pool that writes nine of ten pages one by one, on a drive with eight concurrent writes, gains much from
+/// batches or from reads that do not wait. The published gain of ACE is a third less run time.
 #[test]
 fn writes_that_wait_for_each_other_are_found() {
     let rows =
@@ -31,12 +32,13 @@ fn writes_that_wait_for_each_other_are_found() {
         number(advice, "throughput_change_min") <= gain && gain <= number(advice, "throughput_change_max")
     );
     assert_eq!((number(advice, "held_out"), number(advice, "held_out_better")), (5.0, 5.0));
-    // ACE with the drive's k_w is among what is tried, so the advice cannot be worse than it but for noise.
+    // ACE with the drive's k_w is one of the candidates, so the advice cannot be worse than ACE except for
+    // noise.
     let ace =
         Folder::new().rows("pool write-intensive --write-back single,ace --pages 8K --ops 10K --seed 45");
     let published = number(&ace[1], "throughput_ops_s") / number(&ace[0], "throughput_ops_s") - 1.0;
     assert!(gain > published - 0.01, "{gain} {published}");
-    // What is said of `auto` is what the figures say.
+    // The remark on `auto` agrees with the figures.
     let beyond = number(advice, "throughput_ops_s") / number(auto, "throughput_ops_s") > 1.01;
     let note = auto["note"].as_str().unwrap();
     assert_eq!(note.contains("the advice is better"), beyond, "{note}");
@@ -46,7 +48,7 @@ fn writes_that_wait_for_each_other_are_found() {
     assert_eq!(alone, gain, "nothing else has changed");
 }
 
-/// Where nothing is written no write-back can be better, and none is picked at random.
+/// Without writes no write-back policy is better, and none is picked at random.
 #[test]
 fn a_workload_that_only_reads_keeps_its_write_back() {
     let rows = Folder::new().rows(&format!("advise zipf:write=0% {QUICK}"));
@@ -54,14 +56,14 @@ fn a_workload_that_only_reads_keeps_its_write_back() {
     assert_eq!(advice["write_back"], "single");
     assert!(setting(&rows, "write_back").is_none() && of_kind(&rows, "auto").is_empty());
     assert!(advice["note"].as_str().unwrap().contains("the workload writes nothing"), "{advice}");
-    // Skewed reads are what LRU is not best at.
+    // LRU is not the best policy for skewed reads.
     assert_ne!(advice["replacement"], "lru");
     assert!(number(advice, "throughput_change") > 0.01);
 }
 
-/// Where every page is as likely as every other no replacement is better, so the plain one stays.
+/// If all pages are equally likely, no replacement policy is better, so the plain one stays.
 #[test]
-fn what_gains_nothing_is_not_advised() {
+fn settings_without_a_gain_are_not_advised() {
     let folder = Folder::new();
     let asked =
         format!("advise mixed-uniform --write-back single --replacement lru,clock --prefetch none {QUICK}");
@@ -70,12 +72,12 @@ fn what_gains_nothing_is_not_advised() {
     assert_eq!((&advice["replacement"], number(advice, "throughput_change")), (&Value::from("lru"), 0.0));
     let text = folder.run(&asked).stdout;
     assert!(text.contains("keep the plain settings") && text.contains("gains more than 1.0 %"), "{text}");
-    // Nor is there anything to decide where every page stays.
+    // If all pages fit into the pool, nothing can be decided either.
     let idle = folder.run("advise zipf --device optane --pages 2K --ops 20").stdout;
     assert!(idle.contains("keep the plain settings") && idle.contains("fit into memory"), "{idle}");
 }
 
-/// The commands that are printed give the figures that are printed, of seeds or slices that the choice does not rest on.
+/// The printed commands give the printed figures, from seeds or slices that took no part in the choice.
 fn repeats(folder: &Folder, rows: &[Value], apart: impl Fn(&Value) -> bool) {
     for kind in ["advice", "plain", "auto"] {
         let row = of_kind(rows, kind)[0];
@@ -90,7 +92,7 @@ fn repeats(folder: &Folder, rows: &[Value], apart: impl Fn(&Value) -> bool) {
         assert!(again.iter().all(&apart), "{command} repeats what the choice rests on");
         for column in ["throughput_ops_s", "latency_p99_ns"] {
             let mean = again.iter().map(|row| number(row, column)).sum::<f64>() / again.len() as f64;
-            // The parts may be added up in another order.
+            // The sum may be in another order.
             assert!((mean / number(row, column) - 1.0).abs() < 1e-12, "{kind}: {column} of {command}");
         }
         for column in ["replacement", "write_back", "prefetch", "frames", "page_bytes"] {
@@ -109,7 +111,7 @@ fn the_printed_commands_repeat_the_figures_of_seeds_held_out() {
     assert_ne!(advice["write_back"], "single", "there is something to repeat: {advice}");
     // Three seeds choose.
     repeats(&folder, &rows, |row| (10..15).contains(&row["seed"].as_u64().unwrap()));
-    // The same commands stand below the text, in lines that a shell puts together.
+    // The text ends with the same commands, in lines that a shell joins.
     let text = folder.run(&format!("advise mixed-skewed {few} {QUICK}")).stdout;
     let commands = text.split("Repeat it:\n").nth(1).unwrap().replace(" \\\n   ", "");
     for kind in ["advice", "plain"] {
@@ -122,7 +124,7 @@ fn the_printed_commands_repeat_the_figures_of_seeds_held_out() {
 fn the_printed_commands_repeat_the_figures_of_slices_held_out() {
     let folder = Folder::new();
     let rows = folder.rows("advise postgres-pgbench --device optane --replacement lru --ops 3K");
-    // Eight slices begin an eighth apart, and every other one chooses.
+    // Eight slices begin an eighth apart, and every second slice chooses.
     let slice = 195_795 / 8;
     repeats(&folder, &rows, |row| {
         let skip = row["skip"].as_u64().unwrap_or(0);
@@ -144,7 +146,7 @@ fn neither_time_nor_threads_change_a_byte() {
 
 /// No more runs are executed than a dry run says, and not far fewer.
 #[test]
-fn the_number_of_runs_is_said_beforehand() {
+fn the_number_of_runs_is_known_in_advance() {
     let folder = Folder::new();
     for asked in
         ["mixed-skewed", "mixed-skewed --write-back single,raw --replacement lru,lfu", "zipf:write=0%"]
@@ -159,17 +161,18 @@ fn the_number_of_runs_is_said_beforehand() {
     assert!(sentence.starts_with("at most ") && sentence.contains(" runs, "), "{sentence}");
 }
 
-/// A trace of bytes has the same requests whatever the page size, and the same memory.
+/// A trace in bytes has the same requests and the same memory for every page size.
 #[test]
-fn page_sizes_are_compared_where_they_can_be() {
+fn advice_compares_page_sizes_of_a_trace_in_bytes() {
     let line = |at: u64| {
-        // Sixteen kilobytes each, all over a megabyte or so.
+        // Sixteen kilobytes each, spread over a megabyte.
         let sector = 32 * (at * 7_919 % 97);
         format!("1,{at},{},16384,{sector}\n", if at.is_multiple_of(3) { "2a" } else { "28" })
     };
     let trace: String = (0..4_000).map(line).collect();
     let folder = Folder::new().with("bytes.csv", format!("version,time,op,size,lbn\n{trace}"));
-    let asked = "advise bytes.csv --format cloudphysics --device optane --memory 20% --replacement lru --prefetch none";
+    let asked = "advise bytes.csv --format cloudphysics --device optane --memory 20% --replacement lru --prefetch \
+        none";
     let rows = folder.rows(asked);
     let [advice, plain] = ["advice", "plain"].map(|kind| of_kind(&rows, kind)[0]);
     assert_eq!((&plain["page_bytes"], &advice["page_bytes"]), (&Value::from(4096), &Value::from(16_384)));
@@ -177,7 +180,7 @@ fn page_sizes_are_compared_where_they_can_be() {
     assert!((memory(plain) - memory(advice)).abs() < 16_384.0, "the memory is the same");
     // Other requests have other response times.
     assert!(advice["latency_p99_change"].is_null() && number(advice, "throughput_change") > 1.0);
-    // Eight slices begin an eighth apart, and every other one chooses.
+    // Eight slices begin an eighth apart, and every second slice chooses.
     repeats(&folder, &rows, |row| {
         let length = if row["page_bytes"] == 4096 { 2_000 } else { 500 };
         row["skip"].as_u64().unwrap_or(0) / length % 2 == 1
@@ -187,7 +190,7 @@ fn page_sizes_are_compared_where_they_can_be() {
 }
 
 #[test]
-fn what_cannot_be_answered_is_refused() {
+fn questions_without_an_answer_are_refused() {
     let folder = Folder::new().with("short.pages", "R 1\nW 2\n".repeat(500));
     for (asked, words) in [
         ("zipf --device none", &["none", "--replacement"][..]),
@@ -216,7 +219,8 @@ fn what_cannot_be_answered_is_refused() {
     assert_eq!(folder.names(), ["short.pages"]);
 }
 
-/// A drive that Fulgurite did not make is left alone, also by a dry run, and one that it made is not measured by it.
+/// A drive that Fulgurite did not create is left alone, also by a dry run. A dry run does not measure a drive
+/// that it created.
 #[test]
 fn a_real_drive_is_asked_before_it_is_used() {
     let folder = Folder::new().with("mine", "precious");
@@ -239,7 +243,7 @@ fn the_text_fits_the_terminal() {
     }
 }
 
-/// The rule: on a terminal the heads of the advice's table are bold, unless `NO_COLOR` is set.
+/// On a terminal the heads of the advice's table are bold, unless `NO_COLOR` is set.
 #[test]
 fn the_heads_of_advice_are_bold() {
     let folder = Folder::new();

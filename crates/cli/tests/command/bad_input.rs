@@ -1,5 +1,5 @@
-//! Wrong requests: exit code 2, one sentence that names what is wrong and what would be accepted,
-//! nothing on standard output and nothing left on disk.
+//! Wrong requests: exit code 2, one sentence that names the argument and the accepted values, nothing on
+//! standard output and no files.
 
 use crate::folder::Folder;
 use flate2::Compression;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Command;
 
-/// Runs each command; its sentence must contain every one of the words.
+/// Runs each command; its sentence must contain all of the words.
 fn refused(folder: &Folder, cases: &[(&str, &[&str])]) {
     let before = folder.names();
     for (arguments, words) in cases {
@@ -30,10 +30,10 @@ fn unknown_names_are_offered_the_nearest() {
         &Folder::new(),
         &[
             ("pol mixed-skewed", &["unknown command `pol`; did you mean `pool`?"]),
-            // Without `reference`, which is for making the book.
+            // `reference` is left out, since only the book uses it.
             ("man nosuch", &["unknown command `nosuch`", "completions man help)"]),
             ("store s.db", &["unknown command `store`", "accepted: what fulgurite --help lists"]),
-            // Two are as near.
+            // Two names are equally near.
             ("profil p4510", &["unknown command `profil`; did you mean `pool` or `profile`?"]),
             ("trace t.csv", &["unknown command `t.csv`", "accepted: what fulgurite trace --help lists"]),
             ("replay synthetic --qd 8", &["unknown option `--qd`", "what fulgurite replay --help lists"]),
@@ -84,7 +84,7 @@ fn unknown_names_are_offered_the_nearest() {
             ),
             ("bench ycsb-a --ops 5 --time 1s", &["--ops", "--time", "one of them"]),
             ("bench ycsb-a:records=1K --interval 1us --time 1s", &["--interval", "too short", "65536"]),
-            // Before the load.
+            // The request is refused before the load.
             (
                 "bench ycsb-a --interval 1us --time 1s --dry-run",
                 &["--interval 1us", "65536", "from 15.259us on"],
@@ -127,7 +127,7 @@ fn unknown_names_are_offered_the_nearest() {
 }
 
 #[test]
-fn replays_and_conversions_that_cannot_be() {
+fn impossible_replays_and_conversions() {
     refused(
         &Folder::new().with("t.pages", "R 1\nW 2\n"),
         &[
@@ -198,7 +198,7 @@ fn zero_and_absurd_sizes() {
 }
 
 #[test]
-fn what_cannot_work_together_in_a_pool() {
+fn settings_of_a_pool_that_conflict() {
     refused(
         &Folder::new().with("precious", [1; 10_000]).with("short", [1; 4_095]),
         &[
@@ -264,7 +264,7 @@ fn what_cannot_work_together_in_a_pool() {
 }
 
 #[test]
-fn options_that_do_not_go_together() {
+fn options_that_conflict() {
     let folder = Folder::new().with("t.pages", "R 1\nW 2\nR 3\n");
     refused(
         &folder,
@@ -283,14 +283,16 @@ fn options_that_do_not_go_together() {
     );
 }
 
-/// The rule: what is not there is said to be missing, as the kind of thing that it is, with what would be accepted.
+/// A missing thing is named by its kind, with the accepted values.
 #[test]
-fn what_is_missing_is_said_to_be() {
+fn missing_arguments_are_named() {
     let folder = Folder::new().with("rows.csv", "k,v\n");
     fs::create_dir(folder.0.join("folder")).unwrap();
-    let no_workload = "and no workload of that name; accepted: the path of a trace, or a workload (`fulgurite list workloads` shows all)";
+    let no_workload = "and no workload of that name; accepted: the path of a trace, or a workload (`fulgurite list \
+        workloads` shows all)";
     let no_trace = "cannot be opened: there is no such file; accepted: the path of a trace";
-    let no_study = "there is no such file; accepted: a TOML file that describes a study, or a name that `fulgurite list studies` shows";
+    let no_study = "there is no such file; accepted: a TOML file that describes a study, or a name that `fulgurite \
+        list studies` shows";
     let no_store = "does not exist; accepted: a file or block device that holds a store";
     let mut cases = vec![
         ("pool none.csv", ["there is no file none.csv", no_workload]),
@@ -352,9 +354,9 @@ fn what_is_missing_is_said_to_be() {
     assert_eq!(folder.names(), ["folder", "rows.csv"]);
 }
 
-/// The rule: an option that this command or workload has no use for is refused, and not passed over.
+/// An option that this command or workload does not use is refused, not ignored.
 #[test]
-fn nothing_that_was_typed_is_passed_over() {
+fn no_typed_option_is_ignored() {
     refused(
         &Folder::new(),
         &[
@@ -371,7 +373,7 @@ fn nothing_that_was_typed_is_passed_over() {
             ("completions bash --seed 1.5", &["--seed", "`1.5`", "a whole number"]),
         ],
     );
-    // Beside a trace a generated workload is no reason to refuse what the trace needs.
+    // A generated workload in the same grid does not affect the options of a trace.
     let trace: String = (0..100).map(|page| format!("R {page}\n")).collect();
     let beside = Folder::new().with("t", trace).run("pool zipf,t --format page-ops --frames 10 --ops 100");
     assert_eq!(beside.code, 0, "{}", beside.stderr);
@@ -419,11 +421,36 @@ fn studies() {
         .with("column.toml", study(&format!("columns = [\"elapsed\"]\n{grid}")))
         .with("name.toml", study("[grid]\nworkload = \"mixed-skewed\"\nreplacement = [\"lru\", \"lur\"]\n"))
         .with("kind.toml", study(grid).replace("pool", "pol"))
-        .with("compare.toml", study(&format!("{grid}[compare]\naxis = \"write_back\"\nbaseline = \"single\"\ncandidate = \"ace\"\ncolumn = \"elapsed_ns\"\nwhat = \"run time\"\n")))
+        .with(
+            "compare.toml",
+            study(&format!(
+                "{grid}[compare]\naxis = \"write_back\"\nbaseline = \
+            \"single\"\ncandidate = \"ace\"\ncolumn = \"elapsed_ns\"\nwhat = \"run time\"\n"
+            )),
+        )
         .with("check.toml", study(&format!("{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\n")))
-        .with("sides.toml", study(&format!("{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\nat_least = 1\ncompare = {{ baseline = {{ users = \"1\" }}, candidate = {{ frames = \"3\" }} }}\n")))
-        .with("over.toml", study(&format!("{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\nfalls_with = \"frames\"\nover = \"seed\"\n")))
-        .with("published.toml", study(&format!("{grid}[[plots]]\ntitle = \"t\"\ncaption = \"c\"\nkind = \"bar\"\nx = \"workload\"\ny = \"hits\"\nseries = \"write_back\"\ny_label = \"hits\"\npublished.sinlge.mixed-skewed = 1\n")))
+        .with(
+            "sides.toml",
+            study(&format!(
+                "{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\nat_least = \
+            1\ncompare = {{ baseline = {{ users = \"1\" }}, candidate = {{ frames = \"3\" }} }}\n"
+            )),
+        )
+        .with(
+            "over.toml",
+            study(&format!(
+                "{grid}[[checks]]\nsays = \"s\"\ncolumn = \"hits\"\nfalls_with = \
+            \"frames\"\nover = \"seed\"\n"
+            )),
+        )
+        .with(
+            "published.toml",
+            study(&format!(
+                "{grid}[[plots]]\ntitle = \"t\"\ncaption = \"c\"\nkind = \"bar\"\nx \
+            = \"workload\"\ny = \"hits\"\nseries = \"write_back\"\ny_label = \
+            \"hits\"\npublished.sinlge.mixed-skewed = 1\n"
+            )),
+        )
         .with("broken.toml", "title = \n")
         .with("good.toml", study(grid))
         .with("file", "not a folder");
@@ -449,7 +476,7 @@ fn studies() {
             ("study good.toml --out /proc/fulgurite", &["--out", "/proc/fulgurite"]),
         ],
     );
-    // This is found when the runs are over, which are kept.
+    // The fault is found when the runs have ended; they are kept.
     let published = folder.run("study published.toml");
     assert_eq!(published.code, 2);
     for words in ["published", "did you mean `single`", "1 finished runs of 1 are kept in results/published"]
@@ -459,7 +486,7 @@ fn studies() {
     assert_eq!(folder.run("study good.toml").code, 0, "the study that the others are made from is sound");
 }
 
-/// The file behind standard output is empty while a run has printed nothing; even so it is not made a drive.
+/// The file behind standard output is empty until a run prints. Even so it does not become a drive.
 #[test]
 fn its_own_output_is_not_a_drive() {
     let folder = Folder::new();

@@ -28,7 +28,7 @@ fn a_run_has_the_columns_of_the_contract_and_counts_its_measured_part_alone() {
         // With the load or the warm-up it would be far more: the data are 5 MB.
         assert!(number(row, "host_pages_written") * 4096.0 < 40.0 * number(row, "user_bytes_written"));
     }
-    // A torn page is protected by a second write.
+    // Double write protects each page with a second write.
     assert!(number(&rows[0], "host_pages_written") > number(&rows[1], "host_pages_written"));
     assert_eq!(rows[0]["scale"], 1, "one warehouse");
     let own_size = &folder.rows("bench ycsb-c:records=4K --ops 100")[0];
@@ -37,7 +37,7 @@ fn a_run_has_the_columns_of_the_contract_and_counts_its_measured_part_alone() {
 }
 
 #[test]
-fn types_and_stretches_of_time_add_up_to_the_run() {
+fn types_and_intervals_add_up_to_the_run() {
     let folder = Folder::new();
     let sum = |rows: &[Value], column: &str| rows.iter().map(|row| number(row, column)).sum::<f64>();
     let whole = &folder.rows(TPCC)[0];
@@ -58,7 +58,7 @@ fn types_and_stretches_of_time_add_up_to_the_run() {
     assert!((50e6..60e6).contains(&number(timed, "elapsed_ns")), "{timed}");
 }
 
-/// The limit on the length of files stands for a drive that fails; the shell has its signal ignored, so that writes fail.
+/// A limit on the length of files acts as a failing drive. The shell ignores its signal, so that writes fail.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_failing_drive_is_named_with_the_page_and_the_reason() {
@@ -68,7 +68,7 @@ fn a_failing_drive_is_named_with_the_page_and_the_reason() {
         let file = format!("--device file:drive-{engine},engine={engine}");
         let loaded = folder.run(&format!("{command} {file}"));
         if engine == "uring" && loaded.code == 2 {
-            // The system has none, and says so.
+            // This system does not support it and says so.
             continue;
         }
         assert_eq!(loaded.code, 0, "{}", loaded.stderr);
@@ -87,10 +87,10 @@ fn a_failing_drive_is_named_with_the_page_and_the_reason() {
     }
 }
 
-/// The store trims segments while the drive collects in them. What collection had read of them leaves room in its buffer all the same;
-/// a drive that missed that waited for ever.
+/// The store trims segments while the drive collects in them. Pages that collection has already read then
+/// free their space in its buffer; otherwise the drive would wait for ever.
 #[test]
-fn a_drive_that_is_trimmed_while_it_collects_goes_on() {
+fn a_trim_during_collection_does_not_stall_the_drive() {
     let folder = Folder::new();
     let device = "p4510:planes=1,pages=4,blocks=266,op=12%,streams=9";
     let place = "out-of-place:spare=5%,placement=hints";
@@ -100,11 +100,12 @@ fn a_drive_that_is_trimmed_while_it_collects_goes_on() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 }
 
-/// What the store writes depends little on what lies below; what the drive gets depends on how the layer collects.
+/// The store's writes depend little on the layer below; the drive's writes depend on the layer's collection.
 #[test]
-fn a_layer_lies_between_the_store_and_its_drive() {
+fn a_store_runs_on_a_layer_above_its_drive() {
     let folder = Folder::new();
-    let command = "bench ycsb-a:records=5K --device virtual:blocks=32 --log-size 16MiB --memory 1MiB --users 4 --ops 1K";
+    let command = "bench ycsb-a:records=5K --device virtual:blocks=32 --log-size 16MiB --memory 1MiB --users 4 \
+        --ops 1K";
     let bare = &folder.rows(command)[0];
     let rows = folder
         .rows(&format!("{command} --layer log:segment=256KiB --placement none,sepbit --victim greedy,fifo"));
@@ -122,13 +123,13 @@ fn a_layer_lies_between_the_store_and_its_drive() {
         copied[1..].iter().all(|pages| *pages != copied[0]),
         "each policy copies other pages: {copied:?}"
     );
-    // A drive in memory has room for the layer's own space, too.
+    // A drive in memory has space for the layer's own pages too.
     folder.rows("bench ycsb-a:records=5K --device mem --layer log --ops 100");
 }
 
 /// With `single` a miss writes one page; the store's own write-back writes several at once.
 #[test]
-fn the_store_chooses_its_write_back_where_none_is_asked_for() {
+fn the_store_chooses_its_write_back_by_default() {
     let folder = Folder::new();
     let usual = &folder.rows(TPCC)[0];
     assert_eq!((&usual["write_back"], &usual["n_w"]), (&Value::from("store"), &Value::Null));
@@ -138,13 +139,14 @@ fn the_store_chooses_its_write_back_where_none_is_asked_for() {
     assert!(together(&rows[0]) > 4.0 && together(&rows[1]) < 1.5, "{rows:?}");
 }
 
-/// Were a stretch's latencies those of everything before it too, no maximum would ever fall and the means would not add up.
+/// Latencies are those of the interval alone: otherwise no maximum would ever fall, and the means would not
+/// add up.
 #[test]
-fn latencies_of_a_stretch_are_of_that_stretch_alone() {
+fn latencies_of_an_interval_exclude_earlier_ones() {
     let folder = Folder::new();
     let whole = &folder.rows(TPCC)[0];
     let stretches = folder.rows(&format!("{TPCC} --interval 10ms"));
-    // The last one may be too short for a commit.
+    // The last interval may be too short for a commit.
     let (_, long) = stretches.split_last().unwrap();
     for kind in ["latency", "read_latency", "read_miss_latency", "commit_latency"] {
         let column = |figure: &str| format!("{kind}_{figure}_ns");
@@ -154,7 +156,7 @@ fn latencies_of_a_stretch_are_of_that_stretch_alone() {
         let maxima: Vec<f64> = stretches.iter().filter_map(|row| row[column("max")].as_f64()).collect();
         assert_eq!(maxima.iter().copied().fold(0.0, f64::max), number(whole, &column("max")));
         assert!(maxima.windows(2).any(|pair| pair[1] < pair[0]), "{kind}: {maxima:?}");
-        // A percentile of more than the stretch would lie above its maximum sooner or later.
+        // A percentile over more than the interval would sooner or later exceed its maximum.
         for row in long {
             let figures = ["p50", "p95", "p99", "p999", "max"].map(|figure| number(row, &column(figure)));
             assert!(figures.is_sorted() && figures[0] > 0.0, "{kind}: {figures:?}");
@@ -176,9 +178,9 @@ fn latencies_of_a_stretch_are_of_that_stretch_alone() {
     }
 }
 
-/// A run in a grid begins with the drive as it was after the load, not as the run before has left it.
+/// A run in a grid begins with the drive as it was after the load, not as the previous run has left it.
 #[test]
-fn a_run_in_a_grid_gives_what_it_gives_alone() {
+fn a_run_gives_the_same_rows_in_a_grid_and_alone() {
     let folder = Folder::new();
     let command = "bench ycsb-a:records=4K --memory 1MiB --ops 500 --users";
     let grid = folder.rows(&format!("{command} 1,2,8 --threads 1"));
@@ -189,7 +191,7 @@ fn a_run_in_a_grid_gives_what_it_gives_alone() {
 }
 
 #[test]
-fn what_is_promised_costs_what_it_must() {
+fn stronger_durability_costs_more() {
     let folder = Folder::new();
     let command = "bench ycsb-a:records=4K,write_all=yes --ops 400 --users 1";
     let rows = folder.rows(&format!("{command} --durability flush,relaxed"));
@@ -230,7 +232,8 @@ fn a_file_is_loaded_checked_and_used_again_only_when_asked() {
 
 #[test]
 fn a_study_runs_benchmarks() {
-    let study = "title = \"t\"\nquestion = \"q\"\ncommand = \"bench\"\n\n[grid]\nbenchmark = [\"ycsb-a:records=2K\", \"ycsb-c:records=2K\"]\nops = 200\n";
+    let study = "title = \"t\"\nquestion = \"q\"\ncommand = \"bench\"\n\n[grid]\nbenchmark = \
+        [\"ycsb-a:records=2K\", \"ycsb-c:records=2K\"]\nops = 200\n";
     let folder = Folder::new().with("own.toml", study);
     let outcome = folder.run("study own.toml --out out");
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);

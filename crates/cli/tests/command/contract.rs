@@ -81,7 +81,7 @@ fn the_same_pool_runs_on_a_real_drive() {
 }
 
 #[test]
-fn every_replacement_goes_with_every_write_back() {
+fn every_replacement_works_with_every_write_back() {
     let folder = Folder::new();
     let replacement = folder.rows("list replacement");
     let names: Vec<&str> = replacement.iter().map(|row| row["name"].as_str().unwrap()).collect();
@@ -89,7 +89,8 @@ fn every_replacement_goes_with_every_write_back() {
     let write_backs = "single,background,ace,raw,ace+raw,auto";
     let prefetches = "none,sequential,history,both";
     let command = format!(
-        "pool mixed-skewed --replacement {} --write-back {write_backs} --prefetch {prefetches} --users 3 --ops 2K --pages 2K",
+        "pool mixed-skewed --replacement {} --write-back {write_backs} --prefetch {prefetches} --users 3 --ops 2K \
+            --pages 2K",
         names.join(",")
     );
     let rows = folder.rows(&command);
@@ -98,9 +99,9 @@ fn every_replacement_goes_with_every_write_back() {
 
 const SMALL: &str = "--logical 12MiB --physical 16MiB --segment 64KiB --victim cost-benefit --ops 30K";
 
-/// Rows of stretches and of groups add up to the row of the run.
+/// Rows of intervals and of groups add up to the row of the run.
 #[test]
-fn gc_tells_of_stretches_and_of_groups() {
+fn gc_gives_rows_of_intervals_and_groups() {
     let folder = Folder::new();
     let sum =
         |rows: &[Value], column: &str| rows.iter().map(|row| row[column].as_u64().unwrap()).sum::<u64>();
@@ -123,9 +124,9 @@ fn gc_tells_of_stretches_and_of_groups() {
     assert_eq!(sum(&groups, "host_pages_written"), (3_072 + 30_000) / 2);
 }
 
-/// The pages of every layer between add up, above a simulated drive and above a file.
+/// The page counts of all layers agree, on a simulated drive and on a file.
 #[test]
-fn a_log_structured_layer_stands_above_any_drive() {
+fn a_log_structured_layer_works_above_any_drive() {
     let folder = Folder::new();
     let count = |row: &Value, column: &str| row[column].as_u64().unwrap();
     let drive = "reference-e:channels=2,chips=1,pages=32,blocks=256,op=12%,streams=17,precondition=fill";
@@ -147,7 +148,7 @@ fn a_log_structured_layer_stands_above_any_drive() {
     for row in folder.rows(&format!("{pool} {layer} --write-back ace,auto,raw")) {
         assert!(count(&row, "layer_pages_copied") > 0, "{row}");
     }
-    // A layer above a real drive is filled first; that is not the run's time.
+    // Filling a layer above a real drive is not part of the run's time.
     let replay = "replay synthetic:read=50%,size=4KiB --device file:other,engine=psync,size=16MiB";
     for arrivals in ["--users 4", "--rate 20000"] {
         let row = &folder.rows(&format!("{replay} --layer log:segment=64KiB {arrivals} --ops 500"))[0];
@@ -160,9 +161,9 @@ fn a_log_structured_layer_stands_above_any_drive() {
     assert!(count(above, "pages_checked") > 2_000 && count(above, "layer_pages_copied") > 500, "{above}");
 }
 
-/// A generated trace gives what its generator gives, to the last page.
+/// A generated trace gives the same pages as its generator.
 #[test]
-fn a_generated_trace_is_its_generator() {
+fn a_generated_trace_has_the_requests_of_its_generator() {
     let folder = Folder::new();
     for format in ["midas", "alibaba", "page-ops"] {
         let made = folder
@@ -194,7 +195,8 @@ fn gc_profile_list_and_trace_info_give_their_columns() {
     has(&rows[0], &["device", "page_bytes", "alpha", "k_r", "k_w", "read_iops_max", "write_iops_max"]);
     has(&rows[1], &["alpha_target", "k_r_target", "k_w_target"]);
     for kind in
-        "devices layers replacement write-back prefetch placement victim schedule workloads benchmarks formats studies"
+        "devices layers replacement write-back prefetch placement victim schedule workloads benchmarks formats \
+            studies"
             .split(' ')
     {
         let rows = folder.rows(&format!("list {kind}"));
@@ -266,9 +268,10 @@ fn a_timeline_is_a_chrome_trace() {
     assert!(events.iter().all(|event| event["pid"].is_u64() && event["tid"].is_u64()));
 }
 
-/// A trace that writes a part of the logical space says that little was collected, once, and which sizes would do. They do.
+/// For a trace that writes a part of the logical space, one remark says that little was collected, and
+/// suggests sizes. These work.
 #[test]
-fn gc_says_that_a_trace_is_too_short_for_the_sizes() {
+fn gc_remarks_on_a_trace_that_is_too_short() {
     let trace: String = (0..3000).map(|at| format!("W {}\n", at * 7 % 800)).collect();
     let folder = Folder::new().with("t.pages", trace);
     let sizes = "--logical 64MiB --physical 68MiB --segment 256KiB";
@@ -277,7 +280,8 @@ fn gc_says_that_a_trace_is_too_short_for_the_sizes() {
     assert_eq!(
         said,
         [
-            "t.pages writes 3,000 pages behind the fill, 18 % of the logical space, so little is collected and waf says little; it fits into --logical 4MiB --physical 5MiB"
+            "t.pages writes 3,000 pages after the fill, 18 % of the logical space, so little is collected and waf \
+                says little; it fits into --logical 4MiB --physical 5MiB"
         ]
     );
     let outcome = folder.run("gc t.pages --logical 4MiB --physical 5MiB --segment 256KiB");
@@ -321,7 +325,7 @@ fn help_and_version_are_no_failures() {
 }
 
 #[test]
-fn a_trace_is_a_workload_and_its_format_is_told_where_it_must_be() {
+fn a_trace_is_a_workload_with_a_detected_or_given_format() {
     let folder = Folder::new().with("anything", "1,5,2a,4096,8\n1,6,28,8192,0\n1,7,28,4096,64\n");
     let rows = folder.rows("pool anything --frames 1");
     assert_eq!((&rows[0]["ops"], &rows[0]["pages"]), (&4.into(), &3.into()));
@@ -340,9 +344,10 @@ fn the_seed_is_the_only_source_of_chance() {
 }
 
 #[test]
-fn a_study_says_which_conclusions_hold() {
+fn a_study_reports_the_conclusions_that_hold() {
     let study = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n\
-        [grid]\nworkload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = [20, 200]\nwrite_back = ['single', 'ace:n_w=8']\n";
+        [grid]\nworkload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = [20, 200]\nwrite_back = ['single', \
+        'ace:n_w=8']\n";
     let checks = [
         ("hits are counted", true, "column = 'hits'\nat_least = 1\nat_most = 2000"),
         ("all is a hit", false, "column = 'hits'\nat_least = 2000"),
@@ -351,18 +356,21 @@ fn a_study_says_which_conclusions_hold() {
         (
             "batches",
             true,
-            "column = 'write_ios'\nat_most = 0.2\ncompare = { axis = 'write_back', baseline = 'single', candidate = 'ace:n_w=8' }",
+            "column = 'write_ios'\nat_most = 0.2\ncompare = { axis = 'write_back', baseline = 'single', candidate = \
+                'ace:n_w=8' }",
         ),
         ("none", false, "column = 'write_ios'\nat_most = 10\nwhere = { write_back = 'single' }"),
         (
             "batches in a larger pool",
             true,
-            "column = 'write_ios'\nat_most = 0.18\ncompare = { baseline = { write_back = 'single', frames = '20' }, candidate = { write_back = 'ace:n_w=8', frames = '200' } }",
+            "column = 'write_ios'\nat_most = 0.18\ncompare = { baseline = { write_back = 'single', frames = '20' }, \
+                candidate = { write_back = 'ace:n_w=8', frames = '200' } }",
         ),
         (
             "a larger pool has more hits",
             true,
-            "column = 'hits'\nat_least = 2\ncompare = { baseline = { frames = '20' }, candidate = { frames = '200' } }",
+            "column = 'hits'\nat_least = 2\ncompare = { baseline = { frames = '20' }, candidate = { frames = '200' \
+                } }",
         ),
     ];
     let text: String =
@@ -376,10 +384,10 @@ fn a_study_says_which_conclusions_hold() {
     }
 }
 
-/// The title of a plot is a claim only where the checks that it needs hold, and a quick run is not asked what it cannot
-/// tell.
+/// The title of a plot makes a claim only if the checks that it needs hold. A quick run is not judged by
+/// checks that need a full one.
 #[test]
-fn a_title_says_only_what_the_checks_found() {
+fn a_title_claims_only_checked_conclusions() {
     let study = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[names]\nace = 'the batch'\n\
         [grid]\nworkload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = 20\nwrite_back = ['single', 'ace']\n";
     let check = |name: &str, bound: &str| {
@@ -387,7 +395,8 @@ fn a_title_says_only_what_the_checks_found() {
     };
     let plot = |holds: &str| {
         format!(
-            "[[plots]]\ntitle = 'claim of {holds}: it {{change}}'\nholds = ['{holds}']\notherwise = 'neutral on {holds}'\n\
+            "[[plots]]\ntitle = 'claim of {holds}: it {{change}}'\nholds = ['{holds}']\notherwise = 'neutral on \
+                {holds}'\n\
              caption = 'c'\nkind = 'bar'\nx = 'workload'\ny = 'write_ios'\nseries = 'write_back'\n\
              relative_to = 'single'\ny_label = 'requests'\n"
         )
@@ -424,10 +433,11 @@ fn a_title_says_only_what_the_checks_found() {
     assert!(refused.code == 2 && refused.stderr.contains("did you mean `wrong`"), "{}", refused.stderr);
 }
 
-/// The rule: with `over` the bounds must hold for all of the mean's interval of 95 % confidence, not for the mean alone.
+/// With `over` the bounds must hold for the mean's whole 95 % confidence interval, not only for the mean.
 #[test]
 fn a_conclusion_over_seeds_is_as_sure_as_its_interval() {
-    let grid = "workload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = 50\nseed = [1, 2, 3, 4]\nwrite_back = ['single', 'ace:n_w=8']\n";
+    let grid = "workload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = 50\nseed = [1, 2, 3, 4]\nwrite_back = \
+        ['single', 'ace:n_w=8']\n";
     let head = format!("title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n{grid}");
     let folder = Folder::new().with("plain.toml", &head);
     let rows = folder.rows("study plain.toml");
@@ -461,14 +471,14 @@ fn a_conclusion_over_seeds_is_as_sure_as_its_interval() {
         assert!(outcome.stdout.contains(&format!("\n{says} (")), "{says}: {}", outcome.stdout);
     }
     assert!(outcome.stdout.contains("95 % confidence, 4 values of seed"), "{}", outcome.stdout);
-    // One value has no interval.
+    // One value has no confidence interval.
     let alone = folder.run("study alone.toml");
     assert!(alone.code == 2 && alone.stderr.contains("needs at least two rows"), "{}", alone.stderr);
 }
 
 /// A run that skips begins in the middle of the workload, with an empty pool.
 #[test]
-fn what_is_skipped_is_not_seen() {
+fn skipped_requests_have_no_effect() {
     let again = "R 7\n".repeat(500);
     let others: String = (0..500).map(|page| format!("W {page}\n")).collect();
     let folder = Folder::new().with("t.pages", again + &others);
@@ -476,7 +486,7 @@ fn what_is_skipped_is_not_seen() {
         let rows = folder.rows(&format!("pool t.pages {how} --skip 0,500,990"));
         let seen: Vec<(u64, u64)> =
             rows.iter().map(|row| (row["misses"].as_u64().unwrap(), row["hits"].as_u64().unwrap())).collect();
-        // Page 7 has left the pool, or never came, before it is written.
+        // Page 7 is not in the pool when it is written.
         assert_eq!(seen, [(500, 500), (500, 0), (10, 0)], "{how}");
         assert_eq!(
             (&rows[0]["skip"], &rows[2]["skip"], &rows[2]["ops"]),
@@ -489,9 +499,9 @@ fn what_is_skipped_is_not_seen() {
     assert!(refused.code == 2 && refused.stderr.contains("--skip 990"), "{}", refused.stderr);
 }
 
-/// Seeds tell the rows of a characterisation apart, as they do those of other runs.
+/// The seed distinguishes the rows of a characterisation, as those of other runs.
 #[test]
-fn a_characterisation_says_its_seed() {
+fn a_characterisation_has_a_seed_column() {
     let folder = Folder::new();
     for curve in ["", " --curve"] {
         let rows = folder.rows(&format!("profile optane --seed 1,2{curve}"));
@@ -501,11 +511,12 @@ fn a_characterisation_says_its_seed() {
     }
 }
 
-/// The rule: what holds in one part is not said of the others, which may show the opposite.
+/// A conclusion about one part is not made for the others, which may show the opposite.
 #[test]
 fn a_comparison_within_a_part_names_the_part() {
     let part = |name: &str| format!("[[parts]]\nname = '{name}'\n[parts.grid]\ndevice = '{name}'\n");
-    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = ['zipf', 'mixed-skewed']\nops = 20000\n\
+    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = ['zipf', 'mixed-skewed']\nops = \
+        20000\n\
          write_back = ['single', 'ace']\n[compare]\npart = 'sata'\naxis = 'write_back'\nbaseline = 'single'\n\
          candidate = 'ace'\ncolumn = 'elapsed_ns'\nwhat = 'run time'\n[names]\nsata = 'SATA SSD'\n";
     let folder = Folder::new().with("s.toml", format!("{study}{}{}", part("sata"), part("optane")));
@@ -513,7 +524,7 @@ fn a_comparison_within_a_part_names_the_part() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let said = "In the part SATA SSD, with ace instead of single, run time ";
     assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
-    // Once: each place in the sentence is in that part.
+    // The name occurs once, because every place in the sentence is in that part.
     assert!(outcome.stdout.contains("(zipf)"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("(sata"), "{}", outcome.stdout);
 }

@@ -1,10 +1,10 @@
-//! Two results beside each other: what has changed, and by how much.
+//! Comparison of two results: the changes, and their sizes.
 
 use crate::folder::Folder;
 
 const RUN: &str = "pool zipf,mixed-skewed --ops 2K --pages 4K";
 
-/// A folder with a result in every form, and one in which a throughput is 10 % higher and a WAF is gone.
+/// A folder with a result in each format, and one in which a throughput is 10 % higher and a WAF is missing.
 fn folder() -> Folder {
     let folder = Folder::new();
     let csv = folder.run(&format!("{RUN} --csv")).stdout;
@@ -57,7 +57,7 @@ fn a_change_has_its_place_its_size_and_an_exit_code() {
     assert!(outcome.stderr.contains("2 figures have changed by more than 0%"), "{}", outcome.stderr);
     let rows: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 2, "{rows}");
-    // From something to nothing has no size and stands first.
+    // A change from something to nothing has no size and is first.
     assert_eq!((&rows[0]["workload"], &rows[0]["metric"]), (&"zipf".into(), &"waf".into()));
     assert_eq!((rows[0].get("b"), rows[0].get("change")), (None, None));
     assert_eq!(
@@ -65,7 +65,7 @@ fn a_change_has_its_place_its_size_and_an_exit_code() {
         (&"mixed-skewed".into(), &"throughput_ops_s".into())
     );
     assert!((rows[1]["change"].as_f64().unwrap() - 0.1).abs() < 1e-9, "{rows}");
-    // It depends on the tolerance, up and down, and on the columns that count.
+    // The exit code depends on the tolerance in both directions, and on the compared columns.
     let code = |arguments: &str| folder.run(&format!("diff {arguments}")).code;
     assert_eq!(code("a.csv b.json --columns throughput --tolerance 9%"), 1);
     assert_eq!(code("a.csv b.json --columns throughput --tolerance 11%"), 0);
@@ -79,7 +79,7 @@ fn a_change_has_its_place_its_size_and_an_exit_code() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn results_that_cannot_be_compared_are_refused() {
     let folder = folder()
         .with("letter", "Dear reader,\n")
         .with("cut.json", "[{\"hits\":")
@@ -112,7 +112,7 @@ fn what_cannot_be_compared_is_refused() {
     }
 }
 
-/// The rule: a difference between results of different requests is no change, and is not listed as one.
+/// A difference between results of different requests is no change, and is not listed as one.
 #[test]
 fn results_of_different_requests_are_not_compared() {
     let pool = "pool zipf --pages 4K --ops 2K";
@@ -145,9 +145,10 @@ fn results_of_different_requests_are_not_compared() {
     }
 }
 
-/// What is compared all the same: a result of another version, what --columns has left, and what a run for a time did.
+/// These are compared too: a result of another version, rows without the columns that --columns left out, and
+/// runs for a time.
 #[test]
-fn results_of_the_same_request_are_compared_whatever_columns_they_have() {
+fn results_of_one_request_are_compared_with_any_columns() {
     let row = |text: &str| format!("[{{{text}}}]");
     let folder = Folder::new()
         .with("old.json", row(r#""run_id":"1","workload":"zipf","ops":5,"hits":3"#))

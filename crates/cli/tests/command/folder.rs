@@ -1,4 +1,4 @@
-//! The command as users start it, each time in an empty folder of its own.
+//! Runs the command as users do, each time in an empty folder.
 
 use serde_json::Value;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What the command did.
+/// The outcome of a command.
 pub struct Outcome {
     pub code: i32,
     pub stdout: String,
@@ -30,7 +30,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// Puts a file there.
+    /// Writes a file into it.
     pub fn with(self, name: &str, content: impl AsRef<[u8]>) -> Folder {
         fs::write(self.0.join(name), content).unwrap();
         self
@@ -49,7 +49,7 @@ impl Folder {
         fs::read(self.0.join(name)).unwrap()
     }
 
-    /// Runs `fulgurite` here with `arguments`, which spaces separate.
+    /// Runs `fulgurite` here with `arguments`, separated by spaces.
     pub fn run(&self, arguments: &str) -> Outcome {
         let output = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
             .args(arguments.split_whitespace())
@@ -63,7 +63,7 @@ impl Folder {
         }
     }
 
-    /// Runs a script of bash here in which `fulgurite` is the command.
+    /// Runs a bash script here in which `fulgurite` is the command.
     pub fn shell(&self, script: &str) -> Outcome {
         let script = script.replace("fulgurite", env!("CARGO_BIN_EXE_fulgurite"));
         let output = Command::new("bash").args(["-c", &script]).current_dir(&self.0).output().unwrap();
@@ -79,16 +79,16 @@ impl Folder {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// `fulgurite` as it is started to be interrupted.
+    /// `fulgurite`, prepared for an interrupt.
     pub fn command(&self, arguments: &str) -> Command {
-        // Signals that whoever runs the tests ignores, as nohup does, would be ignored by the child too.
+        // The child would inherit signals that the test runner ignores, as under nohup.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_fulgurite")]);
         command.args(arguments.split_whitespace()).current_dir(&self.0);
         command
     }
 
-    /// The same, which must succeed, with `--json`: its rows.
+    /// Runs a command with `--json`, which must succeed, and returns its rows.
     pub fn rows(&self, arguments: &str) -> Vec<Value> {
         let outcome = self.run(&format!("{arguments} --json"));
         assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);

@@ -2,9 +2,10 @@
 
 use crate::folder::Folder;
 
-const COMMANDS: &str = "list profile pool gc replay bench advise study trace diff load get scan stat check repair backup completions man";
+const COMMANDS: &str = "list profile pool gc replay bench advise study trace diff load get scan stat check repair \
+    backup completions man";
 
-/// The example lines of a help text, without what stands behind them.
+/// The example lines of a help text, without their remarks.
 fn examples(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Example"));
     let commands = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| line.contains("fulgurite")));
@@ -13,7 +14,7 @@ fn examples(help: &str) -> Vec<String> {
 
 #[test]
 fn every_command_has_examples_that_work() {
-    // As many as advice needs.
+    // As many lines as advice needs.
     let lines: Vec<String> = (0..2_000)
         .map(|at| format!("1,{at},{},512,{}\n", if at % 3 == 0 { "2a" } else { "28" }, at * 7 % 96))
         .collect();
@@ -37,7 +38,7 @@ fn every_command_has_examples_that_work() {
         let examples = examples(&help);
         assert!(!examples.is_empty(), "{command}: {help}");
         for example in examples {
-            // Runs are looked at beforehand and not made: some take minutes. A page of the manual needs no reader.
+            // Runs are only checked with a dry run, because some take minutes. A manual page needs no reader.
             let runs = ["profile ", "pool ", "gc ", "replay ", "bench ", "advise ", "study "];
             let is_run = runs.iter().any(|run| example.contains(&format!("fulgurite {run}")));
             let dry = if is_run && !example.contains("--help") && !example.contains("--dry-run") {
@@ -69,7 +70,7 @@ fn completions_and_the_manual_know_every_command() {
     }
     let page = folder.run("man pool").stdout;
     assert!(page.starts_with(".ie") && page.contains(".SH EXAMPLES"), "{page}");
-    // The options of every command stand behind those of the command, in the synopsis too.
+    // The synopsis lists the options of every command after those of the command.
     let synopsis = page.split(".SH DESCRIPTION").next().unwrap();
     let at = |option: &str| synopsis.find(option).unwrap_or_else(|| panic!("{option} is not in {synopsis}"));
     assert!(at("write\\-back") < at("\\-\\-seed") && at("\\-\\-format") < at("\\-\\-json"), "{synopsis}");
@@ -80,9 +81,10 @@ fn completions_and_the_manual_know_every_command() {
     }
 }
 
-/// The book's reference has every command, every option, every name with its options, and every column of a result.
+/// The book's reference has every command, every option, every name with its options, and every column of a
+/// result.
 #[test]
-fn the_reference_has_everything_that_can_be_typed_and_printed() {
+fn the_reference_is_complete() {
     let folder = Folder::new();
     let [commands, names, columns] =
         ["commands", "names", "columns"].map(|page| folder.run(&format!("reference {page}")).stdout);
@@ -115,7 +117,7 @@ fn the_reference_has_everything_that_can_be_typed_and_printed() {
     }
 }
 
-/// A quiet command says nothing beside its result.
+/// A quiet command prints nothing but its result.
 #[test]
 fn a_quiet_command_prints_its_result_alone() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! A command that is interrupted leaves nothing unfinished, says what it leaves, and ends by the signal.
+//! An interrupted command leaves nothing unfinished, reports what remains, and ends by the signal.
 
 use crate::folder::Folder;
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Waits until `is_due`, as long as the child runs.
+/// Waits until `is_due` while the child runs.
 fn wait_until(child: &mut Child, is_due: impl Fn(u32) -> bool) {
     let start = Instant::now();
     while !is_due(child.id()) {
@@ -25,7 +25,7 @@ fn send(child: &Child, signal: &str) {
     assert!(sent.success());
 }
 
-/// Whether the process has `path` open, or a file below it, with a name or without.
+/// Whether the process has `path` or a file below it open, with a name or without.
 fn has_open(process: u32, path: &Path) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
     let mut targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
@@ -48,15 +48,15 @@ fn an_interrupted_output_leaves_nothing() {
     }
 }
 
-/// The rule: a study that is interrupted before its first run has ended removes the empty folders that it made, and no
-/// other folder.
+/// A study that is interrupted before its first run has ended removes the empty folders that it created, and
+/// no other folder.
 #[test]
 fn a_study_interrupted_before_its_first_run_leaves_no_folder() {
     let grid = "workload = 'zipf'\ndevice = 'p4510'\nops = 1000000000\n";
     let study = format!("title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\n{grid}");
     let folder = Folder::new().with("s.toml", study);
     std::fs::create_dir(folder.0.join("mine")).unwrap();
-    // The file of somebody else appears while the study runs.
+    // Another program's file appears while the study runs.
     for (out, others, left) in [
         ("mine", None, &["mine", "s.toml"][..]),
         ("new/deep", None, &["mine", "s.toml"]),
@@ -80,15 +80,15 @@ fn a_study_interrupted_before_its_first_run_leaves_no_folder() {
     }
 }
 
-/// The rule: a command that fails because an interrupt has removed its unfinished files says only that it was
-/// interrupted. The interrupt waits here, since nobody reads what it says, until the run has ended and has found no folder.
+/// A command that fails because an interrupt has removed its unfinished files reports only the interrupt.
+/// Here a full pipe delays the interrupt until the run has ended without its folder.
 #[test]
-fn a_failure_that_an_interrupt_caused_is_not_told() {
+fn a_failure_caused_by_an_interrupt_is_not_reported() {
     let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = '1M'\n";
     let folder = Folder::new().with("s.toml", study);
     let path = folder.0.join("out");
     let (mut reader, writer) = std::io::pipe().unwrap();
-    // As much as a pipe holds.
+    // The capacity of a pipe.
     (&writer).write_all(&[b'.'; 1 << 16]).unwrap();
     let mut command = folder.command("study s.toml --out out --threads 1");
     let mut child = command.stdout(Stdio::null()).stderr(writer).spawn().unwrap();
@@ -96,7 +96,7 @@ fn a_failure_that_an_interrupt_caused_is_not_told() {
     wait_until(&mut child, |id| has_open(id, &path));
     send(&child, "-INT");
     wait_until(&mut child, |_| !path.exists());
-    // A thread may pause for a moment.
+    // A thread may pause briefly.
     let rests = |id| {
         sleep(Duration::from_millis(10));
         !is_at_work(id)
@@ -108,7 +108,7 @@ fn a_failure_that_an_interrupt_caused_is_not_told() {
     assert_eq!(said.trim_start_matches('.'), "fulgurite: interrupted; no run of the study is finished\n");
 }
 
-/// Whether one of the threads of a process has something to do.
+/// Whether a thread of the process is running.
 fn is_at_work(process: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{process}/task")) else { return false };
     let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("stat")).unwrap_or_default();
@@ -116,7 +116,7 @@ fn is_at_work(process: u32) -> bool {
 }
 
 #[test]
-fn what_was_started_with_nohup_goes_on() {
+fn a_command_under_nohup_ignores_hangups() {
     let folder = Folder::new();
     let script = "nohup fulgurite trace generate zipf new.pages --to page-ops --ops 20M > out 2>&1 & child=$!\n\
                   sleep 0.3; kill -HUP $child; wait $child";
@@ -124,7 +124,7 @@ fn what_was_started_with_nohup_goes_on() {
     assert_eq!(folder.names(), ["new.pages", "out"]);
 }
 
-/// What stands at the end of the drive in the file `d`.
+/// The mark at the end of the drive in the file `d`.
 fn mark(folder: &Folder) -> Option<String> {
     let file = File::open(folder.0.join("d")).ok()?;
     let mut text = [0; 24];
@@ -133,7 +133,7 @@ fn mark(folder: &Folder) -> Option<String> {
 }
 
 #[test]
-fn a_drive_whose_making_was_interrupted_is_ours() {
+fn a_drive_whose_creation_was_interrupted_is_reused() {
     let folder = Folder::new();
     let mut child = folder.start("bench tpcc --scale 4 --device file:d --ops 10");
     wait_until(&mut child, |_| mark(&folder).is_some_and(|mark| mark == "fulgurite drive, making\n"));
@@ -143,9 +143,9 @@ fn a_drive_whose_making_was_interrupted_is_ours() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 }
 
-/// The rule: an interrupted run says that its drive keeps what was written; one on a simulated drive leaves nothing.
+/// An interrupted run reports that its drive keeps what was written; one on a simulated drive leaves nothing.
 #[test]
-fn an_interrupted_run_says_that_its_drive_stays() {
+fn an_interrupted_run_reports_its_remaining_drive() {
     let folder = Folder::new();
     let interrupted = |run: &str, is_due: &dyn Fn() -> bool| {
         let mut child = folder.start(run);
@@ -168,7 +168,7 @@ fn an_interrupted_run_says_that_its_drive_stays() {
 }
 
 #[test]
-fn a_store_whose_load_was_interrupted_is_loaded_anew() {
+fn a_store_whose_load_was_interrupted_is_loaded_again() {
     let folder = Folder::new();
     let mut child = folder.start("bench ycsb-a --device file:d --ops 10");
     wait_until(&mut child, |_| mark(&folder).is_some_and(|mark| mark == "fulgurite drive, loading"));
@@ -197,9 +197,9 @@ fn a_drive_larger_than_the_disk_is_refused() {
     }
 }
 
-/// A load that is interrupted says how many records are in the store for sure, and they are.
+/// An interrupted load reports a number of durable records, and the store has them.
 #[test]
-fn an_interrupted_load_says_what_it_keeps() {
+fn an_interrupted_load_reports_the_durable_records() {
     let folder = Folder::new();
     let mut child = Command::new("env")
         .args(["--default-signal=INT", env!("CARGO_BIN_EXE_fulgurite")])
@@ -209,7 +209,7 @@ fn an_interrupted_load_says_what_it_keeps() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Rows come slowly, and what comes is made durable every second.
+    // Rows arrive slowly, and each second makes them durable.
     let mut rows = child.stdin.take().unwrap();
     for row in 0..250 {
         writeln!(rows, "{row},value").unwrap();

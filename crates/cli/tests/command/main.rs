@@ -1,4 +1,4 @@
-//! The `fulgurite` command, as users start it.
+//! Tests of the `fulgurite` command, as users start it.
 
 mod advise;
 mod bad_input;

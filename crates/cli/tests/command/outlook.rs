@@ -1,14 +1,15 @@
-//! What runs will need is known before the first of them, and more than the machine has is refused.
+//! Estimates: the needs of runs are known before the first of them, and runs that exceed the machine are
+//! refused.
 
 use crate::folder::Folder;
 
-/// The least, the middle and the most seconds of an outlook.
+/// The least, the middle and the most seconds of an estimate.
 fn estimate(row: &serde_json::Value) -> [f64; 3] {
     ["estimate_least_s", "estimate_s", "estimate_most_s"].map(|column| row[column].as_f64().unwrap())
 }
 
 #[test]
-fn a_dry_run_tells_and_does_nothing() {
+fn a_dry_run_prints_an_estimate_and_runs_nothing() {
     let folder = Folder::new();
     for (command, runs) in [
         ("pool zipf --write-back single,ace --device p4510,sata", 4),
@@ -18,7 +19,7 @@ fn a_dry_run_tells_and_does_nothing() {
         ("bench ycsb-a --users 1,8", 2),
         ("profile p4510,sata", 2),
         ("study quickstart", 10),
-        // A drive is neither made nor measured.
+        // A dry run neither creates nor measures a drive.
         ("pool zipf --device file:d,size=64MiB --write-back ace,auto --pages 1K", 2),
         ("profile file:d,size=64MiB", 1),
         ("bench index-scan --degree auto,8 --device file:d", 2),
@@ -46,7 +47,7 @@ fn a_dry_run_tells_and_does_nothing() {
 }
 
 #[test]
-fn the_memory_that_is_needed_is_about_that_which_is_taken() {
+fn estimated_memory_is_close_to_the_measured() {
     let folder = Folder::new();
     for command in [
         "gc mixed-uniform --logical 8GB --physical 8GiB --ops 10",
@@ -63,7 +64,7 @@ fn the_memory_that_is_needed_is_about_that_which_is_taken() {
     }
 }
 
-/// Rows of a series are in memory together until the run has ended.
+/// The rows of a series are in memory until the run has ended.
 #[test]
 fn a_long_series_needs_memory() {
     let folder = Folder::new();
@@ -71,16 +72,16 @@ fn a_long_series_needs_memory() {
         let run = format!("gc mixed-uniform --logical 1GB --physical 1GiB --ops 60K {interval} --dry-run");
         folder.rows(&run)[0]["needed_bytes"].as_f64().unwrap()
     };
-    // 60,000 rows have taken 176 MB.
+    // 60,000 rows were measured at 176 MB.
     let series = needed("--interval 1") - needed("");
     assert!((120e6..250e6).contains(&series), "{series}");
 }
 
-/// The rule: what a run costs lies in the range that was said before it. CPU time is compared, since others may use the
-/// machine too, and with a factor of three at both ends, since machines differ.
+/// The cost of a run is within its estimated range. CPU time is compared, since other programs may use the
+/// machine, and with a factor of three on both sides, since machines differ.
 #[test]
 #[ignore = "a measurement: what a run takes depends on the machine and on who else uses it"]
-fn the_time_that_is_said_is_about_that_which_is_taken() {
+fn estimated_time_is_close_to_the_measured() {
     let folder = Folder::new();
     for command in [
         "pool write-intensive --ops 600K",
@@ -103,8 +104,8 @@ fn the_time_that_is_said_is_about_that_which_is_taken() {
     }
 }
 
-/// The rule: on a real drive a run lasts until its last request has come, at the trace's times or at the rate. In virtual time, and
-/// where users wait for their answers, it does not.
+/// On a real drive a run lasts until its last request has arrived, by the trace's times or the rate. In
+/// virtual time, and in a closed loop, it does not.
 #[test]
 fn a_real_drive_waits_for_requests_that_have_times() {
     let requests = "0,0,4096,R,0.0\n0,8,4096,R,100.0\n0,16,4096,R,600.0\n";
@@ -124,9 +125,9 @@ fn a_real_drive_waits_for_requests_that_have_times() {
     }
 }
 
-/// The rule: where a trace spans more than the drive has, so that its addresses are changed, the command says so.
+/// If a trace spans more than the drive, a remark says that its addresses are mapped.
 #[test]
-fn a_trace_that_is_larger_than_the_drive_is_told() {
+fn a_trace_larger_than_the_drive_gets_a_remark() {
     let requests = "0,0,4096,R,0.0\n0,200000000,4096,W,0.1\n";
     let folder = Folder::new().with("far.spc", requests).with("near.spc", "0,0,4096,R,0.0\n0,8,4096,R,0.1\n");
     for (options, words) in [
@@ -146,9 +147,9 @@ fn a_trace_that_is_larger_than_the_drive_is_told() {
     }
 }
 
-/// The rule: where a format counts whole seconds, the command says that requests arrive together, unless users decide when they do.
+/// If a format counts whole seconds, a remark says that requests arrive together, except in a closed loop.
 #[test]
-fn a_trace_in_whole_seconds_is_told() {
+fn a_trace_in_whole_seconds_gets_a_remark() {
     let line = |second: u64, page: u64| format!("0,{},4096,R,{second}.0\n", 8 * page);
     let folder = Folder::new()
         .with("burst.spc", line(0, 1) + &line(1, 2) + &line(1, 3))
@@ -167,7 +168,8 @@ fn a_trace_in_whole_seconds_is_told() {
     }
 }
 
-/// The rule: each placement of a layer is a layer of its own, which is filled and measured, so it adds to the time.
+/// Each placement policy of a layer needs a layer of its own, which is filled and measured, so it adds to the
+/// time.
 #[test]
 fn advice_counts_every_layer_that_it_tries() {
     let folder = Folder::new();
@@ -176,18 +178,18 @@ fn advice_counts_every_layer_that_it_tries() {
             format!("advise write-intensive --layer log --ops 1K --victim greedy --placement {placements}");
         estimate(&folder.rows(&format!("{asked} --dry-run --threads 1"))[0])[2]
     };
-    // The runs themselves take no second.
+    // The runs themselves take less than a second.
     assert!(most("none,sepbit,dac,midas") > most("none,sepbit") + 3.0);
 }
 
 #[test]
-fn what_no_machine_has_is_refused_before_it_is_taken() {
+fn memory_that_no_machine_has_is_refused() {
     let folder = Folder::new();
     for (command, words) in [
         ("pool zipf --device none --pages 4G --frames 100%", "--frames 4000000000"),
         ("bench ycsb-a --device mem:pages=1000G", "mem:pages=1000G"),
         ("bench ycsb-a --device mem --scale 10000000", "ycsb-a"),
-        // A run alone would fit; all of them together do not.
+        // One run would fit, but all of them together do not.
         (
             "gc zipf --logical 1GB --physical 1100MB --placement oracle --ops 50M --seed SEEDS --threads 100000",
             "at once",
@@ -205,17 +207,19 @@ fn what_no_machine_has_is_refused_before_it_is_taken() {
 }
 
 #[test]
-fn a_grid_of_millions_is_not_made_at_once() {
+fn runs_of_a_large_grid_are_built_one_by_one() {
     let folder = Folder::new();
     let many: Vec<String> = (1..=2000).map(|number| number.to_string()).collect();
     let many = many.join(",");
     let script = format!(
-        "fulgurite pool zipf --ops 1 --pages 10 --frames 2 --device mem --users {many} --seed {many} --dry-run & child=$!\n\
+        "fulgurite pool zipf --ops 1 --pages 10 --frames 2 --device mem --users {many} --seed {many} --dry-run & \
+            child=$!\n\
          peak=0; while kill -0 $child 2>/dev/null; do \
-         now=$(grep VmHWM /proc/$child/status 2>/dev/null | tr -dc 0-9); peak=${{now:-$peak}}; done; wait $child && echo $peak"
+         now=$(grep VmHWM /proc/$child/status 2>/dev/null | tr -dc 0-9); peak=${{now:-$peak}}; done; wait $child && \
+         echo $peak"
     );
     let outcome = folder.shell(&script);
-    // The machine may be too small for the table of the results, and then says so.
+    // The machine may lack memory for the table of results, and then the command says so.
     assert!(outcome.stdout.starts_with("4,000,000 runs"), "{}{}", outcome.stdout, outcome.stderr);
     if outcome.code == 0 {
         let kib: u64 = outcome.stdout.lines().last().unwrap().trim().parse().unwrap();

@@ -1,4 +1,4 @@
-//! What the command writes never costs a file, and what could not be written is never reported as done.
+//! Output never destroys a file, and a failed write is always reported.
 
 use crate::folder::Folder;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ fn shell(folder: &Folder, script: &str) -> Output {
     Command::new("bash").args(["-c", &script]).current_dir(&folder.0).output().unwrap()
 }
 
-/// Exit code 2, one sentence with every one of the words, and every file as it was.
+/// The command fails with exit code 2 and one sentence with all of the words, and every file stays unchanged.
 fn refused(folder: &Folder, arguments: &str, words: &[&str]) {
     let before = folder.names();
     let outcome = folder.run(arguments);
@@ -27,10 +27,10 @@ fn refused(folder: &Folder, arguments: &str, words: &[&str]) {
     assert_eq!(folder.names(), before, "{arguments} left something behind");
 }
 
-/// The rule: a path that cannot be written to is refused with its argument, the part that is in the way, and what is
-/// accepted.
+/// A path that cannot be written is refused with its argument, the part that causes the error, and the
+/// accepted values.
 #[test]
-fn what_is_in_the_way_of_an_output_is_named() {
+fn an_output_error_names_the_cause() {
     let folder = Folder::new().with("t.spc", TRACE).with("rows.csv", "k,v\n").with("file", "x\n");
     assert_eq!(folder.run("load a.store t --from rows.csv --size 4MiB --log 512KiB").code, 0);
     symlink("loop", folder.0.join("loop")).unwrap();
@@ -56,13 +56,13 @@ fn what_is_in_the_way_of_an_output_is_named() {
     ];
     for (writer, argument) in writers {
         for (path, words) in paths {
-            // A study makes its folders.
+            // A study creates its folders.
             if (argument, path) != ("--out", "none/x") {
                 refused(&folder, &writer.replace("PATH", path), &[argument, path, words]);
             }
         }
     }
-    // A file where a folder is wanted, and a folder where a file is.
+    // A file in place of a folder, and a folder in place of a file.
     for path in ["file", "file/", "a.store", "/dev/null"] {
         let accepted = "accepted: a folder, new or of an earlier run of this study";
         refused(
@@ -123,9 +123,9 @@ fn an_output_is_never_an_input() {
     assert_eq!(folder.read("disk"), [7; 4096]);
 }
 
-/// A file with contents gives way only to `--force`, or to an output of the kind that it is itself.
+/// Only `--force`, or another output of the same kind, replaces a file with contents.
 #[test]
-fn an_output_replaces_only_what_an_earlier_one_wrote() {
+fn an_output_replaces_only_earlier_outputs() {
     let folder = Folder::new().with("t.spc", TRACE).with("notes", "precious\n").with("empty", "");
     symlink("notes", folder.0.join("link")).unwrap();
     let writers = [
@@ -145,14 +145,14 @@ fn an_output_replaces_only_what_an_earlier_one_wrote() {
             assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
         }
         assert_ne!(folder.read("notes"), b"precious\n", "{writer} --force");
-        // The same again. Of a trace nobody can tell who wrote it.
+        // Write the same output again. Nothing shows who wrote a trace.
         match writer.starts_with("replay") {
             true => assert_eq!(folder.run(&format!("{writer} notes")).code, 0, "{writer}"),
             false => refused(&folder, &format!("{writer} notes"), &["exists", "--force"]),
         }
         fs::write(folder.0.join("notes"), "precious\n").unwrap();
     }
-    // One kind of output is not the other, and nothing is forced upon a store.
+    // One kind of output does not replace another, and `--force` does not replace a store.
     assert_eq!(folder.run("replay t.spc --requests-out requests --trace-out spans").code, 0);
     refused(&folder, "replay t.spc --trace-out requests", &["--trace-out", "exists", "no earlier output"]);
     refused(&folder, "replay t.spc --requests-out spans", &["--requests-out", "exists", "no earlier output"]);
@@ -173,9 +173,9 @@ fn two_outputs_are_two_files() {
     }
 }
 
-/// A name that promises a packed file is refused where the file would be plain.
+/// A name of a compressed file is refused if the file would be plain.
 #[test]
-fn a_plain_output_has_no_name_of_a_packed_one() {
+fn a_plain_output_with_a_compressed_name_is_refused() {
     let folder = Folder::new();
     for argument in ["--requests-out", "--trace-out"] {
         for end in ["gz", "zst"] {
@@ -200,7 +200,7 @@ fn a_study_keeps_the_files_that_it_reads() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_written_to() {
+fn special_files_are_written_directly() {
     let folder = Folder::new();
     let output = shell(
         &folder,
@@ -210,7 +210,7 @@ fn what_is_no_regular_file_is_written_to() {
     assert!(fs::metadata(folder.0.join("pipe")).unwrap().file_type().is_fifo(), "the FIFO was replaced");
     let lines = |name: &str| String::from_utf8(folder.read(name)).unwrap().lines().count();
     assert_eq!(lines("read"), 11);
-    // Standard output is a file here: the lines and the table stand behind each other in it.
+    // Standard output is a file here, which receives the lines and then the table.
     let output =
         shell(&folder, "fulgurite replay synthetic --ops 10 --csv --requests-out /dev/stdout > both");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -247,9 +247,9 @@ fn a_full_disk_is_a_failure() {
 }
 
 #[test]
-fn a_file_that_fails_on_the_way_leaves_the_old_one() {
+fn a_failed_write_leaves_the_old_file() {
     let folder = Folder::new().with("old.csv", "old");
-    // A limit on the size of files stands for a full disk: it strikes while the log is written.
+    // A limit on the size of files acts as a full disk while the log is written.
     let script =
         "trap '' XFSZ; ulimit -f 8; fulgurite replay synthetic --ops 5000 --requests-out old.csv --force";
     let output = shell(&folder, script);
@@ -295,7 +295,7 @@ fn a_closed_pipe_ends_quietly() {
     }
 }
 
-/// The writing end of a pipe that nobody reads.
+/// The writing end of a pipe without a reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop::<std::io::PipeReader>(reader);

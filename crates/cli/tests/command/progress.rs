@@ -1,4 +1,4 @@
-//! What a terminal shows while a command works, and what it says of a recorded timeline.
+//! The progress on a terminal, and the remark on a recorded timeline.
 
 use crate::folder::Folder;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-/// What `fulgurite` writes to standard error where that is a terminal, until it ends or has shown `enough`.
+/// The standard error of `fulgurite` on a terminal, until it ends or has shown `enough`.
 fn shown(folder: &Folder, arguments: &str, enough: &str) -> String {
     shown_until(folder, arguments, enough, |child| child.kill().unwrap())
 }
 
-/// The same; who has shown `enough` is ended by `stop`.
+/// The same; `stop` ends the command when it has shown `enough`.
 fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mut Child)) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -23,7 +23,7 @@ fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mu
     let mut master = File::from(master);
     let mut some = [0; 4096];
     let mut is_stopped = false;
-    // Reading fails when the last one who has the terminal open is gone.
+    // Reading fails when no process has the terminal open any more.
     while let Ok(count) = master.read(&mut some) {
         seen.extend_from_slice(&some[..count]);
         if !is_stopped && String::from_utf8_lossy(&seen).contains(enough) {
@@ -35,8 +35,9 @@ fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mu
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// A frame is drawn by a thread of its own, which a busy machine may hold back for longer than a short step takes. So
-/// a command is run this often at most until each word was shown. A word that it never shows is missing every time.
+/// A thread draws the frames, and a busy machine may delay it for longer than a short step takes. So a
+/// command runs up to this often until all words were shown. A word that is never drawn is missing every
+/// time.
 const TRIES: usize = 5;
 
 /// Runs the command until it shows the last of the words; it must show all of them.
@@ -58,7 +59,7 @@ fn shows(command: &str, words: &[&str]) {
 }
 
 #[test]
-fn what_a_simulated_drive_does_is_shown() {
+fn progress_of_a_simulated_drive_is_shown() {
     shows(
         "pool zipf --device p4510:blocks=256 --ops 3M",
         &["1 run, about ", "preconditioning the drive", "% of 3,000,000 requests"],
@@ -70,7 +71,7 @@ fn what_a_simulated_drive_does_is_shown() {
     shows("gc zipf", &["1 run, about ", "% of 39,062,500 requests"]);
 }
 
-/// The rule: what a frame says of the time that is left fits into a line of 80 columns beside the rest.
+/// The remaining time fits into a line of 80 columns beside the rest of a frame.
 #[test]
 fn a_frame_takes_one_line_of_a_terminal() {
     let seen =
@@ -79,7 +80,7 @@ fn a_frame_takes_one_line_of_a_terminal() {
     assert!(!seen.contains("\x1b[1A"), "a frame has gone back a line: {seen}");
 }
 
-/// The rule: what an interrupted command says stands in a line of its own, without a frame before it.
+/// The report of an interrupt has a line of its own, without a frame before it.
 #[test]
 fn an_interrupt_clears_the_bar() {
     let interrupt = |child: &mut Child| {
@@ -90,24 +91,24 @@ fn an_interrupt_clears_the_bar() {
 }
 
 #[test]
-fn what_a_trace_takes_is_shown() {
+fn progress_of_reading_a_trace_is_shown() {
     shows("trace info t.spc", &["reading t.spc", "counting the pages of the trace"]);
     shows("trace convert t.spc u.msr --to msr", &["reading t.spc"]);
     shows("trace generate zipf t.pages --to page-ops --ops 10M", &["% of 10,000,000 requests"]);
     shows("pool t.spc --frames 1", &["reading t.spc", "% of 4,000,000 requests"]);
 }
 
-/// The rule: the part of a benchmark that is measured says how much of it is done.
+/// The measured part of a benchmark shows its progress.
 #[test]
-fn a_benchmark_says_how_far_it_is() {
+fn a_benchmark_shows_its_progress() {
     let seen = shown(&Folder::new(), "bench ycsb-a --ops 20K", "checking the store");
     let is_told = |frame: &str| frame.contains("running ycsb-a on p4510, ") && frame.contains("%, ");
     assert!(seen.split('\r').any(is_told), "{seen}");
 }
 
-/// The rule: into a pipe a command that takes long says beforehand what it needs; a short one says nothing.
+/// In a pipe a command that takes long first prints its estimate; a short one prints nothing.
 #[test]
-fn a_log_is_told_what_a_long_command_needs() {
+fn a_long_command_prints_its_estimate_to_a_log() {
     let folder = Folder::new();
     let short = folder.run("gc zipf --logical 100MiB --physical 128MiB --ops 1K");
     assert_eq!((short.code, short.stderr.as_str()), (0, ""));
@@ -126,15 +127,15 @@ fn a_log_is_told_what_a_long_command_needs() {
 }
 
 #[test]
-fn what_a_real_drive_takes_is_shown() {
-    // To make the file takes milliseconds, so whether a frame shows it is chance.
+fn progress_of_a_real_drive_is_shown() {
+    // Creating the file takes milliseconds, so a frame may not show it.
     shows("profile file:d,size=256MiB", &["1 run, about ", "measuring reads of file:d"]);
     shows("bench ycsb-a --device file:d --ops 9K", &["loading ycsb-a into", "running ycsb-a on"]);
     shows("pool mixed-uniform --device file:d --ops 30K", &["checking every page on the drive"]);
 }
 
 #[test]
-fn a_timeline_says_how_much_it_has_and_why_no_more() {
+fn a_timeline_reports_its_length_and_limit() {
     let folder = Folder::new();
     let all = folder.run("replay synthetic --ops 100 --trace-out all.json");
     assert!(all.stderr.starts_with("timeline: all.json has all "), "{}", all.stderr);

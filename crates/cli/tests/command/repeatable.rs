@@ -1,4 +1,4 @@
-//! The same description gives the same bytes, however often and on however many threads.
+//! The same description gives the same bytes, in every execution and with any number of threads.
 
 use crate::folder::Folder;
 
@@ -39,13 +39,13 @@ fn tables_do_not_depend_on_threads() {
             let mut rows = folder.rows(&format!("{command} --threads {threads}"));
             for row in &mut rows {
                 let row = row.as_object_mut().unwrap();
-                // What the execution itself cost is all that may differ.
+                // Only the cost of the execution may differ.
                 let cost = ["cpu_ns_per_op", "sim_wall_s", "sim_ops_s", "peak_rss_bytes"];
                 row.retain(|column, _| !cost.contains(&column.as_str()));
             }
             serde_json::to_string(&rows).unwrap()
         };
-        // What differs from one time to the next would differ here too.
+        // State left over from the first execution would show as a difference here.
         assert_eq!(rows(1), rows(2), "{command}");
     }
 }

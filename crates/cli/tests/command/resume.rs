@@ -1,4 +1,4 @@
-//! A study that does not come to its end keeps its finished runs, and goes on from them to the same table.
+//! An interrupted study keeps its finished runs, and continues from them to the same table.
 
 use crate::folder::Folder;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const LEDGER: &str = "out/finished-runs.jsonl";
 const FILES: [&str; 4] = ["table.csv", "table.jsonl", "report.html", "study.toml"];
 
-/// A study whose runs take a while together, over a trace too.
+/// A study whose runs take a while, one over a trace too.
 fn study() -> String {
     let grid = |part: &str, text: &str| format!("[[parts]]\nname = '{part}'\n[parts.grid]\n{text}\n");
     let part = [
@@ -32,7 +32,7 @@ fn lines(folder: &Folder) -> usize {
 }
 
 #[test]
-fn an_interrupted_study_goes_on_to_the_same_table() {
+fn a_resumed_study_gives_the_same_table() {
     let folder = folder();
     assert_eq!(folder.run("study s.toml --out whole").code, 0);
     let mut ended_by = Vec::new();
@@ -55,7 +55,7 @@ fn an_interrupted_study_goes_on_to_the_same_table() {
         said.contains("kept in out") && said.contains("fulgurite study s.toml --out out --resume"),
         "{said}"
     );
-    // Who forgets to go on is told, and loses nothing by looking.
+    // A run without `--resume` reports the finished runs, and a dry run does not remove them.
     let finished = lines(&folder);
     let forgotten = folder.run("study s.toml --out out --dry-run");
     assert_eq!((forgotten.code, lines(&folder)), (0, finished));
@@ -103,7 +103,8 @@ fn a_finished_run_is_taken_from_the_file_and_not_run_again() {
     let failed = folder.run("study s.toml --out out");
     assert_ne!(failed.code, 0);
     assert!(failed.stderr.contains("14 finished runs of 14 are kept in out"), "{}", failed.stderr);
-    // A figure that no run gives shows that the rows are taken from the file. Of another version they are not.
+    // A figure that no run gives shows that the rows come from the file. Rows of another version are not
+    // used.
     let text = fs::read_to_string(folder.0.join(LEDGER)).unwrap();
     let marked = text.replacen("{\"integer\":300000}", "{\"integer\":300123}", 1);
     let (first, rest) = marked.split_once('\n').unwrap();
@@ -137,10 +138,10 @@ fn text(folder: &Folder, name: &str) -> String {
     fs::read_to_string(folder.0.join(name)).unwrap()
 }
 
-/// A figure that no run gives shows that the rows are taken from the tables.
+/// A figure that no run gives shows that the rows come from the tables.
 #[test]
 fn a_finished_study_is_drawn_again_without_running() {
-    // A tenth of the requests: nothing is interrupted here.
+    // A tenth of the requests, since nothing is interrupted here.
     let study = || study().replace("00000", "0000");
     let folder = folder().with("s.toml", study());
     assert_eq!(folder.run("study s.toml --out out").code, 0);
@@ -156,7 +157,7 @@ fn a_finished_study_is_drawn_again_without_running() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(again.stdout.contains(",30123,"), "{}", again.stdout);
     assert!(text(&folder, "out/report.html").contains("a new check"));
-    // Other grids, another seed and a table that does not fit to the other are run.
+    // Other grids, another seed and a table that does not match the ledger are run.
     let other = study().replace("'lru', 'clock'", "'clock', 'lru'");
     fs::write(folder.0.join("other.toml"), other).unwrap();
     for run in ["study other.toml --out out --resume --csv", "study s.toml --out out --resume --csv --seed 7"]
@@ -173,12 +174,14 @@ fn a_finished_study_is_drawn_again_without_running() {
     assert!(torn.code == 0 && !torn.stdout.contains(",3012"), "{}", torn.stderr);
 }
 
-/// A result may have taken hours. Nothing but a result of the same study replaces it, and no quick one a full one.
+/// A result may have taken hours. Only a result of the same study replaces it, and a quick one never replaces
+/// a full one.
 #[test]
 fn a_result_is_not_replaced_by_a_smaller_one_or_another_study() {
     let small = |title: &str| {
         format!(
-            "title = '{title}'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\ndevice = 'p4510'\nworkload = 'zipf'\nops = 20000\n[quick]\nops = 10000\n"
+            "title = '{title}'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\ndevice = 'p4510'\nworkload = 'zipf'\nops \
+                = 20000\n[quick]\nops = 10000\n"
         )
     };
     let folder = Folder::new().with("s.toml", small("T")).with("other.toml", small("Other"));
@@ -203,15 +206,16 @@ fn a_result_is_not_replaced_by_a_smaller_one_or_another_study() {
     done("study s.toml --out out");
 }
 
-/// The rule: what hours of runs have left is lost to no other study, and is not taken for its own.
+/// Finished runs are not lost to another study, and it does not use them as its own.
 #[test]
 fn finished_runs_are_not_lost_to_another_study() {
     let small = |title: &str, workload: &str, more: &str| {
         format!(
-            "title = '{title}'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = ['{workload}', 'mixed-skewed']\nops = 2000\n[quick]\nops = 1000\n{more}"
+            "title = '{title}'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = ['{workload}', \
+                'mixed-skewed']\nops = 2000\n[quick]\nops = 1000\n{more}"
         )
     };
-    // A check of a column that is not there fails the study when all of its runs are finished.
+    // A check of a missing column fails the study when all of its runs are finished.
     let failing = "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
     let folder = Folder::new()
         .with("s.toml", small("T", "zipf", failing))
@@ -227,7 +231,7 @@ fn finished_runs_are_not_lost_to_another_study() {
         assert!(refused.stderr.contains(words), "{arguments}: {}", refused.stderr);
         assert_eq!(folder.read(LEDGER), left, "{arguments}");
     }
-    // Those that match are counted, and no others.
+    // Only matching runs are counted.
     for (study, counted) in
         [("other", None), ("like", Some("out has 1 finished runs")), ("s", Some("out has 2 "))]
     {
@@ -236,6 +240,6 @@ fn finished_runs_are_not_lost_to_another_study() {
         assert!(looked.stderr.contains(counted.unwrap_or_default()), "{study}: {}", looked.stderr);
         assert_eq!(looked.stderr.contains("finished runs"), counted.is_some(), "{study}: {}", looked.stderr);
     }
-    // One that asks for some of the same runs takes those.
+    // A study that asks for some of the same runs uses those.
     assert_eq!(folder.run("study like.toml --out out --resume").code, 0);
 }

@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A store that is made in no time.
+/// A store that is created quickly.
 const SMALL: &str = "--size 4MiB --log 512KiB";
 const PAGE: usize = 4096;
-/// The first data page of such a store: behind 128 KiB, the log, and 128 pages of the double-write area.
+/// The first data page of such a store: after 128 KiB, the log, and 128 pages of the double-write area.
 const DATA: usize = 32 + 128 + 128;
 
 fn command(folder: &Folder, arguments: &str) -> Command {
@@ -19,12 +19,12 @@ fn command(folder: &Folder, arguments: &str) -> Command {
     command
 }
 
-/// Runs a command that is given `input`. The bytes of its outputs need not be text.
+/// Runs a command with `input` on standard input. Its outputs may be any bytes.
 fn fed(folder: &Folder, arguments: &str, input: &[u8]) -> Output {
     let mut child = command(folder, arguments).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
-        // A refusal may come before everything was read.
+        // A refusal may come before the whole input was read.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().unwrap()
     })
@@ -35,7 +35,7 @@ fn loaded(folder: &Folder, file: &str, rows: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Rows with keys `key00000`, ... and values that name them.
+/// Rows with keys `key00000`, … and values that contain the key.
 fn rows(records: u32) -> String {
     (0..records).map(|key| format!("key{key:05},value{key:05}-{}\n", "x".repeat(80))).collect()
 }
@@ -46,7 +46,7 @@ fn done(folder: &Folder, arguments: &str) -> String {
     outcome.stdout
 }
 
-/// A command that ends with this code and says these words.
+/// A command that ends with this code and prints these words.
 fn refused(folder: &Folder, arguments: &str, code: i32, words: &[&str]) -> Outcome {
     let outcome = folder.run(arguments);
     assert_eq!(outcome.code, code, "{arguments}: {}{}", outcome.stdout, outcome.stderr);
@@ -66,7 +66,7 @@ fn damage_a_leaf(folder: &Folder, file: &str) {
 }
 
 #[test]
-fn every_byte_comes_back() {
+fn values_of_any_bytes_are_returned() {
     let all: Vec<u8> = (0..=255).collect();
     let escaped: String = all.iter().map(|byte| format!("\\x{byte:02x}")).collect();
     let mut rows: String = (0..=255).map(|byte| format!("\\x{byte:02x}k,v\\x{byte:02x}\n")).collect();
@@ -88,7 +88,7 @@ fn every_byte_comes_back() {
     loaded(&folder, "b", &scanned);
     assert_eq!(done(&folder, "scan b t"), scanned);
     assert_eq!(fed(&folder, "get b t all --raw", b"").stdout, all);
-    // Bytes that are no text may stand for themselves.
+    // Bytes that are not UTF-8 are accepted unescaped.
     fed(&folder, "load a t", b"raw,\xff\xfe\n");
     assert_eq!(done(&folder, "get a t raw"), "\\xff\\xfe\n");
 }
@@ -101,7 +101,7 @@ fn a_first_row_is_a_record_unless_it_is_called_a_header() {
     let output = fed(&folder, &format!("load b t --header {SMALL}"), b"name,age,more\nanna,31\n");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(done(&folder, "scan b t"), "anna,31\n");
-    // It is a line like any other where lines are counted.
+    // The header counts as a line in messages.
     let output = fed(&folder, "load b t --header", b"name,age\nalone\n");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("line 2"), "{said}");
@@ -145,7 +145,7 @@ fn a_scan_takes_a_range_both_ways() {
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn missing_keys_and_tables_are_named() {
     let folder = Folder::new();
     loaded(&folder, "a", "k,1\n");
     fed(&folder, "load a other", b"x,y\n");
@@ -184,7 +184,7 @@ fn a_bad_row_is_named_by_its_line_and_the_rows_before_it_stay() {
 }
 
 #[test]
-fn a_load_that_asks_for_nonsense_makes_nothing() {
+fn a_wrong_load_creates_no_store() {
     let folder = Folder::new();
     refused(&folder, "load a t --from nowhere.csv", 2, &["--from", "nowhere.csv"]);
     refused(&folder, "load a t --from .", 2, &["--from", "folder"]);
@@ -202,7 +202,7 @@ fn a_load_that_asks_for_nonsense_makes_nothing() {
 }
 
 #[test]
-fn load_leaves_alone_what_is_no_store() {
+fn load_does_not_change_other_files() {
     let folder = Folder::new().with("letters", "mine");
     done(&folder, "pool zipf --device file:drive,engine=psync --pages 1K --ops 10");
     for file in ["letters", "drive"] {
@@ -232,7 +232,7 @@ fn a_store_keeps_its_sizes() {
 }
 
 #[test]
-fn stat_counts_what_there_is() {
+fn stat_counts_tables_and_records() {
     let folder = Folder::new();
     loaded(&folder, "a", &rows(1000));
     fed(&folder, "load a other", b"k,12\n");
@@ -243,7 +243,7 @@ fn stat_counts_what_there_is() {
     assert_eq!((&rows[2]["records"], &rows[2]["record_bytes"]), (&1000.into(), &(1000 * 99).into()));
     assert_eq!((&rows[1]["levels"], &rows[1]["leaves"]), (&1.into(), &1.into()));
     assert_eq!((&rows[2]["levels"], &rows[2]["inner_pages"]), (&2.into(), &1.into()));
-    // 99 KB and a slot for each record, of which the leaves do not repeat what their keys share.
+    // 99 KB and a slot for each record. Leaves do not repeat common prefixes of keys.
     let (leaves, fill) = (rows[2]["leaves"].as_f64().unwrap(), rows[2]["leaf_fill"].as_f64().unwrap());
     assert!((99_000.0..115_000.0).contains(&(leaves * fill * 4096.0)), "{leaves} leaves, {fill}");
     let about = &rows[0];
@@ -251,7 +251,7 @@ fn stat_counts_what_there_is() {
     let number = |column: &str| about[column].as_u64().unwrap_or_else(|| panic!("{column}: {about}"));
     assert_eq!(number("pages_used") + number("pages_free"), number("pages"));
     assert_eq!(number("log_used_bytes"), 0, "a load closes the store: {about}");
-    // 99 KB of records, some of them in pages that are half full.
+    // 99 KB of records, some of them in half-full pages.
     assert!((25..80).contains(&number("pages_used")), "{about}");
     let text = done(&folder, "stat a");
     assert!(text.starts_with("file") && text.contains("torn_pages") && text.contains("1,001"), "{text}");
@@ -278,7 +278,7 @@ fn only_load_changes_the_file() {
     }
 }
 
-/// Waits until a command has made its file.
+/// Waits until a command has created its file.
 fn wait_for(folder: &Folder, file: &str) {
     let end = Instant::now() + Duration::from_secs(60);
     while !folder.0.join(file).exists() {
@@ -300,7 +300,7 @@ fn a_store_has_one_writer_or_many_readers() {
     }
     drop(writer.stdin.take());
     assert!(writer.wait().unwrap().success());
-    // It waits for its reader: its output is larger than a pipe.
+    // It waits for its reader, since its output is larger than a pipe.
     let mut reader = command(&folder, "scan a t").spawn().unwrap();
     first_line(&mut reader);
     done(&folder, "get a t key00001");
@@ -310,7 +310,7 @@ fn a_store_has_one_writer_or_many_readers() {
     assert_eq!(folder.names(), ["a", "b"]);
 }
 
-/// Reads one line and closes the pipe's buffer, not the pipe.
+/// Reads one line and does not close the pipe.
 fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -352,7 +352,7 @@ fn damage_is_found_and_the_rest_is_saved() {
     refused(&folder, "backup a copy", 1, &["damaged"]);
     let repaired = refused(&folder, "repair a out", 1, &["a part of a is lost", "out"]);
     assert!(repaired.stdout.contains(&format!("t: lost: the keys from `{low}` up to `{high}`")));
-    // What is lost is what was said, and nothing else.
+    // Exactly the reported records are lost.
     let is_saved = |line: &&str| !(low..high).contains(&line.split(',').next().unwrap());
     let expected: String = rows.lines().filter(is_saved).map(|line| format!("{line}\n")).collect();
     assert!(expected.len() < rows.len());
@@ -362,8 +362,8 @@ fn damage_is_found_and_the_rest_is_saved() {
     assert_eq!(folder.names(), ["a", "one", "out", "sound"]);
 }
 
-/// Rows whose page is damaged are loaded into the log. `load` says that they wait there, `check` and `repair` say that they
-/// are not lost, and they are saved.
+/// Rows for a damaged page are loaded into the log. `load` reports that they wait there, `check` and `repair`
+/// report that they are not lost, and `repair` saves them.
 #[test]
 fn rows_for_a_damaged_page_wait_and_are_not_called_lost() {
     let folder = Folder::new();
@@ -385,9 +385,10 @@ fn rows_for_a_damaged_page_wait_and_are_not_called_lost() {
     assert_eq!(done(&folder, "get out t key00500"), "new\n");
 }
 
-/// Commands that read do not look behind the last page, and who writes the store refuses it. So `check` looks there.
+/// Reading commands do not look behind the last page, but writing requires the mark there. So `check` looks
+/// there.
 #[test]
-fn an_end_that_is_not_ours_is_a_problem() {
+fn a_missing_mark_at_the_end_is_a_problem() {
     let folder = Folder::new();
     loaded(&folder, "a", &rows(100));
     let whole = folder.read("a");
@@ -412,7 +413,7 @@ fn a_store_that_does_not_open_is_repaired() {
     let rows = rows(1000);
     loaded(&folder, "a", &rows);
     let whole = folder.read("a");
-    // Less than a new store needs, and as much as holds the records.
+    // Less than a new store needs, but with all records.
     fs::write(folder.0.join("cut"), &whole[..(DATA + 60) * PAGE]).unwrap();
     refused(&folder, "check cut", 1, &["cut is damaged", "fulgurite repair cut OUT"]);
     refused(&folder, "load cut t", 2, &["cut"]);
@@ -439,14 +440,15 @@ fn a_backup_is_a_store_of_its_own() {
     fed(&folder, "load b t", b"key00001,its own\n");
     assert_eq!(done(&folder, "get b t key00001"), "its own\n");
     assert_ne!(done(&folder, "get a t key00001"), "its own\n");
-    // And back again.
+    // Restore the backup.
     fs::remove_file(folder.0.join("a")).unwrap();
     done(&folder, "backup b a");
     assert_eq!(done(&folder, "scan a t"), done(&folder, "scan b t"));
     assert_eq!(folder.names(), ["a", "b"]);
 }
 
-/// The map of pages out of place takes memory: the usual memory is enough for it, and too little is no damage.
+/// The map of pages out of place takes memory. The default memory is enough for it, and too little memory is
+/// not reported as damage.
 #[test]
 fn a_store_out_of_place_opens_with_the_usual_memory() {
     let folder = Folder::new();
@@ -466,20 +468,21 @@ fn a_store_out_of_place_opens_with_the_usual_memory() {
     // A load has memory of its own.
     let words = "bench ycsb-a:records=1000 --device p4510 --ops 100";
     done(&folder, &format!("{words} --place out-of-place --memory 48MiB"));
-    // What cannot work is refused before anything is run.
+    // A run that cannot work is refused before any run starts.
     let grid = format!("{words} --place in-place,out-of-place --memory 4MiB");
     let refused = refused(&folder, &grid, 2, &["--memory 4MiB is too little", "p4510", "accepted: 33MiB"]);
     assert_eq!(refused.stdout, "");
 }
 
-/// The usual memory of a benchmark grows with the map, so that pages have the same frames wherever they lie. (A map that would
-/// take more than half of it has more memory still.)
+/// The default memory of a benchmark grows with the map, so that the pool has the same frames in place and
+/// out of place. (A map that would take more than half of it gets more memory.)
 #[test]
-fn the_usual_memory_of_a_benchmark_has_that_of_the_map_beside_it() {
+fn the_default_memory_of_a_benchmark_excludes_the_map() {
     let folder = Folder::new();
     for memory in ["", "--memory 30%"] {
         let rows = folder.rows(&format!(
-            "bench ycsb-a:records=20K --device virtual:blocks=32 --log-size 16MiB --ops 100 --place in-place,out-of-place:unit=4KiB {memory}"
+            "bench ycsb-a:records=20K --device virtual:blocks=32 --log-size 16MiB --ops 100 --place \
+                in-place,out-of-place:unit=4KiB {memory}"
         ));
         let [inside, outside] = rows.as_slice() else { panic!("{} rows", rows.len()) };
         let figure = |name| (number(inside, name), number(outside, name));
@@ -490,7 +493,7 @@ fn the_usual_memory_of_a_benchmark_has_that_of_the_map_beside_it() {
 }
 
 #[test]
-fn what_is_made_takes_no_place_of_another_file() {
+fn new_stores_never_replace_files() {
     let folder = Folder::new().with("out", "mine");
     loaded(&folder, "a", "k,1\n");
     for command in ["backup", "repair"] {
@@ -505,7 +508,7 @@ fn what_is_made_takes_no_place_of_another_file() {
 }
 
 #[test]
-fn a_full_store_says_so_and_keeps_what_it_has() {
+fn a_full_store_is_reported_and_keeps_its_records() {
     let folder = Folder::new();
     let output = fed(&folder, "load a t --size 2MiB --log 256KiB", rows(30_000).as_bytes());
     let said = String::from_utf8(output.stderr).unwrap();
@@ -521,7 +524,7 @@ fn a_full_store_says_so_and_keeps_what_it_has() {
     assert!(done(&folder, "check a").contains("is sound"));
 }
 
-/// A new store takes room as it fills.
+/// A new store uses disk space as it fills.
 #[test]
 fn a_store_of_the_usual_size_costs_little() {
     use std::os::unix::fs::MetadataExt;

@@ -1,10 +1,10 @@
-//! `-` is standard input or output wherever a file can be read or written from its beginning to its end.
+//! `-` is standard input or output wherever a file is read or written from beginning to end.
 
 use crate::folder::Folder;
 
 const TRACE: &str = "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n";
 
-/// Runs a script, which must succeed: standard output.
+/// Runs a script, which must succeed, and returns its standard output.
 fn said(folder: &Folder, script: &str) -> String {
     let outcome = folder.shell(script);
     assert_eq!(outcome.code, 0, "{script}: {}", outcome.stderr);
@@ -12,7 +12,7 @@ fn said(folder: &Folder, script: &str) -> String {
 }
 
 #[test]
-fn a_trace_comes_from_standard_input_or_a_pipe() {
+fn a_trace_is_read_from_standard_input_or_a_pipe() {
     let folder = Folder::new().with("t.spc", TRACE);
     for command in [
         "pool - --format spc --frames 2 --csv",
@@ -22,7 +22,7 @@ fn a_trace_comes_from_standard_input_or_a_pipe() {
         "trace info - --format spc --csv",
     ] {
         let named = |name: &str| format!("fulgurite {}", command.replacen('-', name, 1));
-        // The name of the trace and what the execution cost are all that differ.
+        // Only the name of the trace and the cost of the execution differ.
         let figures = |text: String, name: &str| {
             let row = text.lines().nth(1).unwrap().replace(name, "-");
             let cells: Vec<String> = row.split(',').map(str::to_owned).collect();
@@ -31,7 +31,8 @@ fn a_trace_comes_from_standard_input_or_a_pipe() {
         let of_file = figures(said(&folder, &named("t.spc")), "t.spc");
         for script in [format!("{} < t.spc", named("-")), format!("cat t.spc | {}", named("-"))] {
             let mut streamed = figures(said(&folder, &script), "-");
-            // The identity of a run that does not read its trace beforehand is of the bytes and the format alone.
+            // The identity of a run that does not read its trace beforehand depends on the bytes and the
+            // format.
             streamed[0].clone_from(&of_file[0]);
             assert_eq!(streamed, of_file, "{script}");
         }
@@ -42,7 +43,7 @@ fn a_trace_comes_from_standard_input_or_a_pipe() {
 }
 
 #[test]
-fn an_output_on_standard_output_stands_there_alone() {
+fn standard_output_holds_one_output() {
     let folder = Folder::new().with("t.spc", TRACE);
     let converted = said(&folder, "fulgurite trace convert t.spc - --to msr");
     assert_eq!(converted.lines().count(), 3);
@@ -63,7 +64,7 @@ fn an_output_on_standard_output_stands_there_alone() {
 }
 
 #[test]
-fn a_study_comes_from_standard_input() {
+fn a_study_is_read_from_standard_input() {
     let folder = Folder::new();
     let study = "title = \"T\"\nquestion = \"Q\"\ncommand = \"pool\"\n[grid]\nworkload = \"zipf\"\nops = 2\n";
     said(&folder, &format!("fulgurite study - --out here <<'E'\n{study}E"));
@@ -71,7 +72,7 @@ fn a_study_comes_from_standard_input() {
 }
 
 #[test]
-fn what_is_used_at_any_place_is_no_stream() {
+fn random_access_to_streams_is_refused() {
     let folder = Folder::new().with("t.spc", TRACE);
     for (arguments, argument) in [
         ("load - t", "FILE -"),
@@ -92,7 +93,7 @@ fn what_is_used_at_any_place_is_no_stream() {
     assert_eq!(folder.names(), ["t.spc"]);
 }
 
-/// Commas separate values, but a file may have one in its name.
+/// Commas separate values, but a file's name may contain one.
 #[test]
 fn the_name_of_a_file_is_one_value() {
     let folder = Folder::new().with("a,b.pages", "R 1\nW 2\nR 1\n");

@@ -1,4 +1,4 @@
-//! What a terminal gets: tables in its width, in units that people use, with what was found above them.
+//! Output on a terminal: tables that fit its width, in units for people, with findings above them.
 
 use crate::folder::{Folder, Outcome};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-/// What `fulgurite` writes to standard output where that is a terminal of `width` characters.
+/// The standard output of `fulgurite` on a terminal of `width` characters.
 pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
     let Outcome { code, stdout, stderr } =
@@ -16,14 +16,14 @@ pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
     stdout
 }
 
-/// Runs `command` in `folder` with standard output on a terminal of `width` characters, and takes away what makes
-/// text bold or coloured.
+/// Runs `command` in `folder` with standard output on a terminal of `width` characters, and removes the codes
+/// for bold and coloured text.
 pub fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let outcome = as_written(folder, command, width);
     Outcome { stdout: without_styles(&outcome.stdout), ..outcome }
 }
 
-/// The same with what makes text bold or coloured.
+/// The same with the codes for bold and coloured text.
 pub fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -32,12 +32,12 @@ pub fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
     let terminal = File::options().read(true).write(true).open(name).unwrap();
     let mut child = command.current_dir(&folder.0).stdout(terminal).stderr(Stdio::piped()).spawn().unwrap();
-    // The command keeps the terminal open too, and reading from it would never end.
+    // Otherwise the command keeps the terminal open, and reading from it would never end.
     command.stdout(Stdio::null());
     let mut bytes = Vec::new();
     let mut master = File::from(master);
     let mut some = [0; 4096];
-    // Reading fails when the last one who has the terminal open is gone.
+    // Reading fails when no process has the terminal open any more.
     while let Ok(count @ 1..) = master.read(&mut some) {
         bytes.extend_from_slice(&some[..count]);
     }
@@ -48,7 +48,7 @@ pub fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome
     Outcome { code, stdout, stderr }
 }
 
-/// The text without what makes it bold or coloured, which takes no place.
+/// The text without the codes for bold and coloured text, which have no width.
 fn without_styles(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -58,8 +58,9 @@ fn without_styles(text: &str) -> String {
 const TRACE: &str = "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n";
 const GC: &str = "gc fio-h --logical 12MiB --physical 16MiB --segment 64KiB --victim cost-benefit --ops 20K";
 
-/// A study of 40 runs: more than a terminal shows.
-const STUDY: &str = "title = \"Does the seed matter?\"\nquestion = \"q\"\ncommand = \"pool\"\n[grid]\nworkload = \"zipf\"\ndevice = \"mem\"\nops = 100\npages = 100\n";
+/// A study of 40 runs, more than a terminal shows.
+const STUDY: &str = "title = \"Does the seed matter?\"\nquestion = \"q\"\ncommand = \"pool\"\n[grid]\nworkload = \
+    \"zipf\"\ndevice = \"mem\"\nops = 100\npages = 100\n";
 
 fn folder() -> Folder {
     let seeds: Vec<String> = (1..=40).map(|seed| seed.to_string()).collect();
@@ -70,7 +71,7 @@ fn folder() -> Folder {
     folder.run("load s.store users --from rows.csv --size 64MiB --log 1MiB");
     for seed in [1, 2] {
         let rows = folder.run(&format!("pool zipf,mixed-skewed --ops 1K --seed {seed} --csv")).stdout;
-        // The seed is asked for, so that runs with another one would not be compared.
+        // The study gives the seed, so that rows with another seed are not compared.
         std::fs::write(
             folder.0.join(format!("{seed}.csv")),
             rows.replace(&format!(",{seed},1000,"), ",7,1000,"),
@@ -80,9 +81,9 @@ fn folder() -> Folder {
     folder
 }
 
-/// The rule: what makes heads bold takes no place, so a table that fits is not broken.
+/// The codes for bold heads have no width, so a table that fits is not divided.
 #[test]
-fn a_store_is_described_in_lines_that_are_whole() {
+fn lines_about_a_store_are_not_cut() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
     command.args(["stat", "s.store"]).env("TERM", "xterm").env_remove("NO_COLOR");
     let written = as_written(&folder(), &mut command, 80).stdout;
@@ -112,7 +113,9 @@ fn every_table_fits_the_terminal() {
         "profile optane,sata".to_owned(),
         "profile reference-e".to_owned(),
         "pool zipf".to_owned(),
-        "pool zipf,mixed-skewed:write=50%,hot_requests=80% --device p4510:channels=4,program_us=400,sata --write-back single,ace:n_w=4,n_e=2 --prefetch none,sequential --users 1,2 --ops 1K".to_owned(),
+        "pool zipf,mixed-skewed:write=50%,hot_requests=80% --device p4510:channels=4,program_us=400,sata \
+            --write-back single,ace:n_w=4,n_e=2 --prefetch none,sequential --users 1,2 --ops 1K"
+            .to_owned(),
         GC.to_owned(),
         format!("{GC} --placement none,sepbit,midas"),
         format!("{GC} --placement midas --groups"),
@@ -140,7 +143,7 @@ fn every_table_fits_the_terminal() {
     ];
     let mut wide = Vec::new();
     for command in commands {
-        // Every command would take long to run twice.
+        // Running every command twice would take long.
         let widths =
             if command.starts_with("list") || command.contains("--help") { &[120, 80][..] } else { &[120] };
         for width in widths.iter().copied() {
@@ -158,7 +161,7 @@ fn every_table_fits_the_terminal() {
 }
 
 #[test]
-fn what_was_found_stands_above_the_table() {
+fn findings_precede_the_table() {
     let folder = Folder::new();
     let seen = seen(&folder, "pool mixed-skewed --write-back single,ace --ops 100K --users 1", 120);
     let lines: Vec<&str> = seen.lines().collect();
@@ -168,26 +171,26 @@ fn what_was_found_stands_above_the_table() {
     assert!(lines[2].starts_with("write_back  throughput  latency_p99  elapsed"), "{seen}");
     let ace: Vec<&str> = lines[4].split_whitespace().collect();
     assert_eq!((ace[0], ace[2]), ("ace", "K/s*"), "the best is marked: {seen}");
-    // `users` was typed; the replacement and the frames are as always.
+    // `users` was typed; the replacement and the frames have their defaults.
     assert_eq!(lines[6], "The same in all runs: workload mixed-skewed, device p4510, users 1.", "{seen}");
     assert!(!seen.contains("lru") && !seen.contains("_ns"), "{seen}");
 }
 
 #[test]
-fn a_large_study_prints_what_it_found_and_the_path() {
+fn a_large_study_prints_findings_and_the_path() {
     let folder = folder();
     let seen = seen(&folder, "study own.toml", 120);
     assert!(seen.starts_with("Does the seed matter?\n"), "{seen}");
     assert!(seen.contains("table:  results/own/table.csv, 40 rows\n"), "{seen}");
     assert!(seen.ends_with("report: results/own/report.html\n"), "{seen}");
     assert!(seen.lines().count() < 10, "{seen}");
-    // A pipe gets every row, as before.
+    // A pipe receives every row.
     assert!(folder.run("study own.toml").stdout.lines().count() > 40);
 }
 
-/// `--columns` and `--wide` mean the same wherever the table goes.
+/// `--columns` and `--wide` mean the same for every kind of output.
 #[test]
-fn columns_are_those_that_are_named() {
+fn only_the_requested_columns_are_printed() {
     let folder = Folder::new();
     let command = "pool zipf --ops 1K --columns hit_ratio,throughput";
     assert!(folder.run(command).stdout.starts_with("hit_ratio  throughput_ops_s\n"));
@@ -211,10 +214,10 @@ fn columns_are_those_that_are_named() {
     }
 }
 
-/// The rule: a terminal shows the best of each column in green, unless `NO_COLOR` is set or it knows no colours. A pipe
-/// never gets any.
+/// A terminal shows the best of each column in green, unless `NO_COLOR` is set or the terminal has no
+/// colours. A pipe never receives colours.
 #[test]
-fn the_best_is_green_where_colours_are_wanted() {
+fn the_best_value_is_green_on_a_colour_terminal() {
     let folder = Folder::new();
     let typed = "pool mixed-skewed --write-back single,ace --ops 20K";
     let seen = |name: &str, value: &str| {

@@ -1,8 +1,8 @@
-//! Words that have misled somebody: what was typed, and what the answer must say and must not.
+//! Words that have misled users: the typed command, and words that the answer must and must not contain.
 
 use crate::folder::Folder;
 
-/// What is wrong with the answer to `arguments`, which must be refused in one sentence.
+/// The fault in the answer to `arguments`, which must be refused in one sentence.
 fn fault(folder: &Folder, arguments: &str, has: &[&str], lacks: &[&str]) -> Option<String> {
     let outcome = folder.run(arguments);
     let said = outcome.stderr.trim_end();
@@ -13,7 +13,7 @@ fn fault(folder: &Folder, arguments: &str, has: &[&str], lacks: &[&str]) -> Opti
     Some(format!("{arguments}: {fault} in: {said}{}", outcome.stdout))
 }
 
-/// Every fault of all cases, so that one does not hide another.
+/// Reports the faults of all cases together.
 fn refused(folder: &Folder, cases: &[(&str, &[&str], &[&str])]) {
     let faults: Vec<String> =
         cases.iter().filter_map(|(arguments, has, lacks)| fault(folder, arguments, has, lacks)).collect();
@@ -21,7 +21,7 @@ fn refused(folder: &Folder, cases: &[(&str, &[&str], &[&str])]) {
 }
 
 #[test]
-fn refusals_name_what_is_wrong() {
+fn refusals_name_the_fault() {
     refused(
         &Folder::new(),
         &[
@@ -74,9 +74,9 @@ fn refusals_name_what_is_wrong() {
     refused(&folder, &[("pool zipf --device disk", &["did you mean `file:disk`?"], &[])]);
 }
 
-/// The records of libCacheSim, told by the last word of a name that is a format's.
+/// The last part of a file's name selects libCacheSim's format.
 #[test]
-fn a_format_is_told_by_the_name() {
+fn the_name_of_a_file_selects_the_format() {
     let record = |object: u64| {
         let mut bytes = vec![0; 4];
         bytes.extend(object.to_le_bytes());
@@ -97,9 +97,9 @@ fn a_format_is_told_by_the_name() {
     }
 }
 
-/// The rule: what a format cannot hold of a trace is said, and nothing else.
+/// The command reports exactly what a format cannot hold of a trace.
 #[test]
-fn what_oracle_general_loses_is_said() {
+fn conversion_to_oracle_general_reports_losses() {
     let lines =
         |second: &str, offset: u64| format!("0,hm,0,Read,0,512,1\n{second},hm,0,Write,{offset},512,1\n");
     for (time, offset, lost) in [
@@ -137,9 +137,9 @@ fn a_list_has_every_name_that_is_accepted() {
     assert!(names("devices").contains(&"file:PATH".to_owned()));
 }
 
-/// Who follows what a refusal proposes is not refused again.
+/// The suggestion of a refusal is not refused in turn.
 #[test]
-fn a_drive_that_is_proposed_is_large_enough() {
+fn a_suggested_drive_is_large_enough() {
     let folder = Folder::new();
     for (command, device) in [
         ("pool mixed-skewed --pages 2M", "sata"),

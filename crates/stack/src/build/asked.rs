@@ -1,4 +1,4 @@
-//! The settings of a run after parsing, before it is checked whether they go together.
+//! The values of a run's settings, before they are checked together.
 
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::workload::AddressMap;
@@ -12,9 +12,9 @@ use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 use fulgurite_workload::trace::{Format, TraceOptions};
 
-/// What was asked for, setting by setting.
+/// The value of each setting.
 #[derive(Default)]
-pub struct Asked {
+pub(crate) struct Asked {
     pub workload: String,
     pub benchmark: String,
     pub scale: Option<u64>,
@@ -68,11 +68,11 @@ pub struct Asked {
     pub seed: u64,
 }
 
-/// How much memory an engine has.
+/// The memory of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub(crate) enum Memory {
     /// Bytes.
     Bytes(u64),
-    /// A share of the data that are loaded.
+    /// A share of the loaded data.
     OfData(Share),
 }

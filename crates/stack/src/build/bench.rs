@@ -1,4 +1,4 @@
-//! Builds a run of a benchmark from what was asked.
+//! Builds a run of `bench`.
 
 use super::measured::Measured;
 use super::stack::stack;
@@ -12,15 +12,15 @@ use fulgurite_bench::{BenchmarkConfig, Extent};
 use fulgurite_engine::{Durability, Options, PlaceConfig, TornPages};
 use fulgurite_pool::WriteBackConfig;
 
-/// Transactions of the measured part where nothing is said.
+/// The default number of transactions in the measured part.
 const DEFAULT_OPS: u64 = 20_000;
-/// The share of the loaded data that an engine has memory for where nothing is said: one in so many bytes.
+/// The default memory of an engine is the loaded data divided by this.
 const DATA_PER_MEMORY: u64 = 10;
-/// The least memory that a share of the data stands for.
+/// The least memory of an engine whose memory is a share of the data.
 const LEAST_MEMORY: u64 = 1 << 20;
-/// Room on a drive that is made for a benchmark, beside its log and twice its data.
+/// Space on a new drive, in addition to the log and twice the data.
 const ROOM_BESIDE: u64 = 64 << 20;
-/// CPU time of a call of the store on a simulated drive where nothing is said.
+/// The default CPU time of a call of the store on a simulated drive.
 const CPU_PER_OP: Nanos = Nanos::from_micros(2);
 
 pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
@@ -30,7 +30,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
     let data_bytes = load.benchmark.data_bytes();
     let memory = asked.memory;
     let missing = |what: &str| StackError::request(format!("{what} is missing"));
-    // `stack` consumes `asked`, so the settings of the engine are taken out before.
+    // `stack` consumes `asked`, so the settings of the engine are taken out first.
     let replacement = asked.replacement.take().ok_or_else(|| missing("--replacement"))?;
     let write_back = asked.write_back.take();
     let prefetch = asked.prefetch.take().ok_or_else(|| missing("--prefetch"))?;
@@ -64,7 +64,7 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
         cpu_per_op: cpu_per_op.unwrap_or(usual),
         reuse,
     };
-    // A store that cannot be made there is refused by the check of the run, with everything else.
+    // If the store cannot be created there, `Run::check` refuses the run.
     let map_memory = stack.map_memory(&stage.options()).unwrap_or_default();
     stage.memory_bytes = memory_bytes(memory, data_bytes, map_memory);
     stack.engine = Some(stage);
@@ -113,7 +113,8 @@ fn benchmarked(asked: &Asked) -> Result<Benchmarked, StackError> {
 fn with_degree(mut benchmark: BenchmarkConfig, degree: &str) -> Result<BenchmarkConfig, StackError> {
     let BenchmarkConfig::IndexScan(scan) = &mut benchmark else {
         return Err(StackError::request(format!(
-            "--degree {degree} does not go with {}, which reads no rows through an index; leave it out, or choose index-scan",
+            "--degree {degree} does not go with {}, which reads no rows through an index; leave it out, or choose \
+                index-scan",
             benchmark.name()
         )));
     };
@@ -121,13 +122,13 @@ fn with_degree(mut benchmark: BenchmarkConfig, degree: &str) -> Result<Benchmark
     Ok(benchmark)
 }
 
-/// Puts k_r in the place of a degree that is `auto`.
+/// Replaces a degree of `auto` by k_r.
 fn resolve_degree(benchmark: &mut BenchmarkConfig, mut drive: Measured<'_>) -> Result<(), StackError> {
     let BenchmarkConfig::IndexScan(scan) = benchmark else { return Ok(()) };
     scan.resolve(|| drive.k_r()).map_err(|error| StackError::request(format!("degree auto: {error}")))
 }
 
-/// A row for the run, or for every stretch of time and every type of transaction that rows are asked for of.
+/// One row for the run, one per interval, one per type of transaction, or one per type and interval.
 fn rows(asked: &Asked) -> Rows {
     match (asked.time_interval, asked.by_type) {
         (None, false) => Rows::Run,
@@ -137,8 +138,9 @@ fn rows(asked: &Asked) -> Rows {
     }
 }
 
-/// The engine's memory, in bytes. Where it was not asked for in bytes, the map of pages out of place, which may have half of
-/// `map_memory`, comes beside it: where pages lie changes nothing of the memory that there is for pages.
+/// The engine's memory in bytes. A size in bytes includes the map of pages out of place. A share and the
+/// default do not: half of `map_memory` is added for the map, so that the memory for pages does not depend on
+/// the place.
 fn memory_bytes(asked: Option<Memory>, data_bytes: u64, map_memory: u64) -> u64 {
     let beside_map = |bytes: u64| (bytes.max(LEAST_MEMORY) + map_memory / 2).max(map_memory);
     match asked {
@@ -148,13 +150,13 @@ fn memory_bytes(asked: Option<Memory>, data_bytes: u64, map_memory: u64) -> u64 
     }
 }
 
-/// Makes room where the device is a file, or in memory, whose size was not given.
+/// Makes the device large enough if it is a file or `mem` without a given size.
 fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), StackError> {
     stack.device_pages_per(page_bytes)?;
     let pages = bytes.div_ceil(u64::from(page_bytes)) * u64::from(page_bytes / stack.device.page_bytes());
     let below = stack.pages_below(pages);
     if let DriveConfig::Mem(mem) = &mut stack.device.drive {
-        // A store takes the whole drive, and the usual one is far larger than any data.
+        // A store uses the whole drive, and the default size is far larger than any data.
         if mem.pages == MemConfig::default().pages {
             mem.pages = below;
         }
@@ -163,11 +165,12 @@ fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), Stack
     Ok(())
 }
 
-/// Measuring a drive overwrites it, so what shall be kept must not be measured.
+/// Measuring a drive overwrites it, so a file that is used again must not be measured.
 fn check_reuse(stack: &Stack, write_back: Option<&WriteBackConfig>) -> Result<(), StackError> {
     if !stack.device.is_real() || stack.layer.is_some() {
         return Err(StackError::request(format!(
-            "--reuse does not go with {}: only a file without a layer keeps data from one run to the next; a grid loads simulated drives once by itself",
+            "--reuse does not go with {}: only a file without a layer keeps data from one run to the next; a grid \
+                loads simulated drives once by itself",
             stack.device.label
         )));
     }
@@ -175,7 +178,8 @@ fn check_reuse(stack: &Stack, write_back: Option<&WriteBackConfig>) -> Result<()
     let known = write_back.resolve(|| Err(fulgurite_base::SpecError::new("measured")));
     known.map(drop).map_err(|_| {
         StackError::request(format!(
-            "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the file; accepted: store, or one with its numbers given, like ace:n_w=8",
+            "--reuse does not go with --write-back {write_back}, which measures the drive and so overwrites the \
+                file; accepted: store, or one with its numbers given, like ace:n_w=8",
         ))
     })
 }
@@ -183,14 +187,16 @@ fn check_reuse(stack: &Stack, write_back: Option<&WriteBackConfig>) -> Result<()
 fn check_reuse_of_degree(benchmark: &BenchmarkConfig) -> Result<(), StackError> {
     match benchmark {
         BenchmarkConfig::IndexScan(scan) if scan.degree == Degree::Auto => Err(StackError::request(
-            "--reuse does not go with a degree of auto, which measures the drive and so overwrites the file; accepted: 1 to 256",
+            "--reuse does not go with a degree of auto, which measures the drive and so overwrites the file; \
+                accepted: 1 to 256",
         )),
         _ => Ok(()),
     }
 }
 
 impl Stack {
-    /// The least memory for the map of pages out of place, in bytes; 0 where they lie in place, or a real drive has to say whether they do.
+    /// The least memory in bytes for the map of pages out of place. 0 if pages are in place, or if only the
+    /// opened drive can tell.
     pub(crate) fn map_memory(&self, options: &Options) -> Result<u64, fulgurite_engine::Error> {
         match options.place {
             PlaceConfig::Auto(_) if self.device.is_real() => Ok(0),
@@ -198,8 +204,8 @@ impl Stack {
         }
     }
 
-    /// What `asked` means on this device, as far as that is known before the device is opened. Fails where the device
-    /// cannot give it.
+    /// The protection from torn writes on this device, as far as it is known before the device is opened.
+    /// Fails if the device does not support it.
     fn torn_pages(
         &self,
         asked: TornPages,

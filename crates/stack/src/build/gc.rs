@@ -53,7 +53,8 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
     let segment = pages("segment", asked.segment_bytes)?;
     if logical >= physical {
         return Err(StackError::request(format!(
-            "--logical {} is not less than --physical {}; accepted: less logical than physical, since garbage collection needs free space",
+            "--logical {} is not less than --physical {}; accepted: less logical than physical, since garbage \
+                collection needs free space",
             Unit::Bytes.humane(asked.logical_bytes as f64),
             Unit::Bytes.humane(asked.physical_bytes as f64)
         )));
@@ -84,12 +85,13 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
     Ok(FtlConfig { collect, ..shape })
 }
 
-/// A row for the run, for every stretch of it, or for every group.
+/// One row for the run, one per interval, or one per group.
 fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
     let interval = asked.page_interval.map(|interval| interval.of(logical));
     match (interval, asked.groups, asked.explain) {
         (Some(0), ..) => Err(StackError::request(format!(
-            "--interval {} is less than one page write (there are {logical} logical pages); accepted: a count, or a larger share of them",
+            "--interval {} is less than one page write (there are {logical} logical pages); accepted: a count, or a \
+                larger share of them",
             asked.page_interval.unwrap_or(Portion::ZERO)
         ))),
         (None, false, false) => Ok(Rows::Run),
@@ -97,7 +99,7 @@ fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
         (Some(length), false, false) => Ok(Rows::PageIntervals(length)),
         (None, true, false) => Ok(Rows::Groups),
         (Some(_), true, _) => Err(StackError::request(
-            "--interval and --groups both choose what a row describes; accepted: one of them",
+            "--interval and --groups both choose the subject of a row; accepted: one of them",
         )),
         (_, _, true) => Err(StackError::request(
             "--explain describes whole runs; accepted: --explain without --interval and --groups",

@@ -1,4 +1,4 @@
-//! Resolves settings that depend on the drive's measured concurrency.
+//! Resolves settings that depend on the measured concurrency of the drive.
 
 use crate::StackError;
 use crate::profile;
@@ -7,21 +7,21 @@ use fulgurite_base::SpecError;
 use fulgurite_pool::WriteBackConfig;
 use fulgurite_pool::write_back::{Curve, MeasuredDrive};
 
-/// Reads, and writes, that many drives do at once, where a drive must not be measured.
+/// Usual numbers of concurrent reads and writes, for a drive that must not be measured.
 const USUAL_K_R: u32 = 64;
 const USUAL_K_W: u32 = 8;
 
-/// What a write-back policy asks about the device of a stack.
+/// The device that a write-back policy may measure.
 pub(super) struct Measured<'a> {
     pub stack: &'a Stack,
     pub page_bytes: u32,
     pub seed: u64,
-    /// Whether the drive must be left alone, and usual figures stand in.
+    /// Whether usual numbers replace measurements.
     pub is_dry: bool,
 }
 
 impl ChosenWriteBack {
-    /// What `policy` means for a drive.
+    /// Resolves `policy` for a drive.
     pub(super) fn on(policy: WriteBackConfig, drive: Measured) -> Result<ChosenWriteBack, StackError> {
         let batches = policy.resolve(drive);
         let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
@@ -39,7 +39,7 @@ impl Measured<'_> {
         Ok(())
     }
 
-    /// How many reads the drive does at once.
+    /// The number of concurrent reads at which the drive reaches its throughput.
     pub(super) fn k_r(&mut self) -> Result<u32, SpecError> {
         if self.is_dry {
             return Ok(USUAL_K_R);

@@ -9,13 +9,13 @@ mod replay;
 mod stack;
 mod trace_length;
 
-pub use asked::{Asked, Memory};
+pub(crate) use asked::{Asked, Memory};
 
 use crate::run::{Load, Measure, Rows, Run};
 use crate::workload::Workloads;
 use crate::{Command, StackError};
 
-/// The run of `command` that was asked for.
+/// Builds the run of `command` from the values of its settings.
 pub(crate) fn build(command: Command, asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
     match command {
         Command::Pool => pool::pool(asked, workloads),

@@ -11,8 +11,7 @@ use crate::run::{
 use crate::workload::{AddressMap, Origin, View, Workload, Workloads};
 use fulgurite_base::units::{Portion, Share};
 
-/// Pages and requests of a generated pool workload where nothing is said: those of the published comparison of ACE
-/// with LRU.
+/// The default pages and requests of a generated workload: those of the published comparison of ACE with LRU.
 const DEFAULT_PAGES: u64 = 102_400;
 const DEFAULT_OPS: u64 = 1_000_000;
 
@@ -20,7 +19,7 @@ pub(super) fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, S
     let (page_bytes, seed) = (asked.page_bytes, asked.seed);
     let workload = workloads.get(&asked.workload, asked.format.take())?;
     let frames = asked.frames.ok_or_else(|| StackError::request("--frames is missing"))?;
-    // `stack` consumes `asked`, so the settings of the pool are taken out before.
+    // `stack` consumes `asked`, so the settings of the pool are taken out first.
     let (replacement, write_back) = (asked.replacement.take(), asked.write_back.take());
     let prefetch = asked.prefetch.take().ok_or_else(|| StackError::request("--prefetch is missing"))?;
     let (ops, skip, pages) = (asked.ops, asked.skip, asked.pages);
@@ -30,7 +29,7 @@ pub(super) fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, S
     let pages = pool_pages(&workload, &stack, frames, page_bytes, pages)?;
     let ops = pool_ops(&workload, View::Pool { page_bytes, pages }, skip, ops)?;
     stack.make_room_for(pages.saturating_mul(device_pages));
-    // Before the write-back policy asks it how many writes it does at once.
+    // Check the drive first, because the write-back policy may measure it.
     if !stack.device.is_none() {
         stack.check_storage()?;
     }
@@ -53,7 +52,7 @@ pub(super) fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, S
     Ok(Run { stack, load: Load::Requests(load), measure: Measure::default(), seed })
 }
 
-/// Pages of a pool run: those of the trace, or what was asked for; `u64::MAX` where the number is not needed.
+/// Pages of a pool run: those of the trace, or `asked`; `u64::MAX` if the number is not needed.
 fn pool_pages(
     workload: &Workload,
     stack: &Stack,
@@ -64,7 +63,7 @@ fn pool_pages(
     match &workload.origin {
         Origin::Generator(_) => Ok(asked.unwrap_or(DEFAULT_PAGES)),
         Origin::Trace(_) => {
-            // Without a drive it does not matter how many pages there are, unless frames are a share of them.
+            // Without a drive the number of pages matters only if the frames are a share of it.
             let streams = stack.device.is_none() && matches!(frames, Portion::Count(_));
             let known = match streams {
                 true => None,
@@ -82,11 +81,11 @@ fn pool_pages(
     }
 }
 
-/// Requests of a pool run behind those that are passed over.
+/// Requests of a pool run after the skipped ones.
 fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> Result<u64, StackError> {
     match (&workload.origin, view) {
         (Origin::Generator(_), _) => Ok(asked.unwrap_or(DEFAULT_OPS)),
-        // The length of a trace that is read on the way is not known yet.
+        // The length of a trace that is read during the run is not known yet.
         (Origin::Trace(_), View::Pool { pages: u64::MAX, .. }) => Ok(asked.unwrap_or(u64::MAX)),
         (Origin::Trace(_), view) => {
             let has = workload.bind(view)?.page_count().unwrap_or(u64::MAX);
@@ -101,12 +100,12 @@ fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> R
     }
 }
 
-/// How many frames they are for a pool that `pages` go through.
+/// The number of frames of a pool over `pages` pages.
 fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
     let frames = match asked {
         Portion::Count(frames) => frames,
         Portion::Share(Share::ZERO) => 0,
-        // A share of a few pages is still a pool.
+        // A share of a few pages is at least one frame.
         share => share.of(pages).max(1),
     };
     let is = if matches!(asked, Portion::Count(_)) { String::new() } else { format!(" is {frames} frames") };

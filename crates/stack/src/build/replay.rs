@@ -9,7 +9,7 @@ use crate::workload::{AddressMap, View, Workload, Workloads};
 use fulgurite_base::units;
 use std::path::PathBuf;
 
-/// Requests of a generated replay where nothing is said.
+/// The default number of requests of a generated workload.
 const DEFAULT_REPLAY_OPS: u64 = 100_000;
 
 pub(super) fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, StackError> {
@@ -43,14 +43,15 @@ pub(super) fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run,
     Ok(Run { stack, load: Load::Requests(load), measure, seed })
 }
 
-/// An open loop by times or by a rate, or a closed one.
+/// An open loop by arrival times or by a rate, or a closed loop.
 fn arrivals(asked: &Asked, workload: &Workload) -> Result<Arrivals, StackError> {
     match (asked.users, asked.speed, asked.rate) {
         (Some(users), None, None) => Ok(Arrivals::Closed { users }),
         (None, None, Some(requests_s)) => Ok(Arrivals::Rate { requests_s: requests_s as f64 }),
         (None, speed, None) if workload.is_timed()? => Ok(Arrivals::Times { speed: speed.unwrap_or(1.0) }),
         (None, _, None) => Err(StackError::request(format!(
-            "workload {} has no arrival times that go forward; give a --rate of requests per second, or a number of --users",
+            "workload {} has no arrival times that go forward; give a --rate of requests per second, or a number of \
+                --users",
             workload.label
         ))),
         _ => Err(StackError::request(

@@ -5,7 +5,7 @@ use crate::device::DriveConfig;
 use crate::{Stack, StackError};
 use fulgurite_ftl::Collect;
 
-/// The device, and what stands above it but for a pool.
+/// Builds the device and the layer.
 pub(super) fn stack(asked: Asked) -> Result<Stack, StackError> {
     let Asked { device, layer, placement, victim, schedule, destroy_contents, reuse, .. } = asked;
     let device = device.ok_or_else(|| StackError::request("device is missing"))?;

@@ -2,10 +2,10 @@
 
 use crate::StackError;
 
-/// The number of requests: `asked`, or the whole trace of `has`.
+/// The number of requests: `asked`, or all of the trace's.
 pub(super) fn within_trace(asked: Option<u64>, has: u64, what: &str) -> Result<u64, StackError> {
     match asked {
-        // No number of `--ops` would suit an empty trace, so it is refused first.
+        // No value of `--ops` is valid for an empty trace.
         _ if has == 0 => Err(StackError::request(format!("the trace has no {what}"))),
         Some(asked) if asked > has => Err(StackError::request(format!(
             "--ops {asked} exceeds the trace's {has} {what}; accepted: 1 to {has}"

@@ -1,4 +1,4 @@
-//! Refuses runs of benchmarks that cannot work.
+//! Refuses runs of `bench` that cannot work.
 
 use super::intervals::check_intervals;
 use crate::device::DriveConfig;
@@ -34,7 +34,7 @@ impl Run {
             )));
         }
         if let DriveConfig::Mem(mem) = &stack.device.drive {
-            // A store takes the whole drive, which must be in memory when it is full.
+            // A store uses the whole drive, and `mem` holds a full drive in memory.
             let bytes = mem.pages.saturating_mul(mem.page_bytes);
             let what = match stack.device.label.contains("pages=") {
                 true => format!("--device {}", stack.device.label),
@@ -46,7 +46,7 @@ impl Run {
         self.check_options(stage)
     }
 
-    /// A run for a time tells beforehand how many intervals it has; one of a number of transactions does not.
+    /// A run for a time has a known number of intervals; a run for a number of transactions does not.
     fn check_time_intervals(&self, asked: &Benchmarked) -> Result<(), StackError> {
         use Rows::{TimeIntervals, TypeIntervals};
         match (self.measure.rows, asked.stop) {
@@ -77,20 +77,22 @@ impl Run {
         let replacement = policies.replacement.start(frames)?;
         if replacement.needs_erase_counts() && !self.stack.tells_erase_counts() {
             return Err(StackError::request(format!(
-                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
+                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a \
+                    preset with flash, like p4510",
                 policies.replacement, device.label
             )));
         }
         match &stage.write_back {
             Some(chosen) if chosen.batches.buffers >= frames => Err(StackError::request(format!(
-                "--write-back {} takes {} of {frames} frames for pages under way; accepted: more --memory, or fewer buffers=",
+                "--write-back {} takes {} of {frames} frames for pages under way; accepted: more --memory, or fewer \
+                    buffers=",
                 chosen.policy, chosen.batches.buffers
             ))),
             _ => Ok(()),
         }
     }
 
-    /// The data, and the log beside them, must have room on the device.
+    /// The data and the log must fit on the device.
     fn check_fits(&self, asked: &Benchmarked, stage: &EngineStage) -> Result<(), StackError> {
         let (stack, data) = (&self.stack, asked.benchmark.data_bytes());
         let has = stack.pages().saturating_mul(u64::from(stack.device.page_bytes()));
@@ -101,7 +103,8 @@ impl Run {
         let humane = |bytes: u64| Unit::Bytes.humane(bytes as f64);
         let larger = stack.device.larger(needed as f64 / has.max(1) as f64);
         Err(StackError::request(format!(
-            "{} takes about {} of data and {} of log, and {} has {}; use a smaller --scale or a larger drive, like {larger}",
+            "{} takes about {} of data and {} of log, and {} has {}; use a smaller --scale or a larger drive, like \
+                {larger}",
             asked.benchmark,
             humane(data),
             humane(stage.log_bytes),

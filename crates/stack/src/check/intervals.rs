@@ -3,8 +3,8 @@
 use crate::StackError;
 use fulgurite_bench::INTERVALS_AT_MOST;
 
-/// Refuses a series of more stretches of `length` than a run may have, of which `whole` is the length. `typed` gives an
-/// interval as it is typed.
+/// Refuses more intervals than a run may have. `whole` is the length of the run, `length` that of an
+/// interval; `typed` formats an interval as the user types it.
 pub(super) fn check_intervals(
     whole: u64,
     length: u64,
@@ -14,7 +14,8 @@ pub(super) fn check_intervals(
     match whole / length.max(1) <= most {
         true => Ok(()),
         false => Err(StackError::request(format!(
-            "--interval {} is too short: the run has more than {most} intervals; accepted: from {} on, or a shorter run",
+            "--interval {} is too short: the run has more than {most} intervals; accepted: from {} on, or a shorter \
+                run",
             typed(length),
             typed(whole.div_ceil(most))
         ))),

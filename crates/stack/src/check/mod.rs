@@ -1,5 +1,5 @@
-//! Refuses settings that cannot work together. Every run is checked before anything is executed, whether it was
-//! typed or built by a program.
+//! Refuses settings that cannot work together. Each run is checked before anything is executed, whether a
+//! user typed it or a program built it.
 
 mod bench;
 mod intervals;
@@ -15,11 +15,11 @@ use fulgurite_pool::{ReplacementPolicy, WriteBack};
 use intervals::check_intervals;
 use std::path::Path;
 
-/// Bytes in tables for each frame of a pool.
+/// Bytes of tables for each frame of a pool.
 const TABLES_PER_FRAME: u64 = 64;
 
 impl Run {
-    /// Refuses what cannot work together, in one sentence that names the argument and what would be accepted.
+    /// Refuses a run that cannot work. The error names the argument and the accepted values.
     pub fn check(&self) -> Result<(), StackError> {
         match (&self.load, &self.stack.pool, self.translation()) {
             (Load::Benchmark(asked), ..) => match &self.stack.engine {
@@ -31,7 +31,8 @@ impl Run {
             (Load::Characterisation { page_bytes }, ..) => {
                 if matches!(self.stack.device.drive, DriveConfig::Mem(_) | DriveConfig::None) {
                     return Err(StackError::request(format!(
-                        "device {}: no request takes any time on it, so it has no alpha, k_r and k_w; accepted: a preset or file:PATH",
+                        "device {}: no request takes any time on it, so it has no alpha, k_r and k_w; accepted: a \
+                            preset or file:PATH",
                         self.stack.device.label
                     )));
                 }
@@ -44,16 +45,17 @@ impl Run {
                 self.check_future(requested, &translation.ftl)?;
                 if requested.workload.generator().is_some_and(|generator| !generator.keeps_writing()) {
                     return Err(StackError::request(format!(
-                        "workload {} may stop writing, so the number of page writes may never be reached; accepted: a workload with writes, like mixed-skewed or ycsb-a",
+                        "workload {} may stop writing, so the number of page writes may never be reached; accepted: \
+                            a workload with writes, like mixed-skewed or ycsb-a",
                         requested.workload.label
                     )));
                 }
-                // A generator tells only when it starts whether it works with this number of pages.
+                // A generator reports an unsuitable number of pages only when it starts.
                 self.bind()?.requests(self.seed)?;
                 self.check_page_intervals(requested)
             }
             (Load::Requests(_), None, None) => {
-                // First: what is wrong with a file that is read matters less than that it would be overwritten.
+                // Check the outputs first: overwriting a file is worse than any other error of it.
                 self.check_outputs()?;
                 self.stack.check_storage()?;
                 self.bind()?.requests(self.seed)?;
@@ -64,7 +66,7 @@ impl Run {
         self.check_arrivals()
     }
 
-    /// Refuses a workload that shares pages where nothing can share them.
+    /// Refuses a workload that shares pages if the device cannot share them.
     fn check_shares(&self) -> Result<(), StackError> {
         let Some(requested) = self.requested().filter(|requested| {
             requested.workload.generator().is_some_and(|generator| generator.shares_anything())
@@ -77,12 +79,14 @@ impl Run {
         let label = &requested.workload.label;
         if self.stack.pool.is_some() {
             return Err(StackError::request(format!(
-                "workload {label} shares pages of a drive, which a pool does not; accepted: replay, gc, or a workload without shares"
+                "workload {label} shares pages of a drive, which a pool does not; accepted: replay, gc, or a \
+                    workload without shares"
             )));
         }
         if !can_share {
             return Err(StackError::request(format!(
-                "workload {label} shares pages, which {} cannot; accepted: a simulated drive like p4510, or checkpoint=copy",
+                "workload {label} shares pages, which {} cannot; accepted: a simulated drive like p4510, or \
+                    checkpoint=copy",
                 device.label
             )));
         }
@@ -91,7 +95,8 @@ impl Run {
             || self.measure.rows == Rows::Groups
         {
             return Err(StackError::request(format!(
-                "workload {label} shares pages, and --groups and policies that look ahead cannot tell when shared pages die; accepted: checkpoint=copy, or no --groups and another policy"
+                "workload {label} shares pages, and --groups and policies that look ahead cannot tell when shared \
+                    pages die; accepted: checkpoint=copy, or no --groups and another policy"
             )));
         }
         Ok(())
@@ -142,7 +147,8 @@ impl Run {
         for Named { argument, path, .. } in &outputs {
             if let Some(end) = path.extension().filter(|end| *end == "gz" || *end == "zst") {
                 return Err(StackError::request(format!(
-                    "{argument} {}: it is not packed as this name says; accepted: a name without .{}, or - into a packer",
+                    "{argument} {}: it is not packed as this name says; accepted: a name without .{}, or - into a \
+                        packer",
                     path.display(),
                     end.display()
                 )));
@@ -160,17 +166,18 @@ impl Run {
             if pages > on_device {
                 let above = stack.layer.as_ref();
                 let larger = stack.device.larger(pages as f64 / on_device.max(1) as f64);
-                // A trace has the pages that it has.
+                // The number of a trace's pages is fixed.
                 let fewer = if requested.workload.trace().is_some() { "" } else { "fewer --pages or " };
                 return Err(StackError::request(format!(
-                    "{pages} pages of {} do not fit on {}{}, which has {on_device}; use {fewer}a larger drive, like {larger}",
+                    "{pages} pages of {} do not fit on {}{}, which has {on_device}; use {fewer}a larger drive, like \
+                        {larger}",
                     units::format_size(u64::from(pool.page_bytes)),
                     above.map_or_else(String::new, |layer| format!("the layer {} above ", layer.label)),
                     stack.device.label,
                 )));
             }
         }
-        // The drives that runs simulate keep no contents, but every frame has its place in tables.
+        // Simulated drives keep no contents, but every frame has entries in tables.
         let frame_bytes =
             TABLES_PER_FRAME + if stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
         memory::check(&format!("--frames {}", pool.frames), u64::from(pool.frames) * frame_bytes)?;
@@ -178,26 +185,29 @@ impl Run {
         let replacement = pool.policies.replacement.start(pool.frames)?;
         if replacement.needs_erase_counts() && !stack.tells_erase_counts() {
             return Err(StackError::request(format!(
-                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a preset with flash, like p4510",
+                "--replacement {} asks how often erase blocks were erased, which {} does not tell; accepted: a \
+                    preset with flash, like p4510",
                 pool.policies.replacement, stack.device.label
             )));
         }
         if pool.write_back.batches.buffers >= pool.frames {
             return Err(StackError::request(format!(
-                "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer buffers=",
+                "--write-back {} takes {} of {} frames for pages under way; accepted: more --frames, or fewer \
+                    buffers=",
                 pool.write_back.policy, pool.write_back.batches.buffers, pool.frames
             )));
         }
         if pool.cores > 1 && stack.device.is_real() {
             return Err(StackError::request(format!(
-                "--cores {} needs a simulated drive, since on {} one thread does all work in real time; accepted: --cores 1, or a simulated drive like p4510",
+                "--cores {} needs a simulated drive, since on {} one thread does all work in real time; accepted: \
+                    --cores 1, or a simulated drive like p4510",
                 pool.cores, stack.device.label
             )));
         }
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
     }
 
-    /// Without a drive there is no time, so what matters only in time is refused.
+    /// Without a drive there is no time, so settings that only affect time are refused.
     fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
         let (write_back, prefetch) = (pool.write_back.policy.to_string(), pool.policies.prefetch.to_string());
         let users = match requested.arrivals {
@@ -216,27 +226,28 @@ impl Run {
         ];
         match timed.into_iter().find(|(given, ..)| *given) {
             Some((_, what, value)) => Err(StackError::request(format!(
-                "{what} {value} matters only in time, and device none has no time; accepted: a drive, or write-back single or ace, no prefetch, no layer, one user and one core"
+                "{what} {value} matters only in time, and device none has no time; accepted: a drive, or write-back \
+                    single or ace, no prefetch, no layer, one user and one core"
             ))),
             None => Ok(()),
         }
     }
 
-    /// Refuses a series whose rows would fill the memory.
+    /// Refuses a series with so many rows that they would fill the memory.
     fn check_page_intervals(&self, requested: &Requested) -> Result<(), StackError> {
         let Rows::PageIntervals(length) = self.measure.rows else { return Ok(()) };
         let check = |writes| check_intervals(writes, length, |length| length.to_string());
-        // How many of the requests are writes takes a while to count, and seldom matters.
+        // Counting the writes among the requests takes time and is seldom needed.
         match check(requested.ops) {
             Err(_) => check(self.bind()?.writes_within(requested.ops, self.seed)?),
             few => few,
         }
     }
 
-    /// A policy that looks ahead numbers all page writes in 32 bits.
+    /// A policy that looks ahead numbers all page writes with 32 bits.
     fn check_future(&self, requested: &Requested, ftl: &FtlConfig) -> Result<(), StackError> {
         let fill = u64::from(ftl.logical_pages);
-        // `u32::MAX` stands for a page that never dies, so no write has that number.
+        // `u32::MAX` marks a page that is never overwritten, so no write has that number.
         let most = u64::from(u32::MAX) - fill;
         let looks_ahead = ftl.collect.placement.needs_future() || self.measure.rows == Rows::Groups;
         if looks_ahead && requested.ops >= most {
@@ -260,7 +271,7 @@ fn check_translation(ftl: &FtlConfig) -> Result<(), StackError> {
     })
 }
 
-/// Those of the files that there are.
+/// The files that are given.
 fn files<'a>(named: [(&'a str, Option<&'a Path>); 2]) -> Vec<Named<'a>> {
     named.into_iter().filter_map(|(argument, path)| Some(Named::new(argument, path?))).collect()
 }

@@ -1,9 +1,10 @@
-//! Devices by name: presets with changes, real drives, the ideal drive `mem`, no drive at all, or a translation layer
-//! that is counted without time. A log-structured layer may stand above a drive; it is described here too.
+//! Devices as data: presets with changes, real drives, the ideal drive `mem`, no drive, or a translation
+//! layer without time. A log-structured layer above a drive is described here too.
 
-pub mod observed;
+mod observed;
 
-pub use observed::{AnyDrive, Lifetime, Observed, Wear};
+pub use observed::AnyDrive;
+pub(crate) use observed::Observed;
 
 use crate::StackError;
 use fulgurite_base::option::{self, COUNT, COUNT_64, SIZE, YES_NO};
@@ -19,18 +20,18 @@ use std::path::{Path, PathBuf};
 /// A device as data.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
-    /// What tables call it: as it was typed.
+    /// Its label in tables: the text that was typed.
     pub label: String,
-    /// What it is.
+    /// Its kind and parameters.
     pub drive: DriveConfig,
 }
 
-/// What a device is.
+/// A kind of device, with its parameters.
 #[derive(Clone, Debug)]
 pub enum DriveConfig {
-    /// There is none: a pool's misses are counted, and nothing takes time.
+    /// No device: the misses of a pool are counted, without time.
     None,
-    /// A translation layer alone: flash operations are counted, and nothing takes time.
+    /// A translation layer alone: flash operations are counted, without time.
     Translation(TranslationConfig),
     /// A drive on which every request takes no time.
     Mem(MemConfig),
@@ -38,9 +39,9 @@ pub enum DriveConfig {
     File(FileConfig),
     /// A simulated drive.
     Simulated {
-        /// The preset that it was made from.
+        /// The preset on which it is based.
         preset: &'static str,
-        /// All of its parameters.
+        /// All parameters.
         config: Box<SsdConfig>,
     },
 }
@@ -52,8 +53,8 @@ pub struct TranslationConfig {
     pub ftl: FtlConfig,
     /// Bytes in a page.
     pub page_bytes: u32,
-    /// What tables call placement and victims: as they were typed, so that the values of an axis read as they were
-    /// asked for.
+    /// The labels of placement and victim policy in tables, as they were typed, so that rows show the values
+    /// of an axis unchanged.
     pub labels: [String; 2],
 }
 
@@ -82,24 +83,24 @@ impl Declared for MemConfig {
 /// A file or block device.
 #[derive(Clone, Debug, Default)]
 pub struct FileConfig {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// How it is used.
+    /// Options of its use.
     pub options: FileOptions,
     /// Overwrite a file or block device that Fulgurite did not create.
     pub destroy_contents: bool,
-    /// The store that is in it is used, and not overwritten.
+    /// Whether the store in the file is used and not overwritten.
     pub keeps_store: bool,
-    /// Pages that the run needs, where no size was given and the file has fewer.
+    /// Pages that the run needs, if no size was given and the file has fewer.
     pub needed_pages: Option<u64>,
 }
 
-/// How commands reach a file or block device.
+/// The system interface for commands to a file or block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Many at once, through io_uring.
+    /// Many at once through io_uring.
     Uring,
-    /// One after the other, through system calls.
+    /// One at a time through system calls.
     Psync,
 }
 
@@ -110,15 +111,15 @@ impl Choice for Engine {
 /// The options of `file:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Bytes; `None`: what the file has, or what the run needs.
+    /// Bytes; `None` for the size of the file, or the size that the run needs.
     pub size: Option<u64>,
     /// Bytes in a page.
     pub page_bytes: u64,
     /// Commands in flight at once.
     pub queue_depth: u32,
-    /// How commands reach it.
+    /// The system interface.
     pub engine: Engine,
-    /// Look for completions without sleeping.
+    /// Poll for completions without sleeping.
     pub poll: bool,
 }
 
@@ -143,7 +144,7 @@ const SIZE_OR_ITS_OWN: Form<Option<u64>> = Form {
 
 impl Declared for FileOptions {
     const OPTIONS: &'static [Opt<FileOptions>] = &[
-        opt!("size", size, SIZE_OR_ITS_OWN, "bytes of a new file; by default what the run needs"),
+        opt!("size", size, SIZE_OR_ITS_OWN, "bytes of a new file; by default as many as the run needs"),
         opt!("page", page_bytes, SIZE, 512 => 1 << 20, "bytes in a page, a power of two"),
         opt!("queue_depth", queue_depth, COUNT, 1 => 32_768, "commands in flight at once"),
         opt!("engine", engine, Form::<Engine>::choice("uring|psync"), "how commands reach the drive"),
@@ -154,31 +155,31 @@ impl Declared for FileOptions {
 /// A log-structured layer above a drive.
 #[derive(Clone, Debug)]
 pub struct LayerConfig {
-    /// What tables call it: as it was typed.
+    /// Its label in tables: the text that was typed.
     pub label: String,
-    /// What it is.
+    /// Its configuration.
     pub log: LogConfig,
 }
 
-/// The ideal drive's name.
-pub const MEM: &str = "mem";
+/// The name of the ideal drive.
+pub(crate) const MEM: &str = "mem";
 
-/// The name of no drive, and of no layer.
-pub const NO_DEVICE: &str = "none";
+/// The name for no drive and no layer.
+pub(crate) const NO_DEVICE: &str = "none";
 
-/// The log-structured layer's name.
-pub const LOG: &str = "log";
+/// The name of the log-structured layer.
+pub(crate) const LOG: &str = "log";
 
-/// What a real drive's name begins with.
-pub const FILE: &str = "file";
+/// The prefix of a real drive's name.
+pub(crate) const FILE: &str = "file";
 
-/// How a real drive is named.
-pub const REAL: &str = "file:PATH";
+/// The form of a real drive's name.
+pub(crate) const REAL: &str = "file:PATH";
 
-/// The error for a device that has none of the known names.
+/// The error for an unknown device.
 fn unknown(name: &str) -> SpecError {
     let names: Vec<&str> = preset::registry().names().chain([MEM, NO_DEVICE, REAL]).collect();
-    // A path that leads nowhere is still no preset.
+    // A name with a slash is a path, even if no file is there.
     if Path::new(name).exists() || name.contains('/') {
         return SpecError::new(format!(
             "unknown device `{name}`; did you mean `{FILE}:{name}`? (known: {})",
@@ -197,7 +198,8 @@ impl DeviceConfig {
         }
         let name = text.split(':').next().unwrap_or(text);
         let is_known = [NO_DEVICE, MEM].contains(&name) || preset::by_name(name).is_ok();
-        // What follows an unknown name need not read as options: it may be the path behind a mistyped `file:`.
+        // The text after an unknown name may be part of a path whose `file:` is missing, so an error in its
+        // options is not reported.
         let mut spec = Spec::parse(text)
             .map_err(|error| if is_known || name.is_empty() { error } else { unknown(name) })?;
         let drive = match spec.name() {
@@ -224,15 +226,14 @@ impl DeviceConfig {
         Ok(DeviceConfig { label, drive })
     }
 
-    /// The translation layer alone, of this shape.
+    /// A translation layer without a drive.
     pub fn translation(ftl: FtlConfig, page_bytes: u32) -> DeviceConfig {
         let labels = [ftl.collect.placement.to_string(), ftl.collect.victim.to_string()];
         let drive = DriveConfig::Translation(TranslationConfig { ftl, page_bytes, labels });
         DeviceConfig { label: NO_DEVICE.to_owned(), drive }
     }
 
-    /// The device in full, for the identity of a run: what differs from the defaults, so that a default that is written
-    /// out changes nothing.
+    /// The device in the identity of a run: its name with the options that differ from their defaults.
     pub fn canonical(&self) -> String {
         match &self.drive {
             DriveConfig::None => NO_DEVICE.to_owned(),
@@ -255,8 +256,8 @@ impl DeviceConfig {
         }
     }
 
-    /// What to ask for in place of this device where it has too little room, which should be `times` as much. What is asked for has a
-    /// little more: a layer or a log takes some.
+    /// A larger device to suggest if this one is too small and `times` as much space is needed. The
+    /// suggestion has a little more, because a layer or a log needs some.
     pub fn larger(&self, times: f64) -> String {
         let grown = |now: u64| (now as f64 * times * 1.02).ceil() as u64 + 1;
         match &self.drive {
@@ -270,22 +271,22 @@ impl DeviceConfig {
         }
     }
 
-    /// Whether there is no drive at all: misses are counted, and nothing takes time.
+    /// Whether there is no drive: misses are counted, without time.
     pub fn is_none(&self) -> bool {
         matches!(self.drive, DriveConfig::None)
     }
 
-    /// Whether it is a real drive: time passes of itself, and no other run may use it meanwhile.
+    /// Whether it is a real drive, with real time. No other run may use it meanwhile.
     pub fn is_real(&self) -> bool {
         matches!(self.drive, DriveConfig::File(_))
     }
 
     /// Bytes in a page of the device.
     pub fn page_bytes(&self) -> u32 {
-        // Parsing refuses pages above 1 MiB, so nothing that was typed is cut off.
+        // Parsing refuses pages above 1 MiB, so no typed size is truncated.
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         match &self.drive {
-            // The smallest page there is, so that every page size of a pool is a multiple of it.
+            // The smallest page size, which divides every page size of a pool.
             DriveConfig::None => 512,
             DriveConfig::Translation(translation) => translation.page_bytes,
             DriveConfig::Mem(mem) => narrow(mem.page_bytes),
@@ -315,41 +316,41 @@ impl DeviceConfig {
         }
     }
 
-    /// The preset that the device is, where no option was given.
-    pub fn unchanged_preset(&self) -> Option<&'static Preset> {
+    /// The preset, if the device is one without changes.
+    pub(crate) fn unchanged_preset(&self) -> Option<&'static Preset> {
         match &self.drive {
             DriveConfig::Simulated { preset, .. } if *preset == self.label => preset::by_name(preset).ok(),
             _ => None,
         }
     }
 
-    /// The published figures for requests of `page_bytes`, where the device is a preset unchanged.
+    /// The published figures for requests of `page_bytes`, if the device is a preset without changes.
     pub fn target(&self, page_bytes: u32) -> Option<Target> {
         let targets = self.unchanged_preset()?.targets;
         targets.iter().copied().find(|target| target.page_bytes == page_bytes)
     }
 }
 
-/// The file that the text of a workload or a device names: a trace, or a drive (`file:PATH,size=1GiB`). The text of a
-/// generator or a preset names no file that exists.
+/// The path in the text of a workload or a device: a trace, or a drive (`file:PATH,size=1GiB`). The text of a
+/// generator or a preset gives a path at which no file exists.
 pub fn named_file(text: &str) -> &Path {
     Path::new(text.strip_prefix("file:").map_or(text, |drive| drive.split(',').next().unwrap_or(drive)))
 }
 
-/// Whether a text looks like an option of a file.
+/// Whether a text has the form of a file's option.
 fn is_option(text: &str) -> bool {
     let key = text.split_once('=').map(|(key, _)| key);
     FileOptions::OPTIONS.iter().any(|option| key == Some(option.key))
 }
 
-/// Commands in flight on the ideal drive: more than any run makes.
+/// The queue depth of the ideal drive, more than any run uses.
 pub(crate) const MEM_QUEUE_DEPTH: u32 = 1 << 16;
 
-/// The size of a new file where nothing asks for another.
+/// The default size of a new file.
 const NEW_FILE_BYTES: u64 = 1 << 30;
 
 impl FileConfig {
-    /// Parses what follows `file:`: a path and options.
+    /// Parses a path with options, the text after `file:`.
     fn parse(text: &str) -> Result<FileConfig, StackError> {
         let (path, options) = text.split_once(',').unwrap_or((text, ""));
         if path.is_empty() {
@@ -359,10 +360,11 @@ impl FileConfig {
         }
         if is_standard(Path::new(path)) {
             return Err(StackError::request(
-                "device file:- is standard input or output, which cannot serve as a drive; accepted: a file or block device",
+                "device file:- is standard input or output, which cannot serve as a drive; accepted: a file or \
+                    block device",
             ));
         }
-        // Presets have their options behind a colon, and a new file of such a name is hardly what was meant.
+        // The options of presets follow a colon. A new file with such a name is probably a mistake.
         let option = path.rsplit_once(':').filter(|(_, option)| is_option(option));
         if let Some((before, option)) = option.filter(|_| !Path::new(path).exists()) {
             return Err(StackError::request(format!(
@@ -376,13 +378,13 @@ impl FileConfig {
         Ok(FileConfig { path: PathBuf::from(path), options, ..FileConfig::default() })
     }
 
-    /// Pages that the drive has, or will have.
+    /// Pages that the drive has, or will have when it is created.
     pub(crate) fn pages(&self) -> u64 {
         let known = fulgurite_uring::check(&self.path, &self.uring_options(None)).ok();
         known.unwrap_or(NEW_FILE_BYTES / self.options.page_bytes)
     }
 
-    /// The options as the crate of real drives has them, with a number of pages where none was asked for.
+    /// The options for the crate `uring`; `pages` is the number of pages if none was given.
     pub(crate) fn uring_options(&self, pages: Option<u64>) -> fulgurite_uring::DriveOptions {
         let FileOptions { size, page_bytes, queue_depth, poll, .. } = self.options;
         fulgurite_uring::DriveOptions {
@@ -395,18 +397,19 @@ impl FileConfig {
         }
     }
 
-    /// Refuses a file that holds a store, unless that may be destroyed or is to be used.
+    /// Refuses a file that holds a store, unless the store may be destroyed or is used.
     pub(crate) fn check_store(&self) -> Result<(), StackError> {
         if self.destroy_contents || self.keeps_store || !holds_store(&self.path) {
             return Ok(());
         }
         Err(StackError::request(format!(
-            "{} holds a store; its contents are left alone unless they may be destroyed (--destroy-contents), or bench is to go on with them (--reuse)",
+            "{} holds a store; its contents are left alone unless they may be destroyed (--destroy-contents), or \
+                bench is to go on with them (--reuse)",
             self.path.display()
         )))
     }
 
-    /// Bytes that must be written to make the file, or to make it larger.
+    /// Bytes that must be written to create or extend the file.
     pub(crate) fn missing_bytes(&self) -> u64 {
         let bytes = |pages: u64| pages.saturating_mul(self.options.page_bytes);
         let plain = FileConfig { needed_pages: None, ..self.clone() };
@@ -415,7 +418,7 @@ impl FileConfig {
         bytes(self.pages()).saturating_sub(bytes(has))
     }
 
-    /// Makes room for `pages`, where no size was given and the file has less.
+    /// Makes the file large enough for `pages`, if no size was given.
     pub(crate) fn make_room_for(&mut self, pages: u64) {
         let has = fulgurite_uring::check(&self.path, &self.uring_options(None));
         if self.options.size.is_none() && has.map_or(true, |has| has < pages) {

@@ -1,4 +1,4 @@
-//! The view of a run on its device, beside commands: counters, checks, timelines and wear.
+//! Observing a device during a run: counters, checks, timelines and wear.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, MemDevice, QueueFull};
@@ -7,7 +7,7 @@ use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, Timeline};
 use fulgurite_uring::{OverlayDevice, PsyncDevice};
 use std::sync::Arc;
 
-/// How worn a drive is.
+/// The wear of a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wear {
     /// The fewest erases of a segment.
@@ -16,56 +16,60 @@ pub struct Wear {
     pub mean: f64,
     /// The most.
     pub most: u32,
-    /// Bytes of memory that the drive holds for its map.
+    /// Memory of the drive's mapping table, in bytes.
     pub mapping_bytes: u64,
-    /// What it will bear, where it wears out at all.
+    /// Its lifetime, if it wears out.
     pub lifetime: Option<Lifetime>,
 }
 
-/// What a drive bears until it is worn out.
+/// The lifetime of a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lifetime {
     /// Bytes that the host can write.
     pub bytes_written: f64,
-    /// How often the host can fill the drive in a day, for five years.
+    /// Full drive writes per day, over five years.
     pub drive_writes_per_day: f64,
-    /// Years at the pace of the run.
+    /// Years at the write rate of the run.
     pub years_at_this_rate: f64,
 }
 
-/// A device that a run can observe besides using it.
+/// A device with counters, checks and a timeline.
 pub trait Observed: Device {
-    /// What the drive has done; `None` where it does not count.
-    fn observe(&self) -> Option<DriveCounters>;
-    /// What a layer above the drive has done, where there is one.
+    /// The drive's counters; `None` if it has none.
+    fn observe(&self) -> Option<DriveCounters> {
+        None
+    }
+    /// The counters of a layer above the drive, if there is one.
     fn observe_layer(&self) -> Option<LogCounters> {
         None
     }
-    /// Checks the drive's own laws, once it is idle; `deep` costs time in proportion to the drive.
-    fn verify(&self, deep: bool) -> Result<(), String>;
-    /// Lets the drive program all that is in its buffer, so that its counters tell of all that it was given.
+    /// Checks the invariants of an idle drive. A deep check takes time in proportion to the drive.
+    fn verify(&self, _deep: bool) -> Result<(), String> {
+        Ok(())
+    }
+    /// Lets the drive program its whole buffer, so that its counters include all writes that it has received.
     fn settle(&mut self) {}
-    /// Lets everything that is under way in the drive come to its end.
+    /// Lets all operations in the drive complete.
     fn drain_events(&mut self) {}
-    /// Starts to keep what requests waited for, where the drive can tell.
+    /// Starts to record the waits of requests, if the drive supports it.
     fn keep_served(&mut self) {}
-    /// Moves what was kept of the requests that have completed since to `served`.
+    /// Moves the records of requests that have completed since the last call to `served`.
     fn take_served(&mut self, _served: &mut Vec<Served>) {}
-    /// Starts to record a timeline of at most `spans` spans, where the drive can.
+    /// Starts to record a timeline of at most `spans` spans, if the drive supports it.
     fn record_timeline(&mut self, _spans: usize) {}
-    /// The timeline recorded.
+    /// The recorded timeline.
     fn timeline(&self) -> Option<&Timeline> {
         None
     }
-    /// How worn the drive is and how long it will live at the pace of a run of this length, where it can tell.
+    /// The wear of the drive, and its lifetime at the rate of a run of this length, if the drive tells.
     fn wear(&self, _elapsed: Nanos) -> Option<Wear> {
         None
     }
-    /// Bytes of memory that a layer above the drive holds for its map, where there is one.
+    /// Memory of the mapping table of a layer above the drive, in bytes, if there is one.
     fn layer_mapping_bytes(&self) -> Option<u64> {
         None
     }
-    /// What the idle drive holds, where it is simulated and nothing stands above it.
+    /// The contents of the idle drive, if it is simulated and has no layer above it.
     fn image(&self) -> Option<Image> {
         None
     }
@@ -121,10 +125,10 @@ impl Observed for SimDrive {
     }
 }
 
-/// What `drive` bears until its segments are worn out, at the write amplification that it has had.
+/// The lifetime of `drive`, at its write amplification so far.
 fn lifetime(drive: &SimDrive, elapsed: Nanos) -> Option<Lifetime> {
     let (counters, config) = (drive.counters(), drive.config());
-    // An endurance of zero stands for a drive that does not wear out.
+    // An endurance of zero means that the drive does not wear out.
     let endurance = f64::from(config.endurance);
     if counters.flash_pages_programmed == 0 || endurance == 0.0 {
         return None;
@@ -141,48 +145,14 @@ fn lifetime(drive: &SimDrive, elapsed: Nanos) -> Option<Lifetime> {
     })
 }
 
-impl Observed for MemDevice {
-    fn observe(&self) -> Option<DriveCounters> {
-        None
-    }
-
-    fn verify(&self, _: bool) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-impl Observed for PsyncDevice {
-    fn observe(&self) -> Option<DriveCounters> {
-        None
-    }
-
-    fn verify(&self, _: bool) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-impl Observed for OverlayDevice {
-    fn observe(&self) -> Option<DriveCounters> {
-        None
-    }
-
-    fn verify(&self, _: bool) -> Result<(), String> {
-        Ok(())
-    }
-}
+impl Observed for MemDevice {}
+impl Observed for PsyncDevice {}
+impl Observed for OverlayDevice {}
 
 #[cfg(target_os = "linux")]
-impl Observed for fulgurite_uring::UringDevice {
-    fn observe(&self) -> Option<DriveCounters> {
-        None
-    }
+impl Observed for fulgurite_uring::UringDevice {}
 
-    fn verify(&self, _: bool) -> Result<(), String> {
-        Ok(())
-    }
-}
-
-/// Any drive below a layer: one type, so that the code above a layer is compiled once.
+/// Any drive below a layer. One type, so that the code above a layer is compiled once.
 pub type AnyDrive = Box<dyn Observed>;
 
 impl Device for AnyDrive {
@@ -255,7 +225,7 @@ impl Observed for LogDevice<AnyDrive> {
     fn wear(&self, elapsed: Nanos) -> Option<Wear> {
         let wear = self.below().wear(elapsed)?;
         let counters = self.counters();
-        // The drive bears what the layer writes, copies and all; a lifetime is counted in the host's pages.
+        // The wear of the drive includes the layer's copies, but the lifetime counts pages of the host.
         let own = counters.host_pages as f64 / counters.pages_written().max(1) as f64;
         let smaller = self.below().caps().pages as f64 / self.caps().pages as f64;
         let lifetime = wear.lifetime.map(|below| Lifetime {

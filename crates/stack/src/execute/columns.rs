@@ -1,4 +1,4 @@
-//! The columns that rows of several commands have.
+//! Columns that rows of several commands have.
 
 use crate::run::{ChosenWriteBack, Policies, STORES_OWN};
 use crate::{Column, Command, Row, Run, StackError, memory};
@@ -6,7 +6,7 @@ use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
 
 impl Run {
-    /// The columns that say what was run, and that every shape has.
+    /// The columns that describe any run.
     pub(super) fn identity(&self) -> Result<Row, StackError> {
         let mut row = Row::default();
         row.set(Column::RunId, self.id()?);
@@ -20,12 +20,12 @@ impl Run {
     }
 }
 
-/// Sets the columns that say which policies a pool has.
+/// Sets the columns of a pool's policies.
 pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Option<&ChosenWriteBack>) {
     row.set(Column::Replacement, policies.replacement.to_string());
     row.set(Column::Prefetch, policies.prefetch.name());
     let Some(ChosenWriteBack { policy, batches }) = write_back else {
-        // The store derives the numbers from its memory and its protection, and keeps them to itself.
+        // The store derives the numbers from its memory and torn-page protection, and does not report them.
         row.set(Column::WriteBack, STORES_OWN);
         return;
     };
@@ -39,8 +39,8 @@ pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Optio
     row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
 }
 
-/// Sets the three columns about the simulator's own cost. They are the only ones that differ from one execution to
-/// the next. `read_for` is what it took to read the trace, which runs of one grid share.
+/// Sets the three columns about the cost of the simulator. Only they differ from one execution to the next.
+/// `read_for` is the time that it took to read the trace, which the runs of a grid share.
 pub(super) fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
     let seconds = (start.elapsed() + read_for).as_secs_f64();
     row.set(Column::SimWallS, seconds);

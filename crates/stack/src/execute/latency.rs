@@ -1,13 +1,13 @@
-//! The columns of latencies: the same seven figures for every kind of latency.
+//! Columns of latencies: the same seven figures for each kind of latency.
 
 use crate::{Column, Row};
 use fulgurite_base::Summary;
 
 /// Mean, standard deviation, four percentiles and maximum of a kind of latency.
-pub type Latencies = [Column; 7];
+pub(super) type Latencies = [Column; 7];
 
-/// Of requests or transactions, whatever they are.
-pub const ALL: Latencies = [
+/// Requests or transactions of all kinds.
+pub(super) const ALL: Latencies = [
     Column::LatencyMeanNs,
     Column::LatencyStddevNs,
     Column::LatencyP50Ns,
@@ -16,8 +16,8 @@ pub const ALL: Latencies = [
     Column::LatencyP999Ns,
     Column::LatencyMaxNs,
 ];
-/// Of reads.
-pub const READ: Latencies = [
+/// Reads.
+pub(super) const READ: Latencies = [
     Column::ReadLatencyMeanNs,
     Column::ReadLatencyStddevNs,
     Column::ReadLatencyP50Ns,
@@ -26,8 +26,8 @@ pub const READ: Latencies = [
     Column::ReadLatencyP999Ns,
     Column::ReadLatencyMaxNs,
 ];
-/// Of reads that memory could not answer at once.
-pub const READ_MISS: Latencies = [
+/// Reads that memory could not serve at once.
+pub(super) const READ_MISS: Latencies = [
     Column::ReadMissLatencyMeanNs,
     Column::ReadMissLatencyStddevNs,
     Column::ReadMissLatencyP50Ns,
@@ -36,8 +36,8 @@ pub const READ_MISS: Latencies = [
     Column::ReadMissLatencyP999Ns,
     Column::ReadMissLatencyMaxNs,
 ];
-/// Of writes.
-pub const WRITE: Latencies = [
+/// Writes.
+pub(super) const WRITE: Latencies = [
     Column::WriteLatencyMeanNs,
     Column::WriteLatencyStddevNs,
     Column::WriteLatencyP50Ns,
@@ -46,8 +46,8 @@ pub const WRITE: Latencies = [
     Column::WriteLatencyP999Ns,
     Column::WriteLatencyMaxNs,
 ];
-/// Of commits.
-pub const COMMIT: Latencies = [
+/// Commits.
+pub(super) const COMMIT: Latencies = [
     Column::CommitLatencyMeanNs,
     Column::CommitLatencyStddevNs,
     Column::CommitLatencyP50Ns,
@@ -57,8 +57,8 @@ pub const COMMIT: Latencies = [
     Column::CommitLatencyMaxNs,
 ];
 
-/// Sets the columns of a kind of latency; none of them where nothing of the kind has happened.
-pub fn set_latency(row: &mut Row, columns: Latencies, latency: Option<Summary>) {
+/// Sets the columns of a kind of latency, if there were any.
+pub(super) fn set_latency(row: &mut Row, columns: Latencies, latency: Option<Summary>) {
     let Some(Summary { mean_ns, stddev_ns, p50_ns, p95_ns, p99_ns, p999_ns, max_ns }) = latency else {
         return;
     };

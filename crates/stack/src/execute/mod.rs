@@ -1,9 +1,9 @@
-//! Executing a run into rows. Each shape of a run has a file or folder here.
+//! Executes runs into rows. Each command has a file or folder here.
 
 mod bench;
 mod columns;
 mod counting;
-mod done;
+mod device_counts;
 mod gc;
 mod latency;
 mod pool;
@@ -15,7 +15,7 @@ use crate::run::{Load, PROFILE_OPS, Requested, Rows};
 use crate::{Progress, Row, Run, StackError};
 
 impl Run {
-    /// Executes the run. A run that breaks a check gives an error, never a row.
+    /// Executes the run. If a check fails, the result is an error and no row.
     pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
         match &self.load {
             Load::Characterisation { page_bytes } => {

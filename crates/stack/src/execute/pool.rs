@@ -1,16 +1,16 @@
-//! A workload against a buffer pool on a device, in a closed loop.
+//! Executes a run of `pool`: a workload against a buffer pool on a device, in a closed loop.
 //!
-//! The users share one stream of requests: a user that is free takes the next. So the requests, and
-//! their order, are the same for every policy that is compared. Each user does one request after
-//! another without pause. CPU cost, if any, is charged to the user's core.
+//! The users share one stream of requests, and a free user takes the next. So the requests and their order
+//! are the same for all policies that are compared. Each user does one request after another without pause.
+//! CPU time of a request is charged to the user's core.
 //!
-//! Users are spread over the simulated cores in turn and stay there. All cores use one pool, as the processes of a database
-//! use shared buffers, so their number changes no policy: it changes CPU time and the order in which a full drive is
-//! given commands, and nothing else. What cores cost each other through shared memory is not simulated; it is a part of the
-//! CPU time that is asked for.
+//! Users are assigned to the simulated cores in turn. All cores use one pool, as the processes of a database
+//! use shared buffers, so their number does not affect the policies. It affects only CPU time and the order
+//! of commands to a full drive. Contention of cores for shared memory is not simulated; it is part of the CPU
+//! time of a request.
 
 use super::columns::{set_cost, set_policies};
-use super::done::{Done, set_collecting};
+use super::device_counts::{DeviceCounts, set_collecting};
 use super::latency::{self, set_latency};
 use super::stamps::Stamps;
 use crate::device::Observed;
@@ -36,7 +36,7 @@ pub(super) struct PoolRun<'a> {
 }
 
 impl PoolRun<'_> {
-    /// Users in the closed loop.
+    /// The users of the closed loop.
     fn users(&self) -> u32 {
         match self.requested.arrivals {
             Arrivals::Closed { users } => users,
@@ -45,14 +45,14 @@ impl PoolRun<'_> {
         }
     }
 
-    pub fn row(&self, measured: &Measured, counters: PoolCounters) -> Result<Row, StackError> {
+    pub(super) fn row(&self, measured: &Measured, counters: PoolCounters) -> Result<Row, StackError> {
         let PoolRun { run, requested, stage } = self;
         let mut row = run.identity()?;
         row.set_some(Column::Channels, run.stack.device.simulated().map(|config| config.channels));
         set_collecting(&mut row, &run.stack);
         set_policies(&mut row, &stage.policies, Some(&stage.write_back));
         row.set(Column::Frames, stage.frames);
-        // `u64::MAX` stands for a trace whose pages were not counted.
+        // `u64::MAX` means that the pages of the trace were not counted.
         row.set_some(Column::Pages, Some(requested.pages).filter(|pages| *pages < u64::MAX));
         row.set(Column::PageBytes, stage.page_bytes);
         row.set(Column::Users, self.users());
@@ -61,7 +61,7 @@ impl PoolRun<'_> {
         row.set(Column::Seed, run.seed);
         row.set_some(Column::Skip, Some(requested.skip).filter(|skip| *skip > 0));
         row.set(Column::Ops, requested.ops);
-        // Without a drive no time passes, which is no length of time.
+        // Without a drive there is no clock, so the cell stays empty.
         row.set_some(Column::ElapsedNs, Some(measured.elapsed.0).filter(|_| !run.stack.device.is_none()));
         if measured.elapsed > Nanos::ZERO {
             row.set(Column::ThroughputOpsS, requested.ops as f64 / measured.elapsed.as_secs_f64());
@@ -85,7 +85,7 @@ impl PoolRun<'_> {
     }
 }
 
-/// What the users of one run share.
+/// The state that all users share.
 struct Shared {
     requests: Requests,
     ops: u64,
@@ -98,7 +98,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// A page is changed by a user.
+    /// A user changes a page.
     fn change<D: Observed + 'static>(&mut self, page: u64, guard: &mut WriteGuard<D>) -> Result<(), String> {
         let Some(stamps) = &mut self.stamps else { return Ok(()) };
         // Check the old stamp first, or the new one would hide a lost update.
@@ -107,7 +107,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A page is read by a user.
+    /// A user reads a page.
     fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
         self.stamps.as_mut().map_or(Ok(()), |stamps| stamps.check(page, bytes))
     }
@@ -117,13 +117,13 @@ impl Shared {
 pub(super) struct Measured {
     elapsed: Nanos,
     latency: Histogram,
-    /// What the pages must hold, where the device keeps contents.
+    /// The expected contents of pages, if the device keeps contents.
     stamps: Option<Stamps>,
-    /// Pages whose contents were compared with what was written last.
+    /// Pages whose contents were compared with the last write.
     pages_checked: Option<u64>,
 }
 
-/// A run under way.
+/// A run with its progress, to be executed on any device.
 pub(super) struct Execution<'a> {
     pub run: PoolRun<'a>,
     pub progress: &'a Progress,
@@ -139,7 +139,11 @@ impl DeviceUser for Execution<'_> {
 
 impl PoolRun<'_> {
     /// Executes the run on `device`.
-    pub fn run_on<D: Observed + 'static>(&self, device: D, progress: &Progress) -> Result<Row, StackError> {
+    pub(super) fn run_on<D: Observed + 'static>(
+        &self,
+        device: D,
+        progress: &Progress,
+    ) -> Result<Row, StackError> {
         let PoolRun { run, requested, stage } = self;
         let start = Instant::now();
         let executor = Executor::with_cores(device, stage.cores);
@@ -151,7 +155,7 @@ impl PoolRun<'_> {
         let pool = BufferPool::new(executor.handle(), config)
             .map_err(|error| StackError::request(error.to_string()))?;
         let mut measured = self.run_users(&executor, &pool, progress)?;
-        // Take the counts before the final flush, so that they tell only what requests caused.
+        // Read the counts before the final flush, so that they include only the effects of requests.
         let counters = pool.counters();
         check_counters(&counters, requested.ops)?;
         let flushing = pool.clone();
@@ -169,15 +173,16 @@ impl PoolRun<'_> {
         let done = executor
             .with_device(|device| {
                 device.settle();
-                // Read the counters before draining, so that collection after the last request is not counted.
-                let done = Done::by(device);
+                // Read the counters before draining, so that collection after the last request is not
+                // counted.
+                let done = DeviceCounts::of(device);
                 device.drain_events();
                 device.verify(true).map(|()| done)
             })
             .map_err(StackError::run)?;
         let written = counters.pages_written + counters.pages_flushed;
         let expected = written * u64::from(stage.page_bytes / run.stack.device.page_bytes());
-        // A device that counts nothing, such as a file, cannot be checked.
+        // A device without counts, such as a file, cannot be checked.
         if let Some(received) = done.host_pages_written().filter(|received| *received != expected) {
             return Err(StackError::run(format!(
                 "conservation is broken: the pool wrote {expected} drive pages, the drive received {received}"
@@ -188,8 +193,8 @@ impl PoolRun<'_> {
         Ok(row)
     }
 
-    /// Reads every page that was written from the drive itself and compares it. Returns how many pages
-    /// were compared in the whole run.
+    /// Reads every written page from the drive itself and compares it. Returns the number of pages compared
+    /// in the whole run.
     fn check_drive<D: Observed + 'static>(
         &self,
         executor: &Executor<D>,
@@ -207,7 +212,7 @@ impl PoolRun<'_> {
             let (pages, bytes) = (self.requested.pages, self.stage.page_bytes as usize);
             executor.spawn(async move {
                 let buffer = Arena::new(bytes).buffer(0, bytes);
-                // The stride gives every reader its own pages, so that none is read twice.
+                // Each reader has its own pages.
                 for page in (reader..pages).step_by(READERS as usize) {
                     step.add(1);
                     if !stamps.borrow().is_written(page) || failure.borrow().is_some() {
@@ -247,7 +252,7 @@ impl PoolRun<'_> {
             latency: Histogram::default(),
             meter: Meter::default(),
             failure: None,
-            // The drives that runs simulate are made without contents, so only a real one can be checked.
+            // Simulated drives of pool runs keep no contents, so only a real drive can be checked.
             stamps: self.run.is_real().then(|| Stamps::new(self.requested.pages)),
             progress: progress.clone(),
         }));
@@ -271,7 +276,7 @@ impl PoolRun<'_> {
     }
 }
 
-/// Takes requests until there are none left, or one has failed.
+/// Takes requests until there are none, or one has failed.
 async fn user<D: Observed + 'static>(
     shared: Rc<RefCell<Shared>>,
     pool: BufferPool<D>,
@@ -280,7 +285,7 @@ async fn user<D: Observed + 'static>(
 ) {
     loop {
         let start = handle.now();
-        // The borrow ends with this block, because other users borrow the same state during an await.
+        // End the borrow before the await, during which other users borrow the state.
         let request = {
             let mut shared = shared.borrow_mut();
             if shared.left == 0 || shared.failure.is_some() {
@@ -291,14 +296,14 @@ async fn user<D: Observed + 'static>(
             shared.meter.submit(start);
             shared.requests.next_page()
         };
-        // The number of requests never exceeds a trace's.
+        // The run never has more requests than its trace.
         let Some(request) = request else { return };
         if cpu > Nanos::ZERO {
             handle.compute(cpu).await;
         }
         let page = PageId(request.page);
         let outcome = if request.op == Op::Write {
-            // A hit, the frequent case, is served without a future.
+            // A hit is the common case and needs no future.
             let guard = match pool.try_write(page) {
                 Some(guard) => Ok(guard),
                 None => pool.write(page).await,
@@ -327,8 +332,8 @@ async fn user<D: Observed + 'static>(
 
 pub(super) fn check_counters(counters: &PoolCounters, ops: u64) -> Result<(), StackError> {
     let PoolCounters { hits, misses, read_ios, pages_read, write_ios, pages_written, .. } = *counters;
-    // Every read is of one page, for a miss or a prefetch. A write carries at least one page, and a prefetched
-    // page that is still in the pool is neither hit nor wasted.
+    // Each read is of one page, for a miss or a prefetch. Each write is of at least one page. A prefetched
+    // page that is still in the pool is neither a hit nor wasted.
     let reads = misses + counters.prefetched;
     let used_up = counters.prefetch_hits + counters.prefetch_wasted;
     if hits + misses != ops

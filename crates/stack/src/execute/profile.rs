@@ -5,8 +5,8 @@ use crate::{Column, Row, Run};
 use fulgurite_ssd::preset::Concurrency;
 use std::collections::BTreeMap;
 
-/// The row of `fulgurite profile`: what was measured, beside the device's published figures.
-pub fn row(run: &Run, profile: &Profile) -> Row {
+/// The row of `fulgurite profile`: measured figures and the published ones of the device.
+pub(super) fn row(run: &Run, profile: &Profile) -> Row {
     let (mut row, device) = (Row::default(), &run.stack.device);
     row.set(Column::Device, device.label.as_str());
     row.set(Column::PageBytes, profile.page_bytes);
@@ -18,7 +18,7 @@ pub fn row(run: &Run, profile: &Profile) -> Row {
     row.set(Column::KW90, profile.writes.k_90);
     row.set(Column::ReadIopsMax, profile.reads.iops_max);
     row.set(Column::WriteIopsMax, profile.writes.iops_max);
-    // The published figures are of drives without a layer.
+    // The published figures are for drives without a layer.
     if let Some(target) = device.target(profile.page_bytes).filter(|_| run.stack.layer.is_none()) {
         row.set(Column::AlphaTarget, target.alpha);
         for (column, k) in [(Column::KRTarget, target.k_r), (Column::KWTarget, target.k_w)] {
@@ -38,9 +38,9 @@ pub fn row(run: &Run, profile: &Profile) -> Row {
     row
 }
 
-/// The rows of `fulgurite profile --curve`: throughput by users. Reads and writes are searched for their k apart, so
-/// one of them may lack a number of users that the other has.
-pub fn curve(run: &Run, profile: &Profile) -> Vec<Row> {
+/// The rows of `fulgurite profile --curve`: throughput by users. The searches for k of reads and writes
+/// measure different numbers of users, so a row may lack one of them.
+pub(super) fn curve(run: &Run, profile: &Profile) -> Vec<Row> {
     let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
     for (column, plateau) in [(Column::ReadIops, &profile.reads), (Column::WriteIops, &profile.writes)] {
         for (users, iops) in &plateau.curve {
@@ -55,7 +55,7 @@ pub fn curve(run: &Run, profile: &Profile) -> Vec<Row> {
     rows.into_values().collect()
 }
 
-/// Whether a measured concurrency is within 15 % of a published one, or beyond a lower bound.
+/// Whether a measured concurrency is within 15 % of a published one, or above a published lower bound.
 fn reaches(measured: u32, published: Concurrency) -> bool {
     match published {
         Concurrency::Is(k) => f64::from(measured.abs_diff(k)) <= 0.15 * f64::from(k),

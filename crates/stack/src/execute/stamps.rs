@@ -1,39 +1,38 @@
-//! Stamps in pages, for drives that keep contents. Every write leaves a stamp in its page, and every read of a written
-//! page must find the last one.
+//! Stamps in pages, for drives that keep contents. Every write puts a stamp into its page, and every read of
+//! a written page must find the last stamp.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What this run has written, page by page, where the device keeps contents. Every write leaves a stamp;
-/// every read of a page that was written finds the last one.
+/// The stamps of this run.
 pub(super) struct Stamps {
     run: u64,
-    /// How often each page was changed.
+    /// The number of changes of each page.
     versions: Vec<u32>,
     checked: u64,
 }
 
 impl Stamps {
-    pub fn new(pages: u64) -> Stamps {
+    pub(super) fn new(pages: u64) -> Stamps {
         Stamps {
-            // A file may hold the stamps of an earlier process, so the process id is part of the stamp.
+            // A file may hold the stamps of an earlier process, so the stamp includes the process id.
             run: u64::from(std::process::id()) << 32 ^ STAMPED_RUNS.fetch_add(1, Ordering::Relaxed),
             versions: vec![0; pages as usize],
             checked: 0,
         }
     }
 
-    /// The stamp of a page: the run, the page and the version, so that no other page and no earlier
-    /// content passes for it.
+    /// The stamp of a page: the run, the page and the version. It differs from that of any other page or
+    /// earlier content.
     fn stamp(&self, page: u64) -> [u8; 20] {
         let mut stamp = [0; 20];
-        // The constant is ASCII for `fulgurit`: a page of zeros must not pass for a stamp.
+        // The constant is ASCII for `fulgurit`, so that a page of zeros is no valid stamp.
         stamp[..8].copy_from_slice(&(self.run ^ 0x6675_6c67_7572_6974).to_le_bytes());
         stamp[8..16].copy_from_slice(&page.to_le_bytes());
         stamp[16..].copy_from_slice(&self.versions[page as usize].to_le_bytes());
         stamp
     }
 
-    pub fn change(&mut self, page: u64, bytes: &mut [u8]) {
+    pub(super) fn change(&mut self, page: u64, bytes: &mut [u8]) {
         self.versions[page as usize] += 1;
         let stamp = self.stamp(page);
         bytes[..stamp.len()].copy_from_slice(&stamp);
@@ -43,17 +42,17 @@ impl Stamps {
     }
 
     /// Whether a page was ever changed.
-    pub fn is_written(&self, page: u64) -> bool {
+    pub(super) fn is_written(&self, page: u64) -> bool {
         self.versions[page as usize] > 0
     }
 
-    /// How often a page was compared with what was written last.
-    pub fn checked(&self) -> u64 {
+    /// The number of comparisons with the last write.
+    pub(super) fn checked(&self) -> u64 {
         self.checked
     }
 
-    /// What is wrong with a page that was read, if anything.
-    pub fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
+    /// The fault of a page that was read, if any.
+    pub(super) fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
         let stamp = self.stamp(page);
         let (first, last) = (&bytes[..stamp.len()], &bytes[bytes.len() - stamp.len()..]);
         let written = self.versions[page as usize] > 0;
@@ -63,7 +62,7 @@ impl Stamps {
                 "page {page} is not what was written last (version {}): an update was lost or misplaced",
                 self.versions[page as usize]
             )),
-            // Only the first eight bytes, which tell the run, are compared: old contents of a file are allowed.
+            // Compare only the first eight bytes, the run, since a file may have old contents.
             (false, _) if first[..8] == stamp[..8] => {
                 Err(format!("page {page} was never written, and has the stamp of another page"))
             }
@@ -72,5 +71,5 @@ impl Stamps {
     }
 }
 
-/// Tells runs of one process apart.
+/// A counter that distinguishes the runs of a process.
 static STAMPED_RUNS: AtomicU64 = AtomicU64::new(0);

@@ -1,7 +1,7 @@
-//! Says before the first run what all runs will need: memory and time.
+//! Estimates the memory and the time of runs before the first one.
 //!
-//! Memory is counted from the tables that grow with the sizes of a run, and rounded up. Time is a range, which follows
-//! from the measured costs of requests.
+//! Memory is the sum of the tables that grow with the sizes of a run, rounded up. Time is a range that
+//! follows from measured costs of requests.
 
 mod needs;
 mod seconds;
@@ -17,25 +17,25 @@ use std::num::NonZeroUsize;
 /// Bytes of the program itself.
 const PROGRAM_BYTES: u64 = 10 << 20;
 
-/// What all runs of a command need.
+/// The needs of all runs of a command.
 #[derive(Clone, Debug)]
 pub struct Outlook {
-    /// Runs.
+    /// The number of runs.
     pub runs: u64,
-    /// Whether there may be fewer runs, because what they give decides which follow.
+    /// Whether this is an upper bound of the runs, because the results of some decide which others follow.
     pub is_bound: bool,
-    /// Runs at once.
+    /// Runs at the same time.
     threads: usize,
-    /// Whether a run has a drive for itself, so that one runs at a time.
+    /// Whether a run uses a real drive, so that runs do not overlap.
     is_real: bool,
-    /// The most that runs at once take, largest first.
+    /// The memory of the largest runs that may run at the same time, largest first.
     largest: Vec<u64>,
     shared: BTreeMap<String, (u64, Seconds)>,
     seconds: Seconds,
 }
 
 impl Outlook {
-    /// Of no runs yet, of which `threads` will run at once.
+    /// An empty estimate for `threads` concurrent runs.
     pub fn new(threads: NonZeroUsize) -> Outlook {
         Outlook {
             runs: 0,
@@ -48,7 +48,8 @@ impl Outlook {
         }
     }
 
-    /// Adds a run that stands for `weight` runs like it. Returns how long it takes on one core, without what it shares with others.
+    /// Adds a run that represents `weight` similar runs. Returns its time on one core, without work that it
+    /// shares with other runs.
     pub fn add(&mut self, run: &Run, weight: f64) -> Seconds {
         self.is_real |= run.is_real();
         let needs = run.needs();
@@ -62,7 +63,7 @@ impl Outlook {
         for (key, bytes, seconds) in shared {
             self.shared.entry(key).or_insert((bytes, seconds));
         }
-        // A run that stands for several may stand beside itself.
+        // Copies of a run that represents several may run at the same time.
         for _ in 0..self.threads.min(weight.ceil() as usize) {
             let at = self.largest.partition_point(|other| *other >= own_bytes);
             if at >= self.threads {
@@ -73,7 +74,7 @@ impl Outlook {
         }
     }
 
-    /// Adds the runs of another outlook, which run with these.
+    /// Adds the runs of another outlook to these.
     pub fn join(&mut self, other: Outlook) {
         self.runs += other.runs;
         self.is_real |= other.is_real;
@@ -88,7 +89,7 @@ impl Outlook {
         if self.is_real { 1 } else { self.threads.min(self.largest.len()) }
     }
 
-    /// Bytes of memory, about, with so many runs at once.
+    /// Estimated bytes of memory with `at_once` concurrent runs.
     fn bytes_with(&self, at_once: usize) -> u64 {
         let own = self.largest.iter().take(at_once).fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
         let shared = self.shared.values().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes));
@@ -96,12 +97,12 @@ impl Outlook {
         [own, shared, table, PROGRAM_BYTES].into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Bytes of memory, about.
+    /// Estimated bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
         self.bytes_with(self.at_once())
     }
 
-    /// How long all runs take, on this machine's cores.
+    /// The estimated time of all runs on this machine.
     pub fn seconds(&self) -> Seconds {
         let shared: Seconds = self.shared.values().map(|(_, seconds)| *seconds).sum();
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -173,11 +174,11 @@ impl Outlook {
     }
 }
 
-/// A length of time as people say it, from one to another: "about 20 to 50 s".
+/// A range of time in words: "about 20 to 50 s".
 fn range(seconds: Seconds) -> String {
     let [least, most] = [seconds.least, seconds.most].map(rounded);
     let (from, to) = (duration(least), duration(most));
-    // A unit that both have is said once.
+    // If both have the same unit, name it once.
     let unit = |text: &str| text.rsplit(' ').next().map(str::to_owned);
     match (from.strip_suffix(&unit(&to).unwrap_or_default()), from == to) {
         (_, true) => format!("about {to}"),
@@ -187,12 +188,13 @@ fn range(seconds: Seconds) -> String {
     }
 }
 
-/// A guess, to one digit, or two where the first is a one: more would be believed.
+/// Rounds an estimate to one digit, or to two if the first is a one. More digits would suggest too much
+/// precision.
 fn rounded(seconds: f64) -> f64 {
     if seconds < 1.0 {
         return seconds;
     }
-    // In the unit in which it is said.
+    // Round in the unit that is shown.
     let unit = if seconds < 100.0 { 1.0 } else { 60.0 };
     let mut digit = unit;
     while digit * 10.0 <= seconds {
@@ -202,7 +204,7 @@ fn rounded(seconds: f64) -> f64 {
     (seconds / step).round() * step
 }
 
-/// A length of time as people say it, from seconds to days.
+/// A length of time in words, from seconds to days.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         ..1.0 => "1 s or less".to_owned(),
@@ -229,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_at_once_need_memory_together_and_what_they_share_once() {
+    fn concurrent_runs_add_memory_and_share_once() {
         let mib = |outlook: &Outlook| outlook.memory_bytes() >> 20;
         let runs = [(50 << 20, "a"), (70 << 20, "a"), (60 << 20, "b")];
         assert_eq!(mib(&outlook(1, &runs)), 10 + 70 + 200);
@@ -242,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_what_would() {
+    fn runs_that_do_not_fit_are_refused_with_a_suggestion() {
         let runs = [(1 << 30, "a"), (1 << 30, "a"), (1 << 30, "a")];
         let refused = |threads: usize, there: u64| {
             outlook(threads, &runs).check_within(there).map_err(|error| error.to_string())
@@ -263,7 +265,7 @@ mod tests {
         }
     }
 
-    /// The rule: an estimate is no more exact than it can be, and is said as a range.
+    /// An estimate is shown as a range, and no more precise than it is.
     #[test]
     fn an_estimate_is_a_range_of_round_figures() {
         for (least, most, said) in [

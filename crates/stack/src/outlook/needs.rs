@@ -1,4 +1,4 @@
-//! Says what one run needs. The constants are the bytes of tables that grow with a run.
+//! Estimates the needs of one run. The constants are the bytes of tables that grow with a run.
 
 use super::seconds::{self, Seconds};
 use crate::Stack;
@@ -6,30 +6,30 @@ use crate::device::{DeviceConfig, DriveConfig};
 use crate::run::{Arrivals, Benchmarked, EngineStage, Load, PoolStage, Requested, Rows, Run};
 use fulgurite_ftl::placement::PlacementConfig;
 
-/// Bytes for each frame of a pool, beside its page.
+/// Bytes for each frame of a pool, in addition to its page.
 const FRAME_BYTES: u64 = 64;
 /// Bytes for each physical page of a translation layer: two maps and a bit.
 const MAPPED_BYTES: u64 = 9;
 /// Bytes that a placement policy keeps for each logical page.
 const PLACED_BYTES: u64 = 5;
-/// Bytes of a page write that is known beforehand, for policies that look ahead.
+/// Bytes of a future page write, for policies that look ahead.
 const FORESEEN_BYTES: u64 = 8;
 /// Bytes of a row in a table.
 pub(super) const ROW_BYTES: u64 = 3 << 10;
 
-/// What one run needs.
+/// The needs of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// Bytes while it runs.
+    /// Bytes of memory during the run.
     pub own_bytes: u64,
-    /// How long it takes.
+    /// Its time.
     pub seconds: Seconds,
-    /// What it has in common with other runs: what that is, its bytes and how long it takes.
+    /// Needs that it shares with other runs: a key, bytes and time.
     pub shared: Vec<(String, u64, Seconds)>,
 }
 
 impl Run {
-    /// What it needs, about.
+    /// Its estimated needs.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs { seconds: seconds::RUN, ..self.stack.needs(self.seed) };
         if let Some(seconds) = self.asks() {
@@ -55,7 +55,7 @@ impl Run {
         needs
     }
 
-    /// Seconds in which its requests arrive, where they pass on this machine's clock: a real drive waits for each of them.
+    /// Seconds until its last request arrives, for a real drive, which has to wait for it.
     fn arriving(&self) -> Option<f64> {
         let Load::Requests(requested) = &self.load else { return None };
         if !self.is_real() {
@@ -72,14 +72,14 @@ impl Run {
         }
     }
 
-    /// Seconds that it is expected to take on one core, what it shares with others left out.
-    pub fn expected_seconds(&self) -> f64 {
+    /// Its expected seconds on one core, without work that it shares with other runs.
+    pub(crate) fn expected_seconds(&self) -> f64 {
         self.needs().seconds.middle()
     }
 }
 
 impl Stack {
-    /// What the device and the layer need, and nothing above them.
+    /// The needs of the device and the layer.
     fn needs(&self, seed: u64) -> Needs {
         let mut needs = Needs::default();
         if let DriveConfig::Simulated { config, .. } = &self.device.drive {
@@ -87,7 +87,7 @@ impl Stack {
             if config.in_place {
                 needs.own_bytes += pages / 4;
             } else {
-                // The drive as it is preconditioned is kept, and each run has a copy.
+                // The preconditioned drive is kept, and each run has a copy.
                 needs.own_bytes += pages * MAPPED_BYTES;
                 let key = format!("{} {seed}", self.canonical_storage());
                 needs.shared.push((key, pages * MAPPED_BYTES, self.made()));
@@ -116,7 +116,7 @@ impl Needs {
                 self.add_bytes(frames.saturating_mul(page).saturating_add(requested.pages.saturating_mul(8)));
             }
             DriveConfig::Mem(_) => {
-                // Frames that are used, and pages that are written, hold bytes.
+                // Used frames and written pages hold bytes.
                 let written = requested.pages.min(ops).saturating_mul(page);
                 self.add_bytes(frames.min(ops).saturating_mul(page).saturating_add(written));
             }
@@ -145,7 +145,7 @@ impl Needs {
         let data = asked.benchmark.data_bytes();
         let [load, check] = seconds::loaded(&asked.benchmark);
         match &run.stack.device.drive {
-            // What the drive holds after the load is kept, and each run changes a part of it.
+            // The contents of the drive after the load are kept, and each run changes a part of them.
             DriveConfig::Simulated { .. } => {
                 let (storage, of) = (run.stack.canonical_storage(), asked.benchmark.data());
                 let key = format!("{storage} {} {} {of} {}", stage.page_bytes, stage.log_bytes, run.seed);

@@ -1,7 +1,7 @@
-//! The time that steps and requests take. Each cost has two figures, the least and the most that was measured.
+//! The time of steps and requests. Each cost has a least and a most value.
 //!
-//! The least was measured with the optimised command on a quiet machine. The most was measured with a build that has
-//! all checks, on a busy machine. Both machines are servers of 2024. On other machines both figures may be off by a
+//! The least was measured with the optimised command on a quiet machine, the most with a build that has all
+//! checks on a busy machine. Both machines are servers of 2024. On other machines both values may be off by a
 //! factor of two.
 
 use crate::Stack;
@@ -13,7 +13,7 @@ use fulgurite_pool::{ReplacementConfig, WriteBackConfig};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul};
 
-/// A length of time in seconds, between the least and the most that it may be.
+/// A range of time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seconds {
     /// The least.
@@ -26,41 +26,41 @@ const fn between(least: f64, most: f64) -> Seconds {
     Seconds { least, most }
 }
 
-/// A run that does nothing.
-pub const RUN: Seconds = between(0.5e-3, 5e-3);
-/// A physical page of a simulated drive that is preconditioned, and of a layer that is filled.
+/// A run without requests.
+pub(super) const RUN: Seconds = between(0.5e-3, 5e-3);
+/// A physical page of a simulated drive when it is preconditioned, and of a layer when it is filled.
 const PRECONDITIONED: Seconds = between(0.08e-6, 0.25e-6);
 const FILLED: Seconds = between(0.5e-6, 1.2e-6);
 /// A byte of a new file.
 const MADE: Seconds = between(0.7e-9, 4e-9);
-/// The measurement of a simulated drive's writes or reads, of those of a layer above one, and of a real drive's, which
-/// is watched for as long.
+/// Measuring the reads or writes of a simulated drive, of a layer above one, and of a real drive, which is
+/// measured in real time.
 const MEASURED: Seconds = between(0.05, 0.25);
 const MEASURED_LAYER: Seconds = between(0.8, 3.0);
 const MEASURED_REAL: Seconds = between(20.0, 32.0);
-/// A request to a pool: counted, above memory, above a simulated drive, above a layer, above a real drive.
+/// A request to a pool: without a drive, on `mem`, on a simulated drive, on a layer, and on a real drive.
 const COUNTED: Seconds = between(15e-9, 60e-9);
 const HELD: Seconds = between(0.5e-6, 3e-6);
 const POOLED: Seconds = between(0.2e-6, 0.9e-6);
 const LAYERED: Seconds = between(0.6e-6, 3.5e-6);
 const REAL: Seconds = between(20e-6, 120e-6);
-/// A frame that a replacement policy passes in search of a page to evict, of all frames and for each request.
+/// A frame that a replacement policy visits in search of a victim, averaged over all frames and requests.
 const PASSED: Seconds = between(0.3e-9, 1.6e-9);
-/// A request to a simulated drive alone, and to a layer above one.
+/// A request to a simulated drive, and to a layer above one.
 const TIMED: Seconds = between(0.3e-6, 2.5e-6);
 const TIMED_LAYER: Seconds = between(1.2e-6, 10e-6);
-/// A page write to a translation layer without time, with the copies that collection makes.
+/// A page write to a translation layer without time, with its share of copies.
 const WRITTEN: Seconds = between(40e-9, 130e-9);
-/// The same where the placement looks ahead or simulates.
+/// The same for a placement policy that looks ahead or simulates.
 const PLACED: Seconds = between(80e-9, 350e-9);
 
 impl Seconds {
-    /// The same, where it cannot be shorter than this.
+    /// The range with `seconds` as its least possible value.
     pub fn at_least(self, seconds: f64) -> Seconds {
         between(self.least.max(seconds), self.most.max(seconds))
     }
 
-    /// The middle, in the sense of factors.
+    /// The geometric mean.
     pub fn middle(self) -> f64 {
         (self.least * self.most).sqrt()
     }
@@ -95,7 +95,7 @@ impl Sum for Seconds {
 }
 
 impl Stack {
-    /// What the device and the layer cost before the first request, once for all runs on the same.
+    /// The cost of preparing the device and the layer, once for all runs on them.
     pub(super) fn made(&self) -> Seconds {
         let drive = match &self.device.drive {
             DriveConfig::Simulated { config, .. } if !config.in_place => {
@@ -108,7 +108,7 @@ impl Stack {
         drive + layer
     }
 
-    /// What it costs to measure its reads or its writes.
+    /// The cost of measuring its reads or its writes.
     fn measured(&self) -> Seconds {
         match (self.device.is_real(), &self.layer) {
             (true, _) => MEASURED_REAL,
@@ -117,14 +117,15 @@ impl Stack {
         }
     }
 
-    /// What a characterisation costs.
+    /// The cost of a characterisation.
     pub(super) fn profiled(&self) -> Seconds {
         self.measured() * 2.0
     }
 }
 
 impl Run {
-    /// What it costs to measure the drive for a write-back policy that was not told its numbers; nothing where it was.
+    /// The cost of measuring the drive for a write-back policy without given numbers; `None` if they were
+    /// given.
     pub(super) fn asks(&self) -> Option<Seconds> {
         let policy = &self.stack.write_back()?.policy;
         let mut asked = false;
@@ -132,7 +133,7 @@ impl Run {
             asked = true;
             Ok(1)
         });
-        // What is not content with one number asks for both curves.
+        // A policy that fails with a single number needs both curves.
         match (resolved.is_err(), asked) {
             (true, _) => Some(self.stack.profiled()),
             (_, true) => Some(self.stack.measured()),
@@ -141,7 +142,7 @@ impl Run {
     }
 }
 
-/// The requests of a run with a pool.
+/// The cost of the requests of a pool run.
 pub(super) fn pooled(requested: &Requested, pool: &PoolStage, stack: &Stack) -> Seconds {
     let ops = requested.known_ops() as f64;
     let frames = f64::from(pool.frames);
@@ -152,24 +153,24 @@ pub(super) fn pooled(requested: &Requested, pool: &PoolStage, stack: &Stack) -> 
         (DriveConfig::Mem(_), _) => HELD,
         _ => POOLED,
     };
-    // The tables of frames are built before the first request.
+    // The tables of frames are filled before the first request.
     each * ops + COUNTED * frames + searched(pool) * (ops * frames)
 }
 
-/// A search of the replacement policy, for each frame of the pool.
+/// The cost of a search of the replacement policy, per frame of the pool.
 fn searched(pool: &PoolStage) -> Seconds {
     use ReplacementConfig as R;
     let is_alone = matches!(pool.write_back.policy, WriteBackConfig::Single(_));
     match pool.policies.replacement {
-        // They look through their clean frames, or their whole order, at every miss.
+        // These policies search their clean frames, or their whole order, at every miss.
         R::CflruC(_) | R::CflruE(_) | R::DlCflruE(_) | R::CcfLru(_) => PASSED,
-        // They have no list in the order of eviction, so a batch is a search.
+        // These policies keep no list in eviction order, so each batch is a search.
         R::Lfu(_) | R::WTinyLfu(_) | R::TwoQ(_) if !is_alone => PASSED,
         _ => Seconds::default(),
     }
 }
 
-/// The requests to a drive without a pool.
+/// The cost of requests to a drive without a pool.
 pub(super) fn timed(requested: &Requested, stack: &Stack) -> Seconds {
     let each = match (stack.device.is_real(), &stack.layer) {
         (true, _) => REAL,
@@ -179,14 +180,14 @@ pub(super) fn timed(requested: &Requested, stack: &Stack) -> Seconds {
     each * requested.known_ops() as f64
 }
 
-/// Page writes to a translation layer without time, the first filling among them.
+/// The cost of page writes to a translation layer without time, with the fill.
 pub(super) fn written(pages: u64, placement: &PlacementConfig) -> Seconds {
     let is_dear = placement.needs_future() || matches!(placement, PlacementConfig::Fulgurite(_));
     let each = if is_dear { PLACED } else { WRITTEN };
     each * pages as f64
 }
 
-/// What a benchmark costs: for a byte of its data that is loaded and checked at the end, and for a transaction.
+/// Costs of a benchmark: of a byte of its data that is loaded and checked, and of a transaction.
 fn of_benchmark(benchmark: &BenchmarkConfig) -> (Seconds, Seconds) {
     let name = benchmark.name();
     match name.split('-').next().unwrap_or(name) {
@@ -196,24 +197,24 @@ fn of_benchmark(benchmark: &BenchmarkConfig) -> (Seconds, Seconds) {
         "linkbench" => (between(15e-9, 40e-9), between(12e-6, 80e-6)),
         "sysbench" if name.starts_with("sysbench-read") => (between(18e-9, 50e-9), between(100e-6, 450e-6)),
         "sysbench" => (between(18e-9, 50e-9), between(3e-6, 80e-6)),
-        // A scan takes a share of the data.
+        // A scan reads a share of the data.
         _ => (between(18e-9, 50e-9), between(15e-12, 80e-12) * benchmark.data_bytes() as f64),
     }
 }
 
-/// The data of a benchmark: loading them, and checking them at the end of each run.
+/// Costs of a benchmark's data: loading them, and checking them at the end of each run.
 pub(super) fn loaded(benchmark: &BenchmarkConfig) -> [Seconds; 2] {
     let (of_byte, _) = of_benchmark(benchmark);
     let all = of_byte * benchmark.data_bytes() as f64;
     [all * 0.8, all * 0.2]
 }
 
-/// The transactions of a benchmark.
+/// The cost of the transactions of a benchmark.
 pub(super) fn transacted(asked: &Benchmarked, is_real: bool) -> Seconds {
     let of = |extent: &Extent| match extent {
         Extent::Ops(ops) => of_benchmark(&asked.benchmark).1 * *ops as f64,
         Extent::Time(time) if is_real => between(1.0, 1.1) * time.as_secs_f64(),
-        // A second of a simulated drive's time takes about as long where many users keep it busy.
+        // If many users keep it busy, a second of simulated time takes about a second.
         Extent::Time(time) => between(0.1, 2.0) * time.as_secs_f64(),
     };
     of(&asked.stop) + of(&asked.warm_up)

@@ -1,12 +1,13 @@
-//! Declares every setting of a run once: its name, the form of a value, its default, its meaning, how it is read, and its
-//! part in the identity of a run. The declarations are in `table.rs`.
+//! Declares every setting of a run once: its name, the form of a value, its default, its meaning, how it is
+//! read, and its part in the identity of a run. The declarations are in `table.rs`.
 //!
-//! The command line, study files, help and run ids all use them. Reading has two steps: `read.rs` turns text into typed
-//! values, and `build` makes a [`Run`] of them.
+//! The command line, study files, help and run ids all use them. Reading has two steps: `read.rs` turns text
+//! into typed values, and `build` makes a [`Run`] of them.
 
 mod read;
 mod setting;
 mod table;
+mod write_back;
 
 pub use crate::workload::Workloads;
 pub use setting::{Absent, Setting};
@@ -18,12 +19,12 @@ use std::collections::BTreeMap;
 use table::SETTINGS;
 
 impl Command {
-    /// The settings that the command knows, in order.
+    /// The settings of the command, in order.
     pub fn settings(self) -> impl Iterator<Item = &'static Setting> + Clone {
         SETTINGS.iter().filter(move |setting| setting.absent(self).is_some())
     }
 
-    /// The setting of this command called `name`.
+    /// The setting `name` of this command.
     pub fn setting(self, name: &str) -> Result<&'static Setting, SpecError> {
         self.settings().find(|setting| setting.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.settings().map(|setting| setting.name).collect();
@@ -33,8 +34,8 @@ impl Command {
 }
 
 impl Run {
-    /// The run in full: the command and every setting that changes its result, with the value that it has. A default
-    /// that is written out gives the same text.
+    /// The identity of the run as text: the command, and every setting that affects its result with its
+    /// value. A default and the same value written out give the same text.
     pub fn canonical(&self) -> Result<String, StackError> {
         let mut text = self.command().name().to_owned();
         for setting in self.command().settings() {
@@ -47,19 +48,19 @@ impl Run {
 
     /// The identity of the run: a hash of [`Run::canonical`] and of Fulgurite's version.
     pub fn id(&self) -> Result<String, StackError> {
-        // Another version may give another result, so it gives another identity.
+        // Another version may give other results, so the version is part of the identity.
         let text = format!("{} {}", env!("CARGO_PKG_VERSION"), self.canonical()?);
         Ok(format!("{:016x}", fnv1a(text.as_bytes())))
     }
 }
 
-/// The run that these values of settings describe, checked. Settings that are not among them have their defaults.
+/// The run with these values of settings, checked. Other settings have their defaults.
 pub fn run(
     command: Command,
     values: &BTreeMap<&str, &str>,
     workloads: &mut Workloads,
 ) -> Result<Run, StackError> {
-    // The loop below would pass over an unknown name without a word.
+    // The loop below would ignore an unknown name.
     for name in values.keys() {
         command.setting(name)?;
     }
@@ -74,7 +75,7 @@ pub fn run(
             (None, _) => continue,
         };
         (setting.read)(&mut asked, text).map_err(|error| match setting.name {
-            // These errors say themselves what they are about.
+            // These errors name their argument.
             "workload" | "device" | "benchmark" => StackError::request(error.to_string()),
             _ => StackError::request(format!("{}: {error}", setting.flag())),
         })?;

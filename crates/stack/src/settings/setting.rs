@@ -4,36 +4,37 @@ use crate::build::Asked;
 use crate::{Command, Run, StackError};
 use fulgurite_base::SpecError;
 
-/// One setting.
+/// A setting.
 pub struct Setting {
     /// Its name in study files; on the command line with dashes.
     pub name: &'static str,
-    /// How a value is written, for help; empty for a setting that is given or not.
+    /// The form of a value, for help; empty for a flag.
     pub written: &'static str,
     /// Its meaning for a command, in a sentence without a full stop.
     pub(super) help: fn(Command) -> &'static str,
-    /// The commands that know it.
+    /// The commands that have the setting, with the default of each.
     pub commands: &'static [(Command, Absent)],
     pub(super) read: fn(&mut Asked, &str) -> Result<(), SpecError>,
-    /// What the identity of a run says of it; nothing where it changes no result or another setting tells it.
+    /// The value in the identity of a run; `None` if it does not affect results or another setting includes
+    /// it.
     pub(super) show: fn(&Run) -> Result<Option<String>, StackError>,
 }
 
-/// What stands in where a setting is not given.
+/// The default of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// Nothing: it must be given, and on the command line it stands without a flag.
+    /// No default: the setting is required. On the command line it has no flag.
     Required,
     /// This value.
     Value(&'static str),
-    /// Something that depends on other settings, in words.
+    /// A value that depends on other settings, in words.
     Words(&'static str),
-    /// Nothing, and nothing is needed.
+    /// No value.
     Nothing,
 }
 
 impl Setting {
-    /// What stands in where it is not given; `None` where `command` does not know it.
+    /// The default for `command`; `None` if `command` does not have the setting.
     pub fn absent(&self, command: Command) -> Option<Absent> {
         self.commands.iter().find(|(known, _)| *known == command).map(|(_, absent)| *absent)
     }
@@ -43,7 +44,7 @@ impl Setting {
         (self.help)(command)
     }
 
-    /// Its name as it is typed: a flag, or the bare name of what stands without one.
+    /// Its form on the command line: a flag, or a bare name for a positional argument.
     pub fn flag(&self) -> String {
         match self.name {
             "workload" | "device" | "benchmark" => self.name.to_owned(),
@@ -51,12 +52,13 @@ impl Setting {
         }
     }
 
-    /// Whether the setting records a single run, so that no other setting may have several values beside it.
+    /// Whether the setting records a single run. Then no other setting may have several values.
     pub fn is_recording(&self) -> bool {
         matches!(self.name, "trace_out" | "requests_out")
     }
 
-    /// What the identity of `run` says of it; `None` where it changes no result or another setting tells it.
+    /// The value in the identity of `run`; `None` if it does not affect results or another setting includes
+    /// it.
     pub fn canonical(&self, run: &Run) -> Result<Option<String>, StackError> {
         (self.show)(run)
     }

@@ -5,24 +5,27 @@ use super::read::{
 };
 use super::setting::Absent::{Nothing, Required, Value, Words};
 use super::setting::Setting;
+use super::write_back::{canonical_write_back, read_write_back};
 use crate::Command::{Bench, Gc, Pool, Profile, Replay};
 use crate::device::{DeviceConfig, LayerConfig};
-use crate::run::{ChosenWriteBack, STORES_OWN};
-use crate::{Benchmarked, EngineStage, Rows, Run, StackError};
+use crate::run::{Benchmarked, EngineStage, Rows, STORES_OWN};
+use crate::{Run, StackError};
 use fulgurite_base::option::{self, parse_choice};
 use fulgurite_base::{Spec, SpecError, units};
 use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
-use fulgurite_pool::{WriteBack, WriteBackConfig};
 use fulgurite_workload::trace::Format;
 
-/// Every setting, in the order in which lists of values make axes: the last varies fastest.
+/// All settings, in the order of axes: the values of the last one vary fastest.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "workload",
         written: "WORKLOAD",
-        help: |_| "A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or the path of a trace file, - for standard input",
+        help: |_| {
+            "A workload with options (mixed-skewed, zipf:theta=0.99,write=50%) or the path of a trace file, - \
+            for standard input"
+        },
         commands: &[(Pool, Required), (Gc, Required), (Replay, Required)],
         read: |asked, text| put(&mut asked.workload, Ok(text.to_owned())),
         show: |run| match run.requested() {
@@ -41,10 +44,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "scale",
         written: "N",
-        help: |_| "Size of the data as a multiple of the default: that many warehouses, or that many times 100K records, nodes or rows",
+        help: |_| {
+            "Size of the data as a multiple of the default: that many warehouses, or that many times 100K \
+            records, nodes or rows"
+        },
         commands: &[(Bench, Words("1"))],
         read: |asked, text| put(&mut asked.scale, count(text, 1, 1 << 40).map(Some)),
-        // The benchmark's options hold it.
+        // The benchmark's options include it.
         show: no_effect,
     },
     Setting {
@@ -58,7 +64,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "device",
         written: "DEVICE",
-        help: |_| "A preset (p4510), a preset with changes (p4510:channels=4), a real drive or file (file:PATH), or mem, memory that takes no time",
+        help: |_| {
+            "A preset (p4510), a preset with changes (p4510:channels=4), a real drive or file (file:PATH), or \
+            mem, memory that takes no time"
+        },
         commands: &[
             (Pool, Value("p4510")),
             (Replay, Value("p4510")),
@@ -92,7 +101,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         written: "PLACEMENT",
         help: |command| match command {
             Gc => "Placement policy: which pages are written to one segment",
-            _ => "Placement policy of the layer; where there is no layer, of the simulated drive",
+            _ => "Placement policy of the layer; without a layer, of the simulated drive",
         },
         commands: &[
             (Gc, Value("none")),
@@ -111,7 +120,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         written: "VICTIM",
         help: |command| match command {
             Gc => "Victim policy: which segment is collected next",
-            _ => "Victim policy of the layer; where there is no layer, of the simulated drive",
+            _ => "Victim policy of the layer; without a layer, of the simulated drive",
         },
         commands: &[
             (Gc, Value("greedy")),
@@ -128,7 +137,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "schedule",
         written: "SCHEDULE",
-        help: |_| "Schedule of garbage collection in the layer; where there is no layer, in the simulated drive",
+        help: |_| "Schedule of garbage collection in the layer; without a layer, in the simulated drive",
         commands: &[(Replay, Words("the drive's")), (Bench, Words("the drive's"))],
         read: |asked, text| put(&mut asked.schedule, Schedule::from_name(text).map(Some)),
         show: told_by_device,
@@ -152,7 +161,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "write_back",
         written: "POLICY",
-        help: |_| "Write-back policy; store is the engine's own choice: ace+raw with the largest batch that its torn-page protection and memory allow",
+        help: |_| {
+            "Write-back policy; store is the engine's own choice: ace+raw with the largest batch that its \
+            torn-page protection and memory allow"
+        },
         commands: &[(Bench, Value(STORES_OWN))],
         read: |asked, text| put(&mut asked.write_back, read_write_back(text)),
         show: |run| Ok(Some(run.stack.write_back().map_or(STORES_OWN.to_owned(), canonical_write_back))),
@@ -253,7 +265,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "rate",
         written: "N",
-        help: |_| "Open loop: send this many requests per second; the workload's times are stretched, or gaps are even where it has none",
+        help: |_| {
+            "Open loop: send this many requests per second; the workload's times are stretched, or gaps are \
+            even if it has none"
+        },
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.rate, count(text, 1, 1_000_000_000).map(Some)),
         show: no_effect,
@@ -261,11 +276,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "addresses",
         written: "HOW",
-        help: |_| "How the addresses of a trace that is larger than the drive are mapped to it: scale, wrap or compact",
-        commands: &[(Replay, Words("scale; compact where there are several volumes"))],
+        help: |_| {
+            "How the addresses of a trace that is larger than the drive are mapped to it: scale, wrap or \
+            compact"
+        },
+        commands: &[(Replay, Words("scale; compact for several volumes"))],
         read: |asked, text| put(&mut asked.addresses, parse_choice(text).map(Some)),
         show: |run| {
-            // A generator requests the pages of the drive that it is given.
+            // A generator uses the pages of the drive, without a mapping.
             let addresses = run
                 .requested()
                 .filter(|requested| run.command() == Replay && requested.workload.trace().is_some());
@@ -283,7 +301,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "cores",
         written: "N",
-        help: |_| "Simulated cores that the users are spread over, each with CPU time and a queue of its own; all share the pool and the drive",
+        help: |_| {
+            "Simulated cores that the users are spread over, each with CPU time and a queue of its own; all \
+            share the pool and the drive"
+        },
         commands: &[(Pool, Value("1"))],
         read: |asked, text| put(&mut asked.cores, count(text, 1, 4_096).map(|cores| cores as u32)),
         show: |run| {
@@ -328,7 +349,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: |_| "Length of the measured part on the device's clock; replaces --ops",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.time, read_time_interval(text).map(Some)),
-        // It is shown with `ops`.
+        // The identity shows it as `ops`.
         show: no_effect,
     },
     Setting {
@@ -342,7 +363,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "place",
         written: "WHERE",
-        help: |_| "Where pages are written: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=], or auto: out of place where they would be written twice in place",
+        help: |_| {
+            "Place of pages: in-place, out-of-place[:unit=,compress=,spare=,placement=,victim=], or \
+            auto: out of place if they would be written twice in place"
+        },
         commands: &[(Bench, Value("in-place"))],
         read: |asked, text| put(&mut asked.place, text.parse().map(Some)),
         show: |run| of_engine(run, |stage| stage.place.to_string()),
@@ -350,7 +374,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "torn_pages",
         written: "HOW",
-        help: |_| "What protects pages in place from torn writes: double-write, share, atomic or none; auto takes what the drive offers",
+        help: |_| {
+            "Protection of pages in place from torn writes: double-write, share, atomic or none; auto chooses \
+            for the drive"
+        },
         commands: &[(Bench, Value("auto"))],
         read: |asked, text| put(&mut asked.torn_pages, parse_choice(text).map(Some)),
         show: |run| of_engine(run, |stage| option::name_of(stage.torn_pages).to_owned()),
@@ -358,7 +385,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "durability",
         written: "WHEN",
-        help: |_| "What a commit promises: flush, group (it may wait for others) or relaxed (a crash may lose the last ones)",
+        help: |_| {
+            "Durability of commits: flush, group (it may wait for others) or relaxed (a crash may lose the \
+            last ones)"
+        },
         commands: &[(Bench, Value("group"))],
         read: |asked, text| put(&mut asked.durability, parse_choice(text).map(Some)),
         show: |run| of_engine(run, |stage| option::name_of(stage.durability).to_owned()),
@@ -366,7 +396,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "memory",
         written: "SIZE|10%",
-        help: |_| "Memory of the engine: a size, or a share of the loaded data. The map of pages out of place is not part of a share; it gets memory of its own",
+        help: |_| {
+            "Memory of the engine: a size, or a share of the loaded data. The map of pages out of place is \
+            not part of a share; it gets memory of its own"
+        },
         commands: &[(Bench, Words("10%, at least 1MiB"))],
         read: |asked, text| put(&mut asked.memory, read_memory(text).map(Some)),
         show: |run| of_engine(run, |stage| stage.memory_bytes.to_string()),
@@ -382,7 +415,11 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "records",
         written: "0%..90%",
-        help: |_| "Largest share of the engine's memory for single records instead of pages: records that were read, and new records that are not yet merged into their pages. Records get only that part of it with which they save the drive more work than pages would",
+        help: |_| {
+            "Largest share of the engine's memory for single records instead of pages: records that were \
+            read, and new records that are not yet merged into their pages. Records get only the part of it with \
+            which they save the drive more work than pages would"
+        },
         commands: &[(Bench, Value("70%"))],
         read: |asked, text| put(&mut asked.records, read_records(text)),
         show: |run| of_engine(run, |stage| format!("{}%", stage.records)),
@@ -390,7 +427,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "cpu_per_op",
         written: "µs",
-        help: |_| "CPU time in microseconds that each look-up, scanned row, write and commit costs on a simulated drive; all users share one core",
+        help: |_| {
+            "CPU time in microseconds that each look-up, scanned row, write and commit costs on a simulated \
+            drive; all users share one core"
+        },
         commands: &[(Bench, Words("2; none on a real drive, whose clock is real"))],
         read: |asked, text| put(&mut asked.cpu_per_op, units::parse_micros(text).map(Some)),
         show: |run| of_engine(run, |stage| units::format_micros(stage.cpu_per_op)),
@@ -425,7 +465,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "explain",
         written: "",
-        help: |_| "Explain what the placement policy measured and predicted, and how it changed its groups",
+        help: |_| "Explain the measurements and predictions of the placement policy, and its changes to the groups",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.explain, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Explained).then(|| "yes".to_owned())),
@@ -433,7 +473,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "groups",
         written: "",
-        help: |_| "Give one row per group of segments: its size, what is written to it, and how long those pages live",
+        help: |_| "Give one row per group of segments: its size, the pages written to it, and their lifetimes",
         commands: &[(Gc, Nothing)],
         read: |asked, text| put(&mut asked.groups, units::parse_yes_no(text)),
         show: |run| Ok((run.measure.rows == Rows::Groups).then(|| "yes".to_owned())),
@@ -463,7 +503,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "trace_out",
         written: "FILE",
-        help: |_| "Write a timeline of dies, channels, requests and garbage collection to a file that Perfetto opens; - for standard output",
+        help: |_| {
+            "Write a timeline of dies, channels, requests and garbage collection to a file that Perfetto \
+            opens; - for standard output"
+        },
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.trace_out, Ok(Some(text.to_owned()))),
         show: no_effect,
@@ -471,7 +514,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "requests_out",
         written: "FILE",
-        help: |_| "Write one line of CSV per request: its response time and, where the drive tells, what it waited for; - for standard output",
+        help: |_| {
+            "Write one line of CSV per request: its response time and, if the drive reports them, its waits; \
+            - for standard output"
+        },
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.requests_out, Ok(Some(text.to_owned()))),
         show: no_effect,
@@ -479,7 +525,10 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "force",
         written: "",
-        help: |_| "Let --trace-out and --requests-out replace any file; without it they replace only what earlier ones wrote",
+        help: |_| {
+            "Let --trace-out and --requests-out replace any file; without it they replace only earlier \
+            outputs of their kind"
+        },
         commands: &[(Replay, Nothing)],
         read: |asked, text| put(&mut asked.force, units::parse_yes_no(text)),
         show: no_effect,
@@ -487,10 +536,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "format",
         written: "FORMAT",
-        help: |_| "Format of the trace, with options (disksim:time_unit=ns), where the file's name and content do not tell",
+        help: |_| {
+            "Format of the trace, with options (disksim:time_unit=ns), if the file's name and content do not \
+            determine it"
+        },
         commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
         read: |asked, text| put(&mut asked.format, Format::from_spec(Spec::parse(text)?).map(Some)),
-        // What is read in another format has other requests, which the workload's hash tells.
+        // Another format gives other requests, whose hash is part of the identity.
         show: no_effect,
     },
     Setting {
@@ -518,7 +570,7 @@ fn of_engine(run: &Run, show: impl FnOnce(&EngineStage) -> String) -> Result<Opt
 }
 
 fn show_users(run: &Run) -> Result<Option<String>, StackError> {
-    // The three kinds of arrivals exclude each other, so the first of their settings tells which it is.
+    // The three kinds of arrivals exclude each other, so the first of their settings shows the kind.
     if let Some((asked, _)) = run.benchmarked() {
         return Ok(Some(asked.users.to_string()));
     }
@@ -530,7 +582,7 @@ fn no_effect(_: &Run) -> Result<Option<String>, StackError> {
     Ok(None)
 }
 
-/// The canonical text of the device holds it.
+/// The device's canonical text includes it.
 fn told_by_device(_: &Run) -> Result<Option<String>, StackError> {
     Ok(None)
 }
@@ -538,34 +590,4 @@ fn told_by_device(_: &Run) -> Result<Option<String>, StackError> {
 fn put<T>(place: &mut T, value: Result<T, SpecError>) -> Result<(), SpecError> {
     *place = value?;
     Ok(())
-}
-
-/// A write-back policy of the pool; `None` for the store's own.
-fn read_write_back(text: &str) -> Result<Option<WriteBackConfig>, SpecError> {
-    if text == STORES_OWN {
-        return Ok(None);
-    }
-    let names: Vec<&str> = WriteBackConfig::registry().names().chain([STORES_OWN]).collect();
-    let name = text.split(':').next().unwrap_or_default();
-    match names.contains(&name) {
-        true => text.parse().map(Some),
-        // The registry does not know of the store's own, which may be what was meant.
-        false => Err(SpecError::unknown("write-back", name, &names)),
-    }
-}
-
-/// The write-back policy with the numbers that it has on this device: the same whether they were given or measured.
-fn canonical_write_back(ChosenWriteBack { policy, batches }: &ChosenWriteBack) -> String {
-    let WriteBack { n_w, n_e, buffers, buffers_least: least, under_way, ahead, cleaner_n_w, lock, .. } =
-        batches;
-    let lock = if *lock { ",lock=yes" } else { "" };
-    // Without the text of a bound there is none.
-    let under_way = if *under_way < u32::MAX { format!(",under_way={under_way}") } else { String::new() };
-    let name = match policy {
-        WriteBackConfig::Custom(custom) => custom.text(),
-        config => config.name().to_owned(),
-    };
-    format!(
-        "{name}:n_w={n_w},n_e={n_e},buffers={buffers},least={least}{under_way},ahead={ahead},cleaner_n_w={cleaner_n_w}{lock}"
-    )
 }

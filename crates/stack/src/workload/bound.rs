@@ -1,4 +1,4 @@
-//! A workload together with what its addresses mean: pages of a pool, of a logical space or of a drive.
+//! A workload whose addresses are pages of a pool, of a logical space, or of a drive.
 
 use super::requests::{Changes, RequestSource};
 use super::trace_file::{ListedPages, Numbering};
@@ -10,10 +10,10 @@ use fulgurite_workload::{Generator, GeneratorConfig, Op, Request};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the addresses of a workload mean. Sizes of pages are in bytes.
+/// The meaning of a workload's addresses. Page sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Pages of a pool. Those that a trace touches are numbered without gaps; a generator has `pages`.
+    /// Pages of a pool. The pages that a trace touches are numbered without gaps; a generator has `pages`.
     Pool {
         /// Bytes in a page.
         page_bytes: u32,
@@ -25,8 +25,8 @@ pub enum View {
         /// Bytes in a page.
         page_bytes: u32,
     },
-    /// The writes and trims in a logical space of `pages`. Those of a trace stay at their addresses if they fit, else
-    /// the pages that the trace touches are numbered without gaps.
+    /// The writes and trims in a logical space of `pages`. A trace that fits keeps its addresses. Otherwise
+    /// the pages that it touches are numbered without gaps.
     Changes {
         /// Bytes in a page.
         page_bytes: u32,
@@ -39,19 +39,19 @@ pub enum View {
         page_bytes: u32,
         /// Pages of the drive.
         pages: u64,
-        /// What becomes of addresses beyond its end.
+        /// The mapping of addresses beyond its end.
         map: AddressMap,
     },
 }
 
-/// How the addresses of a trace are brought onto a drive.
+/// The mapping of a trace's addresses to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressMap {
-    /// All addresses are scaled down by the same factor; those of a trace that fits stay.
+    /// Scales all addresses of a trace that does not fit by the same factor.
     Scale,
     /// The address modulo the drive's pages.
     Wrap,
-    /// The pages that occur are numbered in order, without gaps; then as for scaling.
+    /// Numbers the pages that occur in order, without gaps; then as `Scale`.
     Compact,
 }
 
@@ -64,7 +64,7 @@ impl Choice for AddressMap {
 #[derive(Clone, Debug)]
 pub struct Bound {
     source: BoundSource,
-    /// How long it took to read the trace.
+    /// The time that it took to read the trace.
     pub read_for: Duration,
 }
 
@@ -76,7 +76,7 @@ enum BoundSource {
     Stream { trace: Arc<TraceFile>, page_bytes: u32 },
 }
 
-/// How pages are brought onto a drive.
+/// The mapping of pages to a drive.
 #[derive(Clone, Copy, Debug)]
 enum Fit {
     AsTheyAre,
@@ -85,7 +85,7 @@ enum Fit {
 }
 
 impl Workload {
-    /// This workload with pages for addresses.
+    /// Maps the addresses of this workload to pages.
     pub fn bind(&self, view: View) -> Result<Bound, StackError> {
         match &self.origin {
             Origin::Generator(config) => {
@@ -119,7 +119,7 @@ fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
             }
         },
         View::Drive { page_bytes, pages, map } => {
-            // Volumes lie far apart: scaled down together, most of them would be lost.
+            // The addresses of volumes are far apart, so scaling would map most volumes to a few pages.
             let is_dense = map == AddressMap::Compact || trace.volumes()? > 1;
             let numbering = if is_dense { Numbering::Dense } else { Numbering::InPlace };
             let fit = if map == AddressMap::Wrap { Fit::Wrapped { pages } } else { Fit::Scaled { pages } };
@@ -134,7 +134,7 @@ fn listed(trace: &TraceFile, page_bytes: u32, numbering: Numbering, fit: Fit) ->
 }
 
 impl Bound {
-    /// The requests of a run with this seed. Fails where a generator cannot work with this number of pages.
+    /// The requests of a run with this seed. Fails if a generator cannot work with this number of pages.
     pub fn requests(&self, seed: u64) -> Result<Requests, StackError> {
         match &self.source {
             BoundSource::Generator { .. } => Ok(Requests::new(self.generator(seed)?.expect("it is one"))),
@@ -148,7 +148,7 @@ impl Bound {
         }
     }
 
-    /// The generator, where it is one.
+    /// The generator, if it is one.
     fn generator(&self, seed: u64) -> Result<Option<Generator>, StackError> {
         match &self.source {
             BoundSource::Generator { config, pages, page_bytes } => {
@@ -158,19 +158,19 @@ impl Bound {
         }
     }
 
-    /// What the identity of a run says of it: for a trace, a hash of its requests.
+    /// The workload in the identity of a run: for a trace, a hash of its requests.
     pub fn canonical(&self) -> Result<String, StackError> {
         Ok(match &self.source {
             BoundSource::Generator { config, .. } => config.to_string(),
             BoundSource::Listed { pages, .. } => format!("trace:{:016x}", pages.hash()),
             BoundSource::Changes(changes) => format!("changes:{:016x}", changes.hash()),
-            // Nothing is known of its requests before they are read.
+            // Its requests are unknown before they are read.
             BoundSource::Stream { trace, .. } => format!("file:{:016x}", trace.content_hash()?),
         })
     }
 
-    /// The pages that a trace spans, where they are more than the device has, and those that the device has.
-    pub fn too_wide(&self) -> Option<(u64, u64)> {
+    /// The pages that a trace spans and the pages of the device, if the trace spans more.
+    pub(crate) fn too_wide(&self) -> Option<(u64, u64)> {
         let BoundSource::Listed { pages: listed, fit: Fit::Scaled { pages } | Fit::Wrapped { pages } } =
             &self.source
         else {
@@ -180,8 +180,8 @@ impl Bound {
         (span > *pages).then_some((span, *pages))
     }
 
-    /// Whether all times of a trace are whole seconds, and some requests have the same.
-    pub fn is_timed_in_seconds(&self) -> bool {
+    /// Whether all times of a trace are whole seconds, and some requests have the same time.
+    pub(crate) fn is_timed_in_seconds(&self) -> bool {
         let BoundSource::Listed { pages, .. } = &self.source else { return false };
         let requests = pages.trace.requests();
         requests.iter().all(|request| request.at.0.is_multiple_of(1_000_000_000))
@@ -189,8 +189,8 @@ impl Bound {
             && requests.windows(2).any(|pair| pair[0].at == pair[1].at)
     }
 
-    /// How many requests there are, where they end and are known.
-    pub fn request_count(&self) -> Option<u64> {
+    /// The number of requests, if it is finite and known.
+    pub(crate) fn request_count(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Generator { .. } | BoundSource::Stream { .. } => None,
             BoundSource::Listed { pages, .. } => Some(pages.trace.requests().len() as u64),
@@ -198,37 +198,37 @@ impl Bound {
         }
     }
 
-    /// The same, in requests to single pages.
-    pub fn page_count(&self) -> Option<u64> {
+    /// The number of requests to single pages, if it is finite and known.
+    pub(crate) fn page_count(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Listed { pages, .. } => Some(pages.trace.pages_requested()),
             _ => self.request_count(),
         }
     }
 
-    /// How many pages each of its requests is to, in order; `None` where they do not end or are not known.
+    /// The number of pages of each request, in order; `None` if they are endless or not known.
     pub fn request_pages(&self) -> Option<impl Iterator<Item = u32> + '_> {
         let BoundSource::Listed { pages, .. } = &self.source else { return None };
         Some(pages.trace.requests().iter().map(|request| request.pages))
     }
 
-    /// The same for writes and trims alone.
-    pub fn change_count(&self) -> Option<u64> {
+    /// The number of writes and trims of single pages, if it is finite and known.
+    pub(crate) fn change_count(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Listed { pages, .. } => Some(pages.trace.pages_changed()),
             _ => self.request_count(),
         }
     }
 
-    /// How many writes there are among the first `ops` writes, shares and trims.
-    pub fn writes_within(&self, ops: u64, seed: u64) -> Result<u64, StackError> {
+    /// The number of writes among the first `ops` writes, shares and trims.
+    pub(crate) fn writes_within(&self, ops: u64, seed: u64) -> Result<u64, StackError> {
         match &self.source {
             BoundSource::Generator { config, .. }
                 if !config.trims_anything() && !config.shares_anything() =>
             {
                 Ok(ops)
             }
-            // The number of all writes was counted when the trace was read.
+            // All writes were counted when the trace was read.
             BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);
@@ -244,7 +244,7 @@ impl Bound {
         Ok(std::iter::from_fn(move || requests.next_page()).filter(|request| request.op != Op::Read))
     }
 
-    /// How many pages occur; `None` where that is not known.
+    /// The number of different pages; `None` if it is not known.
     pub fn distinct_pages(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Listed { pages, .. } => Some(pages.trace.distinct_pages()),
@@ -252,17 +252,17 @@ impl Bound {
         }
     }
 
-    /// The smallest logical space, in pages, that a trace would fit into; `None` where that is not known.
-    pub fn least_space(&self) -> Option<u64> {
+    /// The smallest logical space for a trace, in pages; `None` if it is not known.
+    pub(crate) fn least_space(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Changes(changes) => Some(changes.end()),
             _ => self.distinct_pages(),
         }
     }
 
-    /// When the last of so many requests arrives, in nanoseconds: on average for a generator. `None` where they have no times, or
-    /// these are not known.
-    pub fn last_arrival_ns(&self, ops: u64, seed: u64) -> Result<Option<f64>, StackError> {
+    /// The arrival of request number `ops` in nanoseconds; for a generator, its mean. `None` if requests have
+    /// no times, or if these are not known.
+    pub(crate) fn last_arrival_ns(&self, ops: u64, seed: u64) -> Result<Option<f64>, StackError> {
         let Some(mean) = self.mean_gap_ns(seed)? else { return Ok(None) };
         let before = ops.saturating_sub(1);
         Ok(Some(match &self.source {
@@ -274,7 +274,7 @@ impl Bound {
         }))
     }
 
-    /// The mean time between requests, in nanoseconds; `None` where they have no times.
+    /// The mean time between requests in nanoseconds; `None` if they have no times.
     pub fn mean_gap_ns(&self, seed: u64) -> Result<Option<f64>, StackError> {
         if let Some(generator) = self.generator(seed)? {
             return Ok(generator.mean_gap_ns());
@@ -286,7 +286,7 @@ impl Bound {
     }
 }
 
-/// The requests of a trace, brought onto a drive, and how many have been given.
+/// The requests of a trace mapped to a drive, and the number of those given so far.
 struct Listed {
     pages: Arc<ListedPages>,
     fit: Fit,
@@ -304,7 +304,7 @@ impl RequestSource for Listed {
 }
 
 impl Fit {
-    /// The request where it goes on the drive; `span` is the end of the trace's last page.
+    /// Maps a request to the drive; `span` is the end of the trace's last page.
     fn onto(self, request: &Request, span: u64) -> Request {
         let (page, pages) = match self {
             Fit::AsTheyAre => return *request,
@@ -316,7 +316,7 @@ impl Fit {
             Fit::Scaled { pages } => (request.page, pages),
         };
         let count = u64::from(request.pages).min(pages);
-        // A request that would run over the end begins earlier.
+        // A request that would cross the end of the drive begins earlier.
         Request { page: page.min(pages - count), pages: count as u32, ..*request }
     }
 }

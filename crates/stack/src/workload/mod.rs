@@ -1,8 +1,9 @@
-//! Workloads by name: a generator with options, the PostgreSQL trace that comes with Fulgurite, or the path of a
-//! trace file.
+//! Workloads by name: a generator with options, the PostgreSQL trace that comes with Fulgurite, or the path
+//! of a trace file.
 //!
-//! A [`Workload`] says what is requested. A [`View`] says what the addresses mean: pages of a pool, of a logical space
-//! that is only written, or of a drive. Together they are a [`Bound`] workload, whose [`Requests`] a run takes.
+//! A [`View`] is the meaning of a workload's addresses: pages of a pool, of a logical space that is only
+//! written, or of a drive. A [`Workload`] with a view is a `Bound` workload, which gives the `Requests`
+//! of a run.
 
 mod bound;
 mod read_once;
@@ -10,11 +11,12 @@ mod requests;
 mod spool;
 mod trace_file;
 
-pub use bound::{AddressMap, Bound, View};
+pub use bound::View;
+pub(crate) use bound::{AddressMap, Bound};
 pub use read_once::Workloads;
-pub use requests::Requests;
+pub(crate) use requests::Requests;
 pub use spool::open_trace;
-pub use trace_file::TraceFile;
+pub(crate) use trace_file::TraceFile;
 
 use crate::StackError;
 use fulgurite_base::{Spec, SpecError};
@@ -25,38 +27,38 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by `traces/record-postgres.sh`.
-pub const OWN_TRACE: &str = "postgres-pgbench";
+pub(crate) const OWN_TRACE: &str = "postgres-pgbench";
 
-/// One line about it.
-pub const OWN_TRACE_ABOUT: &str =
+/// Its description in lists.
+pub(crate) const OWN_TRACE_ABOUT: &str =
     "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)";
 
-/// What is requested.
+/// A workload.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// What tables call it: a generator as it was typed, or the trace file's name.
+    /// Its label in tables: a generator as it was typed, or the name of the trace file.
     pub label: String,
-    /// Where the requests come from.
+    /// The source of its requests.
     pub origin: Origin,
 }
 
-/// Where requests come from.
+/// A source of requests.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// They are made up, without end.
+    /// Endless generated requests.
     Generator(GeneratorConfig),
-    /// They were recorded.
+    /// Recorded requests.
     Trace(Arc<TraceFile>),
 }
 
-/// Whether who typed it means a file: no workload has such characters in its name.
+/// Whether the user probably meant a file: no workload has these characters in its name.
 fn is_like_a_path(name: &str) -> bool {
     name.contains(['.', '/'])
 }
 
 impl Workload {
-    /// The workload that `text` names, `-` for a trace from standard input. A trace is read later, when it is bound, in
-    /// `format` where that is given.
+    /// The workload that `text` names; `-` is a trace from standard input. A trace is read when it is bound,
+    /// in `format` if that is given.
     pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
         let path = Path::new(text);
         let name = text.split(':').next().unwrap_or(text);
@@ -67,7 +69,7 @@ impl Workload {
                     let config = GeneratorConfig::from_spec(spec)?;
                     return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(config) });
                 }
-                // The path of a trace need not read as a name with options.
+                // The path of a trace may not be a valid name with options.
                 Err(error) if !is_file => return Err(error.into()),
                 Err(_) => {}
             }
@@ -82,7 +84,8 @@ impl Workload {
             )));
         } else if is_like_a_path(name) {
             return Err(StackError::request(format!(
-                "there is no file {text} and no workload of that name; accepted: the path of a trace, or a workload (`fulgurite list workloads` shows all)"
+                "there is no file {text} and no workload of that name; accepted: the path of a trace, or a workload \
+                    (`fulgurite list workloads` shows all)"
             )));
         } else {
             let names: Vec<&str> = GeneratorConfig::registry().names().chain([OWN_TRACE]).collect();
@@ -94,12 +97,12 @@ impl Workload {
         Ok(Workload { label, origin: Origin::Trace(Arc::new(trace)) })
     }
 
-    /// Whether it is read from a file, whose format may be said: it is neither generated nor built in.
+    /// Whether it is a trace from a file, so that the user may give its format.
     pub fn is_file(&self) -> bool {
         self.trace().is_some() && self.label != OWN_TRACE
     }
 
-    /// The trace, where it is one.
+    /// The trace, if it is one.
     pub fn trace(&self) -> Option<&Arc<TraceFile>> {
         match &self.origin {
             Origin::Generator(_) => None,
@@ -107,7 +110,7 @@ impl Workload {
         }
     }
 
-    /// The generator, where it is one.
+    /// The generator, if it is one.
     pub fn generator(&self) -> Option<&GeneratorConfig> {
         match &self.origin {
             Origin::Generator(config) => Some(config),
@@ -115,7 +118,7 @@ impl Workload {
         }
     }
 
-    /// Whether every page is equally likely at every request: then closed forms apply.
+    /// Whether all pages are equally likely at each request, so that closed forms apply.
     pub fn is_uniform_random(&self) -> bool {
         self.generator().is_some_and(GeneratorConfig::is_uniform_random)
     }

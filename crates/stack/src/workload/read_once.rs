@@ -5,7 +5,7 @@ use crate::StackError;
 use fulgurite_workload::trace::{Format, TraceOptions};
 use std::collections::BTreeMap;
 
-/// Trace files that were read, so that each is read once for a grid.
+/// The workloads of a grid by their texts.
 #[derive(Default)]
 pub struct Workloads {
     known: BTreeMap<String, Workload>,
@@ -13,8 +13,7 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// For runs of which only the outlook is wanted: no drive is measured. Where a policy's numbers follow from
-    /// measurements, usual ones stand in.
+    /// For estimates: no drive is measured, and usual numbers replace measurements.
     pub fn dry() -> Workloads {
         Workloads { is_dry: true, ..Workloads::default() }
     }
@@ -24,7 +23,7 @@ impl Workloads {
         self.is_dry
     }
 
-    /// The same files, as they were read, for runs that are executed.
+    /// The same workloads, for runs that are executed.
     pub fn wet(self) -> Workloads {
         Workloads { is_dry: false, ..self }
     }

@@ -1,17 +1,18 @@
-//! The requests of a run, one after the other, from a generator or a trace.
+//! The sequence of a run's requests, from a generator or a trace.
 //!
-//! A source hands over many requests at once, so that they share the cost of one dynamic call.
+//! A source appends many requests per call, to reduce the cost of dynamic calls.
 
 use fulgurite_workload::trace::{PageChanges, PageStream};
 use fulgurite_workload::{Generator, Request};
 use std::sync::Arc;
 
-/// Requests that are taken from their source together.
+/// The number of requests taken from a source at once.
 const TOGETHER: usize = 256;
 
-/// Where requests come from.
+/// A source of requests.
 pub(super) trait RequestSource {
-    /// Appends up to about `count` of the next requests; none at the end. The error says why there are no more.
+    /// Appends about `count` requests at most; none at the end. The error is the reason why there are no
+    /// more.
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String>;
 
     /// Whether every request is to one page.
@@ -23,7 +24,7 @@ pub(super) trait RequestSource {
 /// The requests of a run.
 pub struct Requests {
     source: Box<dyn RequestSource>,
-    /// Taken from the source and not yet handed out, from `at` on.
+    /// Requests taken from the source; those from `at` on are not yet handed out.
     ahead: Vec<Request>,
     at: usize,
     failure: Option<String>,
@@ -34,7 +35,7 @@ impl Requests {
         Requests { source: Box::new(source), ahead: Vec::new(), at: 0, failure: None }
     }
 
-    /// What ended the requests before their end, if anything did.
+    /// The error that ended the requests early, if any.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
@@ -50,7 +51,7 @@ impl Requests {
         Some(request)
     }
 
-    /// The next request to one page: longer ones come page by page.
+    /// The next request to a single page: longer requests are divided into pages.
     #[inline]
     pub fn next_page(&mut self) -> Option<Request> {
         if self.at == self.ahead.len() && !self.take_more() {
@@ -66,8 +67,8 @@ impl Requests {
         Some(page)
     }
 
-    /// Passes over the next `count` requests to one page each. Returns how many there were.
-    pub fn skip_pages(&mut self, count: u64) -> u64 {
+    /// Skips the next `count` requests to single pages. Returns the number skipped.
+    pub(crate) fn skip_pages(&mut self, count: u64) -> u64 {
         let mut skipped = 0;
         while skipped < count && self.next_page().is_some() {
             skipped += 1;
@@ -75,10 +76,10 @@ impl Requests {
         skipped
     }
 
-    /// Appends the next `count` requests to one page each; fewer only at the end.
-    pub fn append_pages(&mut self, pages: &mut Vec<Request>, count: usize) {
+    /// Appends the next `count` requests to single pages; fewer only at the end.
+    pub(crate) fn append_pages(&mut self, pages: &mut Vec<Request>, count: usize) {
         let end = pages.len() + count;
-        // Nothing has to be taken apart, so nothing has to be copied either.
+        // Requests to single pages are appended directly, without a copy.
         while self.source.is_paged() && self.at == self.ahead.len() && pages.len() < end {
             let before = pages.len();
             self.failure = self.source.append(pages, end - before).err();
@@ -96,7 +97,7 @@ impl Requests {
     fn take_more(&mut self) -> bool {
         self.ahead.clear();
         self.at = 0;
-        // A source that has failed is not asked again.
+        // After an error the source is not called again.
         if self.failure.is_none() {
             self.failure = self.source.append(&mut self.ahead, TOGETHER).err();
         }
@@ -115,7 +116,7 @@ impl RequestSource for Generator {
     }
 }
 
-/// The writes and trims of a trace, and how many have been given.
+/// The writes and trims of a trace, and the number of those given so far.
 pub(super) struct Changes(pub Arc<PageChanges>, pub usize);
 
 impl RequestSource for Changes {
@@ -134,7 +135,7 @@ impl RequestSource for Changes {
 impl RequestSource for PageStream {
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
         let before = requests.len();
-        // A stretch of a trace may hold nothing but lines that are left out.
+        // A part of a trace may consist of lines that are skipped.
         while requests.len() == before {
             if !self.for_some(count, |request| requests.push(request)).map_err(|error| error.to_string())? {
                 break;

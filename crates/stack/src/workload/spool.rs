@@ -1,7 +1,7 @@
 //! Traces that can be read only once: from standard input, a pipe (`<(zcat t.gz)`) or a device.
 //!
-//! A run may read its trace several times, for instance to learn its length or its hash. So such a trace is copied to a
-//! temporary file without a name, which the system removes when the process ends.
+//! A run may read its trace several times, for instance to learn its length or its hash. So such a trace is
+//! copied to a temporary file without a name, which the system removes when the process ends.
 
 use crate::StackError;
 use crate::progress::step;
@@ -14,10 +14,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// What messages call standard input.
+/// The name of standard input in messages.
 pub(super) const STANDARD_INPUT: &str = "standard input";
 
-/// The bytes of a trace that can be read only once, kept when they are read first.
+/// The bytes of a trace that can be read only once, kept at the first reading.
 #[derive(Debug, Default)]
 pub(super) struct Spool(OnceLock<Result<Arc<File>, String>>);
 
@@ -28,8 +28,8 @@ pub(super) struct Spooled {
 }
 
 impl Spool {
-    /// All that `path` gives, from its beginning.
-    pub fn open(&self, path: &Path) -> Result<Spooled, StackError> {
+    /// Reads all of `path` from the beginning.
+    pub(super) fn open(&self, path: &Path) -> Result<Spooled, StackError> {
         let kept = self.0.get_or_init(|| keep(path).map(Arc::new).map_err(|error| obstacle(path, &error)));
         match kept {
             Ok(file) => Ok(Spooled { file: Arc::clone(file), at: 0 }),
@@ -40,7 +40,7 @@ impl Spool {
 
 impl Read for Spooled {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        // Each reader has a place of its own, which a shared file's offset would not give it.
+        // Each reader needs an offset of its own; a shared file has only one.
         let count = self.file.read_at(into, self.at)?;
         self.at += count as u64;
         Ok(count)
@@ -49,7 +49,7 @@ impl Read for Spooled {
 
 fn keep(path: &Path) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
-    // How much will come is not known.
+    // The length is not known.
     let _step = step(format!("reading {}", name_of(path)), 0);
     if is_standard(path) {
         io::copy(&mut io::stdin().lock(), &mut file)?;
@@ -59,13 +59,13 @@ fn keep(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether what is at `path` can be read only once.
+/// Whether `path` can be read only once.
 pub(super) fn is_read_once(path: &Path) -> bool {
-    // A folder or nothing at all: opening it gives the better message.
+    // Opening a folder or a missing file gives a better error message.
     is_standard(path) || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// What messages call the trace at `path`.
+/// The name of the trace at `path` in messages.
 pub(super) fn name_of(path: &Path) -> String {
     if is_standard(path) { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
 }
@@ -85,7 +85,7 @@ pub fn open_trace(
     reader.map_err(|error| StackError::request(error.to_string()))
 }
 
-/// Opens the trace file at `path`; what is read of it is a step of the progress.
+/// Opens the trace file at `path`; reading it is a step of the progress.
 pub(super) fn open_file(
     path: &Path,
     format: Option<Format>,
@@ -100,7 +100,7 @@ pub(super) fn open_file(
     let file = File::open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
     if metadata.is_dir() {
-        // A folder can be opened, and not read.
+        // A folder can be opened but not read.
         return Err(cannot(io::Error::from(rustix::io::Errno::ISDIR)));
     }
     let bytes = if metadata.is_file() { metadata.len() } else { 0 };

@@ -1,4 +1,4 @@
-//! A trace file that is read when it is needed, and only once for each way of looking at it.
+//! A trace file, which is read when needed, and once per page size and numbering.
 
 use super::spool::{Spool, is_read_once, name_of, open_file};
 use crate::StackError;
@@ -15,25 +15,25 @@ use std::time::{Duration, Instant};
 
 const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../traces/postgres-pgbench.pages.zst");
 
-/// A trace in a file. Clones of the workload that it belongs to share what was read.
+/// A trace in a file. Clones of its workload share what was read.
 #[derive(Debug)]
 pub struct TraceFile {
     /// `None` for the trace that comes with Fulgurite.
     path: Option<PathBuf>,
     format: Option<Format>,
     options: TraceOptions,
-    /// What the file gave, where it can be read only once.
+    /// The contents of a file that can be read only once.
     spool: Spool,
     records: OnceLock<Kept<Arc<Trace>>>,
     /// By page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
-    /// By page size and number of pages; nothing where the changes do not fit.
+    /// By page size and number of pages; `None` if the changes do not fit.
     changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
 }
 
 type KeptChanges = Kept<Option<Arc<PageChanges>>>;
 
-/// What was read, or why it could not be, and how long that took.
+/// The result of reading, and the time that it took.
 #[derive(Clone, Debug)]
 struct Kept<T> {
     value: Result<T, String>,
@@ -51,10 +51,10 @@ impl<T: Clone> Kept<T> {
     }
 }
 
-/// How the pages of a trace are numbered.
+/// The numbering of a trace's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Numbering {
-    /// From zero on without gaps, in the order of their addresses.
+    /// In the order of their addresses, from zero without gaps.
     Dense,
     /// By their addresses.
     InPlace,
@@ -65,13 +65,13 @@ pub(super) enum Numbering {
 pub(super) struct ListedPages {
     pub trace: PageTrace,
     hash: OnceLock<u64>,
-    /// How long it took to read the trace and to number its pages.
+    /// The time that it took to read the trace and to number its pages.
     pub took: Duration,
 }
 
 impl ListedPages {
     /// A hash of all requests with their times.
-    pub fn hash(&self) -> u64 {
+    pub(super) fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| {
             let words = self.trace.requests().iter().flat_map(|request| {
                 [request.at.0, request.page, u64::from(request.pages) << 2 | request.op as u64]
@@ -87,7 +87,7 @@ impl TraceFile {
         TraceFile::new(None, None, TraceOptions::default())
     }
 
-    /// The trace at `path`, in a format that is given or found out.
+    /// The trace at `path`, in the given or the detected format.
     pub(super) fn at(path: &Path, format: Option<(Format, TraceOptions)>) -> TraceFile {
         let (format, options) =
             format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
@@ -142,12 +142,12 @@ impl TraceFile {
         Ok(trace.records().last().is_some_and(|record| record.at > Nanos::ZERO))
     }
 
-    /// Whether its positions are bytes, which any page size divides, and not pages.
+    /// Whether its positions are in bytes, for any page size, and not in pages.
     pub fn counts_bytes(&self) -> Result<bool, StackError> {
         Ok(self.records()?.0.unit() == Unit::Bytes)
     }
 
-    /// How many volumes it tells apart.
+    /// The number of its volumes.
     pub(super) fn volumes(&self) -> Result<usize, StackError> {
         Ok(self.records()?.0.volumes())
     }
@@ -158,7 +158,7 @@ impl TraceFile {
         page_bytes: u32,
         numbering: Numbering,
     ) -> Result<Arc<ListedPages>, StackError> {
-        // The lock is held while the trace is read, so that two threads never read it at once. Entries are
+        // The lock is held while the trace is read, so that two threads do not read it twice. Entries are
         // inserted whole, so a panic elsewhere leaves the map usable.
         let mut known = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pages) = known.get(&(page_bytes, numbering)) {
@@ -176,8 +176,8 @@ impl TraceFile {
         Ok(listed)
     }
 
-    /// Its writes and trims of single pages where they are, with the time that it took to read them; nothing where
-    /// they do not fit into `pages`.
+    /// Its writes and trims of single pages at their addresses, and the time that it took to read them;
+    /// `None` if they do not fit into `pages`.
     pub(super) fn changes(
         &self,
         page_bytes: u32,
@@ -193,7 +193,7 @@ impl TraceFile {
         known.entry((page_bytes, pages)).or_insert_with(|| Kept::read(read)).get()
     }
 
-    /// A hash of the file's bytes and of how they are read, for runs that do not read the trace beforehand.
+    /// A hash of the file's bytes and format options, for runs that do not read the trace beforehand.
     pub(super) fn content_hash(&self) -> Result<u64, StackError> {
         let how = fnv1a(format!("{:?} {:?}", self.format, self.options).as_bytes());
         let Some(path) = &self.path else { return Ok(how ^ hash_of(OWN_TRACE_BYTES)?) };
@@ -209,14 +209,14 @@ impl TraceFile {
     }
 }
 
-/// A hash of all bytes, eight at a time: it must keep up with a trace of many gigabytes.
+/// A hash of all bytes, eight at a time, fast enough for traces of many gigabytes.
 fn hash_of(mut bytes: impl Read) -> Result<u64, StackError> {
     let failed = |error: std::io::Error| StackError::request(format!("the trace cannot be read: {error}"));
     let mut hash = 0;
     let mut buffer = vec![0; 1 << 20];
     loop {
         let mut filled = 0;
-        // A short read would cut words differently from one time to the next.
+        // Fill the buffer, since a short read would divide the bytes into other words.
         while filled < buffer.len() {
             match bytes.read(&mut buffer[filled..]).map_err(failed)? {
                 0 => break,

@@ -1,10 +1,10 @@
 //! The book and the README: every command in them runs, and prints what they show.
 //!
-//! In a block marked `console` a line `$ COMMAND` is run by bash, and the lines below it are what a terminal of 100
-//! columns shows. `…` stands for any lines, and within a line for any text. A comment `# exits with 1` behind a
-//! command says its exit code. A block marked `console dry-run` holds commands that take long: they run with
-//! `--dry-run`. A block marked `… file=NAME` is a file that the commands below it find; where NAME is a file of the
-//! repository, the block is a part of that file. All blocks of a page use one folder.
+//! In a block marked `console`, bash runs each line `$ COMMAND`, and the lines below it are the output on a
+//! terminal of 100 columns. `…` matches any lines, or within a line any text. A comment `# exits with 1`
+//! behind a command is its exit code. Commands in a block marked `console dry-run` take long, so they run
+//! with `--dry-run`. A block marked `… file=NAME` is a file for the commands below it. If NAME is a file of
+//! the repository, the block must be a part of that file. All blocks of a page share a folder.
 
 mod page;
 
@@ -22,7 +22,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every page of the book, with its path below the repository.
+/// Every page of the book, with its path in the repository.
 fn pages() -> Vec<String> {
     let mut found = vec!["README.md".to_owned()];
     for folder in ["docs", "docs/tutorials", "docs/how-to", "docs/explanation"] {
@@ -49,7 +49,7 @@ fn bash(folder: &Folder, script: &str) -> Command {
     command
 }
 
-/// What is wrong with the blocks of a page.
+/// The faults in the blocks of a page.
 fn faults(page: &Page) -> Vec<String> {
     let folder = folder();
     let mut faults = Vec::new();
@@ -70,7 +70,7 @@ fn faults(page: &Page) -> Vec<String> {
     faults
 }
 
-/// Puts a file into the folder, or compares the block with the repository's file of that name.
+/// Writes a file into the folder, or compares the block with the repository's file of that name.
 fn file(folder: &Folder, name: &str, text: &str) -> Option<String> {
     let Ok(there) = fs::read_to_string(repository().join(name)) else {
         fs::write(folder.0.join(name), text).unwrap();
@@ -96,8 +96,8 @@ fn run(folder: &Folder, command: &page::Command, is_dry: bool) -> Option<String>
     })
 }
 
-/// What is wrong with the commands that the text of a page names: each can run, or says with `…` or a word in capitals
-/// what is to be filled in.
+/// The faults of the commands in the text of a page. Each must run, or mark missing parts with `…` or a word
+/// in capitals.
 fn faults_of_text(page: &Page) -> Vec<String> {
     let folder = folder();
     let wrong = |command: &&String| {
@@ -107,7 +107,7 @@ fn faults_of_text(page: &Page) -> Vec<String> {
     page.named.iter().filter(wrong).map(|command| format!("`{command}` is refused")).collect()
 }
 
-/// Half of the pages, so that both cores have something to do.
+/// Checks half of the pages, so that two tests can run in parallel.
 fn check(half: usize) {
     let mut all = Vec::new();
     let pages = pages();
@@ -124,7 +124,7 @@ fn check(half: usize) {
     assert!(all.is_empty(), "{}", all.join("\n\n"));
 }
 
-/// The README begins with what the quickstart prints.
+/// The README begins with the output of the quickstart.
 #[test]
 fn the_readme_shows_the_quickstart() {
     let page = Page::read(&fs::read_to_string(repository().join("README.md")).unwrap());
@@ -138,19 +138,19 @@ fn the_readme_shows_the_quickstart() {
 }
 
 #[test]
-fn commands_print_what_the_first_half_of_the_book_shows() {
+fn the_first_half_of_the_book_matches_the_commands() {
     check(0);
 }
 
 #[test]
-fn commands_print_what_the_second_half_of_the_book_shows() {
+fn the_second_half_of_the_book_matches_the_commands() {
     check(1);
 }
 
-/// The rule: how far the simulated write amplification is from its closed form is what the study prints, in every
-/// document that says it.
+/// Each document that gives the error of the simulated write amplification against its closed form has the
+/// figure that the study prints.
 #[test]
-fn the_distance_from_the_closed_form_is_that_of_the_study() {
+fn documents_give_the_studys_error_of_the_closed_form() {
     let found = folder().run("study waf-closed-form --out waf --quiet").stdout;
     let figure = found.split(" is within ").nth(1).and_then(|rest| rest.split(" of its closed form").next());
     let wanted = format!("within {}", figure.unwrap_or_else(|| panic!("no figure is in: {found}")));

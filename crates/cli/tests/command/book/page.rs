@@ -1,10 +1,10 @@
-//! A page of Markdown, taken apart into what can be checked.
+//! Parses a page of Markdown into the parts that are checked.
 
 /// A page.
 #[derive(Default)]
 pub struct Page {
     pub blocks: Vec<Block>,
-    /// Commands that stand in the text, between backquotes.
+    /// Commands in the text, between backquotes.
     pub named: Vec<String>,
     /// The text without blocks.
     text: String,
@@ -12,15 +12,15 @@ pub struct Page {
 
 /// A block between fences.
 pub enum Block {
-    /// Commands with what they print.
+    /// Commands with their output.
     Console { commands: Vec<Command>, is_dry: bool },
     /// A file.
     File { name: String, text: String },
-    /// Anything else.
+    /// Another block.
     Other { mark: String, text: String },
 }
 
-/// A command with what it prints.
+/// A command with its output.
 pub struct Command {
     pub typed: String,
     pub code: i32,
@@ -45,7 +45,7 @@ impl Page {
         page
     }
 
-    /// Figures in the text that no command of the page has printed.
+    /// Figures in the text that no command of the page prints.
     pub fn unknown_figures(&self) -> Vec<String> {
         let printed: Vec<&String> = self
             .blocks
@@ -60,14 +60,14 @@ impl Page {
         let code = self.text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
         let figures =
             code.split(|c: char| !c.is_ascii_digit() && c != '.').map(|figure| figure.trim_matches('.'));
-        // A whole number below ten is a count as often as a figure.
+        // A number below ten is as often a count as a figure.
         let figures = figures.filter(|figure| figure.len() > 1);
         let is_unknown = |figure: &&str| !printed.iter().any(|line| has_number(line, figure));
         figures.filter(is_unknown).map(|figure| format!("no command of the page prints {figure}")).collect()
     }
 }
 
-/// Whether `figure` stands in `line` as a number of its own.
+/// Whether `line` contains `figure` as a number of its own.
 fn has_number(line: &str, figure: &str) -> bool {
     line.split(|c: char| !c.is_ascii_digit() && c != '.').any(|number| number.trim_matches('.') == figure)
 }
@@ -76,7 +76,7 @@ fn one_line(code: &str) -> String {
     code.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a piece of code is a command that runs stacks, with nothing to be filled in.
+/// Whether a piece of code is a complete command that runs stacks.
 fn is_complete(code: &str) -> bool {
     let mut words = code.split_whitespace();
     let runs = ["pool", "gc", "replay", "bench", "profile", "study"];
@@ -110,7 +110,7 @@ fn commands(lines: &[String]) -> Vec<Command> {
     for line in lines {
         match (line.strip_prefix("$ "), commands.last_mut()) {
             (Some(typed), _) => commands.push(Command::read(typed)),
-            // A command that goes on in the next line.
+            // The command continues on the next line.
             (None, Some(last)) if last.typed.ends_with('\\') => {
                 let typed = last.typed.trim_end_matches('\\').to_owned() + line.trim_start();
                 *last = Command::read(&typed);
@@ -130,14 +130,14 @@ impl Command {
     }
 }
 
-/// Whether what was printed is what the page shows; everything is where the page shows nothing.
+/// Whether the output is the one that the page shows; any output is if the page shows none.
 pub fn is_as_shown(shown: &[String], printed: &str) -> bool {
     let shown: Vec<&str> = shown.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
     let printed: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     shown.is_empty() || matches(&shown, &printed, &|shown, printed| *shown == "…" || is_like(shown, printed))
 }
 
-/// Whether a line is like the one that is shown, in which `…` stands for any text.
+/// Whether a line matches the shown one, in which `…` matches any text.
 fn is_like(shown: &str, printed: &str) -> bool {
     let parts: Vec<&str> = shown.split('…').collect();
     let (first, last) = (parts[0], parts[parts.len() - 1]);
@@ -156,7 +156,7 @@ fn is_like(shown: &str, printed: &str) -> bool {
     })
 }
 
-/// Whether the lines match in order, where a line `…` stands for any number of lines.
+/// Whether the lines match in order; a line `…` matches any number of lines.
 fn matches(shown: &[&str], printed: &[&str], like: &dyn Fn(&&str, &str) -> bool) -> bool {
     match (shown, printed) {
         ([], []) => true,
@@ -175,9 +175,9 @@ mod tests {
         is_as_shown(&shown.lines().map(str::to_owned).collect::<Vec<_>>(), printed)
     }
 
-    /// An elision stands for what is left out, and for nothing else.
+    /// An elision matches the omitted text, and nothing else.
     #[test]
-    fn what_is_shown_is_compared_to_the_letter() {
+    fn shown_output_is_compared_exactly() {
         assert!(shows("a\n…\nd", "a\nb\nc\nd\n") && shows("a …s", "a 5 s") && shows("", "anything"));
         assert!(shows("…\nb", "a\n\nb\n"), "empty lines do not count");
         for (shown, printed) in
@@ -188,9 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_taken_apart() {
+    fn a_page_is_parsed() {
         let page = Page::read(
-            "It takes 63.8 s, in `fulgurite pool zipf` and `fulgurite pool TRACE`.\n```console\n$ x --a \\\n  b   # exits with 1\n63.9 s\n```\n```toml file=a.toml\na\n```\n",
+            "It takes 63.8 s, in `fulgurite pool zipf` and `fulgurite pool TRACE`.\n```console\n$ x --a \\\n  b   # \
+                exits with 1\n63.9 s\n```\n```toml file=a.toml\na\n```\n",
         );
         assert_eq!(page.named, ["fulgurite pool zipf"]);
         assert_eq!(page.unknown_figures(), ["no command of the page prints 63.8"]);

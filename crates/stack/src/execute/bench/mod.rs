@@ -1,5 +1,4 @@
-//! Runs a benchmark on a storage engine on a device: it loads the data, warms up, runs the measured part, and then
-//! makes every check.
+//! Executes a run of `bench`: loads the data, warms up, runs the measured part, and then makes all checks.
 
 mod prepare;
 mod row;
@@ -13,7 +12,7 @@ use fulgurite_base::Nanos;
 use fulgurite_bench::{BenchmarkConfig, Extent, Outcome, Plan};
 use fulgurite_device::{Executor, Handle};
 use fulgurite_engine::{Options, Store};
-use shared::{Measured, Noted, failed};
+use shared::{Counted, Measured, failed};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
@@ -21,19 +20,19 @@ use watched::{Watched, Watcher};
 
 pub(super) use shared::BenchRun;
 
-/// What the tasks of a run need: they live as long as the executor.
+/// The state of the run's tasks, which must not borrow from outside the executor.
 struct Job {
     benchmark: BenchmarkConfig,
     options: Options,
     plan: Plan,
     watcher: Watcher,
-    /// What the drive is called.
+    /// The label of the device.
     device: String,
 }
 
 impl BenchRun<'_> {
     /// Executes the run.
-    pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
+    pub(super) fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
         let label = &self.run.stack.device.label;
         let drive = {
             let _step = step(format!("loading {} into {label}", self.asked.benchmark.name()), 0);
@@ -70,7 +69,7 @@ impl BenchRun<'_> {
         }
     }
 
-    /// What must hold of any outcome: every transaction that was taken has ended, and was counted once.
+    /// Checks that every transaction has ended and was counted once.
     fn check_outcome(&self, outcome: &Outcome) -> Result<(), StackError> {
         let (transactions, counted) = (outcome.transactions(), outcome.latency.count());
         let in_series = outcome.series.as_ref().map_or(transactions, |series| {
@@ -84,7 +83,8 @@ impl BenchRun<'_> {
             return Ok(());
         }
         Err(StackError::run(format!(
-            "conservation is broken: {asked} transactions were asked for, {transactions} ended, {counted} have a latency, {in_series} are in the time series"
+            "conservation is broken: {asked} transactions were asked for, {transactions} ended, {counted} have a \
+                latency, {in_series} are in the time series"
         )))
     }
 }
@@ -98,13 +98,14 @@ impl Job {
         let program = self.benchmark.open(&store).await.map_err(failed)?;
         let before = Rc::new(RefCell::new(None));
         let name = self.benchmark.name();
-        let way = Rc::new(Way::new(format!("warming up {name} on {}", self.device), self.plan.warm_up));
+        let way =
+            Rc::new(PartProgress::new(format!("warming up {name} on {}", self.device), self.plan.warm_up));
         let note = {
             let (before, store, watcher) = (Rc::clone(&before), store.clone(), self.watcher.clone());
             let (way, running) = (Rc::clone(&way), format!("running {name} on {}", self.device));
             move || {
                 way.begin(running, self.plan.stop);
-                *before.borrow_mut() = Some(Noted::now(&store, &watcher));
+                *before.borrow_mut() = Some(Counted::now(&store, &watcher));
             }
         };
         let ended: Rc<dyn Fn(Nanos)> = {
@@ -114,8 +115,8 @@ impl Job {
         let outcome = program.run(&store, &self.plan, note, &ended).await.map_err(failed)?;
         drop((ended, way));
         let _checking = step("checking the store", 0);
-        // Before the checks, which read everything.
-        let after = Noted::now(&store, &self.watcher);
+        // Count before the checks, which read everything.
+        let after = Counted::now(&store, &self.watcher);
         let before = before.take().ok_or_else(|| StackError::run("the measured part never began"))?;
         let verified = program.verify(&store).await.map_err(failed)?;
         let report = store.check().await.map_err(engine)?;
@@ -129,16 +130,16 @@ impl Job {
     }
 }
 
-/// How far a part of a run has come: a step of as many parts as it has transactions, or nanoseconds.
-struct Way {
+/// The progress of a part of a run: a step with a part for each transaction, or for each nanosecond.
+struct PartProgress {
     part: RefCell<(Step, Extent)>,
-    /// Nanoseconds of a part by time that are reported.
+    /// Nanoseconds that were reported for a part with a given time.
     passed: Cell<u64>,
 }
 
-impl Way {
-    fn new(what: String, extent: Extent) -> Way {
-        Way { part: RefCell::new((Way::step(what, extent), extent)), passed: Cell::new(0) }
+impl PartProgress {
+    fn new(what: String, extent: Extent) -> PartProgress {
+        PartProgress { part: RefCell::new((PartProgress::step(what, extent), extent)), passed: Cell::new(0) }
     }
 
     fn step(what: String, extent: Extent) -> Step {
@@ -146,13 +147,13 @@ impl Way {
         step(what, total)
     }
 
-    /// Another part begins.
+    /// Begins another part.
     fn begin(&self, what: String, extent: Extent) {
-        self.part.replace((Way::step(what, extent), extent));
+        self.part.replace((PartProgress::step(what, extent), extent));
         self.passed.set(0);
     }
 
-    /// A transaction has ended so long after its part began.
+    /// Reports a transaction that ended `elapsed` after its part began.
     fn ended(&self, elapsed: Nanos) {
         let (step, extent) = &*self.part.borrow();
         match extent {
@@ -162,7 +163,7 @@ impl Way {
     }
 }
 
-/// Checks the laws of the drive, and that it has received what the store wrote.
+/// Checks the invariants of the drive, and that it has received all pages that the store wrote.
 fn check_drive(watcher: &Watcher) -> Result<(), StackError> {
     watcher
         .with(|drive| {

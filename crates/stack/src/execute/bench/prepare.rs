@@ -1,9 +1,10 @@
-//! Drives that hold a benchmark's data.
+//! Loads a benchmark's data onto drives.
 //!
-//! A simulated drive is loaded once for all runs of a process that have the same device, page, log, data and seed: what it
-//! then holds is kept, and each run begins with a drive that holds the same, at time zero. So users, durability, memory
-//! and policies are compared from one state, and a run gives the same rows alone and in a grid. The load itself always has
-//! the same options, whatever the run's. Other drives are loaded by each run, unless it asks to go on with what the file holds.
+//! A simulated drive is loaded once for all runs of a process with the same device, page, log, place, data
+//! and seed. Its contents are kept, and each run begins with a copy of them at time zero. So runs with
+//! different users, durability, memory and policies start from one state, and a run gives the same rows alone
+//! and in a grid. The load always uses the same options, whatever the run's. Each run loads other drives
+//! itself, unless it is to use the data in the file.
 
 use super::shared::{BenchRun, failed};
 use super::watched::Watched;
@@ -19,15 +20,15 @@ use fulgurite_files::holds_store;
 use fulgurite_ssd::{Image, SimDrive};
 use std::sync::Arc;
 
-/// The name of the table that says which benchmark's data a store holds.
+/// The table that names the benchmark whose data a store holds.
 const MARKER: &str = "benchmark";
-/// Memory of a load: that of its data within these bounds.
+/// Bounds of the memory of a load, which is otherwise as large as the data.
 const LOAD_MEMORY: (u64, u64) = (8 << 20, 256 << 20);
 
 type Loaded = Result<Arc<Image>, StackError>;
 
 impl BenchRun<'_> {
-    /// The device with the benchmark's data on it.
+    /// The device with the benchmark's data.
     pub(super) fn loaded_drive(&self) -> Result<AnyDrive, StackError> {
         let stack = &self.run.stack;
         match (&stack.device.drive, &stack.layer) {
@@ -54,7 +55,7 @@ impl BenchRun<'_> {
             DriveConfig::File(file) => Some(file),
             _ => None,
         };
-        // A load that is interrupted leaves half of a store, which nobody shall miss.
+        // An interrupted load leaves an incomplete store. The mark allows replacing it.
         let mark = |begins| match file {
             Some(file) => fulgurite_uring::mark_loading(&file.path, begins)
                 .map_err(|error| StackError::run(format!("{}: {error}", file.path.display()))),
@@ -66,7 +67,7 @@ impl BenchRun<'_> {
         Ok(loaded)
     }
 
-    /// What a simulated drive holds after the load.
+    /// The contents of a simulated drive after the load.
     fn image(&self) -> Loaded {
         static KEPT: Memo<Loaded> = Memo::new();
         let (run, stage) = (self.run, self.stage);
@@ -88,7 +89,7 @@ impl BenchRun<'_> {
         })
     }
 
-    /// Runs a task over a drive and gives the drive back.
+    /// Runs a task on a drive and returns the drive.
     fn on<T: 'static, F: Future<Output = Result<T, StackError>> + 'static>(
         &self,
         drive: AnyDrive,
@@ -119,31 +120,31 @@ impl BenchRun<'_> {
             page_bytes: self.stage.page_bytes,
             log_bytes: self.stage.log_bytes,
             memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256),
-            // The load ends with a checkpoint, so nothing needs to wait on the way.
+            // The load ends with a checkpoint, so commits need not wait before.
             durability: Durability::Relaxed,
             place: self.stage.place.clone(),
             ..Options::default()
         };
-        // A store that cannot be made on this drive says so itself.
+        // If the store cannot be created on this drive, creating it reports that.
         let map_memory = options.map_memory(caps).unwrap_or_default();
         options.memory_bytes = options.memory_bytes.max(map_memory);
         options
     }
 }
 
-/// What is loaded.
+/// A load.
 struct Load {
     benchmark: BenchmarkConfig,
     options: Options,
-    /// What the drive is called.
+    /// The label of the device.
     device: String,
     seed: u64,
-    /// Whether a store that holds something else may be overwritten.
+    /// Whether a store with other contents may be overwritten.
     is_overwritten: bool,
 }
 
 impl Load {
-    /// Makes a store with the data.
+    /// Creates a store with the data.
     async fn fill<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
         let failed = |error| failed(&self.device, error);
         let store = Store::create(handle, self.options).await.map_err(|error| failed(error.into()))?;
@@ -151,7 +152,7 @@ impl Load {
         store.close().await.map_err(|error| failed(error.into()))
     }
 
-    /// Looks whether the store holds the data already, and makes it anew where it does not and that is allowed.
+    /// Checks whether the store holds the data already. If not, loads it, if that is allowed.
     async fn look<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
         let found = self.found(handle.clone()).await;
         match found {
@@ -189,7 +190,7 @@ impl Load {
                 "the store in the file has --place {}",
                 if is_out { "out-of-place" } else { "in-place" }
             )),
-            // Rows would tell of a log that there is not.
+            // Otherwise rows would show a size that the log does not have.
             Some(_) if log_bytes != self.options.log_bytes => {
                 Err(format!("the store in the file has --log-size {}", units::format_size(log_bytes)))
             }

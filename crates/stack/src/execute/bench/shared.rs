@@ -1,4 +1,4 @@
-//! What the parts of a benchmark run share: the run, its counts and its errors.
+//! The types and errors that the parts of a benchmark run share.
 
 use super::watched::{Seen, Watched, Watcher};
 use crate::run::{Benchmarked, EngineStage};
@@ -9,36 +9,36 @@ use fulgurite_engine::{Statistics, Store, TornPages};
 
 /// A run of a benchmark.
 #[derive(Clone, Copy)]
-pub struct BenchRun<'a> {
+pub(crate) struct BenchRun<'a> {
     pub run: &'a Run,
     pub asked: &'a Benchmarked,
     pub stage: &'a EngineStage,
 }
 
-/// Counts at one moment.
-pub struct Noted {
+/// Counts at a point of the run.
+pub(super) struct Counted {
     pub seen: Seen,
     pub statistics: Statistics,
-    /// CPU time that this thread has used, where the system tells.
+    /// CPU time of this thread, if the system reports it.
     pub cpu: Option<Nanos>,
 }
 
-/// What a run has given.
-pub struct Measured {
+/// The result of a run.
+pub(super) struct Measured {
     pub outcome: Outcome,
-    pub before: Noted,
-    pub after: Noted,
+    pub before: Counted,
+    pub after: Counted,
     pub torn_pages: TornPages,
     pub verified: Verified,
 }
 
-impl Noted {
-    pub fn now(store: &Store<Watched>, watcher: &Watcher) -> Noted {
-        Noted { seen: watcher.look(), statistics: store.statistics(), cpu: thread_cpu() }
+impl Counted {
+    pub(super) fn now(store: &Store<Watched>, watcher: &Watcher) -> Counted {
+        Counted { seen: watcher.look(), statistics: store.statistics(), cpu: thread_cpu() }
     }
 }
 
-/// CPU time that this thread has used.
+/// CPU time of this thread.
 #[cfg(unix)]
 fn thread_cpu() -> Option<Nanos> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -50,8 +50,9 @@ fn thread_cpu() -> Option<Nanos> {
     None
 }
 
-/// An error of a benchmark on `device`: a wrong request where other settings would do, else a failed run.
-pub fn failed(device: &str, error: Error) -> StackError {
+/// The error of a benchmark on `device`: a wrong request if other settings could work, otherwise a failed
+/// run.
+pub(super) fn failed(device: &str, error: Error) -> StackError {
     match error {
         Error::TooManyIntervals { .. } => StackError::request(format!("--interval is too short: {error}")),
         Error::Spec(_) | Error::NoTime { .. } | Error::Engine(fulgurite_engine::Error::Options(_)) => {

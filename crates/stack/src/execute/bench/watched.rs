@@ -1,40 +1,40 @@
-//! A device below a store. It counts the commands that it gets, and it can be examined while the store uses it.
+//! A device below a store that counts its commands, and that the run can inspect while the store uses it.
 
 use crate::device::{AnyDrive, Observed};
-use crate::execute::done::Done;
+use crate::execute::device_counts::DeviceCounts;
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, Operation, QueueFull};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// The device.
-pub struct Watched {
+pub(super) struct Watched {
     drive: Rc<RefCell<AnyDrive>>,
     caps: Caps,
     pages_written: Rc<Cell<u64>>,
 }
 
-/// Looks at a [`Watched`] device from outside.
+/// Inspects a [`Watched`] device.
 #[derive(Clone)]
-pub struct Watcher {
+pub(super) struct Watcher {
     drive: Rc<RefCell<AnyDrive>>,
     pages_written: Rc<Cell<u64>>,
 }
 
-/// What a device has done.
-pub struct Seen {
-    /// By its own counts.
-    pub done: Done,
-    /// Pages that it was told to write, with those that it had counted before it was watched.
+/// Counts of a device.
+pub(super) struct Seen {
+    /// The device's own counts.
+    pub done: DeviceCounts,
+    /// Pages that it was told to write, plus its own count at the beginning.
     pub pages_written: u64,
 }
 
 impl Watched {
-    /// Watches `drive`.
-    pub fn new(drive: AnyDrive) -> (Watched, Watcher) {
+    /// Wraps `drive`.
+    pub(super) fn new(drive: AnyDrive) -> (Watched, Watcher) {
         let caps = drive.caps().clone();
-        // A drive below a layer was loaded a moment ago and still counts that, so this count goes on from its own.
-        let before = Done::by(&*drive).host_pages_written().unwrap_or(0);
+        // A drive below a layer has just been loaded and counts that too, so this count starts from its own.
+        let before = DeviceCounts::of(&*drive).host_pages_written().unwrap_or(0);
         let drive = Rc::new(RefCell::new(drive));
         let pages_written = Rc::new(Cell::new(before));
         let watcher = Watcher { drive: Rc::clone(&drive), pages_written: Rc::clone(&pages_written) };
@@ -43,18 +43,18 @@ impl Watched {
 }
 
 impl Watcher {
-    /// What the device has done so far.
-    pub fn look(&self) -> Seen {
-        Seen { done: Done::by(&**self.drive.borrow()), pages_written: self.pages_written.get() }
+    /// The counts so far.
+    pub(super) fn look(&self) -> Seen {
+        Seen { done: DeviceCounts::of(&**self.drive.borrow()), pages_written: self.pages_written.get() }
     }
 
-    /// The device, when nobody else uses it any more.
-    pub fn into_drive(self) -> Option<AnyDrive> {
+    /// The device, if nothing else uses it.
+    pub(super) fn into_drive(self) -> Option<AnyDrive> {
         Rc::into_inner(self.drive).map(RefCell::into_inner)
     }
 
-    /// Gives `f` the device, while no task runs.
-    pub fn with<T>(&self, f: impl FnOnce(&mut dyn Observed) -> T) -> T {
+    /// Calls `f` with the device, while no task runs.
+    pub(super) fn with<T>(&self, f: impl FnOnce(&mut dyn Observed) -> T) -> T {
         f(&mut **self.drive.borrow_mut())
     }
 }

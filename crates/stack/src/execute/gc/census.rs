@@ -1,10 +1,10 @@
-//! Counts which pages lie in which group of segments. For each group it gives the size, what is written to it, the
-//! share that is still valid at collection, and the real lifetimes of the pages written to it.
+//! A census of the pages in each group of segments: the size of the group, the pages written to it, the share
+//! of valid pages at collection, and the lifetimes of the pages written to it.
 //!
-//! A page has a class by its lifetime: the time from the moment when the host or a copy puts it into the group until it
-//! is written again or trimmed. The classes are C1 to C6 of table 1 of MiDAS (FAST 2024): 250 K, 5 M, 14 M, 28 M and 62
-//! M page writes on 128 GiB, as shares of the logical pages. A first pass over the workload finds the lifetimes. Pages
-//! are counted over the last half of the user writes.
+//! The lifetime of a page is the time from its write into the group, by the host or a copy, until it is
+//! overwritten or trimmed. Classes of lifetimes are C1 to C6 of table 1 of MiDAS (FAST 2024): 250 K, 5 M, 14
+//! M, 28 M and 62 M page writes on 128 GiB, as shares of the logical pages. A first pass over the workload
+//! finds the lifetimes. The census covers the last half of the user writes.
 
 use super::observer::{Counts, Observer};
 use crate::{Column, Row};
@@ -18,21 +18,21 @@ use fulgurite_workload::{Op, Request};
 const CLASSES: [Column; 6] =
     [Column::ShareC1, Column::ShareC2, Column::ShareC3, Column::ShareC4, Column::ShareC5, Column::ShareC6];
 
-/// How often the sizes of groups are looked at in one logical capacity of page writes.
+/// The number of samples of group sizes per logical capacity of page writes.
 const LOOKS: u64 = 64;
 
-/// What went into a group.
+/// Counts of a group.
 #[derive(Clone, Copy, Default)]
 struct Group {
     by_class: [u64; CLASSES.len()],
     copied: u64,
-    /// Segments, summed over the looks.
+    /// The sum of its segments over all samples.
     segments: u64,
 }
 
 /// The census of a run.
-pub struct Census {
-    /// For each page write, when its page dies.
+pub(super) struct Census {
+    /// For each page write, the page write that ends the lifetime of its page.
     future: Vec<u32>,
     dies_at: Vec<u32>,
     bounds: Vec<u64>,
@@ -40,14 +40,14 @@ pub struct Census {
     look_every: u64,
     looks: u64,
     groups: Vec<Group>,
-    /// The page write after which counting begins, which the last half of the run is for.
+    /// The page write at which the census begins: half of the run.
     begins_at: u64,
-    /// Of collection when the census began; nothing before.
+    /// Collection counts at the beginning of the census; `None` before.
     before: Option<Vec<GroupCounters>>,
     programmed: Vec<(Ppn, bool)>,
 }
 
-/// A sink that also remembers what was programmed, and whether it was a copy.
+/// A sink that records programmed pages, and whether each is a copy.
 struct Recorder<'a> {
     counting: &'a mut CountingSink,
     programmed: &'a mut Vec<(Ppn, bool)>,
@@ -79,8 +79,8 @@ impl Observer for Census {
 }
 
 impl Census {
-    /// A census of a run whose page writes, the fill first, die as `future` says.
-    pub fn new(config: &FtlConfig, future: Vec<u32>, begins_at: u64) -> Census {
+    /// A census of a run; `future` has the end of each page's lifetime, beginning with the fill.
+    pub(super) fn new(config: &FtlConfig, future: Vec<u32>, begins_at: u64) -> Census {
         let pages = config.logical_pages;
         Census {
             dies_at: future[..pages as usize].to_vec(),
@@ -96,18 +96,18 @@ impl Census {
         }
     }
 
-    /// Performs writes and trims, and notes where pages went.
-    pub fn perform(&mut self, ftl: &mut Ftl, requests: &[Request], sink: &mut CountingSink) {
+    /// Performs writes and trims, and records the groups of the pages.
+    pub(super) fn perform(&mut self, ftl: &mut Ftl, requests: &[Request], sink: &mut CountingSink) {
         requests.iter().for_each(|request| self.observe(ftl, request, sink));
     }
 
-    /// Performs a write or trim and notes where pages went.
+    /// Performs a write or trim, and records the groups of the pages.
     fn observe(&mut self, ftl: &mut Ftl, request: &Request, sink: &mut CountingSink) {
         let lpn = request.page as u32;
         if request.op == Op::Trim {
             return ftl.trim(lpn);
         }
-        // Before the write this count is the index of the write in `future`.
+        // Before the write, this count is its index in `future`.
         let now = ftl.counters().host_pages;
         self.dies_at[lpn as usize] = self.future[now as usize];
         let mut recorder = Recorder { counting: sink, programmed: &mut self.programmed };
@@ -128,12 +128,12 @@ impl Census {
                 }
             }
         }
-        // Clear it also before counting begins, or it would grow through the first half of the run.
+        // Clear the list before the census begins too, or it would grow.
         self.programmed.clear();
     }
 
-    /// A row for every group that anything was written to.
-    pub fn rows(&self, identity: &Row, ftl: &Ftl) -> Vec<Row> {
+    /// A row for each group with writes.
+    pub(super) fn rows(&self, identity: &Row, ftl: &Ftl) -> Vec<Row> {
         let mut rows = Vec::new();
         let Some(before) = &self.before else { return rows };
         let pages = f64::from(self.segment_pages);

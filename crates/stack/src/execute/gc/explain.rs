@@ -1,4 +1,4 @@
-//! Says what a placement policy did to its groups, and how close its predictions were.
+//! Explains the changes of a placement policy to its groups, and the errors of its predictions.
 
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::placement::midas::{Configuration, Event, Midas, Why};
@@ -8,10 +8,10 @@ fn events(ftl: &Ftl) -> &[Event] {
     ftl.placer().policy::<Midas>().map_or(&[], |midas| midas.events())
 }
 
-/// How far the valid shares that MiDAS predicted for its groups are from the measured ones: the mean difference over
-/// all stretches between two changes that are as long as the logical space at least, and over those groups that had
-/// the sizes predicted for.
-pub fn valid_share_error(ftl: &Ftl) -> Option<f64> {
+/// The mean difference between the shares of valid pages that MiDAS predicted for its groups and the measured
+/// ones. It covers all intervals between two changes that are at least as long as the logical space, and
+/// those groups that had the predicted sizes.
+pub(super) fn valid_share_error(ftl: &Ftl) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0u32);
     for two in events(ftl).windows(2) {
         let is_long = two[1].at - two[0].at >= u64::from(ftl.config().logical_pages);
@@ -19,7 +19,7 @@ pub fn valid_share_error(ftl: &Ftl) -> Option<f64> {
         else {
             continue;
         };
-        // The last group has its size where all others do.
+        // The last group has the predicted size if all others do.
         let sized_groups = usize::from(two[0].unsized_from.saturating_sub(1));
         let groups = if sized_groups == sized.len() { sized.len() + 1 } else { sized_groups };
         let measured = two[1].measured.iter().skip(1);
@@ -32,40 +32,49 @@ pub fn valid_share_error(ftl: &Ftl) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-/// What placement did to its groups, an event a line.
-pub fn explanation(ftl: &Ftl) -> String {
+fn percent(share: f64) -> String {
+    format!("{:.1}", 100.0 * share)
+}
+
+/// The reason of an event in words.
+fn reason(why: Why) -> String {
+    match why {
+        Why::Lifetimes(difference) => {
+            format!("lifetimes differ by {} % from those in use: sizes chosen", percent(difference))
+        }
+        Why::Unchanged(difference) => {
+            format!("lifetimes differ by {} % from those in use: nothing changed", percent(difference))
+        }
+        Why::NoGain(promised, measured) => {
+            format!(
+                "lifetimes measured, the best choice promises WAF {promised:.3}, and {measured:.3} is measured: \
+                    nothing changed"
+            )
+        }
+        Why::Learned(promised, measured) => format!(
+            "corrected by what was measured, the best choice promises WAF {promised:.3}, and {measured:.3} is \
+                measured: sizes chosen"
+        ),
+        Why::Worse(had, measured) => {
+            format!(
+                "WAF {measured:.3} is measured, and was {had:.3} with the groups before: those groups again"
+            )
+        }
+        Why::Irregular(group, predicted, measured) => format!(
+            "G{group} passes on {} % of its pages and not {} % as predicted: no fixed sizes from this group on",
+            percent(measured),
+            percent(predicted)
+        ),
+        Why::Runaway => "collection made no room: no fixed sizes any more".to_owned(),
+    }
+}
+
+/// The changes of the placement policy, an event per line.
+pub(super) fn explanation(ftl: &Ftl) -> String {
     let capacity = f64::from(ftl.config().logical_pages);
-    let percent = |share: f64| format!("{:.1}", 100.0 * share);
     let mut text = String::new();
     for event in events(ftl) {
-        let why = match event.why {
-            Why::Lifetimes(difference) => {
-                format!("lifetimes differ by {} % from those in use: sizes chosen", percent(difference))
-            }
-            Why::Unchanged(difference) => {
-                format!("lifetimes differ by {} % from those in use: nothing changed", percent(difference))
-            }
-            Why::NoGain(promised, measured) => {
-                format!(
-                    "lifetimes measured, the best choice promises WAF {promised:.3}, and {measured:.3} is measured: nothing changed"
-                )
-            }
-            Why::Learned(promised, measured) => format!(
-                "corrected by what was measured, the best choice promises WAF {promised:.3}, and {measured:.3} is measured: sizes chosen"
-            ),
-            Why::Worse(had, measured) => {
-                format!(
-                    "WAF {measured:.3} is measured, and was {had:.3} with the groups before: those groups again"
-                )
-            }
-            Why::Irregular(group, predicted, measured) => format!(
-                "G{group} passes on {} % of its pages and not {} % as predicted: no fixed sizes from this group on",
-                percent(measured),
-                percent(predicted)
-            ),
-            Why::Runaway => "collection made no room: no fixed sizes any more".to_owned(),
-        };
-        let _ = writeln!(text, "at {:.2} capacities: {why}", event.at as f64 / capacity);
+        let _ = writeln!(text, "at {:.2} capacities: {}", event.at as f64 / capacity, reason(event.why));
         let shares: Vec<String> =
             event.measured.iter().map(|share| share.map_or_else(|| "–".to_owned(), percent)).collect();
         let _ = writeln!(text, "    until then: WAF {:.3}, valid % HOT {}", event.waf, shares.join(" "));
@@ -77,7 +86,8 @@ pub fn explanation(ftl: &Ftl) -> String {
             let shares: Vec<String> = prediction.valid.iter().copied().map(percent).collect();
             let _ = writeln!(
                 text,
-                "    from now on: HOT {hot}, {} + rest segments; predicted WAF {:.3}, valid % {}, {} % of writes to HOT",
+                "    from now on: HOT {hot}, {} + rest segments; predicted WAF {:.3}, valid % {}, {} % of writes to \
+                    HOT",
                 sizes.join(" "),
                 prediction.waf,
                 shares.join(" "),

@@ -1,11 +1,11 @@
-//! A workload's writes against a flash translation layer, counted without time.
+//! Executes a run of `gc`: a workload's writes to a flash translation layer, counted without time.
 //!
-//! The logical space is first filled in order, then the workload writes and trims; its reads are left out. `waf` is
-//! over the whole run, the fill included; `waf_steady` over the last half of the user writes. Where the traffic is
-//! uniform the closed form stands beside it.
+//! The logical space is first filled in order. Then the workload writes and trims; its reads are skipped.
+//! `waf` covers the whole run with the fill, `waf_steady` the last half of the user writes. For uniform
+//! traffic the row has the closed form too.
 //!
-//! A run gives one row, or one for every stretch of it ([`series`]), or one for every group of segments ([`census`]).
-//! Each of these is an [`Observer`]: it says at which page write it wants to look, and the run stops there for it.
+//! A run gives one row, one per interval ([`series`]), or one per group of segments ([`census`]). These are
+//! [`Observer`]s: each chooses the page writes at which it looks at the run.
 
 mod census;
 mod explain;
@@ -39,10 +39,10 @@ pub(super) struct GcRun<'a> {
 /// Requests that are performed together.
 const SLICE: usize = 256;
 
-/// Pages of the fill that are reported together.
+/// Pages of the fill per report of progress.
 const FILL_STEP: u32 = 1 << 14;
 
-/// How many requests ahead memory is fetched.
+/// Requests ahead for which memory is prefetched.
 const AHEAD: usize = 16;
 
 /// Performs writes and trims of single pages.
@@ -59,7 +59,7 @@ fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
     }
 }
 
-/// Remembers what had been counted at one page write.
+/// Records the counts at one page write.
 struct Mark {
     at: u64,
     counts: Option<Counts>,
@@ -90,12 +90,12 @@ impl Observers {
         std::iter::once(half).chain(census).chain(series)
     }
 
-    /// The page write after which the first of them wants to look.
+    /// The next page write at which an observer looks.
     fn next(&mut self) -> Option<u64> {
         self.all().filter_map(|observer| observer.next()).min()
     }
 
-    /// Lets each look whose page write has happened.
+    /// Calls the observers whose page write has happened.
     fn look(&mut self, ftl: &Ftl, now: Counts) {
         for observer in self.all().filter(|observer| observer.next().is_some_and(|at| at <= now.host)) {
             observer.look(ftl, now);
@@ -103,7 +103,7 @@ impl Observers {
     }
 }
 
-/// The translation layer, its counts, and the observers of the run.
+/// The translation layer, its counts, and the observers.
 struct Counted<'a> {
     ftl: Ftl,
     sink: CountingSink,
@@ -116,17 +116,17 @@ impl Counted<'_> {
         Counts { host: self.ftl.counters().host_pages, flash: self.sink }
     }
 
-    /// Lets each observer look whose page write has happened.
+    /// Calls the observers whose page write has happened.
     fn look(&mut self) {
         let counts = self.counts();
         self.observers.look(&self.ftl, counts);
     }
 
-    /// Performs writes and trims. Stops at the page writes that observers ask for.
+    /// Performs writes and trims, and stops at the page writes of the observers.
     fn perform(&mut self, mut requests: &[Request]) {
         while !requests.is_empty() {
-            // Each request writes at most one page, so no observer looks before that many requests are done. Those
-            // that were due have looked, so the next page write is always ahead.
+            // Each request writes at most one page, so no observer is due before this many requests. All that
+            // were due have looked, so the difference is positive.
             let before_next = self.observers.next().map_or(u64::MAX, |at| at - self.counts().host);
             let (now, rest) = requests.split_at(before_next.min(requests.len() as u64) as usize);
             match &mut self.observers.census {
@@ -141,14 +141,14 @@ impl Counted<'_> {
 
 impl GcRun<'_> {
     /// Executes the run.
-    pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
+    pub(super) fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
         let bound = self.run.bind()?;
         let config = &self.translation.ftl;
         let writes = bound.writes_within(self.requested.ops, self.run.seed)?;
         let making = step("making the map of the pages", 0);
         let (mut ftl, mut census) = (Ftl::new(config.clone())?, None);
         drop(making);
-        // The fill counts as user writes, so it counts for the half too.
+        // The half includes the fill, since it counts as user writes.
         let half = (u64::from(config.logical_pages) + writes) / 2;
         if config.collect.placement.needs_future() || self.run.measure.rows == Rows::Groups {
             let _step = step("looking ahead", 0);
@@ -157,7 +157,7 @@ impl GcRun<'_> {
                 census = Some(Census::new(config, future.clone(), half));
             }
             if config.collect.placement.needs_future() {
-                // A policy that looks ahead must know the future before the fill, whose writes are part of it.
+                // A policy that looks ahead must know the future before the fill, which is part of it.
                 ftl.foresee(future);
             }
         }
@@ -176,7 +176,7 @@ impl GcRun<'_> {
         if let Rows::PageIntervals(length) = self.run.measure.rows {
             counted.observers.series = Some(Series::new(self.identity()?, length, counted.counts()));
         }
-        // The fill may be the half already.
+        // The fill may be half of the run already.
         counted.look();
         self.perform_all(&mut counted, bound.requests(self.run.seed)?)?;
         self.check(&counted.ftl, &counted.sink)?;
@@ -199,12 +199,13 @@ impl GcRun<'_> {
         Ok(vec![row])
     }
 
-    /// Says of a trace that writes less than the logical space once that little is collected, and with which sizes more would be.
-    /// It fits into `least` pages.
+    /// A remark on a trace that writes less than the logical space once, so that little is collected. It
+    /// suggests smaller sizes if the trace fits into `least` pages.
     fn too_short(&self, writes: u64, least: u64) -> String {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = self.translation.ftl;
         let mut said = format!(
-            "{} writes {} pages behind the fill, {:.0} % of the logical space, so little is collected and waf says little",
+            "{} writes {} pages after the fill, {:.0} % of the logical space, so little is collected and waf says \
+                little",
             self.requested.workload.label,
             Value::Integer(writes).readable(),
             100.0 * writes as f64 / f64::from(logical_pages)
@@ -232,12 +233,12 @@ impl GcRun<'_> {
         let mut done = 0;
         while done < ops {
             slice.clear();
-            // No more are taken than are due, so `done` never passes `ops`.
+            // At most as many as are due, so `done` never exceeds `ops`.
             requests.append_pages(&mut slice, (ops - done).min(SLICE as u64) as usize);
             if slice.is_empty() {
                 return Err(StackError::run(format!("{done} of {ops} requests were performed")));
             }
-            // Reads change nothing in the layer, so they do not count as operations either.
+            // Reads do not change the layer, so they do not count as operations either.
             slice.retain(|request| request.op != Op::Read);
             done += slice.len() as u64;
             counted.perform(&slice);
@@ -246,10 +247,11 @@ impl GcRun<'_> {
         Ok(())
     }
 
-    /// For each page write, the fill first, when its page is written again or trimmed, in page writes.
+    /// For each page write, beginning with the fill, the page write at which its page is overwritten or
+    /// trimmed.
     fn future(&self, changes: impl Iterator<Item = Request>) -> Vec<u32> {
         let logical_pages = self.translation.ftl.logical_pages;
-        // At first the page of each write; trims stand between writes.
+        // At first this holds the page of each write. Trims are between writes.
         let mut next: Vec<u32> = (0..logical_pages).collect();
         let mut trims: Vec<(u32, u32)> = Vec::new();
         for request in changes.take(self.requested.ops as usize) {
@@ -280,7 +282,7 @@ impl GcRun<'_> {
         check::check(ftl).map_err(StackError::run)
     }
 
-    /// The columns that say what was run.
+    /// The columns that describe the run.
     fn identity(&self) -> Result<Row, StackError> {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = self.translation.ftl;
         let Collect { schedule, reserve, .. } = &self.translation.ftl.collect;
@@ -309,7 +311,7 @@ impl GcRun<'_> {
         row.set(Column::GcPagesCopied, ftl.counters().copied_pages);
         row.set(Column::Erases, counts.flash.erases);
         row.set(Column::Waf, counts.waf());
-        // Without user writes after the half there is nothing to divide by.
+        // There may be no user writes after the half.
         let steady = at_half.map(|half| counts.since(&half)).filter(|steady| steady.host > 0);
         row.set_some(Column::WafSteady, steady.map(|steady| steady.waf()));
         row.set(Column::MappingBytes, ftl.mapping().bytes() as u64);

@@ -1,8 +1,8 @@
-//! Looks at a counting run at chosen page writes.
+//! Observers of a counting run.
 
 use fulgurite_ftl::{CountingSink, Ftl};
 
-/// What has been counted up to a point of the run.
+/// Counts up to a point of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub host: u64,
@@ -10,8 +10,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// What came after `earlier`.
-    pub fn since(&self, earlier: &Counts) -> Counts {
+    /// The counts since `earlier`.
+    pub(super) fn since(&self, earlier: &Counts) -> Counts {
         let (now, then) = (&self.flash, &earlier.flash);
         Counts {
             host: self.host - earlier.host,
@@ -23,16 +23,16 @@ impl Counts {
         }
     }
 
-    pub fn waf(&self) -> f64 {
+    pub(super) fn waf(&self) -> f64 {
         self.flash.programs as f64 / self.host as f64
     }
 }
 
-/// Looks at a run at page writes of its own choice.
+/// Looks at a run at page writes of its choice.
 pub(super) trait Observer {
-    /// The page write after which it wants to look next.
+    /// The next page write after which it looks.
     fn next(&self) -> Option<u64>;
 
-    /// Looks: that page write has just happened.
+    /// Looks at the run directly after that page write.
     fn look(&mut self, ftl: &Ftl, now: Counts);
 }

@@ -1,4 +1,4 @@
-//! Gives a run as a series: one row per interval of a fixed number of page writes.
+//! A run as a series: one row per interval of a fixed number of page writes.
 
 use super::observer::{Counts, Observer};
 use crate::{Column, Row};
@@ -6,16 +6,16 @@ use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::placement::midas::Midas;
 
-/// The stretches that are over.
-pub struct Series {
-    /// What sets the run apart.
+/// The completed intervals.
+pub(super) struct Series {
+    /// The columns that describe the run.
     identity: Row,
     length: u64,
     start: Counts,
-    /// Where the stretch before the current one began.
+    /// The counts at the beginning of the previous interval.
     before: Counts,
     rows: Vec<Row>,
-    /// Page writes before the first stretch.
+    /// Page writes before the first interval.
     origin: u64,
 }
 
@@ -30,8 +30,8 @@ impl Observer for Series {
 }
 
 impl Series {
-    /// A series of stretches of `length` page writes from `now` on.
-    pub fn new(identity: Row, length: u64, now: Counts) -> Series {
+    /// A series of intervals of `length` page writes from `now` on.
+    pub(super) fn new(identity: Row, length: u64, now: Counts) -> Series {
         Series { identity, length, start: now, before: now, rows: Vec::new(), origin: now.host }
     }
 
@@ -40,7 +40,7 @@ impl Series {
         let mut row = self.identity.clone();
         row.set(Column::TimePages, self.start.host - self.origin);
         row.set(Column::HostPagesWritten, stretch.host);
-        // Every page program is of a host page or of a copy.
+        // A program is either of a host page or of a copy.
         row.set(Column::GcPagesCopied, stretch.flash.programs - stretch.host);
         row.set(Column::Erases, stretch.flash.erases);
         row.set(Column::Waf, stretch.waf());
@@ -59,9 +59,9 @@ impl Series {
         (self.before, self.start) = (self.start, now);
     }
 
-    /// A row for every stretch; what is left over is one of its own if it is half a stretch, else it belongs to the
-    /// last.
-    pub fn rows(mut self, ftl: &Ftl, now: Counts) -> Vec<Row> {
+    /// A row per interval. A remainder of at least half an interval is an interval of its own; a shorter one
+    /// belongs to the last interval.
+    pub(super) fn rows(mut self, ftl: &Ftl, now: Counts) -> Vec<Row> {
         let rest = now.host - self.start.host;
         if 2 * rest < self.length && self.rows.pop().is_some() {
             self.start = self.before;

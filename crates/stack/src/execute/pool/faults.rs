@@ -81,10 +81,6 @@ impl Observed for Miscounting {
     fn observe(&self) -> Option<DriveCounters> {
         Some(DriveCounters::default())
     }
-
-    fn verify(&self, _: bool) -> Result<(), String> {
-        Ok(())
-    }
 }
 
 #[test]

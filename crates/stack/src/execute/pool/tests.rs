@@ -3,7 +3,7 @@
 use crate::settings::{self, Workloads};
 use crate::{Column, Command, Progress, Row};
 
-/// A run of reads that are spread evenly over all pages, at 10 µs of CPU time each.
+/// A run of uniform reads with 10 µs of CPU time each.
 fn row(device: &str, ops: &str, users: &str, cores: &str) -> Row {
     let values = [
         ("workload", "mixed-uniform:write=0%"),
@@ -23,18 +23,19 @@ fn number(row: &Row, column: Column) -> f64 {
     row.number(column).unwrap()
 }
 
-/// Where the drive takes no time, each core that has a user is busy all the time.
+/// If the drive takes no time, each core with a user is always busy.
 #[test]
 fn requests_that_cost_cpu_alone_are_served_by_as_many_cores_as_have_users() {
     for (users, cores, busy) in [(16, 1, 1), (16, 2, 2), (16, 16, 16), (16, 32, 16), (5, 4, 4), (1, 4, 1)] {
         let row = row("mem:page=4KiB", "1600", &users.to_string(), &cores.to_string());
         let more = number(&row, Column::ElapsedNs) - 1_600.0 / f64::from(busy) * 10_000.0;
-        // A user that has taken the last request may wait for another one on its core.
+        // The user of the last request may wait for another user on its core.
         assert!((0.0..=10_000.0).contains(&more), "{users} users on {cores} cores: {more} ns more");
     }
 }
 
-/// The drive's serial stage takes 2.1 µs for a read, so reads come at most every 2.1 µs; cores take 10 µs for a request.
+/// The drive's serial stage takes 2.1 µs per read, so it serves a read every 2.1 µs at most. A core takes 10
+/// µs per request.
 #[test]
 fn throughput_rises_with_the_cores_until_the_drive_binds() {
     const STAGE_S: f64 = 2.1e-6;

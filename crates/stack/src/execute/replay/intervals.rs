@@ -1,11 +1,11 @@
-//! Sums up a replay for each interval of time.
+//! Sums of a replay for each interval of time.
 
 use crate::{Column, Row, StackError};
 use fulgurite_base::Nanos;
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
 
-/// What happened in each interval of a run, by the ends of requests.
+/// The requests that completed in each interval.
 pub(super) struct Intervals {
     length: Option<Nanos>,
     intervals: Vec<Interval>,
@@ -21,15 +21,15 @@ struct Interval {
     gc_ns: u128,
 }
 
-/// A run of more intervals is refused: its rows would fill the memory.
+/// The largest number of intervals; the rows of more would fill the memory.
 const INTERVALS_AT_MOST: usize = 1 << 20;
 
 impl Intervals {
-    pub fn new(length: Option<Nanos>) -> Intervals {
+    pub(super) fn new(length: Option<Nanos>) -> Intervals {
         Intervals { length, intervals: Vec::new() }
     }
 
-    pub fn record(
+    pub(super) fn record(
         &mut self,
         at: Nanos,
         op: Op,
@@ -60,13 +60,13 @@ impl Intervals {
         Ok(())
     }
 
-    pub fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
+    pub(super) fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
         let Some(length) = self.length else { return Vec::new() };
         // The identity of a replay always has a page size.
         let page_bytes = identity.number(Column::PageBytes).unwrap_or(0.0);
         let rows = self.intervals.iter().enumerate().map(|(index, interval)| {
             let start = index as u64 * length.0;
-            // The last one may be cut short.
+            // The last interval may be shorter.
             let seconds = Nanos(length.0.min(elapsed.0 - start).max(1)).as_secs_f64();
             let mut row = identity.clone();
             row.set(Column::TimeNs, start);

@@ -1,19 +1,19 @@
-//! Timed requests against a drive, without a pool between: by their arrival times (open loop), or by a
-//! number of users who each wait for their last request (closed loop).
+//! Executes a run of `replay`: timed requests to a drive without a pool, by their arrival times (open loop),
+//! or by a number of users who each wait for their last request (closed loop).
 //!
-//! In an open loop a request's response time counts from its arrival, so a drive that falls behind shows
-//! it. Addresses of a trace that reach beyond the drive are scaled down to it, or wrapped round.
+//! In an open loop the response time counts from the arrival, so it shows a drive that falls behind.
+//! Addresses beyond the drive are mapped to it; see [`AddressMap`].
 
 mod intervals;
 pub(crate) mod request_log;
 mod tally;
 
 use super::columns::set_cost;
-use super::done::{Done, set_collecting, set_wear};
+use super::device_counts::{DeviceCounts, set_collecting, set_wear};
 use crate::device::Observed;
 use crate::open::DeviceUser;
 use crate::run::{Arrivals, Requested, Rows};
-use crate::workload::{AddressMap, Requests};
+use crate::workload::{AddressMap, Bound, Requests};
 use crate::{Column, Progress, Row, Run, StackError, Unit, progress, timeline};
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use fulgurite_device::{Command, Completion, Meter, Operation, Tag};
@@ -29,17 +29,17 @@ use tally::Tally;
 /// The latest arrival of a request, about 30 years after the start.
 const LATEST_ARRIVAL_NS: f64 = 1e18;
 
-/// The longest timeline: what a viewer can still show.
+/// The longest timeline that a viewer can show.
 const SPANS_AT_MOST: usize = 2_000_000;
 
-/// A run against a device without a pool.
+/// A run to be executed on any device.
 pub(super) struct Execution<'a> {
     pub run: &'a Run,
     pub requested: &'a Requested,
     pub progress: &'a Progress,
 }
 
-/// Says of a trace that spans more pages than the device has what becomes of its addresses.
+/// A remark on a trace that spans more pages than the device has, about the mapping of its addresses.
 fn too_wide(run: &Run, requested: &Requested, span: u64, pages: u64) -> String {
     let device = &run.stack.device;
     let size = |pages: u64| Unit::Bytes.humane((pages * u64::from(device.page_bytes())) as f64);
@@ -48,7 +48,8 @@ fn too_wide(run: &Run, requested: &Requested, span: u64, pages: u64) -> String {
         AddressMap::Scale | AddressMap::Compact => "scaled down to",
     };
     format!(
-        "{} spans {} and {} has {}: its addresses are {done} the drive, so several of its pages may become one (--addresses, or a larger drive, changes that)",
+        "{} spans {} and {} has {}: its addresses are {done} the drive, so several of its pages may become one \
+            (--addresses, or a larger drive, changes that)",
         requested.workload.label,
         size(span),
         device.label,
@@ -57,7 +58,7 @@ fn too_wide(run: &Run, requested: &Requested, span: u64, pages: u64) -> String {
 }
 
 impl Execution<'_> {
-    /// The columns that say what was run.
+    /// The columns that describe the run.
     fn identity(&self) -> Result<Row, StackError> {
         let stack = &self.run.stack;
         let mut row = self.run.identity()?;
@@ -75,6 +76,23 @@ impl Execution<'_> {
     }
 }
 
+impl Execution<'_> {
+    /// Leaves remarks on a trace whose addresses or times do not suit the drive.
+    fn remark_on(&self, bound: &Bound) {
+        let Execution { run, requested, .. } = self;
+        if let Some((span, pages)) = bound.too_wide() {
+            progress::remark(too_wide(run, requested, span, pages));
+        }
+        if !matches!(requested.arrivals, Arrivals::Closed { .. }) && bound.is_timed_in_seconds() {
+            progress::remark(format!(
+                "all times of {} are whole seconds, so the requests of a second arrive at once and wait for each \
+                    other: response times say more of that than of the drive (--users N makes a closed loop)",
+                requested.workload.label
+            ));
+        }
+    }
+}
+
 impl DeviceUser for Execution<'_> {
     type Output = Result<Vec<Row>, StackError>;
 
@@ -87,17 +105,9 @@ impl DeviceUser for Execution<'_> {
             device.record_timeline(SPANS_AT_MOST);
         }
         let bound = run.bind()?;
-        if let Some((span, pages)) = bound.too_wide() {
-            progress::remark(too_wide(run, requested, span, pages));
-        }
-        if !matches!(requested.arrivals, Arrivals::Closed { .. }) && bound.is_timed_in_seconds() {
-            progress::remark(format!(
-                "all times of {} are whole seconds, so the requests of a second arrive at once and wait for each other: response times say more of that than of the drive (--users N makes a closed loop)",
-                requested.workload.label
-            ));
-        }
+        self.remark_on(&bound);
         let mut replay = Replay {
-            // A real drive may have been made ready for a while.
+            // Preparing a real drive has taken time.
             start: device.now(),
             device,
             source: bound.requests(run.seed)?,
@@ -121,12 +131,12 @@ impl DeviceUser for Execution<'_> {
         let elapsed = replay.device.now() - replay.start;
         replay.flush()?;
         replay.device.settle();
-        // What was done is looked at before collection comes to its end.
-        let done = Done::by(&replay.device);
+        // Read the counts before collection after the last request.
+        let done = DeviceCounts::of(&replay.device);
         replay.device.drain_events();
         replay.meter.check().map_err(StackError::run)?;
         replay.device.verify(true).map_err(StackError::run)?;
-        // The log takes its place only after every check has passed.
+        // The log gets its name only after every check has passed.
         if let Some(log) = replay.log.take() {
             log.finish()?;
         }
@@ -145,31 +155,31 @@ impl DeviceUser for Execution<'_> {
     }
 }
 
-/// A request that is not over.
+/// A request that has not completed.
 struct Pending {
     op: Op,
     arrived: Nanos,
-    /// Later than that where time has passed of itself, on a real drive.
+    /// On a real drive this is later than the arrival.
     submitted: Nanos,
     page: u64,
     pages: u32,
-    /// Commands of it that are not over.
+    /// Its commands that have not completed.
     commands: u32,
 }
 
-/// A replay under way.
+/// A replay that is running.
 struct Replay<'a, D> {
     device: D,
-    /// When the run begins, on the device's clock.
+    /// The beginning of the run on the device's clock.
     start: Nanos,
     source: Requests,
-    /// Between requests, where they have times.
+    /// The mean time between requests, if they have times.
     mean_gap_ns: Option<f64>,
     arrivals: Arrivals,
     left: u64,
     made: u64,
     requests: Slab<Pending>,
-    /// Commands that the drive's queue has no room for.
+    /// Commands for which the drive's queue has no space.
     backlog: VecDeque<Command>,
     meter: Meter,
     tally: Tally,
@@ -189,7 +199,7 @@ impl<D: Observed> Replay<'_, D> {
         let mut completions = Vec::new();
         let mut served = Vec::new();
         while next.is_some() || !self.requests.is_empty() {
-            // All requests that are due are submitted before the wait, which may end later than they are due.
+            // Submit all requests that are due before the wait, which may end late.
             while let Some((at, request)) = next.take_if(|(at, _)| *at <= self.device.now()) {
                 self.submit(at, request);
                 next = self.next_arrival()?;
@@ -197,7 +207,7 @@ impl<D: Observed> Replay<'_, D> {
             let deadline = next.as_ref().map(|(at, _)| *at);
             self.device.wait(deadline, &mut completions);
             self.device.take_served(&mut served);
-            // With a deadline an empty wait is normal: the next arrival came first.
+            // With a deadline an empty wait is normal: the next arrival is due.
             if completions.is_empty() && deadline.is_none() {
                 return Err(StackError::run(format!(
                     "the drive stalled with {} requests",
@@ -205,7 +215,7 @@ impl<D: Observed> Replay<'_, D> {
                 )));
             }
             self.tally.tells_waits |= !served.is_empty();
-            // The drive tells what it served in the order of completion, so the two lists go in step.
+            // The drive reports the waits in the order of completion, so the two lists match.
             let mut served = served.drain(..);
             for completion in completions.drain(..) {
                 if self.completed(completion, served.next())?
@@ -224,7 +234,7 @@ impl<D: Observed> Replay<'_, D> {
         Ok(())
     }
 
-    /// The next request of an open loop and its time.
+    /// The next request of an open loop, with its time.
     fn next_arrival(&mut self) -> Result<Option<(Nanos, Request)>, StackError> {
         if self.left == 0 || matches!(self.arrivals, Arrivals::Closed { .. }) {
             return Ok(None);
@@ -234,13 +244,13 @@ impl<D: Observed> Replay<'_, D> {
             Arrivals::Times { speed } => request.at.0 as f64 / speed,
             Arrivals::Rate { requests_s } => match self.mean_gap_ns {
                 Some(mean) => request.at.0 as f64 * (1e9 / requests_s) / mean,
-                // `take` has counted this request already, so the first is due at zero.
+                // `take` has counted this request already, so the first one is due at zero.
                 None => (self.made - 1) as f64 * 1e9 / requests_s,
             },
-            // Not reached: a closed loop has returned above.
+            // A closed loop has returned above.
             Arrivals::Closed { .. } => 0.0,
         };
-        // Times must not reach the end of the clock, where no event would ever come.
+        // The clock must not overflow, or the event would never happen.
         if at > LATEST_ARRIVAL_NS {
             return Err(StackError::request(
                 "--speed or --rate puts an arrival more than 30 years after the start; accepted: a faster one",
@@ -256,7 +266,7 @@ impl<D: Observed> Replay<'_, D> {
         self.source.next_request()
     }
 
-    /// Makes the next request of a closed loop.
+    /// Submits the next request of a closed loop.
     fn make(&mut self, at: Option<Nanos>) -> Result<(), StackError> {
         if self.left == 0 {
             return Ok(());
@@ -267,7 +277,7 @@ impl<D: Observed> Replay<'_, D> {
         Ok(())
     }
 
-    /// Submits a request, in several commands where it is too long for one.
+    /// Submits a request, in several commands if it is too long for one.
     fn submit(&mut self, arrived: Nanos, request: Request) {
         let caps = self.device.caps();
         let most = if request.copy_of.is_some() { caps.share_pages.max(1) } else { caps.pages_per_command };
@@ -295,7 +305,7 @@ impl<D: Observed> Replay<'_, D> {
                 (Op::Trim, _) => Operation::Trim { lpn, pages },
             };
             let command = Command { tag, operation };
-            // A command must not overtake those that wait for room.
+            // A command must not overtake those in the backlog.
             if !self.backlog.is_empty() {
                 self.backlog.push_back(command);
             } else if let Err(full) = self.device.submit(command) {
@@ -304,7 +314,7 @@ impl<D: Observed> Replay<'_, D> {
         }
     }
 
-    /// One command is over; true if its request is.
+    /// Handles the completion of a command; true if its request is complete.
     fn completed(&mut self, completion: Completion, served: Option<Served>) -> Result<bool, StackError> {
         completion.status.map_err(StackError::run)?;
         let key = completion.tag.0 as usize;
@@ -317,7 +327,7 @@ impl<D: Observed> Replay<'_, D> {
         }
         let Pending { op, arrived, submitted, page, pages, .. } = self.requests.remove(key);
         let latency = completion.at - arrived;
-        // What the last of its commands waited for.
+        // The waits of the last of its commands.
         let waits = served.map_or(Waits::default(), |served| served.waits);
         let queue = served.map_or(Nanos::ZERO, |served| served.submitted.saturating_sub(arrived));
         // The meter checks the time inside the drive, so it counts from submission and not from arrival.
@@ -331,9 +341,9 @@ impl<D: Observed> Replay<'_, D> {
         Ok(true)
     }
 
-    /// Makes durable what has completed.
+    /// Makes completed writes durable.
     fn flush(&mut self) -> Result<(), StackError> {
-        // The keys of the slab never reach this tag, so it cannot be taken for a request.
+        // The slab never uses this key.
         let tag = Tag(u64::MAX);
         let refused = || StackError::run("an idle drive refused a flush");
         self.device.submit(Command { tag, operation: Operation::Flush }).map_err(|_| refused())?;

@@ -1,5 +1,5 @@
-//! Writes each request of a replay as a line of CSV: when it came, what it was, how long it took and, if the device
-//! tells, what it waited for.
+//! Writes a line of CSV per request of a replay: its arrival, its kind, its response time and, if the device
+//! reports them, its waits.
 
 use crate::StackError;
 use fulgurite_base::Nanos;
@@ -9,10 +9,10 @@ use fulgurite_workload::Op;
 use serde::Serialize;
 use std::path::Path;
 
-/// The file under way.
+/// The file that is being written.
 pub(super) struct RequestLog(csv::Writer<OutputFile>);
 
-/// What every such file begins with, and no other one.
+/// The beginning of every such file; no other file begins so.
 pub(crate) const BEGINNING: &str = "arrived_ns,op,page,pages,latency_ns,";
 
 /// The columns, in order.
@@ -31,14 +31,14 @@ struct Line {
 }
 
 impl RequestLog {
-    /// Begins the file at `path`.
-    pub fn create(path: &Path) -> Result<RequestLog, StackError> {
+    /// Creates the file at `path`.
+    pub(super) fn create(path: &Path) -> Result<RequestLog, StackError> {
         let file = OutputFile::create(Named::new("--requests-out", path))?;
         Ok(RequestLog(csv::Writer::from_writer(file)))
     }
 
-    /// Writes the line of a request that is over.
-    pub fn write(
+    /// Writes the line of a completed request.
+    pub(super) fn write(
         &mut self,
         arrived: Nanos,
         op: Op,
@@ -68,10 +68,10 @@ impl RequestLog {
         Ok(written.map_err(|error| self.0.get_ref().named().failed(error.into()))?)
     }
 
-    /// Puts the file into its place.
-    pub fn finish(mut self) -> Result<(), StackError> {
+    /// Gives the file its name.
+    pub(super) fn finish(mut self) -> Result<(), StackError> {
         self.0.flush().map_err(|error| self.0.get_ref().named().failed(error))?;
-        // After the flush nothing is left in the writer, so taking it apart cannot fail.
+        // After the flush the buffer is empty, so this cannot fail.
         let file = self.0.into_inner().map_err(|_| StackError::run("the request log was not flushed"))?;
         Ok(file.finish()?)
     }

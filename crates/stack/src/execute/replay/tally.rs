@@ -1,4 +1,4 @@
-//! The sums over the requests of a replay, for all of them and for reads and writes apart.
+//! Sums over the requests of a replay: all of them, reads, and writes.
 
 use crate::execute::latency::{self, set_latency};
 use crate::{Column, Row};
@@ -6,17 +6,17 @@ use fulgurite_base::{Histogram, Nanos};
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
 
-/// The requests that are over.
+/// The completed requests.
 #[derive(Default)]
 pub(super) struct Tally {
     all: Class,
     reads: Class,
     writes: Class,
-    /// The device has told what requests waited for.
+    /// Whether the device has reported the waits of requests.
     pub tells_waits: bool,
 }
 
-/// Requests of one kind that are over.
+/// Completed requests of one kind.
 #[derive(Default)]
 struct Class {
     latency: Histogram,
@@ -43,8 +43,8 @@ impl Class {
 }
 
 impl Tally {
-    /// Counts a request that is over.
-    pub fn record(&mut self, op: Op, pages: u32, latency: Nanos, queue: Nanos, waits: &Waits) {
+    /// Counts a completed request.
+    pub(super) fn record(&mut self, op: Op, pages: u32, latency: Nanos, queue: Nanos, waits: &Waits) {
         self.all.record(pages, latency, queue, waits);
         match op {
             Op::Read => self.reads.record(pages, latency, queue, waits),
@@ -54,7 +54,7 @@ impl Tally {
     }
 
     /// Sets the columns of the whole run, on a device with pages of `page_bytes`.
-    pub fn set(&self, row: &mut Row, elapsed: Nanos, page_bytes: u32) {
+    pub(super) fn set(&self, row: &mut Row, elapsed: Nanos, page_bytes: u32) {
         row.set(Column::ElapsedNs, elapsed.0);
         let bytes = |pages: u64| pages as f64 * f64::from(page_bytes);
         if elapsed > Nanos::ZERO {
@@ -93,7 +93,7 @@ impl Tally {
     }
 }
 
-/// What requests of a kind waited for on the average: collection, dies, channels.
+/// Mean waits of a kind of request: for collection, dies and channels.
 const READ_WAITS: [Column; 3] =
     [Column::ReadWaitGcMeanNs, Column::ReadWaitDieMeanNs, Column::ReadWaitChannelMeanNs];
 const WRITE_WAITS: [Column; 3] =

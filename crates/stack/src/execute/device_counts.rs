@@ -1,4 +1,4 @@
-//! The columns that say what a drive, and a layer above it, did in a run. Runs of pools and replays have them.
+//! Columns with the counts of a drive, and of a layer above it.
 
 use crate::device::Observed;
 use crate::{Column, Row, Stack};
@@ -7,33 +7,33 @@ use fulgurite_log::LogCounters;
 use fulgurite_ssd::DriveCounters;
 
 /// Counts at the end of the last request.
-pub struct Done {
+pub(super) struct DeviceCounts {
     drive: Option<DriveCounters>,
     layer: Option<LogCounters>,
 }
 
-impl Done {
-    /// By `device` so far.
-    pub fn by(device: &(impl Observed + ?Sized)) -> Done {
-        Done { drive: device.observe(), layer: device.observe_layer() }
+impl DeviceCounts {
+    /// The counts of `device` so far.
+    pub(super) fn of(device: &(impl Observed + ?Sized)) -> DeviceCounts {
+        DeviceCounts { drive: device.observe(), layer: device.observe_layer() }
     }
 
-    /// What has been done since `before`.
-    pub fn since(&self, before: &Done) -> Done {
-        Done {
+    /// The counts since `before`.
+    pub(super) fn since(&self, before: &DeviceCounts) -> DeviceCounts {
+        DeviceCounts {
             drive: self.drive.zip(before.drive).map(|(now, before)| now.since(&before)),
             layer: self.layer.as_ref().zip(before.layer.as_ref()).map(|(now, before)| now.since(before)),
         }
     }
 
-    /// Pages that the host wrote; `None` where neither a layer nor the drive counts them.
-    pub fn host_pages_written(&self) -> Option<u64> {
+    /// Pages that the host wrote; `None` if neither a layer nor the drive counts them.
+    pub(super) fn host_pages_written(&self) -> Option<u64> {
         let by_drive = self.drive.as_ref().map(|drive| drive.host_pages_written);
         self.layer.as_ref().map(|layer| layer.host_pages).or(by_drive)
     }
 
     /// Sets the columns.
-    pub fn set(&self, row: &mut Row) {
+    pub(super) fn set(&self, row: &mut Row) {
         let Some(written) = self.host_pages_written() else { return };
         row.set(Column::HostPagesWritten, written);
         if let Some(drive) = &self.drive {
@@ -56,7 +56,7 @@ impl Done {
         }
         let per_page = |pages: u64| pages as f64 / written as f64;
         let layer_waf = self.layer.as_ref().map(|layer| per_page(layer.pages_written()));
-        // Only pages that the drive has received count. Pages of a collection may still be on their way to it.
+        // Divide by the pages that the drive has received; the layer may still hold pages of a collection.
         let drive_waf = self.drive.as_ref().filter(|drive| drive.host_pages_written > 0).map(|drive| {
             (drive.host_pages_written + drive.gc_pages_copied) as f64 / drive.host_pages_written as f64
         });
@@ -69,8 +69,8 @@ impl Done {
     }
 }
 
-/// Sets the columns that say who collects garbage, and by which policies.
-pub fn set_collecting(row: &mut Row, stack: &Stack) {
+/// Sets the columns about the garbage collection and its policies.
+pub(super) fn set_collecting(row: &mut Row, stack: &Stack) {
     row.set_some(Column::Layer, stack.layer.as_ref().map(|layer| layer.label.as_str()));
     if let Some(collect) = stack.collect() {
         row.set(Column::Placement, collect.placement.to_string());
@@ -79,7 +79,7 @@ pub fn set_collecting(row: &mut Row, stack: &Stack) {
 }
 
 /// Sets the columns about wear and lifetime.
-pub fn set_wear(row: &mut Row, device: &impl Observed, elapsed: Nanos) {
+pub(super) fn set_wear(row: &mut Row, device: &impl Observed, elapsed: Nanos) {
     if let Some(wear) = device.wear(elapsed) {
         row.set(Column::WearMin, wear.least);
         row.set(Column::WearMean, wear.mean);
