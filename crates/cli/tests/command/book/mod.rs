@@ -25,7 +25,9 @@ fn repository() -> PathBuf {
 /// Every page of the book, with its path in the repository.
 fn pages() -> Vec<String> {
     let mut found = vec!["README.md".to_owned()];
-    for folder in ["docs", "docs/tutorials", "docs/how-to", "docs/explanation"] {
+    for folder in
+        ["docs", "docs/tutorials", "docs/how-to", "docs/explanation", "docs/validation", "docs/store"]
+    {
         let entries = fs::read_dir(repository().join(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         found.extend(names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}/{name}")));
