@@ -3,9 +3,10 @@
 //! Requests come in slices, so that the memory which a request will touch is fetched while the ones before
 //! it are served: the slot of its page first, then the frame that this slot names, with its link.
 
+use crate::counters::PoolCounters;
 use crate::page_table::PageTable;
 use crate::replacement::dispatch;
-use crate::{Arrival, Cursor, FrameTable, Plan, PoolCounters, Replacement, ReplacementPolicy, WriteBack};
+use crate::{Arrival, Cursor, FrameTable, Plan, Replacement, ReplacementPolicy, WriteBack};
 use fulgurite_base::{FrameId, PageId};
 
 /// How many requests ahead a page's slot is fetched, and its frame.
@@ -106,7 +107,7 @@ impl Rest {
     fn evict(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized)) -> FrameId {
         let frames = &mut self.frames;
         // Without batches the victim frame alone is written, so the order need not be read.
-        if self.write_back.plans_batches() {
+        if self.write_back.batches {
             self.cursor.reset();
             let order = std::iter::from_fn(|| policy.next(frames, &mut self.cursor));
             self.write_back.plan(order, frames, &mut self.plan);

@@ -1,7 +1,10 @@
 //! Reads pages that will be needed soon, several with one command.
 
+use crate::error::PoolError;
 use crate::miss::{Loading, Room};
-use crate::pool::{BufferPool, Inner, PoolError, RunIo};
+use crate::pool::BufferPool;
+use crate::state::Inner;
+use crate::store::RunIo;
 use fulgurite_base::{FrameId, PageId};
 use fulgurite_device::{Arena, Buffer, Device, Operation};
 use std::rc::Rc;

@@ -1,6 +1,8 @@
 //! Lends frames of the pool as memory for other things than pages.
 
-use crate::pool::{BufferPool, Inner, PoolError};
+use crate::error::PoolError;
+use crate::pool::BufferPool;
+use crate::state::Inner;
 use fulgurite_base::FrameId;
 use fulgurite_device::{Arena, Device};
 use std::future::Future;

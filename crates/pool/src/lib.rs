@@ -21,31 +21,36 @@
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod counters;
 mod counting;
 mod departed;
+mod error;
 mod fetch;
+mod flush;
 mod frames;
-mod ghosts;
+mod guards;
 mod lent;
-mod lists;
 mod miss;
 mod page_table;
 mod pool;
 pub mod prefetch;
 pub mod replacement;
 mod spare;
+mod state;
+mod store;
 mod waiting;
 mod write;
 pub mod write_back;
 
+pub use counters::PoolCounters;
 pub use counting::MissCounter;
 pub use departed::{Departed, Departures, hash_of_page};
+pub use error::{PoolConfigError, PoolError};
 pub use frames::FrameTable;
+pub use guards::{ReadGuard, WriteGuard};
 pub use lent::{Lent, Loan};
-pub use pool::{
-    BufferPool, PageBytes, PageIo, PageStore, PoolConfig, PoolConfigError, PoolCounters, PoolError,
-    ReadGuard, RunIo, WriteGuard,
-};
+pub use pool::{BufferPool, PoolConfig};
 pub use prefetch::{Prefetch, PrefetchConfig};
 pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementConfig, ReplacementPolicy};
+pub use store::{PageBytes, PageIo, PageStore, RunIo};
 pub use write_back::{Plan, WriteBack, WriteBackConfig};

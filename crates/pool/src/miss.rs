@@ -3,7 +3,9 @@
 //! When a read ends, its page is no longer loading. If the read failed, its frame becomes free once no I/O can
 //! touch it. A future that is dropped hands its I/O to a task that waits for the end and frees the frame.
 
-use crate::pool::{Fixed, Inner, PageIo, PoolError, PoolState};
+use crate::error::PoolError;
+use crate::state::{Fixed, Inner, PoolState};
+use crate::store::PageIo;
 use crate::waiting::{Batch, Wish};
 use crate::write_back::{Order, Plan};
 use crate::{Arrival, FrameTable, ReplacementPolicy};

@@ -4,7 +4,8 @@
 //! write that fails makes it dirty again. A task of its own carries each batch to its end, so that it ends
 //! properly even if nobody waits for it any more.
 
-use crate::pool::{Inner, PageBytes, PoolState};
+use crate::state::{Inner, PoolState};
+use crate::store::PageBytes;
 use crate::waiting::Batch;
 use crate::write_back::Order;
 use crate::{Arrival, FrameTable, ReplacementPolicy};

@@ -4,8 +4,8 @@
 //! cannot. O(runs + n).
 
 use super::history::{History, HistoryConfig};
+use super::policy::{Prefetch, PrefetchPolicy};
 use super::sequential::Sequential;
-use super::{Prefetch, PrefetchPolicy};
 use fulgurite_base::{PageId, SpecError};
 
 struct Both {

@@ -5,8 +5,8 @@
 //! table is direct-mapped, so its memory is bounded: a page that falls on another's entry takes it over.
 //! O(n).
 
+use super::policy::{Prefetch, PrefetchPolicy};
 use super::sequential::{MOST_PAGES, SequentialConfig};
-use super::{Prefetch, PrefetchPolicy};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Form, Opt, PageId, SpecError, opt, units};
 

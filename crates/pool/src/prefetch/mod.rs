@@ -8,41 +8,20 @@
 
 mod both;
 pub mod history;
+mod policy;
 pub mod sequential;
 
-use fulgurite_base::{NoOptions, PageId, SpecError, config_enum};
+pub use policy::Prefetch;
+
+use fulgurite_base::{NoOptions, SpecError, config_enum};
 use history::HistoryConfig;
 use sequential::SequentialConfig;
-use std::fmt::Debug;
-
-/// A prefetch policy. A pool may move between threads, so a policy must be able to.
-pub trait PrefetchPolicy: Send {
-    /// `page` was asked for and was not in the pool, or was there only because it had been prefetched.
-    fn observe(&mut self, page: PageId);
-
-    /// Appends pages that will be wanted soon after `page`, at most `most`, soonest first.
-    fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>);
-}
-
-/// A user's own prefetch policy, as a part of a description: it names the policy and makes it.
-pub trait CustomPrefetch: Debug + Send + Sync {
-    /// The name.
-    fn name(&self) -> &str;
-
-    /// The canonical text: the name and the options that matter.
-    fn text(&self) -> String {
-        self.name().to_owned()
-    }
-
-    /// The policy at work.
-    fn start(&self) -> Result<Prefetch, SpecError>;
-}
 
 macro_rules! policies {
     ($($name:literal $variant:ident($config:ty, $start:path) $about:literal)*) => {
         config_enum! {
             /// The prefetch policies by name, each with its options.
-            pub enum PrefetchConfig: "prefetch", custom CustomPrefetch;
+            pub enum PrefetchConfig: "prefetch";
             $($name $variant($config) $about)*
         }
 
@@ -51,7 +30,6 @@ macro_rules! policies {
             pub fn start(&self) -> Result<Prefetch, SpecError> {
                 match self {
                     $(PrefetchConfig::$variant(config) => $start(config),)*
-                    PrefetchConfig::Custom(custom) => custom.start(),
                 }
             }
         }
@@ -77,64 +55,14 @@ impl PrefetchConfig {
     }
 }
 
-/// A prefetch policy at work; by default, one that names no page.
-#[derive(Default)]
-pub struct Prefetch {
-    policy: Option<Box<dyn PrefetchPolicy>>,
-    /// The most pages for one miss.
-    most: u32,
-}
-
-impl Prefetch {
-    /// A policy of which at most `most` pages are read for one miss.
-    pub fn new(most: u32, policy: impl PrefetchPolicy + 'static) -> Prefetch {
-        Prefetch { policy: Some(Box::new(policy)), most }
-    }
-
-    /// Whether it never names a page.
-    #[inline]
-    pub fn is_none(&self) -> bool {
-        self.most == 0
-    }
-
-    pub(crate) fn observe(&mut self, page: PageId) {
-        if let Some(policy) = &mut self.policy {
-            policy.observe(page);
-        }
-    }
-
-    pub(crate) fn suggest(&self, page: PageId, most: u32, pages: &mut Vec<PageId>) {
-        if let Some(policy) = &self.policy {
-            policy.suggest(page, most.min(self.most) as usize, pages);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fulgurite_base::PageId;
 
     #[test]
     fn a_default_written_out_changes_no_text_and_another_value_does() {
         PrefetchConfig::registry().check_texts().unwrap();
-    }
-
-    #[derive(Debug)]
-    struct Own;
-
-    impl CustomPrefetch for Own {
-        fn name(&self) -> &str {
-            "own"
-        }
-
-        fn start(&self) -> Result<Prefetch, SpecError> {
-            Ok(Prefetch::default())
-        }
-    }
-
-    #[test]
-    fn a_policy_without_options_is_written_as_its_name() {
-        assert_eq!(Own.text(), "own");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! page that some run expects makes it longer; any other begins a run in place of the one that grew least
 //! recently. From the second page on, the following ones are named. O(runs).
 
-use super::{Prefetch, PrefetchPolicy};
+use super::policy::{Prefetch, PrefetchPolicy};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, PageId, SpecError, opt};
 

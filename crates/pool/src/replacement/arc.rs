@@ -6,10 +6,10 @@
 //! O(1). *Ambiguities.* p is a real number, as the ratio is. Trimming of B1 and B2 belongs to the
 //! eviction for the miss at hand, so with several misses under way the last one's case counts.
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy};
+use super::ghosts::Ghosts;
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
 use crate::FrameTable;
-use crate::ghosts::Ghosts;
-use crate::lists::{List, Lists};
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const T1: List = List(0);
@@ -121,16 +121,16 @@ impl ReplacementPolicy for Arc {
         let [recent, frequent, _] = &mut cursor.places;
         // T1 gives no more frames than it holds, so the difference is not negative.
         if !self.recent_gives(self.held[0] - cursor.step as u32) {
-            let frame = super::next_unpinned(&self.lists, T2, frames, frequent);
+            let frame = self.lists.next_unpinned(T2, frames, frequent);
             if frame.is_some() {
                 return frame;
             }
         }
-        if let Some(frame) = super::next_unpinned(&self.lists, T1, frames, recent) {
+        if let Some(frame) = self.lists.next_unpinned(T1, frames, recent) {
             cursor.step += 1;
             return Some(frame);
         }
-        super::next_unpinned(&self.lists, T2, frames, frequent)
+        self.lists.next_unpinned(T2, frames, frequent)
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {

@@ -8,9 +8,9 @@
 //! turns cold and moves to the newest end.
 //! O(1) amortised. *Ambiguity.* A page that was written back and stays keeps its list and its flag.
 
-use super::{Arrival, Cursor, ReplacementPolicy};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const COLD_CLEAN: List = List(0);
@@ -56,14 +56,14 @@ impl ReplacementPolicy for CcfLru {
 
     /// The cold clean list; then the mixed one without its hot dirty pages; then those.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
-        super::next_unpinned(&self.lists, COLD_CLEAN, frames, &mut cursor.places[1]).or_else(|| {
+        self.lists.next_unpinned(COLD_CLEAN, frames, &mut cursor.places[1]).or_else(|| {
             let leaves = |frame| self.leaves_at_once(frames, frame);
-            super::next_after_second_chance(&self.lists, MIXED, frames, cursor, leaves)
+            self.lists.next_after_second_chance(MIXED, frames, cursor, leaves)
         })
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
-        if let Some(frame) = super::next_unpinned(&self.lists, COLD_CLEAN, frames, &mut None) {
+        if let Some(frame) = self.lists.next_unpinned(COLD_CLEAN, frames, &mut None) {
             self.lists.unlink(frame.0);
             return Some(frame);
         }
@@ -71,7 +71,7 @@ impl ReplacementPolicy for CcfLru {
         let leaves = |frame: FrameId| {
             std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
         };
-        super::evict_or_requeue(&mut self.lists, MIXED, frames, leaves)
+        self.lists.evict_or_requeue(MIXED, frames, leaves)
     }
 
     #[inline]

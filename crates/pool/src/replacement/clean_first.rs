@@ -7,9 +7,9 @@
 //! its place among the clean ones: a few steps, because pages are written in eviction order. A choice among a
 //! window of dirty pages looks at the whole window.
 
-use super::{Arrival, Cursor};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor};
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::option::PORTION;
 use fulgurite_base::{Declared, FrameId, Opt, Portion, SpecError, opt};
 
@@ -34,7 +34,7 @@ impl Declared for CleanFirstConfig {
 
 impl CleanFirstConfig {
     pub(super) fn window(&self, frames: u32) -> Result<u32, SpecError> {
-        Ok(super::frames_of(self.window, frames, "window")?.max(1))
+        Ok(super::portions::frames_of(self.window, frames, "window")?.max(1))
     }
 }
 
@@ -212,7 +212,7 @@ impl CleanFirst {
         place: &mut Option<u32>,
         is_gone: impl Fn(u32) -> bool,
     ) -> Option<u32> {
-        while let Some(frame) = super::next_unpinned(&self.kinds, list, frames, place) {
+        while let Some(frame) = self.kinds.next_unpinned(list, frames, place) {
             if !is_gone(frame.0) {
                 return Some(frame.0);
             }

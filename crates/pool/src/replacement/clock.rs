@@ -6,7 +6,7 @@
 //! order of the frames in the circle never changes, so a hit writes one byte. An eviction costs a full round
 //! for each count that all pages share, amortised O(max). `max=1,initial=0` is the textbooks' clock.
 
-use super::{Arrival, Cursor, ReplacementPolicy};
+use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, FrameId, Opt, PageId, SpecError, opt};

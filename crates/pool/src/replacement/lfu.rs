@@ -5,9 +5,9 @@
 //! algorithm for implementing the LFU cache eviction scheme", 2010). Every operation is O(1). A prefetched
 //! page enters without a use, at the front of the chain.
 
-use super::{Arrival, Cursor, ReplacementPolicy};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 /// All frames of one count. Of the same number as its list.
@@ -124,7 +124,7 @@ impl ReplacementPolicy for Lfu {
                 Some(class) => class,
                 None => self.chain.walk(CHAIN, at)?,
             };
-            if let Some(frame) = super::next_unpinned(&self.frames, List(class), frames, place) {
+            if let Some(frame) = self.frames.next_unpinned(List(class), frames, place) {
                 return Some(frame);
             }
             self.chain.walk(CHAIN, at)?;

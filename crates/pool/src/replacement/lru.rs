@@ -2,9 +2,9 @@
 //!
 //! The textbook policy and the baseline of the others. Every operation is O(1).
 
-use super::{Arrival, Cursor, ReplacementPolicy};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
@@ -36,7 +36,7 @@ impl ReplacementPolicy for Lru {
 
     #[inline]
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
-        super::next_unpinned(&self.0, QUEUE, frames, &mut cursor.places[0])
+        self.0.next_unpinned(QUEUE, frames, &mut cursor.places[0])
     }
 
     #[inline]

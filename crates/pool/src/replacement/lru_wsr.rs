@@ -8,9 +8,9 @@
 //! they stay (`passed=stay`); the program published with ACE moves them as if their turn had come
 //! (`passed=move`).
 
-use super::{Arrival, Cursor, ReplacementPolicy};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::{Choice, Declared, Form, FrameId, Opt, PageId, SpecError, opt};
 
 const QUEUE: List = List(0);
@@ -85,7 +85,7 @@ impl ReplacementPolicy for LruWsr {
     /// First the pages that leave at once, then, their second chance used, the hot dirty ones.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let leaves = |frame| self.leaves_at_once(frames, frame);
-        super::next_after_second_chance(&self.queue, QUEUE, frames, cursor, leaves)
+        self.queue.next_after_second_chance(QUEUE, frames, cursor, leaves)
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
@@ -93,7 +93,7 @@ impl ReplacementPolicy for LruWsr {
         let leaves = |frame: FrameId| {
             std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
         };
-        super::evict_or_requeue(&mut self.queue, QUEUE, frames, leaves)
+        self.queue.evict_or_requeue(QUEUE, frames, leaves)
     }
 
     fn written_ahead(&mut self, frames: &FrameTable, batch: &[FrameId]) {

@@ -6,7 +6,7 @@
 //! its class from a random frame on. That frame is drawn anew for every miss, so that the order can be read
 //! ahead without drawing. Bits are looked at 64 at a time: a hit is O(1), an eviction O(frames / 64).
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy};
+use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
 use crate::FrameTable;
 use fulgurite_base::option::PORTION;
 use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, Prng, SpecError, opt};

@@ -9,10 +9,11 @@
 //! `promote=2`) and says that counts stop at 3: here they do where they are looked at, so a page's first 3
 //! matter, as in the authors' simulator. Ghosts remember nine tenths of a pool's pages, as there.
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy, frames_of, ghosts_of};
+use super::ghosts::Ghosts;
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
+use super::portions::{frames_of, ghosts_of};
 use crate::FrameTable;
-use crate::ghosts::Ghosts;
-use crate::lists::{List, Lists};
 use fulgurite_base::option::{COUNT_16, PORTION};
 use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, SpecError, opt};
 
@@ -115,7 +116,7 @@ impl S3Fifo {
             *uses = (*uses).min(MAX_USES).saturating_sub(1);
             unused
         };
-        let frame = super::evict_or_requeue(&mut self.lists, MAIN, frames, leaves)?;
+        let frame = self.lists.evict_or_requeue(MAIN, frames, leaves)?;
         self.held[1] -= 1;
         Some(frame)
     }
@@ -160,10 +161,14 @@ impl ReplacementPolicy for S3Fifo {
         for main in [main_first, !main_first] {
             loop {
                 let frame = match main {
-                    true => super::next_unpinned(&self.lists, MAIN, frames, place_main)
+                    true => self
+                        .lists
+                        .next_unpinned(MAIN, frames, place_main)
                         .map(|frame| (frame.0, u32::from(self.uses[frame.index()])))
                         .or_else(|| queue.pop_front()),
-                    false => super::next_unpinned(&self.lists, SMALL, frames, place_small)
+                    false => self
+                        .lists
+                        .next_unpinned(SMALL, frames, place_small)
                         .map(|frame| (frame.0, u32::from(self.uses[frame.index()]))),
                 };
                 let Some((frame, uses)) = frame else { break };

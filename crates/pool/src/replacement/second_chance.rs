@@ -4,9 +4,9 @@
 //! An eviction looks at the oldest page: with the bit set it clears it and requeues the page, else the
 //! page leaves. Amortised O(1). Pinned pages are passed over as they are.
 
-use super::{Arrival, Cursor, ReplacementPolicy};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
@@ -42,13 +42,13 @@ impl ReplacementPolicy for SecondChance {
     /// First the pages without the bit, then, their second chance used, those with it.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let leaves = |frame: FrameId| !self.referenced[frame.index()];
-        super::next_after_second_chance(&self.queue, QUEUE, frames, cursor, leaves)
+        self.queue.next_after_second_chance(QUEUE, frames, cursor, leaves)
     }
 
     #[inline]
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let leaves = |frame: FrameId| !std::mem::take(&mut self.referenced[frame.index()]);
-        super::evict_or_requeue(&mut self.queue, QUEUE, frames, leaves)
+        self.queue.evict_or_requeue(QUEUE, frames, leaves)
     }
 
     #[inline]

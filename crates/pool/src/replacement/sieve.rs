@@ -5,9 +5,9 @@
 //! place, unlike in second chance; so new pages and old ones are sifted apart. A hit sets a bit; an
 //! eviction is amortised O(1). Pinned pages are passed over as they are.
 
-use super::{Arrival, Cursor, ReplacementPolicy};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);

@@ -7,10 +7,11 @@
 //! *Ambiguities.* "Over" is more than `in`, as in the paper's listing; with Am empty A1in gives in any
 //! case. Pages forgotten by A1out or evicted from Am leave no trace.
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy, frames_of, ghosts_of};
+use super::ghosts::Ghosts;
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
+use super::portions::{frames_of, ghosts_of};
 use crate::FrameTable;
-use crate::ghosts::Ghosts;
-use crate::lists::{List, Lists};
 use fulgurite_base::option::PORTION;
 use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, SpecError, opt};
 
@@ -99,15 +100,15 @@ impl ReplacementPolicy for TwoQ {
         let [place_in, place_main, _] = &mut cursor.places;
         // A1in gives no more frames than it holds, so the difference is not negative.
         let surplus = u64::from(self.held_in) - cursor.step > u64::from(self.in_max);
-        let first = if surplus { None } else { super::next_unpinned(&self.lists, MAIN, frames, place_main) };
+        let first = if surplus { None } else { self.lists.next_unpinned(MAIN, frames, place_main) };
         if first.is_some() {
             return first;
         }
-        if let Some(frame) = super::next_unpinned(&self.lists, IN, frames, place_in) {
+        if let Some(frame) = self.lists.next_unpinned(IN, frames, place_in) {
             cursor.step += 1;
             return Some(frame);
         }
-        super::next_unpinned(&self.lists, MAIN, frames, place_main)
+        self.lists.next_unpinned(MAIN, frames, place_main)
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {

@@ -9,9 +9,10 @@
 //! *Ambiguities.* Hits in the window count as requests too (they are), ties are not broken by chance, and
 //! there is no doorkeeper. The sketch has 16 counters a frame, as in the authors' library, Caffeine.
 
-use super::{Arrival, Cursor, Recall, ReplacementPolicy, frames_of};
+use super::lists::{List, Lists};
+use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
+use super::portions::frames_of;
 use crate::FrameTable;
-use crate::lists::{List, Lists};
 use fulgurite_base::option::PORTION;
 use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, SpecError, opt};
 
@@ -184,7 +185,7 @@ impl ReplacementPolicy for WTinyLfu {
         let Cursor { places: [window, probation, protected], counts: [gone, ..], queue, .. } = cursor;
         let peek = |list, place: &Option<u32>| {
             let mut place = *place;
-            super::next_unpinned(&self.lists, list, frames, &mut place).map(|frame| frame.0)
+            self.lists.next_unpinned(list, frames, &mut place).map(|frame| frame.0)
         };
         // A window below its share gives no page, so the main part gives one.
         let full = self.held[0] - *gone >= self.window_max;
@@ -219,7 +220,9 @@ impl ReplacementPolicy for WTinyLfu {
         let frame = self.next(frames, &mut Cursor::default())?;
         let from_window = self.list[frame.index()] == WINDOW.0 as u8;
         // The page that won against the main part joins it.
-        let winner = super::next_unpinned(&self.lists, WINDOW, frames, &mut None)
+        let winner = self
+            .lists
+            .next_unpinned(WINDOW, frames, &mut None)
             .filter(|_| !from_window && self.held[0] >= self.window_max);
         self.leave(frame.0);
         if let Some(winner) = winner {

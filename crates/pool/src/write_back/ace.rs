@@ -14,7 +14,8 @@
 //! full already. So all misses together have `under_way` pages on their way at most: by default two batches,
 //! one that the drive writes and one behind it.
 
-use super::{K_W, MOST_TOGETHER, MeasuredDrive, N_W, Number, TWICE_N_W, WriteBack};
+use super::number::{K_W, MOST_TOGETHER, N_W, Number, TWICE_N_W};
+use super::policy::{MeasuredDrive, WriteBack};
 use fulgurite_base::{Declared, Opt, SpecError, opt};
 
 /// The options.

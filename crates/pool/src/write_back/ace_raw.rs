@@ -7,8 +7,10 @@
 //! gets ACE's batches. With more users than the drive can serve, `buffers` pages are always under way, and
 //! then a miss does wait: a longer queue would make no write end sooner. O(1) but for reading the order, as in ACE.
 
+use super::ace;
+use super::number::{K_W, MOST_TOGETHER, N_W, Number, TWICE_N_W};
+use super::policy::{MeasuredDrive, WriteBack};
 use super::raw::{LEAST, check_buffers};
-use super::{K_W, MOST_TOGETHER, MeasuredDrive, N_W, Number, TWICE_N_W, WriteBack, ace};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, SpecError, opt};
 

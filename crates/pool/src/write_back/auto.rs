@@ -8,8 +8,8 @@
 //! overlap. There are always write buffers, so that reads go first: twice the batch, so that one batch is
 //! under way while the next fills, and at least two.
 
+use super::policy::{MeasuredDrive, WriteBack};
 use super::raw::LEAST;
-use super::{MeasuredDrive, WriteBack};
 use fulgurite_base::{NoOptions, SpecError};
 
 pub(super) fn resolve(_: &NoOptions, drive: &mut dyn MeasuredDrive) -> Result<WriteBack, SpecError> {

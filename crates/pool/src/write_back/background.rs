@@ -8,7 +8,8 @@
 //! estimate the demand; this one is woken by the evictions themselves, which is at least as good.
 //! O(1) amortised.
 
-use super::{MOST_TOGETHER, MeasuredDrive, WriteBack};
+use super::number::MOST_TOGETHER;
+use super::policy::{MeasuredDrive, WriteBack};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, SpecError, opt};
 

@@ -7,7 +7,8 @@
 //! many as writes under way have needed lately, so the memory is that of the other policies; with all of
 //! them under way, a miss waits for one. O(1).
 
-use super::{MeasuredDrive, Number, TWICE_K_W, WriteBack};
+use super::number::{Number, TWICE_K_W};
+use super::policy::{MeasuredDrive, WriteBack};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, SpecError, opt};
 

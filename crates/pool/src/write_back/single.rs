@@ -10,7 +10,7 @@
 //! way to the drive, however many users there are. *Difference.* InnoDB first looks for a clean page among the
 //! last 100 of its list; here the replacement policy's victim is taken, clean or dirty.
 
-use super::{MeasuredDrive, WriteBack};
+use super::policy::{MeasuredDrive, WriteBack};
 use fulgurite_base::option::YES_NO;
 use fulgurite_base::{Declared, Opt, SpecError, opt};
 

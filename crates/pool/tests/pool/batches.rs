@@ -4,43 +4,16 @@ use crate::common::{config, mem, pool_over, request};
 use crate::contents::start_and_give_up;
 use crate::misses::three_misses;
 use crate::write_backs;
-use fulgurite_base::{FrameId, Nanos, PageId};
+use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::{Buffer, Executor, Fault, FaultDevice, MemDevice};
-use fulgurite_pool::write_back::BatchPlanner;
-use fulgurite_pool::{
-    BufferPool, FrameTable, PageBytes, PageIo, PageStore, Plan, PoolConfig, PoolCounters, WriteBack,
-    WriteBackConfig,
-};
+use fulgurite_pool::{BufferPool, PageBytes, PageIo, PageStore, PoolConfig, WriteBack, WriteBackConfig};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 
-/// Writes up to two dirty pages that follow the one that leaves, whether that is clean or dirty.
-#[derive(Debug)]
-struct TwoMore;
-
-impl BatchPlanner for TwoMore {
-    fn plan(
-        &self,
-        _: FrameId,
-        rest: &mut dyn Iterator<Item = FrameId>,
-        frames: &FrameTable,
-        plan: &mut Plan,
-    ) {
-        plan.write.extend(rest.filter(|frame| frames.is_dirty(*frame)).take(2));
-    }
-}
-
-/// [`TwoMore`] in place of the batches of each mechanism.
-pub fn planned_write_backs() -> impl Iterator<Item = WriteBack> {
-    write_backs().into_iter().map(|own| WriteBack { planner: Some(Arc::new(TwoMore)), ..own })
-}
-
-/// The rule: a planner of the user's own may write pages beside a clean one that leaves, for a miss and where the limit falls, and
-/// every frame is used again.
+/// The rule: when the limit falls and rises again, every frame that is not spare holds a page again.
 #[test]
-fn no_frame_is_lost_where_a_clean_page_leaves_beside_a_batch() {
-    for write_back in planned_write_backs() {
+fn no_frame_is_lost_when_the_limit_falls_and_rises() {
+    for write_back in write_backs() {
         for falls_to in [9, 5] {
             let (executor, pool) = pool_over(mem(64), 9, write_back.clone());
             let (user, handle) = (pool.clone(), executor.handle());
@@ -69,26 +42,6 @@ fn no_frame_is_lost_where_a_clean_page_leaves_beside_a_batch() {
             assert_eq!(held, 9 - write_back.buffers_least, "{write_back:?}, {falls_to}");
         }
     }
-}
-
-/// The rule: such a page leaves at once, so its miss does not wait for the batch.
-#[test]
-fn a_clean_page_does_not_wait_for_the_batch_beside_it() {
-    let (executor, pool) =
-        pool_over(mem(16), 4, WriteBack { planner: Some(Arc::new(TwoMore)), ..WriteBack::SINGLE });
-    let (user, handle) = (pool.clone(), executor.handle());
-    executor
-        .block_on(async move {
-            for page in 0..4 {
-                request(&user, page, page > 0).await.unwrap();
-            }
-            let before = handle.now();
-            request(&user, 8, false).await.unwrap();
-            assert_eq!(handle.now() - before, Nanos::from_micros(10), "a read and no write");
-        })
-        .unwrap();
-    let PoolCounters { pages_written, write_waits, .. } = pool.counters();
-    assert_eq!((pages_written, write_waits), (2, 0));
 }
 
 /// Which of the first pages of the eviction order are dirty.

@@ -1,6 +1,5 @@
 //! Pools that become smaller or larger, and frames that are lent.
 
-use crate::batches::planned_write_backs;
 use crate::common::{config, mem, pool_over, request};
 use crate::write_backs;
 use fulgurite_base::{Lpn, Nanos, PageId, StreamId};
@@ -67,14 +66,14 @@ impl PageStore for Counted {
 /// The rule: a pool whose limit falls writes no more pages at once than misses may, and with a lock one at a time.
 #[test]
 fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
-    for write_back in write_backs().into_iter().chain(planned_write_backs()) {
+    for write_back in write_backs() {
         let executor = Executor::new(mem(64));
         let most = Rc::new(Cell::new(0));
         let store = Counted { handle: executor.handle(), now: Rc::default(), most: Rc::clone(&most) };
         let shape = PoolConfig { store: Some(Rc::new(store)), ..config(32, write_back.clone()) };
         let pool = BufferPool::new(executor.handle(), shape).unwrap();
         let user = pool.clone();
-        let bound = if write_back.lock && write_back.planner.is_none() { 1 } else { write_back.under_way };
+        let bound = if write_back.lock { 1 } else { write_back.under_way };
         executor
             .block_on(async move {
                 for page in 0..32 {

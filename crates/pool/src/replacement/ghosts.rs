@@ -1,6 +1,6 @@
 //! Remembers pages for a while after they have left the pool.
 
-use crate::lists::{List, Lists};
+use super::lists::{List, Lists};
 use crate::page_table::PageTable;
 use fulgurite_base::PageId;
 

@@ -1,6 +1,8 @@
 //! Doubly linked lists of frames, threaded through one array.
 
-use crate::Arrival;
+use super::policy::{Arrival, Cursor};
+use crate::FrameTable;
+use fulgurite_base::FrameId;
 
 /// A link: the neighbours of a frame, or, for a list's own link, its ends.
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +138,66 @@ impl Lists {
     #[inline]
     pub fn prefetch(&self, frame: u32) {
         fulgurite_base::prefetch(&self.links, frame as usize);
+    }
+
+    /// The next unpinned frame of a list whose pages get a second chance: first those that `leaves` lets go at
+    /// once, then the others. Uses `step` and the first of `places`.
+    #[inline]
+    pub fn next_after_second_chance(
+        &self,
+        list: List,
+        frames: &FrameTable,
+        cursor: &mut Cursor,
+        leaves: impl Fn(FrameId) -> bool,
+    ) -> Option<FrameId> {
+        while cursor.step < 2 {
+            while let Some(frame) = self.next_unpinned(list, frames, &mut cursor.places[0]) {
+                if leaves(frame) == (cursor.step == 0) {
+                    return Some(frame);
+                }
+            }
+            cursor.step += 1;
+            cursor.places[0] = None;
+        }
+        None
+    }
+
+    /// Takes the oldest unpinned frame that `leaves` lets go out of a list. Those before it go to the newest
+    /// end; `leaves` sees to it that they leave when they come up again.
+    #[inline]
+    pub fn evict_or_requeue(
+        &mut self,
+        list: List,
+        frames: &FrameTable,
+        mut leaves: impl FnMut(FrameId) -> bool,
+    ) -> Option<FrameId> {
+        let mut at = self.oldest(list);
+        while let Some(frame) = at {
+            // The neighbour is read before the frame leaves its place.
+            at = self.newer(frame);
+            if frames.is_pinned(FrameId(frame)) {
+                continue;
+            }
+            if leaves(FrameId(frame)) {
+                self.unlink(frame);
+                return Some(FrameId(frame));
+            }
+            self.move_newest(list, frame);
+            // With nothing behind it, it comes up again at once.
+            at = at.or(Some(frame));
+        }
+        None
+    }
+
+    /// The next unpinned frame of a list after `place`.
+    #[inline]
+    pub fn next_unpinned(&self, list: List, frames: &FrameTable, place: &mut Option<u32>) -> Option<FrameId> {
+        while let Some(frame) = self.walk(list, place) {
+            if !frames.is_pinned(FrameId(frame)) {
+                return Some(FrameId(frame));
+            }
+        }
+        None
     }
 
     #[inline]

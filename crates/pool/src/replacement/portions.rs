@@ -1,0 +1,22 @@
+//! Numbers of frames and pages that a policy's options ask for.
+
+use fulgurite_base::{Portion, SpecError};
+
+/// How many of `frames` an option asks for; `option` names it in the error.
+pub(super) fn frames_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
+    at_most(portion, frames, frames, option)
+}
+
+/// How many pages an option asks to remember, beside a pool of `frames`.
+pub(super) fn ghosts_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
+    // A table of pages has room for 2^30.
+    at_most(portion, frames, frames.saturating_mul(10).min(1 << 30), option)
+}
+
+fn at_most(portion: Portion, frames: u32, most: u32, option: &str) -> Result<u32, SpecError> {
+    u32::try_from(portion.of(u64::from(frames))).ok().filter(|count| *count <= most).ok_or_else(|| {
+        SpecError::new(format!(
+            "{option}={portion} is too much for {frames} frames; accepted: a count up to {most}, or a share like 6%"
+        ))
+    })
+}
