@@ -1,38 +1,17 @@
 //! The benchmarks by name.
 
 use crate::data::Data;
+use crate::error::Error;
 use crate::index_scan::IndexScanConfig;
 use crate::linkbench::LinkBenchConfig;
+use crate::program::Program;
+use crate::recipe::Recipe;
 use crate::sysbench::{RowsConfig, SelectsConfig, Statements};
 use crate::tpcc::TpccConfig;
 use crate::ycsb::{Letter, ReadsConfig, ScansConfig, UpdatesConfig};
-use crate::{Error, Program};
 use fulgurite_base::{Declared, SpecError, config_enum};
 use fulgurite_device::Device;
 use fulgurite_engine::Store;
-
-/// A benchmark as described.
-pub(crate) trait Recipe: Declared + Clone {
-    /// The data that it runs over, with every option that they depend on. Benchmarks with the same text share them.
-    fn data(&self) -> String;
-
-    /// About how many bytes the data take in a store, with their indexes.
-    fn bytes(&self) -> u64;
-
-    /// Makes the data `scale` times those of the defaults.
-    fn scale(&mut self, scale: u64) -> Result<(), SpecError>;
-
-    /// Fails on options that do not go together.
-    fn check(&self) -> Result<(), SpecError> {
-        Ok(())
-    }
-
-    /// Fills an empty store.
-    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error>;
-
-    /// Opens the tables and indexes of a store that holds the data.
-    async fn open<D: Device + 'static>(&self, store: &Store<D>, data: &Data) -> Result<Program, Error>;
-}
 
 macro_rules! benchmarks {
     ($($name:literal $variant:ident($config:ty $(= $usual:expr)?) $about:literal)*) => {
@@ -122,34 +101,8 @@ impl BenchmarkConfig {
             recipe.check()?;
         });
         let data = Data::check(store, self.data()).await?;
-        dispatch!(self, recipe => recipe.open(store, &data).await)
+        dispatch!(self, recipe => Ok(recipe.open(store, &data).await?.into()))
     }
-}
-
-/// The text of data: a name and all its numbers.
-pub(crate) fn data_text(name: &str, numbers: &[(&str, u64)]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    format!("{name}:{}", numbers.join(","))
-}
-
-/// About how many bytes `count` records of `bytes` take in pages of 4 KiB: a load fills nine tenths of a page with whole
-/// records.
-pub(crate) fn stored(count: u64, bytes: u64) -> u64 {
-    const PAGE: u64 = 4096;
-    const FILLED: u64 = 3600;
-    let each = match FILLED / bytes {
-        // A record that does not fit takes pages of its own.
-        0 => bytes.next_multiple_of(PAGE),
-        in_a_page => PAGE / in_a_page,
-    };
-    count.saturating_mul(each)
-}
-
-/// `scale` times `unit` as a number of the type of an option.
-pub(crate) fn scaled<T: TryFrom<u64>>(scale: u64, unit: u64) -> Result<T, SpecError> {
-    let product = scale.checked_mul(unit).filter(|_| scale > 0).and_then(|product| T::try_from(product).ok());
-    product
-        .ok_or_else(|| SpecError::new("out of range; accepted: a number from 1 on that the options can hold"))
 }
 
 #[cfg(test)]

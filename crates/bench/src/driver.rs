@@ -4,9 +4,10 @@
 //! transactions it got, and on a deterministic device the whole run on the seed alone. A request that the store refuses
 //! with a retryable error is tried again as it was drawn.
 
+use crate::benchmark::{Benchmark, Ending};
+use crate::error::Error;
 use crate::meter::{Meter, Outcome};
 use crate::session::Session;
-use crate::{Benchmark, Ending, Error};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::Device;
 use fulgurite_engine::Store;

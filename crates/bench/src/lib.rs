@@ -12,27 +12,32 @@
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
+mod benchmark;
 pub mod codec;
 mod config;
 mod data;
 mod draw;
 mod driver;
 mod error;
+mod figures;
 pub mod index_scan;
 pub mod linkbench;
 mod meter;
 mod program;
+mod recipe;
 mod series;
 mod session;
 pub mod sysbench;
 pub mod tpcc;
 pub mod ycsb;
 
+pub use benchmark::{Benchmark, Ending, Verified};
 pub use config::BenchmarkConfig;
 pub use data::Data;
 pub use driver::{Extent, Plan, run};
 pub use error::Error;
-pub use meter::{Figures, KindFigures, KindOutcome, Outcome};
-pub use program::{Benchmark, Ending, Program, Verified};
+pub use figures::{Figures, KindFigures, KindOutcome};
+pub use meter::Outcome;
+pub use program::Program;
 pub use series::{INTERVALS_AT_MOST, Series};
 pub use session::{Record, Session, View, Work};

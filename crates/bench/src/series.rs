@@ -3,8 +3,8 @@
 //! The device's clock never goes back, so an interval is over when something happens after it. Its latencies are then
 //! summed up, and their histograms are used again for the next one: a long series costs some hundred bytes an interval.
 
-use crate::Error;
-use crate::meter::{Figures, Recorded};
+use crate::error::Error;
+use crate::figures::{Figures, Recorded};
 use fulgurite_base::Nanos;
 
 /// The intervals of a run, from its beginning on.

@@ -1,14 +1,7 @@
 //! The options of the index scan.
 
-use super::IndexScan;
-use crate::config::{Recipe, scaled, stored};
-use crate::data::Data;
-use crate::{Error, Program};
 use fulgurite_base::option::{COUNT_64, SHARE};
 use fulgurite_base::{Choice, Declared, Form, Opt, Share, SpecError, opt, option};
-use fulgurite_device::Device;
-use fulgurite_engine::Store;
-use std::rc::Rc;
 
 /// The column of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +46,7 @@ pub enum Degree {
 }
 
 /// Orders of a scale factor of 1.
-const ORDERS: u64 = 1_500_000;
+pub(super) const ORDERS: u64 = 1_500_000;
 
 impl Default for IndexScanConfig {
     fn default() -> IndexScanConfig {
@@ -121,29 +114,4 @@ impl Declared for IndexScanConfig {
         opt!("share", share, SHARE, Share::from_ppm(1) => Share::ONE, "part of the column's values that a query asks for"),
         opt!("degree", degree, DEGREE, "rows that are read at once: 1 to 256, or auto (the drive's k_r)"),
     ];
-}
-
-impl Recipe for IndexScanConfig {
-    fn data(&self) -> String {
-        // The index belongs to the data.
-        format!("index-scan:orders={},column={}", self.orders, self.column.name())
-    }
-
-    fn bytes(&self) -> u64 {
-        // A row has about 120 bytes, its index entry about 30.
-        stored(self.orders, 150)
-    }
-
-    fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
-        self.orders = scaled(scale, ORDERS)?;
-        Ok(())
-    }
-
-    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
-        super::load(self, store, seed).await
-    }
-
-    async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<Program, Error> {
-        Ok(Program::IndexScan(Rc::new(IndexScan::open(self, store).await?)))
-    }
 }

@@ -9,11 +9,16 @@ mod config;
 
 pub use config::{Column, Degree, IndexScanConfig};
 
+use crate::benchmark::{Benchmark, Ending, Verified};
 use crate::codec::{Key, KeyRange, Reader, Row, row};
+use crate::data::Data;
 use crate::data::load_table;
 use crate::draw::{between, between_u32, digits, letters};
-use crate::{Benchmark, Ending, Error, Session, Verified};
-use fulgurite_base::Prng;
+use crate::error::Error;
+use crate::recipe::{Recipe, scaled, stored};
+use crate::session::Session;
+use config::ORDERS;
+use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Extract, Index, Store, Table};
 use std::rc::Rc;
@@ -202,5 +207,32 @@ impl Benchmark for IndexScan {
         let rows = view.index_scan_of(self.index, &request.keys(), Direction::Forward, degree).await?;
         rows.iter().try_for_each(|row| self.check(&row.index_key, &row.value, first, last))?;
         Ok(Ending::Committed)
+    }
+}
+
+impl Recipe for IndexScanConfig {
+    type Benchmark = IndexScan;
+
+    fn data(&self) -> String {
+        // The index belongs to the data.
+        format!("index-scan:orders={},column={}", self.orders, self.column.name())
+    }
+
+    fn bytes(&self) -> u64 {
+        // A row has about 120 bytes, its index entry about 30.
+        stored(self.orders, 150)
+    }
+
+    fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
+        self.orders = scaled(scale, ORDERS)?;
+        Ok(())
+    }
+
+    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+        load(self, store, seed).await
+    }
+
+    async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<IndexScan, Error> {
+        IndexScan::open(self, store).await
     }
 }

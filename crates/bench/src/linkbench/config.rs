@@ -1,14 +1,7 @@
 //! The options of LinkBench.
 
-use super::{LinkBench, load};
-use crate::config::{Recipe, data_text, scaled, stored};
-use crate::data::Data;
-use crate::{Error, Program};
 use fulgurite_base::option::{COUNT, COUNT_64};
-use fulgurite_base::{Declared, Opt, SpecError, opt};
-use fulgurite_device::Device;
-use fulgurite_engine::Store;
-use std::rc::Rc;
+use fulgurite_base::{Declared, Opt, opt};
 
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +15,7 @@ pub struct LinkBenchConfig {
 }
 
 /// Nodes of a scale of 1.
-const IDS: u64 = 100_000;
+pub(super) const IDS: u64 = 100_000;
 
 impl Default for LinkBenchConfig {
     fn default() -> LinkBenchConfig {
@@ -36,29 +29,4 @@ impl Declared for LinkBenchConfig {
         opt!("links", links, COUNT, 1 => 1_000, "links of each type that go out from a node, on the average"),
         opt!("list", list, COUNT, 1 => 1_000_000, "links that a list returns at most"),
     ];
-}
-
-impl Recipe for LinkBenchConfig {
-    fn data(&self) -> String {
-        data_text("linkbench", &[("ids", self.ids), ("links", self.links.into())])
-    }
-
-    fn bytes(&self) -> u64 {
-        let links = self.ids.saturating_mul(u64::from(self.links));
-        // Nodes with their counts, and links with their index entries, of all types.
-        stored(self.ids, 340).saturating_add(stored(links, 240))
-    }
-
-    fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
-        self.ids = scaled(scale, IDS)?;
-        Ok(())
-    }
-
-    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
-        load::load(self, store, seed).await
-    }
-
-    async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<Program, Error> {
-        Ok(Program::LinkBench(Rc::new(LinkBench::open(self, store).await?)))
-    }
 }

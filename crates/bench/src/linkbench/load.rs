@@ -1,6 +1,6 @@
 //! LinkBench's three tables and how they are filled.
 
-use super::LinkBenchConfig;
+use super::config::LinkBenchConfig;
 use crate::Error;
 use crate::codec::{Key, Reader, Row, row};
 use crate::data::load_table;

@@ -18,10 +18,15 @@ mod verify;
 pub use config::LinkBenchConfig;
 pub use load::{Count, Link, Node};
 
+use crate::benchmark::{Benchmark, Ending};
 use crate::codec::{KeyRange, Reader, Row};
+use crate::data::Data;
 use crate::draw::{between_u32, weighted};
-use crate::{Benchmark, Ending, Error, Session};
-use fulgurite_base::Prng;
+use crate::error::Error;
+use crate::recipe::{Recipe, data_text, scaled, stored};
+use crate::session::Session;
+use config::IDS;
+use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Index, Store, Table};
 use fulgurite_workload::generate::zipf::ZipfLaw;
@@ -204,5 +209,32 @@ impl Benchmark for LinkBench {
     ) -> Result<Ending, Error> {
         self.carry_out(request, session).await?;
         Ok(Ending::Committed)
+    }
+}
+
+impl Recipe for LinkBenchConfig {
+    type Benchmark = LinkBench;
+
+    fn data(&self) -> String {
+        data_text("linkbench", &[("ids", self.ids), ("links", self.links.into())])
+    }
+
+    fn bytes(&self) -> u64 {
+        let links = self.ids.saturating_mul(u64::from(self.links));
+        // Nodes with their counts, and links with their index entries, of all types.
+        stored(self.ids, 340).saturating_add(stored(links, 240))
+    }
+
+    fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
+        self.ids = scaled(scale, IDS)?;
+        Ok(())
+    }
+
+    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+        load::load(self, store, seed).await
+    }
+
+    async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<LinkBench, Error> {
+        LinkBench::open(self, store).await
     }
 }

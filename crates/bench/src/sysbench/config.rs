@@ -1,14 +1,7 @@
 //! The options of sysbench's programs.
 
-use super::{Sysbench, load};
-use crate::config::{Recipe, data_text, scaled, stored};
-use crate::data::Data;
-use crate::{Error, Program};
 use fulgurite_base::option::COUNT;
-use fulgurite_base::{Choice, Declared, Form, Opt, SpecError, opt};
-use fulgurite_device::Device;
-use fulgurite_engine::Store;
-use std::rc::Rc;
+use fulgurite_base::{Choice, Declared, Form, Opt, opt};
 
 /// Which statements a transaction consists of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +41,7 @@ pub struct Tables {
 }
 
 /// Rows of a scale of 1.
-const ROWS: u64 = 100_000;
+pub(super) const ROWS: u64 = 100_000;
 
 impl Default for Tables {
     fn default() -> Tables {
@@ -93,7 +86,7 @@ impl SelectsConfig {
 }
 
 macro_rules! sysbench_options {
-    ($config:ty, $own:ident => ($range:expr, $reads:expr) $(, $option:expr)*) => {
+    ($config:ty $(, $option:expr)*) => {
         impl Declared for $config {
             const OPTIONS: &'static [Opt<$config>] = &[
                 opt!("tables", tables.tables, COUNT, 1 => 1_000, "how many tables"),
@@ -101,41 +94,17 @@ macro_rules! sysbench_options {
                 $($option,)*
             ];
         }
-
-        impl Recipe for $config {
-            fn data(&self) -> String {
-                let Tables { tables, rows } = self.tables;
-                data_text("sysbench", &[("tables", tables.into()), ("rows", rows.into())])
-            }
-
-            fn bytes(&self) -> u64 {
-                let Tables { tables, rows } = self.tables;
-                // A row has about 200 bytes, its index entry about 30.
-                stored(u64::from(tables) * u64::from(rows), 230)
-            }
-
-            fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
-                self.tables.rows = scaled(scale, ROWS)?;
-                Ok(())
-            }
-
-            async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
-                load::load(self.tables, store, seed).await
-            }
-
-            async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<Program, Error> {
-                let $own = self;
-                let sysbench = Sysbench::open(store, self.statements, self.tables, $range, $reads).await?;
-                Ok(Program::Sysbench(Rc::new(sysbench)))
-            }
-        }
     };
 }
 
-sysbench_options!(RowsConfig, _own => (0, Reads::Snapshot));
+sysbench_options!(RowsConfig);
 sysbench_options!(
     SelectsConfig,
-    own => (own.range, own.reads),
     opt!("range", range, COUNT, 1 => 1_000_000, "rows of a range"),
-    opt!("reads", reads, Form::<Reads>::choice("snapshot|locked"), "how a transaction reads what it does not change")
+    opt!(
+        "reads",
+        reads,
+        Form::<Reads>::choice("snapshot|locked"),
+        "how a transaction reads what it does not change"
+    )
 );

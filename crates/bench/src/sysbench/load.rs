@@ -1,14 +1,14 @@
 //! sysbench's tables: `id`, `k` with an index, `c CHAR(120)`, `pad CHAR(60)`.
 
 use super::config::Tables;
-use super::{Place, special};
-use crate::Error;
 use crate::codec::{Key, Reader, Row, row};
 use crate::data::load_table;
 use crate::draw::digits;
+use crate::error::Error;
 use fulgurite_base::Prng;
 use fulgurite_device::Device;
-use fulgurite_engine::{Direction, Extract, Store};
+use fulgurite_engine::{Direction, Extract, Index, Store, Table};
+use std::cell::Cell;
 use std::ops::Bound;
 use std::rc::Rc;
 
@@ -22,6 +22,13 @@ row! {
         /// Five groups of eleven digits.
         pad: String,
     }
+}
+
+/// A table, its index and the next id to insert.
+pub(super) struct Place {
+    pub table: Table,
+    pub index: Index,
+    pub next: Cell<u32>,
 }
 
 /// `groups` of eleven digits, joined by hyphens.
@@ -74,4 +81,39 @@ pub(super) async fn open<D: Device + 'static>(store: &Store<D>, number: u32) -> 
     let last = last.next().await?.map_or(Some(0), |(key, _)| Reader::new(&key).key_u32());
     let last = last.ok_or_else(|| Error::row(Sbtest::TABLE, "has a key of a wrong length"))?;
     Ok(Place { table, index, next: (last + 1).into() })
+}
+
+/// Twelve numbers make the bell curve (`rand-spec-iter`).
+const BELL: u32 = 12;
+
+/// A number from 1 to `most` by sysbench's special distribution (`sb_rand_special`).
+pub(super) fn special(prng: &mut Prng, most: u32) -> u32 {
+    let (span, hundred) = (u64::from(most - 1), 100);
+    if prng.below(hundred) >= 75 {
+        let sum: f64 = (0..BELL).map(|_| prng.unit_f64()).sum();
+        // The mean of numbers below one lies below one, so the product lies below `most`.
+        return 1 + (sum * span as f64 / f64::from(BELL)) as u32;
+    }
+    // The hundredth in the middle, at least one number.
+    let popular = (span / hundred).max(1);
+    1 + (span / 2 - popular / 2 + prng.below(popular)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_of_four_numbers_lie_in_the_middle_hundredth() {
+        let (mut prng, draws) = (Prng::new(42, "special"), 100_000);
+        let drawn: Vec<u32> = (0..draws).map(|_| special(&mut prng, 100_000)).collect();
+        let popular = drawn.iter().filter(|id| (49_500..50_500).contains(*id)).count() as f64;
+        // A bell curve of standard deviation 1/12 puts 4.8 % of the rest there: 0.75 + 0.25 × 0.048 in all.
+        assert!((popular / f64::from(draws) - 0.762).abs() < 0.005, "{popular}");
+        let beyond = drawn.iter().filter(|id| !(25_000..75_000).contains(*id)).count() as f64;
+        // Three standard deviations: 0.27 % of a quarter, somewhat less for a sum of twelve.
+        assert!((10.0..120.0).contains(&beyond), "{beyond}");
+        assert!(drawn.iter().all(|id| (1..=100_000).contains(id)));
+        assert_eq!(special(&mut prng, 1), 1);
+    }
 }

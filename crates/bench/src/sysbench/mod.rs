@@ -15,13 +15,18 @@ mod verify;
 pub use config::{Reads, RowsConfig, SelectsConfig, Statements, Tables};
 pub use load::Sbtest;
 
+use crate::benchmark::{Benchmark, Ending};
 use crate::codec::{Key, Row};
+use crate::data::Data;
 use crate::draw::between_u32;
-use crate::{Benchmark, Ending, Error, Record, Session, View, Work};
-use fulgurite_base::Prng;
+use crate::error::Error;
+use crate::recipe::{Recipe, data_text, scaled, stored};
+use crate::session::{Record, Session, View, Work};
+use config::ROWS;
+use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
-use fulgurite_engine::{Direction, Index, Store, Table};
-use std::cell::Cell;
+use fulgurite_engine::{Direction, Store};
+use load::{Place, special};
 use std::collections::BTreeSet;
 
 /// A program over a loaded store.
@@ -31,13 +36,6 @@ pub struct Sysbench {
     range: u32,
     reads: Reads,
     places: Vec<Place>,
-}
-
-/// A table, its index and the next id to insert.
-struct Place {
-    table: Table,
-    index: Index,
-    next: Cell<u32>,
 }
 
 /// What a range does with its rows.
@@ -251,37 +249,39 @@ impl Benchmark for Sysbench {
     }
 }
 
-/// Twelve numbers make the bell curve (`rand-spec-iter`).
-const BELL: u32 = 12;
+/// How each kind of options makes a program: the rows of its ranges, and how it reads.
+macro_rules! recipe {
+    ($config:ty, $own:ident => ($range:expr, $reads:expr)) => {
+        impl Recipe for $config {
+            type Benchmark = Sysbench;
 
-/// A number from 1 to `most` by sysbench's special distribution (`sb_rand_special`).
-fn special(prng: &mut Prng, most: u32) -> u32 {
-    let (span, hundred) = (u64::from(most - 1), 100);
-    if prng.below(hundred) >= 75 {
-        let sum: f64 = (0..BELL).map(|_| prng.unit_f64()).sum();
-        // The mean of numbers below one lies below one, so the product lies below `most`.
-        return 1 + (sum * span as f64 / f64::from(BELL)) as u32;
-    }
-    // The hundredth in the middle, at least one number.
-    let popular = (span / hundred).max(1);
-    1 + (span / 2 - popular / 2 + prng.below(popular)) as u32
+            fn data(&self) -> String {
+                let Tables { tables, rows } = self.tables;
+                data_text("sysbench", &[("tables", tables.into()), ("rows", rows.into())])
+            }
+
+            fn bytes(&self) -> u64 {
+                let Tables { tables, rows } = self.tables;
+                // A row has about 200 bytes, its index entry about 30.
+                stored(u64::from(tables) * u64::from(rows), 230)
+            }
+
+            fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
+                self.tables.rows = scaled(scale, ROWS)?;
+                Ok(())
+            }
+
+            async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+                load::load(self.tables, store, seed).await
+            }
+
+            async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<Sysbench, Error> {
+                let $own = self;
+                Sysbench::open(store, self.statements, self.tables, $range, $reads).await
+            }
+        }
+    };
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn three_of_four_numbers_lie_in_the_middle_hundredth() {
-        let (mut prng, draws) = (Prng::new(42, "special"), 100_000);
-        let drawn: Vec<u32> = (0..draws).map(|_| special(&mut prng, 100_000)).collect();
-        let popular = drawn.iter().filter(|id| (49_500..50_500).contains(*id)).count() as f64;
-        // A bell curve of standard deviation 1/12 puts 4.8 % of the rest there: 0.75 + 0.25 × 0.048 in all.
-        assert!((popular / f64::from(draws) - 0.762).abs() < 0.005, "{popular}");
-        let beyond = drawn.iter().filter(|id| !(25_000..75_000).contains(*id)).count() as f64;
-        // Three standard deviations: 0.27 % of a quarter, somewhat less for a sum of twelve.
-        assert!((10.0..120.0).contains(&beyond), "{beyond}");
-        assert!(drawn.iter().all(|id| (1..=100_000).contains(id)));
-        assert_eq!(special(&mut prng, 1), 1);
-    }
-}
+recipe!(RowsConfig, _own => (0, Reads::Snapshot));
+recipe!(SelectsConfig, own => (own.range, own.reads));

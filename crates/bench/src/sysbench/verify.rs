@@ -1,7 +1,8 @@
 //! Checks sysbench's tables: every row can be read, and the index on `k` has exactly one entry for each, with
 //! that `k`.
 
-use super::{Place, Sbtest, Sysbench};
+use super::Sysbench;
+use super::load::{Place, Sbtest};
 use crate::codec::{Key, KeyRange, Row};
 use crate::{Error, Verified};
 use fulgurite_device::Device;

@@ -1,6 +1,6 @@
 //! The Delivery transaction (clause 2.7): the oldest order of each district that was not delivered.
 
-use super::Tpcc;
+use super::program::Tpcc;
 use super::rows::*;
 use crate::codec::{Key, Row};
 use crate::{Error, Record, Session, Work};

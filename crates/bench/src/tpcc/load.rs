@@ -1,8 +1,9 @@
 //! TPC-C's initial population (clause 4.3.3.1), loaded in the order of keys.
 
+use super::config::TpccConfig;
 use super::random::{Constants, address, data, last_name, nurand, permutation, tax};
 use super::rows::*;
-use super::{TpccConfig, tables};
+use super::tables::Tables;
 use crate::Error;
 use crate::codec::{Key, Row};
 use crate::data::load_table;
@@ -54,7 +55,7 @@ pub(super) async fn load<D: Device + 'static>(
     load_goods(config, store, seed).await?;
     load_customers(config, store, seed).await?;
     load_orders(config, store, seed).await?;
-    tables::Tables::open(store).await?;
+    Tables::open(store).await?;
     Ok(())
 }
 

@@ -13,9 +13,11 @@
 
 mod config;
 mod delivery;
+mod draw;
 mod load;
 mod new_order;
 mod payment;
+mod program;
 pub mod random;
 mod request;
 pub mod rows;
@@ -24,67 +26,19 @@ mod tables;
 mod verify;
 
 pub use config::TpccConfig;
+pub use program::Tpcc;
 pub use request::{Customers, Line, Request, Who};
 pub use tables::Tables;
 pub use verify::verify;
 
-use crate::codec::{KeyRange, Reader, Row};
-use crate::{Benchmark, Ending, Error, Session, Verified, View};
-use fulgurite_base::Prng;
+use crate::benchmark::{Benchmark, Ending, Verified};
+use crate::data::Data;
+use crate::error::Error;
+use crate::recipe::{Recipe, data_text, scaled, stored};
+use crate::session::Session;
+use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
-use fulgurite_engine::{Direction, Store};
-use random::Constants;
-use rows::{Customer, History, name_key, read_key};
-use std::cell::Cell;
-
-/// TPC-C over a loaded store.
-pub struct Tpcc {
-    config: TpccConfig,
-    constants: Constants,
-    tables: Tables,
-    /// The number of the next payment.
-    payments: Cell<u64>,
-}
-
-impl Tpcc {
-    async fn open<D: Device + 'static>(
-        config: &TpccConfig,
-        store: &Store<D>,
-        seed: u64,
-    ) -> Result<Tpcc, Error> {
-        let tables = Tables::open(store).await?;
-        let snapshot = store.snapshot();
-        let last = snapshot.scan(tables.history, KeyRange::ALL.bounds(), Direction::Backward).next().await?;
-        let next = last.map_or(Some(0), |(key, _)| Reader::new(&key).key_u64().map(|last| last + 1));
-        let next = next.ok_or_else(|| Error::row(History::TABLE, "has a key of a wrong length"))?;
-        Ok(Tpcc { config: *config, constants: Constants::new(seed), tables, payments: Cell::new(next) })
-    }
-
-    /// Checks the consistency conditions 1 to 4; see [`verify`].
-    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
-        verify(store).await
-    }
-
-    /// The number of a customer: of several with one name, the one in the middle by first names (clause 2.5.2.2).
-    async fn customer<D: Device + 'static>(
-        &self,
-        view: &View<'_, D>,
-        customers: &Customers,
-    ) -> Result<u32, Error> {
-        let Customers { warehouse, district, who } = customers;
-        let last = match who {
-            Who::Number(number) => return Ok(*number),
-            Who::Name(last) => last,
-        };
-        let range = name_key(*warehouse, *district, last).prefix();
-        let found = view.index_scan(self.tables.names, &range, Direction::Forward, usize::MAX).await?;
-        let middle = found.get(found.len().saturating_sub(1) / 2);
-        let middle = middle.and_then(|row| read_key(&row.key));
-        middle
-            .map(|(_, _, number)| number)
-            .ok_or_else(|| Error::row(Customer::TABLE, format!("is missing ({last})")))
-    }
-}
+use fulgurite_engine::Store;
 
 impl Benchmark for Tpcc {
     type Request = Request;
@@ -126,5 +80,42 @@ impl Benchmark for Tpcc {
             }
         }
         Ok(Ending::Committed)
+    }
+}
+
+impl Tpcc {
+    /// Checks the consistency conditions 1 to 4; see [`verify`].
+    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+        verify(store).await
+    }
+}
+
+impl Recipe for TpccConfig {
+    type Benchmark = Tpcc;
+
+    fn data(&self) -> String {
+        let sizes = [("customers", self.customers.into()), ("items", self.items.into())];
+        data_text("tpcc", &[("warehouses", self.warehouses.into()), sizes[0], sizes[1]])
+    }
+
+    fn bytes(&self) -> u64 {
+        let districts = u64::from(self.warehouses) * 10;
+        // A customer with a payment, an order of ten lines and the entries of two indexes.
+        let customers = stored(districts * u64::from(self.customers), 1_500);
+        let stocks = stored(u64::from(self.warehouses) * u64::from(self.items), 330);
+        customers.saturating_add(stocks).saturating_add(stored(self.items.into(), 90))
+    }
+
+    fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
+        self.warehouses = scaled(scale, 1)?;
+        Ok(())
+    }
+
+    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+        load::load(self, store, seed).await
+    }
+
+    async fn open<D: Device + 'static>(&self, store: &Store<D>, data: &Data) -> Result<Tpcc, Error> {
+        Tpcc::open(self, store, data.seed).await
     }
 }

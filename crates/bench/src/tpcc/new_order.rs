@@ -1,6 +1,6 @@
 //! The New-Order transaction (clause 2.4).
 
-use super::Tpcc;
+use super::program::Tpcc;
 use super::request::Line;
 use super::rows::*;
 use crate::codec::{Key, Row};

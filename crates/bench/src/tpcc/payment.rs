@@ -1,6 +1,6 @@
 //! The Payment transaction (clause 2.5).
 
-use super::Tpcc;
+use super::program::Tpcc;
 use super::request::Customers;
 use super::rows::*;
 use crate::{Error, Session};

@@ -1,6 +1,6 @@
 //! The two transactions that only read, each in one snapshot: Order-Status (clause 2.6) and Stock-Level (clause 2.8).
 
-use super::Tpcc;
+use super::program::Tpcc;
 use super::request::Customers;
 use super::rows::*;
 use crate::codec::{Key, Row};

@@ -1,15 +1,8 @@
 //! The options of YCSB's workloads.
 
-use super::Ycsb;
-use crate::config::{Recipe, data_text, scaled, stored};
-use crate::data::Data;
-use crate::{Error, Program};
 use fulgurite_base::option::{COUNT, COUNT_64, YES_NO};
-use fulgurite_base::{Declared, Opt, SpecError, opt};
-use fulgurite_device::Device;
-use fulgurite_engine::Store;
+use fulgurite_base::{Declared, Opt, opt};
 use fulgurite_workload::generate::zipf::EXPONENT;
-use std::rc::Rc;
 
 /// Which of the six workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +30,7 @@ pub struct Records {
 }
 
 /// Records of a scale of 1.
-const RECORDS: u64 = 100_000;
+pub(super) const RECORDS: u64 = 100_000;
 
 impl Default for Records {
     fn default() -> Records {
@@ -95,7 +88,7 @@ impl Default for ScansConfig {
 }
 
 macro_rules! ycsb_options {
-    ($config:ty, $own:ident => ($letter:expr, $write_all:expr, $scan:expr) $(, $option:expr)*) => {
+    ($config:ty $(, $option:expr)*) => {
         impl Declared for $config {
             const OPTIONS: &'static [Opt<$config>] = &[
                 opt!("records", table.records, COUNT_64, 1 => 1 << 40, "records after the load"),
@@ -105,46 +98,12 @@ macro_rules! ycsb_options {
                 $($option,)*
             ];
         }
-
-        impl Recipe for $config {
-            fn data(&self) -> String {
-                let Records { records, fields, field_bytes, .. } = self.table;
-                let sizes = [("fields", fields.into()), ("field_bytes", field_bytes.into())];
-                data_text("ycsb", &[("records", records), sizes[0], sizes[1]])
-            }
-
-            fn bytes(&self) -> u64 {
-                let Records { records, fields, field_bytes, .. } = self.table;
-                // Beside the fields: the key, the number of fields, a slot.
-                stored(records, u64::from(fields) * u64::from(field_bytes) + 24)
-            }
-
-            fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
-                self.table.records = scaled(scale, RECORDS)?;
-                Ok(())
-            }
-
-            async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
-                super::load(&self.table, store, seed).await
-            }
-
-            async fn open<D: Device + 'static>(&self, store: &Store<D>, data: &Data) -> Result<Program, Error> {
-                let $own = self;
-                let ycsb = Ycsb::open(store, &self.table, data.seed, $letter, $write_all, $scan).await?;
-                Ok(Program::Ycsb(Rc::new(ycsb)))
-            }
-        }
     };
 }
 
 ycsb_options!(
     UpdatesConfig,
-    own => (own.letter, own.write_all, 0),
     opt!("write_all", write_all, YES_NO, "an update writes all fields, without reading the record first")
 );
-ycsb_options!(ReadsConfig, own => (own.letter, false, 0));
-ycsb_options!(
-    ScansConfig,
-    own => (Letter::E, false, own.scan),
-    opt!("scan", scan, COUNT, 1 => 100_000, "records that a scan returns at most")
-);
+ycsb_options!(ReadsConfig);
+ycsb_options!(ScansConfig, opt!("scan", scan, COUNT, 1 => 100_000, "records that a scan returns at most"));

@@ -1,7 +1,7 @@
 //! Keeps track of inserted records. Numbers are given out in order, and inserts end in any order.
 
-use super::scrambled;
-use crate::Error;
+use super::record::scrambled;
+use crate::error::Error;
 use fulgurite_device::Device;
 use fulgurite_engine::{Store, Table};
 use std::cell::{Cell, RefCell};

@@ -10,20 +10,24 @@
 
 mod config;
 mod inserts;
+mod record;
 
 pub use config::{Letter, ReadsConfig, Records, ScansConfig, UpdatesConfig};
 
+use crate::benchmark::{Benchmark, Ending, Verified};
 use crate::codec::{Key, KeyRange, Reader};
-use crate::data::load_table;
+use crate::data::{Data, load_table};
 use crate::draw::between_u32;
-use crate::{Benchmark, Ending, Error, Session, Verified};
-use fulgurite_base::Prng;
+use crate::error::Error;
+use crate::recipe::{Recipe, data_text, scaled, stored};
+use crate::session::Session;
+use config::RECORDS;
+use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store, Table};
 use fulgurite_workload::generate::zipf::ZipfLaw;
 use inserts::Inserts;
-
-const TABLE: &str = "usertable";
+use record::{TABLE, bump, fill, scrambled, stamp, value};
 
 /// A workload over a loaded store.
 pub struct Ycsb {
@@ -228,44 +232,41 @@ impl Ycsb {
     }
 }
 
-/// A bijection of 64 bits that leaves no order in them: the finaliser of SplitMix64 (Steele et al., OOPSLA 2014).
-fn scrambled(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
+/// How each kind of options makes a workload: its letter, whether updates write all fields, and the longest scan.
+macro_rules! recipe {
+    ($config:ty, $own:ident => ($letter:expr, $write_all:expr, $scan:expr)) => {
+        impl Recipe for $config {
+            type Benchmark = Ycsb;
+
+            fn data(&self) -> String {
+                let Records { records, fields, field_bytes, .. } = self.table;
+                let sizes = [("fields", fields.into()), ("field_bytes", field_bytes.into())];
+                data_text("ycsb", &[("records", records), sizes[0], sizes[1]])
+            }
+
+            fn bytes(&self) -> u64 {
+                let Records { records, fields, field_bytes, .. } = self.table;
+                // Beside the fields: the key, the number of fields, a slot.
+                stored(records, u64::from(fields) * u64::from(field_bytes) + 24)
+            }
+
+            fn scale(&mut self, scale: u64) -> Result<(), SpecError> {
+                self.table.records = scaled(scale, RECORDS)?;
+                Ok(())
+            }
+
+            async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+                load(&self.table, store, seed).await
+            }
+
+            async fn open<D: Device + 'static>(&self, store: &Store<D>, data: &Data) -> Result<Ycsb, Error> {
+                let $own = self;
+                Ycsb::open(store, &self.table, data.seed, $letter, $write_all, $scan).await
+            }
+        }
+    };
 }
 
-/// A record whose fields all have this stamp.
-fn value(records: &Records, seed: u64, key: u64, stamp: u32) -> Vec<u8> {
-    let field_bytes = records.field_bytes as usize;
-    let mut value = vec![0; field_bytes * records.fields as usize];
-    for (index, field) in value.chunks_exact_mut(field_bytes).enumerate() {
-        fill(field, seed, key, index as u32, stamp);
-    }
-    value
-}
-
-/// A field: the stamp, then bytes that follow from where it stands and from the stamp.
-fn fill(field: &mut [u8], seed: u64, key: u64, index: u32, stamp: u32) {
-    let (front, rest) = field.split_at_mut(4);
-    front.copy_from_slice(&stamp.to_le_bytes());
-    let mut state = scrambled(key ^ scrambled(seed) ^ (u64::from(index) << 32 | u64::from(stamp)));
-    for chunk in rest.chunks_mut(8) {
-        state = scrambled(state);
-        chunk.copy_from_slice(&state.to_le_bytes()[..chunk.len()]);
-    }
-}
-
-fn stamp(field: &[u8]) -> u32 {
-    field.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
-}
-
-/// Counts one field's stamp up and writes its bytes anew.
-fn bump(record: &mut [u8], records: &Records, seed: u64, key: u64, index: u32) -> Result<(), Error> {
-    let field = record.chunks_exact_mut(records.field_bytes as usize).nth(index as usize);
-    let field = field.ok_or_else(|| Error::row(TABLE, format!("is too short (key {key:016x})")))?;
-    let next = stamp(field).wrapping_add(1);
-    fill(field, seed, key, index, next);
-    Ok(())
-}
+recipe!(UpdatesConfig, own => (own.letter, own.write_all, 0));
+recipe!(ReadsConfig, own => (own.letter, false, 0));
+recipe!(ScansConfig, own => (Letter::E, false, own.scan));
