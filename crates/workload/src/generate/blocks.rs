@@ -7,7 +7,8 @@
 //! round. Commits are written in groups of eight, and the block that the log ends in is written again until
 //! it is full. Reads are left out.
 
-use super::{Generator, RequestSource, Space};
+use super::generator::{Generator, RequestSource};
+use super::recipe::Space;
 use crate::{Op, Request};
 use fulgurite_base::{Share, SpecError};
 use std::collections::VecDeque;

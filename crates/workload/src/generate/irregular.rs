@@ -7,9 +7,10 @@
 //! regions of 5 to 40 %, and each phase draws anew how much is sequential, regional and popular. Lengths and
 //! shares are assumed, because the traces are not at hand and the paper prints no more than the above.
 
-use super::tables::between;
+use super::draw::between;
+use super::generator::{Generator, RequestSource};
+use super::recipe::{Recipe, Space};
 use super::zipf::Zipf;
-use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 

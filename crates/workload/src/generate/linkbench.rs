@@ -5,9 +5,10 @@
 //! half, the counts a tenth; nodes are asked for with a popularity that falls as the 0.8th power of the
 //! rank, popular ones scattered; a list of links lies on one page.
 
+use super::generator::{Generator, RequestSource};
+use super::recipe::{Recipe, Space};
 use super::tables::{Accesses, Layout, Table};
 use super::zipf::Zipf;
-use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 

@@ -6,8 +6,10 @@
 //! entry, one that does not, a row deleted and inserted again. Read-write: both. Assumed: rows of 200 bytes
 //! clustered by key, the index a sixth of the pages.
 
-use super::tables::{Accesses, Layout, Table, percent};
-use super::{Generator, Recipe, RequestSource, Space};
+use super::draw::percent;
+use super::generator::{Generator, RequestSource};
+use super::recipe::{Recipe, Space};
+use super::tables::{Accesses, Layout, Table};
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, SpecError};
 

@@ -5,7 +5,6 @@
 //! not its log, its locks or its splits. Root pages are left out: no pool would ever miss them.
 
 use crate::{Op, Request};
-use fulgurite_base::Prng;
 use std::collections::VecDeque;
 
 /// Leaves below one index page: keys and pointers of some 20 bytes in a page of 4 KiB.
@@ -74,14 +73,4 @@ impl Accesses {
             self.0.push_back(Request::of_page(Op::Read, page));
         }
     }
-}
-
-/// A whole number from `least` to `most`.
-pub(super) fn between(prng: &mut Prng, least: u64, most: u64) -> u64 {
-    least + prng.below(most - least + 1)
-}
-
-/// True with a probability of `percent`.
-pub(super) fn percent(prng: &mut Prng, percent: u64) -> bool {
-    prng.below(100) < percent
 }

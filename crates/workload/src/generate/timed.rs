@@ -17,7 +17,9 @@
 //! the share: so the rate, the share and the distribution of all gaps stay, and only their order changes.
 
 use super::bursts::Bursts;
-use super::{Generator, Recipe, RequestSource, Space, draw_op};
+use super::draw::draw_op;
+use super::generator::{Generator, RequestSource};
+use super::recipe::{Recipe, Space};
 use crate::Request;
 use fulgurite_base::option::{COUNT, MICROS, SHARE, SIZE};
 use fulgurite_base::{Declared, Nanos, Opt, Prng, Share, SpecError, opt, units};

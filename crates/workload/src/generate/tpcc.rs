@@ -7,8 +7,10 @@
 //! orders overwrite the oldest ones. With pages for less than one warehouse all tables shrink alike.
 
 use super::blocks::{EngineConfig, with_engine};
-use super::tables::{Accesses, Layout, Table, between, percent};
-use super::{Generator, Recipe, RequestSource, Space};
+use super::draw::{between, percent};
+use super::generator::{Generator, RequestSource};
+use super::recipe::{Recipe, Space};
+use super::tables::{Accesses, Layout, Table};
 use crate::{Op, Request};
 use fulgurite_base::{Choice, Form, Prng, SpecError, opt};
 

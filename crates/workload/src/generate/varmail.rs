@@ -8,9 +8,10 @@
 //! sync writes the file's inode block back to its place; inodes take a 64th of the space. Reads and discards
 //! are left out.
 
-use super::tables::between;
+use super::draw::between;
+use super::generator::{Generator, RequestSource};
+use super::recipe::{Recipe, Space};
 use super::zipf::Zipf;
-use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 use std::collections::VecDeque;

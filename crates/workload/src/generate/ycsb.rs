@@ -8,9 +8,11 @@
 //! to the end of the table and, the run being in a steady state, overwrite its oldest pages.
 
 use super::blocks::{EngineConfig, with_engine};
-use super::tables::{Accesses, Layout, Table, between, percent};
+use super::draw::{between, percent};
+use super::generator::{Generator, RequestSource};
+use super::recipe::{Recipe, Space};
+use super::tables::{Accesses, Layout, Table};
 use super::zipf::Zipf;
-use super::{Generator, Recipe, RequestSource, Space};
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 

@@ -9,79 +9,17 @@
 //! at theta 0.99 over a million pages, draws rank 3 by 19 % and rank 10 by 4 % too often.
 
 use super::alias::Alias;
+use super::draw::draw_op;
 use super::power_sum::power_sum;
 use super::scatter::Scatter;
-use super::{Generator, Recipe, Space, draw_op};
 use crate::Request;
-use fulgurite_base::option::SHARE;
-use fulgurite_base::{Declared, Form, Opt, Prng, Share, SpecError, opt};
+use fulgurite_base::{Form, Prng, Share, SpecError};
 
 const SUB_BUCKETS: u64 = 16;
-const THETA_MAX: f64 = 5.0;
-
-/// The options.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ZipfConfig {
-    /// The exponent, from 0 (uniform) to 5.
-    pub theta: f64,
-    /// Requests that write.
-    pub write: Share,
-}
-
-impl Default for ZipfConfig {
-    fn default() -> ZipfConfig {
-        ZipfConfig { theta: 0.99, write: Share::percent(50) }
-    }
-}
+pub(super) const THETA_MAX: f64 = 5.0;
 
 /// An exponent from 0 to 5: `0.99`.
 pub const EXPONENT: Form<f64> = Form { written: "N.N", parse: parse_theta, show: f64::to_string };
-
-impl Declared for ZipfConfig {
-    const OPTIONS: &'static [Opt<ZipfConfig>] = &[
-        opt!("theta", theta, EXPONENT, 0.0 => THETA_MAX, "the exponent: 0 is uniform"),
-        opt!("write", write, SHARE, Share::ZERO => Share::ONE, "requests that write"),
-    ];
-}
-
-impl Recipe for ZipfConfig {
-    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
-        Ok(Generator::zipf(Zipf::new(space.pages, self.theta, self.write, space.prng())))
-    }
-
-    fn writes_anything(&self) -> bool {
-        self.write > Share::ZERO
-    }
-
-    fn is_uniform_random(&self) -> bool {
-        self.theta == 0.0
-    }
-}
-
-/// Writes alone, with a fixed exponent: a workload without options.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FioConfig {
-    /// The exponent.
-    pub theta: f64,
-}
-
-impl Declared for FioConfig {
-    const OPTIONS: &'static [Opt<FioConfig>] = &[];
-}
-
-impl Recipe for FioConfig {
-    fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
-        ZipfConfig { theta: self.theta, write: Share::ONE }.start(space)
-    }
-
-    fn writes_anything(&self) -> bool {
-        true
-    }
-
-    fn is_uniform_random(&self) -> bool {
-        self.theta == 0.0
-    }
-}
 
 /// A generator whose pages have Zipf-distributed popularity.
 #[derive(Clone, Debug)]

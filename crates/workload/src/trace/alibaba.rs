@@ -2,9 +2,9 @@
 //! Analysis of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020: opcode R or W, offset
 //! and length in bytes, time in microseconds since 1970. A device is a volume.
 
-use super::Record;
 use super::field::{Separator, fields, number, quote};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

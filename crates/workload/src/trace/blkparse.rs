@@ -5,9 +5,9 @@
 //! comes first in the file. RWBS with R is a read, W a write, D a discard; others carry no data. Lines that
 //! do not begin with a device are blkparse's summary. A device is a volume.
 
-use super::Record;
 use super::field::{SECTOR_BYTES, quote, sectors, time};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

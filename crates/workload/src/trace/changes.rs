@@ -1,7 +1,8 @@
 //! The page writes and trims of a trace at their own addresses, at four bytes each: for counting runs over long
 //! traces.
 
-use super::{PageStream, TraceError};
+use super::error::TraceError;
+use super::reader::PageStream;
 use crate::{Op, Request};
 use fulgurite_base::PageId;
 

@@ -6,9 +6,9 @@
 //! by a million: the distributed sample spans 7,200 units with 113,872 requests, two hours and not
 //! seven milliseconds. All requests of a second therefore arrive together.
 
-use super::Record;
 use super::field::{number, quote};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

@@ -5,9 +5,9 @@
 //! decimal point, and a whole number of a million or more, a quarter of an hour in milliseconds, is taken
 //! for nanoseconds. A device is a volume.
 
-use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors, time};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::{ReaderState, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;

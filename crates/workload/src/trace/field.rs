@@ -1,6 +1,6 @@
 //! Parses the fields of text formats: numbers, and how an error quotes a field that is not one.
 
-use super::Record;
+use super::record::Record;
 use fulgurite_base::Nanos;
 
 /// Parses the whole number `field`, at most `most`; `what` names it in the error.

@@ -2,9 +2,9 @@
 //! `file read|write|trim|sync|datasync offset length` in bytes, and `file wait time` in microseconds. fio's
 //! HOWTO, "Trace file format v2". A file is a volume.
 
-use super::Record;
 use super::field::{number, quote};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

@@ -1,10 +1,10 @@
 //! `fio3`: fio's I/O log, version 3: a first line `fio version 3 iolog`, then lines as in version 2 with a time
 //! in microseconds in front, and without waits. fio's HOWTO, "Trace file format v3". A file is a volume.
 
-use super::Record;
 use super::field::{number, quote};
 use super::fio2::{request, word};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use fulgurite_base::Nanos;
 use std::io::Write as _;

@@ -1,6 +1,6 @@
 //! A trace file as lines. The file is unpacked on the way. There is one buffer, and no line may be longer.
 
-use super::TraceError;
+use super::error::TraceError;
 use super::field::unless_binary;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, ErrorKind, Read};

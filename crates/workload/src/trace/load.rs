@@ -1,11 +1,14 @@
 //! A trace in memory, and its requests to single pages. Pages get new, consecutive numbers.
 
+use super::error::TraceError;
+use super::format::Format;
 use super::page_set::PageSet;
-use super::{Format, Record, Skipped, TraceError, TraceOptions, TraceReader, Unit, open};
+use super::paging::Paging;
+use super::reader::{Skipped, TraceReader, open};
+use super::record::{Record, Unit};
+use super::state::TraceOptions;
 use crate::{Op, Request};
 use fulgurite_base::SpecError;
-use std::num::NonZeroU64;
-use std::ops::Range;
 use std::path::Path;
 
 /// A whole trace: at least one record, in the unit of its format.
@@ -102,49 +105,6 @@ impl Trace {
         let span = requests.iter().map(|request| request.page + u64::from(request.pages)).max().unwrap_or(0);
         // Pages that do not occur lie between, so this is no count of those that do.
         Ok(PageTrace { requests, distinct_pages: span, span })
-    }
-}
-
-/// How records map to pages.
-#[derive(Clone, Copy)]
-pub(super) enum Paging {
-    /// Pages of two to the power of this many units: nearly all pages, and far cheaper than dividing.
-    Shift(u32),
-    /// Pages of any other number of units.
-    Divide(NonZeroU64),
-}
-
-impl Paging {
-    /// Pages of this size, or of one unit where that is a page.
-    pub fn new(unit: Unit, page_bytes: u64) -> Result<Paging, SpecError> {
-        match (unit, NonZeroU64::new(page_bytes)) {
-            (_, None) => Err(SpecError::new("a page of 0 bytes holds nothing; write a size like 4KiB")),
-            (Unit::Pages, Some(_)) => Ok(Paging::Shift(0)),
-            (Unit::Bytes, Some(bytes)) if bytes.is_power_of_two() => {
-                Ok(Paging::Shift(bytes.trailing_zeros()))
-            }
-            (Unit::Bytes, Some(bytes)) => Ok(Paging::Divide(bytes)),
-        }
-    }
-
-    /// The pages that a record covers, wholly or in part.
-    #[inline]
-    pub fn pages(self, record: &Record) -> Range<u64> {
-        let page = |unit| match self {
-            Paging::Shift(bits) => unit >> bits,
-            Paging::Divide(units) => unit / units,
-        };
-        // The reader admits no record of length zero and none whose end overflows.
-        page(record.start)..page(record.start + record.length - 1) + 1
-    }
-
-    /// The request to them.
-    #[inline]
-    pub fn request(self, record: &Record) -> Request {
-        let pages = self.pages(record);
-        // The reader admits at most 2^30 bytes or 2^20 pages.
-        let count = (pages.end - pages.start) as u32;
-        Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0, copy_of: None }
     }
 }
 

@@ -2,9 +2,9 @@
 //! simulator: time in seconds, type 0 a read, 1 a write, 3 a trim (2 is a flush), LBA in blocks of 4 KiB,
 //! size in bytes.
 
-use super::Record;
 use super::field::{Plain, Separator, fields, number, plain_lines, quote, time};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

@@ -25,7 +25,10 @@ mod msr;
 mod oracle_general;
 mod page_ops;
 mod page_set;
+mod paging;
 mod reader;
+mod record;
+mod row;
 mod spc;
 mod state;
 mod summary;
@@ -36,26 +39,12 @@ mod writer;
 
 pub use changes::PageChanges;
 pub use error::TraceError;
-pub use format::{Format, FormatRow, Line, Loss, PlainLines, Shape, Unit, Writer};
+pub use format::Format;
 pub use load::{PageTrace, Trace};
 pub use oracle_general::write_oracle_general;
 pub use reader::{PageStream, Skipped, TraceReader, open};
+pub use record::{Line, Record, Unit};
+pub use row::{FormatRow, Loss, PlainLines, Shape, Writer};
 pub use state::{ReaderState, TimeUnit, TraceOptions};
 pub use summary::{OpSummary, Sizes, Summary};
 pub use writer::TraceWriter;
-
-use crate::Op;
-use fulgurite_base::Nanos;
-
-/// One request of a trace, in the [`Unit`] of its format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// When it arrived, counted from the first request; zero in formats without times.
-    pub at: Nanos,
-    /// What it does.
-    pub op: Op,
-    /// Its first byte or page.
-    pub start: u64,
-    /// How many bytes or pages from there on.
-    pub length: u64,
-}

@@ -2,10 +2,10 @@
 //! al., "MQSim", FAST 2018, `ASCIITraceDefinition` in its source: sectors of 512 bytes, time in nanoseconds
 //! unless its configuration says otherwise (`mqsim:time_unit=ps`). A device is a volume.
 
-use super::Record;
 use super::disksim::scaled_time;
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::{ReaderState, TimeUnit};
 use crate::Op;
 use fulgurite_base::Nanos;

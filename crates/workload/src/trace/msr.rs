@@ -2,9 +2,9 @@
 //! Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008; distributed by SNIA IOTTA. Time and
 //! response in units of 100 ns, the time since 1601; offset and size in bytes. A disk of a host is a volume.
 
-use super::Record;
 use super::field::{Separator, fields, number, quote};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

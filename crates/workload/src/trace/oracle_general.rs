@@ -8,9 +8,9 @@
 //! The format has no operations: all are reads, or writes with probability `write_share`, drawn in order from
 //! a fixed seed.
 
-use super::Record;
 use super::field::SECTOR_BYTES;
-use super::format::{FormatRow, Line, Shape, Unit};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Shape};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

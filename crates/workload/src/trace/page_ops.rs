@@ -2,9 +2,9 @@
 //! white space between; blank lines and lines that start with `#` are left out. There are no times.
 //! The format of the traces that this project records itself.
 
-use super::Record;
 use super::field::{number, quote};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

@@ -1,12 +1,14 @@
 //! The reader behind every format: it hands lines to the format's parser, counts what is left out,
 //! and enforces what holds of all records (times, lengths, at least one request).
 
+use super::error::TraceError;
 use super::field::{SECTOR_BYTES, unless_binary};
-use super::format::{Format, Line, PlainLines, Shape, Unit};
+use super::format::Format;
 use super::input::Lines;
-use super::load::Paging;
-use super::state::ReaderState;
-use super::{Record, TraceError, TraceOptions};
+use super::paging::Paging;
+use super::record::{Line, Record, Unit};
+use super::row::{PlainLines, Shape};
+use super::state::{ReaderState, TraceOptions};
 use crate::Request;
 use fulgurite_base::{Nanos, SpecError};
 use std::fs::File;

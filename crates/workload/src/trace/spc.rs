@@ -2,9 +2,9 @@
 //! `ASU,LBA,size,opcode,time`, further fields left out. "SPC Trace File Format Specification", 2002: LBA in
 //! blocks of 512 bytes, size in bytes, the opcode R or W in either case, time in seconds. An ASU is a volume.
 
-use super::Record;
 use super::field::{SECTOR_BYTES, number, quote, sectors, time};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

@@ -1,8 +1,7 @@
 //! The state of a reader between two lines, and the options that it was given.
 
-use super::Record;
 use super::field::quote;
-use super::format::Line;
+use super::record::{Line, Record};
 use fulgurite_base::option::{SHARE, YES_NO, name_of, parse_choice};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt};
 use rustc_hash::FxHashMap;

@@ -1,9 +1,10 @@
 //! Describes a trace in figures, in one pass over its records. Its memory grows with the runs of pages that the trace
 //! touches.
 
-use super::load::Paging;
+use super::load::Trace;
 use super::page_set::PageSet;
-use super::{Skipped, Trace};
+use super::paging::Paging;
+use super::reader::Skipped;
 use crate::Op;
 use fulgurite_base::{Nanos, SpecError};
 use std::ops::Range;

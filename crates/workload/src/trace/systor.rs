@@ -3,9 +3,9 @@
 //! 2017; distributed by SNIA IOTTA: times in seconds (the response may be empty), type R or W (others are not
 //! transfers), offset and size in bytes. A LUN is a volume.
 
-use super::Record;
 use super::field::{Separator, fields, number, time};
-use super::format::{FormatRow, Line, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

@@ -4,9 +4,9 @@
 //!
 //! All requests of a second arrive together, unless `tencent:spread=yes` puts a microsecond between them.
 
-use super::Record;
 use super::field::{SECTOR_BYTES, Separator, fields, number, quote, sectors};
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

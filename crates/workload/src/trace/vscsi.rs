@@ -4,10 +4,10 @@
 //! or of 40 (version 2: operation, version, number, length, segments, sector, time, u64 response time). The
 //! version is the high byte of its field.
 
-use super::Record;
 use super::cloudphysics::operation;
 use super::field::SECTOR_BYTES;
-use super::format::{FormatRow, Line, Loss, Shape, Unit, Writer};
+use super::record::{Line, Record, Unit};
+use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
 use crate::Op;
 use fulgurite_base::Nanos;

@@ -1,7 +1,8 @@
 //! Traces written, in every format that can hold them.
 
-use super::Record;
-use super::format::{Format, Unit, Writer};
+use super::format::Format;
+use super::record::{Record, Unit};
+use super::row::Writer;
 use fulgurite_base::{Nanos, SpecError};
 use std::io::{self, Write};
 

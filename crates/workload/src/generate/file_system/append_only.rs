@@ -10,7 +10,8 @@
 //! Assumed: a document has one page; each of the two files has half of the space; compaction lets no transaction in between.
 
 use super::{Changes, ChangesConfig, Tree, check_pages, with_changes};
-use crate::generate::{Generator, Recipe, RequestSource, Space};
+use crate::generate::generator::{Generator, RequestSource};
+use crate::generate::recipe::{Recipe, Space};
 use crate::{Op, Request};
 use fulgurite_base::option::{COUNT, SHARE};
 use fulgurite_base::{Choice, Form, Share, SpecError, opt};

@@ -8,7 +8,8 @@
 //! Assumed: extents have one block; there is one tree; its nodes have one page, BTRFS's 16 KiB.
 
 use super::{Changes, ChangesConfig, Tree, check_pages, with_changes};
-use crate::generate::{Generator, Recipe, RequestSource, Space};
+use crate::generate::generator::{Generator, RequestSource};
+use crate::generate::recipe::{Recipe, Space};
 use crate::{Op, Request};
 use fulgurite_base::option::{COUNT, SHARE};
 use fulgurite_base::{Share, SpecError, opt};

@@ -10,7 +10,8 @@
 //! Assumed: ext4's other metadata are blocks like others; a transaction is not delayed by a timer.
 
 use super::{Changes, ChangesConfig, check_pages, with_changes};
-use crate::generate::{Generator, Recipe, RequestSource, Space};
+use crate::generate::generator::{Generator, RequestSource};
+use crate::generate::recipe::{Recipe, Space};
 use crate::{Op, Request};
 use fulgurite_base::option::SHARE;
 use fulgurite_base::{Choice, Form, Share, SpecError, opt};

@@ -9,7 +9,8 @@
 //! Assumed: F2FS has six logs, cleans by age beside the count, and uses a cleaned segment only after a checkpoint.
 
 use super::{Changes, ChangesConfig, check_pages, with_changes};
-use crate::generate::{Generator, Recipe, RequestSource, Space};
+use crate::generate::generator::{Generator, RequestSource};
+use crate::generate::recipe::{Recipe, Space};
 use crate::{Op, Request};
 use fulgurite_base::option::{COUNT, SHARE};
 use fulgurite_base::{Share, SpecError, opt};

@@ -1,0 +1,86 @@
+//! A workload at work: an endless iterator of requests.
+
+use super::two_class::TwoClass;
+use super::zipf::Zipf;
+use crate::Request;
+use std::fmt::Debug;
+
+/// A source of requests without end.
+pub trait RequestSource: Debug + Send {
+    /// The next request.
+    fn request(&mut self) -> Request;
+}
+
+/// A workload at work: an endless iterator of requests.
+#[derive(Debug)]
+pub struct Generator {
+    source: Source,
+    mean_gap_ns: Option<f64>,
+}
+
+/// Counting runs draw hundreds of millions of requests from these two, so a call of them is compiled in place.
+#[derive(Debug)]
+enum Source {
+    TwoClass(TwoClass),
+    Zipf(Zipf),
+    Other(Box<dyn RequestSource>),
+}
+
+impl Generator {
+    /// A generator of the requests of `source`.
+    pub fn new(source: impl RequestSource + 'static) -> Generator {
+        Generator { source: Source::Other(Box::new(source)), mean_gap_ns: None }
+    }
+
+    pub(super) fn two_class(source: TwoClass) -> Generator {
+        Generator { source: Source::TwoClass(source), mean_gap_ns: None }
+    }
+
+    pub(super) fn zipf(source: Zipf) -> Generator {
+        Generator { source: Source::Zipf(source), mean_gap_ns: None }
+    }
+
+    /// The same generator with this mean time between arrivals.
+    pub(super) fn with_mean_gap_ns(self, mean_gap_ns: Option<f64>) -> Generator {
+        Generator { mean_gap_ns, ..self }
+    }
+
+    /// The next request.
+    #[inline]
+    pub fn request(&mut self) -> Request {
+        match &mut self.source {
+            Source::TwoClass(source) => source.request(),
+            Source::Zipf(source) => source.request(),
+            Source::Other(source) => source.request(),
+        }
+    }
+
+    /// Appends the next `count` requests.
+    pub fn append(&mut self, requests: &mut Vec<Request>, count: usize) {
+        // The source is told from the others once, not for each request.
+        match &mut self.source {
+            Source::TwoClass(source) => requests.extend((0..count).map(|_| source.request())),
+            Source::Zipf(source) => requests.extend((0..count).map(|_| source.request())),
+            Source::Other(source) => requests.extend((0..count).map(|_| source.request())),
+        }
+    }
+
+    /// The mean time between arrivals, in nanoseconds; none where requests have no times.
+    pub fn mean_gap_ns(&self) -> Option<f64> {
+        self.mean_gap_ns
+    }
+
+    /// Whether requests have arrival times; without, they are all at time zero.
+    pub fn is_timed(&self) -> bool {
+        self.mean_gap_ns.is_some()
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Request;
+
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        Some(self.request())
+    }
+}
