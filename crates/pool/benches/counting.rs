@@ -1,5 +1,5 @@
-//! Misses counted without a drive: requests per second of one core, for every replacement policy, on a
-//! skewed workload whose pages are scattered over 2^40.
+//! Measures the miss counter: requests per second of one core for every replacement policy, on a skewed
+//! workload whose pages are scattered over 2^40.
 //!
 //! `cargo bench -p fulgurite-pool --bench counting [POLICY]…`; `--test` makes a short run.
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), SpecError> {
     let asked: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let requests = if test { 100_000 } else { 20_000_000 };
     let zipf = "zipf:theta=1,write=0%".parse::<GeneratorConfig>()?.start(PAGES, 4096, 42)?;
-    // An odd factor is a bijection of the pages: far apart, and none twice.
+    // Multiplication by an odd factor is a bijection, so the pages are far apart and distinct.
     let scattered = |page: u64| PageId(page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 24);
     let requests: Vec<(PageId, bool)> =
         zipf.take(requests).map(|request| (scattered(request.page), false)).collect();

@@ -1,4 +1,5 @@
-//! What a hit costs: the pool's synchronous path beside a bare look-up in a hash table of the same pages.
+//! Measures the cost of a hit: the pool's synchronous path, and a look-up in a hash table of the same pages
+//! for comparison.
 //!
 //! `cargo bench -p fulgurite-pool --bench hit`; `--test` makes a short run.
 
@@ -11,7 +12,7 @@ use std::time::Instant;
 
 const PAGE_BYTES: u32 = 512;
 
-/// Nanoseconds a request.
+/// Nanoseconds for each request.
 fn time(pages: &[PageId], mut request: impl FnMut(PageId)) -> f64 {
     let start = Instant::now();
     pages.iter().for_each(|page| request(*page));

@@ -1,5 +1,4 @@
-//! A pool of 64 frames over a simulated drive: change pages, flush, and find them again through a
-//! fresh pool.
+//! A pool of 64 frames over a simulated drive: change pages, flush, and read them through a new pool.
 //!
 //! `cargo run --release -p fulgurite-pool --example embed`
 
@@ -17,7 +16,7 @@ fn config(write_back: WriteBack) -> Result<PoolConfig, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A quarter of a P4510, which stores what is written to it.
+    // A quarter of a P4510 that stores the contents of its pages.
     let drive = preset::configure(Spec::parse("p4510:blocks=20,precondition=none")?)?;
     let executor = Executor::new(SimDrive::new(drive, 42, true)?);
 

@@ -1,4 +1,4 @@
-//! A pool on a file: change a page, flush, and find it again through a fresh pool.
+//! A pool on a file: change a page, flush, and read it through a new pool.
 //!
 //! `cargo run --release -p fulgurite-pool --example file [PATH]`
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Sixteen pages of 4 KiB in memory; on Linux, `fulgurite_uring::UringDevice` is as easily had.
+/// Sixteen pages of 4 KiB in memory; on Linux, `fulgurite_uring::UringDevice` can be used in the same way.
 fn open(path: &Path) -> Outcome<(Executor<Drive>, BufferPool<Drive>)> {
     let drive = Drive::open(path, &DriveOptions { pages: Some(1_000), ..DriveOptions::default() })?;
     let executor = Executor::new(drive);

@@ -1,4 +1,4 @@
-//! A replacement policy from outside the crate, under ACE, beside LRU.
+//! A user's own replacement policy under ACE, compared with LRU.
 //!
 //! `cargo run --release -p fulgurite-pool --example own_policy`
 
@@ -16,7 +16,7 @@ use std::error::Error;
 const FRAMES: u32 = 1_000;
 const PAGES: u64 = 20_000;
 
-/// First in, first out: what came first leaves first, used or not.
+/// First in, first out: evicts the page that was read in first, used or not.
 #[derive(Default)]
 struct Fifo(VecDeque<FrameId>);
 

@@ -1,6 +1,6 @@
 //! The counters of a pool.
 
-/// What a pool has done.
+/// Counters of a pool's requests and I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounters {
     /// Requests that found their page in the pool, on its way there, or on its way out.
@@ -17,20 +17,20 @@ pub struct PoolCounters {
     pub pages_written: u64,
     /// Pages written by [`BufferPool::flush`].
     pub pages_flushed: u64,
-    /// Pages read that nobody had asked for.
+    /// Pages read before any request for them.
     pub prefetched: u64,
-    /// Those that were asked for later.
+    /// Prefetched pages that were requested later.
     pub prefetch_hits: u64,
-    /// Those that left without having been asked for.
+    /// Prefetched pages that were evicted before any request for them.
     pub prefetch_wasted: u64,
-    /// Pages that were asked for again between their eviction and the end of their write.
+    /// Pages that were requested between their eviction and the end of their write.
     pub rescued: u64,
     /// Misses that waited for a write.
     pub write_waits: u64,
 }
 
 impl PoolCounters {
-    /// What has been done since these were the counters.
+    /// The difference to earlier counters of the same pool.
     pub fn since(&self, before: &PoolCounters) -> PoolCounters {
         PoolCounters {
             hits: self.hits - before.hits,

@@ -1,7 +1,7 @@
-//! Counting misses without a drive: the same policies over the same tables, and no time.
+//! Counts misses without a drive and without time, with the same policies and tables as a pool.
 //!
-//! Requests come in slices, so that the memory which a request will touch is fetched while the ones before
-//! it are served: the slot of its page first, then the frame that this slot names, with its link.
+//! Requests are given in slices, so that the memory of a later request can be fetched into the cache while
+//! earlier ones are served: first the slot of its page, then the frame in this slot, with its link.
 
 use crate::counters::PoolCounters;
 use crate::page_table::PageTable;
@@ -9,22 +9,22 @@ use crate::replacement::dispatch;
 use crate::{Arrival, Cursor, FrameTable, Plan, Replacement, ReplacementPolicy, WriteBack};
 use fulgurite_base::{FrameId, PageId};
 
-/// How many requests ahead a page's slot is fetched, and its frame.
+/// How many requests ahead the slot of a page and its frame are fetched.
 const SLOTS_AHEAD: usize = 24;
 const FRAMES_AHEAD: usize = 8;
 
-/// A pool of which only the counts matter: writes are over as soon as they are begun.
+/// A pool that only counts: a write ends as soon as it begins.
 pub struct MissCounter {
     replacement: Replacement,
     rest: Rest,
 }
 
-/// All but the replacement policy.
+/// Everything except the replacement policy.
 struct Rest {
     frames: FrameTable,
     table: PageTable,
     write_back: WriteBack,
-    /// Frames in use: they are taken in order, once.
+    /// Frames in use; they are taken in order and never freed.
     used: u32,
     plan: Plan,
     cursor: Cursor,
@@ -32,8 +32,8 @@ struct Rest {
 }
 
 impl MissCounter {
-    /// An empty pool of `frames`, at least one. Of the write-back policy the size of a miss's batch
-    /// counts; whether a miss waits for it makes no difference without time.
+    /// An empty pool of `frames`, at least one. Only the batch size of the write-back policy matters, because
+    /// no miss waits without time.
     pub fn new(frames: u32, replacement: Replacement, write_back: WriteBack) -> MissCounter {
         assert!(frames > 0, "a pool needs at least one frame");
         let rest = Rest {
@@ -48,13 +48,13 @@ impl MissCounter {
         MissCounter { replacement, rest }
     }
 
-    /// Serves requests for pages, each with whether it changes its page.
+    /// Serves requests, each for a page and with whether it changes that page.
     pub fn request_all(&mut self, requests: &[(PageId, bool)]) {
         let MissCounter { replacement, rest } = self;
         dispatch!(replacement, policy => rest.serve(policy, requests), custom policy => rest.serve(&mut **policy, requests));
     }
 
-    /// What has been done so far.
+    /// The counters so far.
     pub fn counters(&self) -> PoolCounters {
         self.rest.counters
     }
@@ -127,7 +127,7 @@ impl Rest {
             self.counters.pages_written += 1;
         }
         self.table.remove(frames.page(victim), |frame| frames.page(FrameId(frame)));
-        // The next miss probably evicts this frame, whose memory is fetched until then.
+        // The next miss probably evicts this frame, so its memory is fetched now.
         if let Some(next) = policy.likely_victim() {
             frames.prefetch(next);
             policy.prefetch(next);
@@ -141,7 +141,8 @@ mod tests {
     use super::*;
     use crate::ReplacementConfig;
 
-    /// The rule: each miss reads one page with one request, and each dirty page that leaves is written with one.
+    /// The rule: each miss reads one page with one command, and each evicted dirty page is written with one
+    /// command.
     #[test]
     fn reads_and_writes_are_counted() {
         let replacement = "lru".parse::<ReplacementConfig>().unwrap().start(2).unwrap();

@@ -1,39 +1,41 @@
-//! Remembers for a while what has left a memory, to tell what a little more memory would have kept.
+//! Remembers for a while which entries a cache has evicted, to tell which ones a slightly larger cache would
+//! have kept.
 //!
-//! An entry that is asked for again within the next `window` departures would still be there if the memory had room for
-//! `window` entries more. This is the ghost list of ARC (Megiddo and Modha, FAST 2003), but without an order: a hash table
-//! in which a later entry overwrites an earlier one in the same place. So it takes as little memory as it is given, and
-//! forgets a few entries too early.
+//! If an entry is requested again within the next `window` evictions, a cache with room for `window` more
+//! entries would still hold it. This is the ghost list of ARC (Megiddo and Modha, FAST 2003), but without an
+//! order: a hash table in which a later entry overwrites an earlier one in the same place. So its memory is
+//! fixed, and it forgets a few entries too early.
 
 use fulgurite_base::PageId;
 
-/// Places of the table for each departure of the window.
+/// Slots of the table for each eviction of the window.
 const PLACES: usize = 2;
 
-/// What has left, and when.
+/// The evicted entries and the times of their evictions.
 #[derive(Clone, Debug)]
 pub struct Departed {
-    /// A hash and the time at which it left; the time is [`NEVER`] where there is none.
+    /// The hash of an entry and the time of its eviction; [`NEVER`] in an empty slot.
     table: Vec<(u64, u64)>,
     window: u64,
 }
 
-/// In place of a time.
+/// The time in an empty slot.
 const NEVER: u64 = u64::MAX;
 
 impl Departed {
-    /// What leaves is remembered for `window` of its clock, in which about `entries` leave.
+    /// Remembers evictions for `window` units of the caller's clock, in which about `entries` evictions
+    /// happen.
     pub fn new(window: u64, entries: usize) -> Departed {
         Departed { table: vec![(0, NEVER); (PLACES * entries).next_power_of_two()], window }
     }
 
-    /// Something has left at `now`. Its hash must differ in the upper bits.
+    /// Notes the eviction of an entry at `now`. Hashes of different entries must differ in their upper bits.
     pub fn leave(&mut self, hash: u64, now: u64) {
         let place = self.place(hash);
         self.table[place] = (hash, now);
     }
 
-    /// Something comes at `now`: whether it left within the window. It is then forgotten.
+    /// Returns whether the entry that is inserted at `now` was evicted within the window, and forgets it.
     pub fn comes_back(&mut self, hash: u64, now: u64) -> bool {
         let place = self.place(hash);
         let (known, then) = self.table[place];
@@ -45,7 +47,7 @@ impl Departed {
     }
 
     fn place(&self, hash: u64) -> usize {
-        // Shifted by 64 bits, which is no shift, only where there is but one place.
+        // Two shifts, because a table of one slot needs a shift by 64 bits, which would overflow.
         (hash >> 1 >> (63 - self.table.len().trailing_zeros())) as usize
     }
 }
@@ -55,16 +57,16 @@ pub fn hash_of_page(page: PageId) -> u64 {
     page.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Pages that have left a pool, and those of them that came back soon.
+/// Counts of evicted pages and of evicted pages that were soon requested again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departures {
-    /// Pages that have left.
+    /// Evicted pages.
     pub left: u64,
-    /// Misses that as many more frames as the window has would have spared.
+    /// Misses that the window's number of additional frames would have avoided.
     pub came_back: u64,
 }
 
-/// The departures of a pool, as they are counted.
+/// Counts the evictions of a pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     departed: Departed,
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_back_within_the_window_is_counted_once() {
+    fn a_page_that_returns_within_the_window_is_counted_once() {
         for window in [1, 2, 3, 100] {
             let mut watched = Watched::new(window);
             let count = |watched: &mut Watched, page| {
@@ -103,12 +105,16 @@ mod tests {
             };
             for page in 0..1_000 {
                 watched.leave(PageId(page));
-                assert_eq!(count(&mut watched, page + 1), 0, "it has not left");
+                assert_eq!(count(&mut watched, page + 1), 0, "the page was not evicted");
             }
             let oldest = 1_000 - u64::from(window);
-            assert_eq!(count(&mut watched, oldest - 1), 0, "window {window}: it left too long ago");
+            assert_eq!(
+                count(&mut watched, oldest - 1),
+                0,
+                "window {window}: the page was evicted too long ago"
+            );
             assert_eq!(count(&mut watched, oldest), 1, "window {window}");
-            assert_eq!(count(&mut watched, oldest), 0, "it is here now");
+            assert_eq!(count(&mut watched, oldest), 0, "the page was counted already");
             assert_eq!(watched.counts.left, 1_000);
         }
     }
@@ -118,7 +124,7 @@ mod tests {
         let mut watched = Watched::new(1_000);
         (0..5_000).for_each(|page| watched.leave(PageId(page)));
         (4_000..5_000).for_each(|page| watched.come(PageId(page)));
-        // Two places for each: of hashes that fell at random, 79 % would keep theirs.
+        // With two slots for each page, 79 % of random hashes are not overwritten.
         assert!((750..=1_000).contains(&watched.counts.came_back), "{:?}", watched.counts);
     }
 }

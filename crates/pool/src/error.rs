@@ -12,14 +12,14 @@ pub enum PoolError {
     Read {
         /// The page.
         page: PageId,
-        /// What the drive said.
+        /// The drive's error.
         error: IoError,
     },
-    /// Dirty pages could not be written; they are still dirty and still in the pool. Where misses do not
-    /// wait for writes, the next miss learns it.
+    /// Dirty pages could not be written; they are still dirty and still in the pool. If misses do not wait
+    /// for writes, the next miss gets this error.
     #[error("write-back failed, the pages stay dirty: {0}")]
     WriteBack(IoError),
-    /// The drive could not make what it had acknowledged durable.
+    /// The drive could not make its acknowledged writes durable.
     #[error("flush failed: {0}")]
     Flush(IoError),
 }
@@ -30,7 +30,7 @@ pub enum PoolConfigError {
     /// No frames.
     #[error("a pool needs at least one frame")]
     NoFrames,
-    /// All frames would be spare.
+    /// All frames would be spare frames.
     #[error("{buffers} write buffers leave no frame of {frames}; a pool needs more frames than buffers")]
     Buffers {
         /// Spare frames asked for.
@@ -38,15 +38,19 @@ pub enum PoolConfigError {
         /// Frames in all.
         frames: u32,
     },
-    /// The page is not made of whole device pages.
-    #[error("a pool page of {page_bytes} bytes is not made of device pages of {device_bytes} bytes")]
+    /// A pool page does not consist of whole device pages.
+    #[error(
+        "a pool page of {page_bytes} bytes does not consist of whole device pages of {device_bytes} bytes"
+    )]
     PageSize {
-        /// Asked for.
+        /// The page size in the configuration.
         page_bytes: u32,
-        /// The drive's.
+        /// The drive's page size.
         device_bytes: u32,
     },
-    /// The policy asks for what the drive does not tell.
-    #[error("the replacement policy asks how often erase blocks were erased, which this drive does not tell")]
+    /// The replacement policy needs erase counts, and the drive does not report them.
+    #[error(
+        "the replacement policy needs the erase counts of erase blocks, which this drive does not report"
+    )]
     EraseCounts,
 }

@@ -1,4 +1,4 @@
-//! Reads pages that will be needed soon, several with one command.
+//! Reads pages that will soon be needed, several with one command.
 
 use crate::error::PoolError;
 use crate::miss::{Loading, Room};
@@ -9,18 +9,21 @@ use fulgurite_base::{FrameId, PageId};
 use fulgurite_device::{Arena, Buffer, Device, Operation};
 use std::rc::Rc;
 
-/// Pages that one command reads at most: larger ones are no faster, and a page waits for all of its command.
+/// The most pages that one command reads. Longer commands are no faster, and each page waits for the end of
+/// its whole command.
 const LONGEST_RUN: u64 = 64;
 
-/// Pages that follow each other on the drive, with frames to read them into.
+/// Consecutive pages on the drive, with the frames to read them into.
 type Run<D> = Vec<Loading<D>>;
 
 impl<D: Device + 'static> BufferPool<D> {
-    /// Begins to read those of `pages` that are neither in the pool nor on their way; pages that follow each other are read
-    /// with one command. Returns when the drive has been asked for all of them. Whoever asks for one of them meanwhile waits
-    /// for this read. A page that cannot be read stays out of the pool: who needs it reads it again and gets the error.
+    /// Begins to read those of `pages` that are neither in the pool nor being read. Consecutive pages are
+    /// read with one command. Returns when all reads have been submitted. A request for one of the pages
+    /// meanwhile waits for this read. A page that cannot be read stays out of the pool; the next request for
+    /// it reads it again and gets the error.
     ///
-    /// Fails where a write that made room has failed. More pages than half of the frames displace each other.
+    /// Fails if a write that makes room fails. If there are more pages than half of the frames, they displace
+    /// each other.
     pub async fn fetch(&self, pages: &[PageId]) -> Result<(), PoolError> {
         let inner = &self.0;
         let longest = u64::from(inner.handle.caps().pages_per_command / inner.device_pages).min(LONGEST_RUN);
@@ -39,12 +42,13 @@ impl<D: Device + 'static> BufferPool<D> {
             let frame = match inner.frame_at_once() {
                 Some(frame) => frame,
                 None => {
-                    // Nothing waits for frames with frames in hand: they might be the ones that are missing.
+                    // No task may wait for frames while it holds some: the held ones might be the missing
+                    // ones.
                     inner.read_run(std::mem::take(&mut run));
                     inner.room().await?.0
                 }
             };
-            // It may have come during the wait.
+            // Another task may have read it during the wait.
             run.extend(inner.announce(*page, frame));
         }
         inner.read_run(run);
@@ -53,13 +57,13 @@ impl<D: Device + 'static> BufferPool<D> {
 }
 
 impl<D: Device + 'static> Inner<D> {
-    /// A frame that can be had without waiting, and without going before others who wait.
+    /// A frame, if there is one without waiting and no other task waits for one.
     pub(crate) fn frame_at_once(self: &Rc<Self>) -> Option<FrameId> {
         if !self.turns.is_empty() {
             return None;
         }
         let mut state = self.state.borrow_mut();
-        // A failed write is told by `room`.
+        // `room` reports failed writes.
         if state.failure.is_some() {
             return None;
         }
@@ -69,7 +73,7 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Notes that a page is on its way into `frame`. Gives the frame back where somebody else was faster.
+    /// Notes that a page is being read into `frame`. Gives the frame back if another task was faster.
     fn announce(self: &Rc<Self>, page: PageId, frame: FrameId) -> Option<Loading<D>> {
         let is_known = {
             let mut state = self.state.borrow_mut();
@@ -84,17 +88,18 @@ impl<D: Device + 'static> Inner<D> {
             }
             is_known
         };
-        // Who waits has been given its turn by `room`, and finds a frame that was given back here.
+        // `room` has given the next waiting task its turn, so that task finds a frame that was given back
+        // here.
         (!is_known).then(|| Loading::new(self, page, Some(frame)))
     }
 
-    /// Asks the drive for pages that follow each other. A task of their own takes them in.
+    /// Submits the read of consecutive pages. A task of its own makes them resident.
     fn read_run(self: &Rc<Self>, mut run: Run<D>) {
         if run.len() > 1 {
             let io = self.submit_run(run[0].page, &run);
             self.handle.spawn(async move {
                 for (loading, outcome) in std::iter::zip(run, io.await) {
-                    // A page that could not be read gives its frame back as it is dropped.
+                    // If the read failed, dropping `loading` gives the frame back.
                     if outcome.is_ok() {
                         loading.settle_fetched();
                     }
@@ -129,7 +134,8 @@ impl<D: Device + 'static> Inner<D> {
             let outcome = io.await;
             if let (Ok(()), Some(read)) = (outcome, read) {
                 for (index, frame) in frames.iter().flatten().enumerate() {
-                    // SAFETY: the read into the one buffer has ended, and the frame of a page on its way is nobody else's.
+                    // SAFETY: the read into the one buffer has ended, and no other task uses the frame of a
+                    // page that is being read.
                     unsafe { frame.bytes_mut().copy_from_slice(read.part(index * size, size).bytes()) };
                 }
             }

@@ -1,4 +1,4 @@
-//! Writes dirty pages on request: some of them, or all, which are then durable.
+//! Writes dirty pages on request: given ones, or all of them, which are then made durable.
 
 use crate::FrameTable;
 use crate::error::PoolError;
@@ -10,13 +10,13 @@ use fulgurite_device::{Device, IoError, Operation};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
-/// Pages that are written together when the pool is flushed.
+/// The most pages that a flush writes together.
 const FLUSH_BATCH: usize = 64;
 
 impl<D: Device + 'static> BufferPool<D> {
-    /// Writes those of `pages` that are in the pool and dirty, all at once, and waits until the drive has them and those of
-    /// which a write was under way. A page that somebody is changing is left out. They are not durable before the drive is
-    /// flushed.
+    /// Writes the given pages, if they are in the pool and dirty, all at once. Waits for these writes and for
+    /// the writes of given pages that were already under way. A page that is latched exclusively is left out.
+    /// The pages are durable only after a flush of the drive.
     pub async fn write_pages(&self, pages: &[PageId]) -> Result<(), PoolError> {
         let inner = &self.0;
         {
@@ -40,11 +40,11 @@ impl<D: Device + 'static> BufferPool<D> {
     /// writes that were under way.
     pub async fn flush(&self) -> Result<(), PoolError> {
         let inner = &self.0;
-        // Of writes begun before, those that fail leave their pages dirty again, and are met below.
+        // An earlier write that fails leaves its pages dirty, and the loop below writes them again.
         inner.written().await;
         let failures = {
             let mut state = inner.state.borrow_mut();
-            // The flush writes the pages of earlier failures again and answers for them itself.
+            // The flush writes the pages of earlier failures again, so it reports their errors itself.
             state.failure = None;
             state.failures
         };
@@ -72,13 +72,13 @@ impl<D: Device + 'static> BufferPool<D> {
                 (&*batch).await.map_err(PoolError::WriteBack)?;
             }
             match busy {
-                // Somebody is changing this very page: afterwards it is looked at again.
+                // Another task is changing this page; look at it again afterwards.
                 Some(waiter) => drop(Granted { inner, waiter }.await),
                 None if from == inner.state.borrow().frames.len() => break,
                 None => {}
             }
         }
-        // Pages that were dirty may have been written by misses meanwhile.
+        // Misses may have written some of the dirty pages meanwhile.
         inner.written().await;
         let failed = {
             let mut state = inner.state.borrow_mut();
@@ -93,7 +93,7 @@ impl<D: Device + 'static> BufferPool<D> {
 }
 
 impl<D: Device + 'static> Inner<D> {
-    /// The writes that are under way now of some pages.
+    /// The writes of the given pages that are under way.
     fn writes_of(&self, pages: &[PageId]) -> Vec<Rc<Batch>> {
         let state = self.state.borrow();
         let frames = pages.iter().filter_map(|page| state.lookup(*page));
@@ -104,7 +104,7 @@ impl<D: Device + 'static> Inner<D> {
         under_way.filter(has_one).cloned().collect()
     }
 
-    /// Waits until every write that is under way now has ended, well or not.
+    /// Waits until every write that is under way now has succeeded or failed.
     async fn written(&self) {
         // The list is copied because writes begin and end during the wait.
         let batches: Vec<Rc<Batch>> = self.state.borrow().writing.iter().cloned().collect();

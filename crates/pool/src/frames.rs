@@ -1,4 +1,4 @@
-//! The frames: which page each of them holds, who uses it, and whether it must be written back.
+//! The frames: the page that each of them holds, its latch and its state of writing.
 
 use fulgurite_base::{FrameId, PageId};
 
@@ -14,27 +14,27 @@ struct Frame {
 
 const EXCLUSIVE: u32 = u32::MAX;
 
-/// Gives how often the erase block that holds a page was erased.
+/// Returns how often the erase block of a page was erased.
 pub(crate) type EraseCounts = Box<dyn Fn(PageId) -> u64>;
 
 /// Every frame of a pool, as policies see them.
 pub struct FrameTable {
     frames: Vec<Frame>,
-    /// A bit a frame, because policies look at many at once.
+    /// One bit for each frame, because policies look at many at once.
     dirty: Vec<u64>,
     erase_counts: Option<EraseCounts>,
 }
 
 impl FrameTable {
-    /// A write of the page is under way: it may be read and not changed.
+    /// The page is being written: it may be read but not changed.
     pub(crate) const WRITING: u32 = 1;
-    /// That write keeps the page in its frame.
+    /// The write keeps the page in its frame, which cannot be evicted.
     pub(crate) const HELD: u32 = 2;
-    /// The page was evicted while its write is under way, and is found again until that has ended.
+    /// The page was evicted during its write. It can still be found until the write has ended.
     pub(crate) const DETACHED: u32 = 4;
-    /// The page was prefetched and nobody has asked for it yet.
+    /// The page was prefetched and not requested yet.
     pub(crate) const PREFETCHED: u32 = 8;
-    /// Somebody waits for the latch: it is handed over in the order of asking, and nobody evicts the page.
+    /// A task waits for the latch. The latch is granted in order, and the page is not evicted.
     pub(crate) const CONTENDED: u32 = 16;
 
     /// `frames` empty, clean frames.
@@ -62,27 +62,27 @@ impl FrameTable {
         self.frames[frame.index()].page
     }
 
-    /// Whether `frame` is in use and may not be evicted.
+    /// Whether `frame` is in use, so that it cannot be evicted.
     #[inline]
     pub fn is_pinned(&self, frame: FrameId) -> bool {
         let frame = &self.frames[frame.index()];
         frame.latches > 0 || frame.flags & (Self::HELD | Self::CONTENDED) != 0
     }
 
-    /// Whether the page in `frame` differs from the drive's and no write of it is under way.
+    /// Whether the page in `frame` differs from the drive's copy and is not being written.
     #[inline]
     pub fn is_dirty(&self, frame: FrameId) -> bool {
         self.dirty[frame.index() / 64] >> (frame.index() % 64) & 1 == 1
     }
 
-    /// [`FrameTable::is_dirty`] of the 64 frames from `64 * word` on, a bit each.
+    /// [`FrameTable::is_dirty`] of the 64 frames from `64 * word` on, one bit each.
     #[inline]
     pub fn dirty_word(&self, word: usize) -> u64 {
         self.dirty[word]
     }
 
-    /// How often the erase block that holds the page in `frame` was erased; 0 where the drive does not
-    /// say, and policies that need it are refused.
+    /// How often the erase block of the page in `frame` was erased; 0 if the drive does not report it. A pool
+    /// refuses policies that need it then.
     pub fn erases(&self, frame: FrameId) -> u64 {
         self.erase_counts.as_ref().map_or(0, |count| count(self.page(frame)))
     }
@@ -98,7 +98,7 @@ impl FrameTable {
         self.set_dirty(frame, false);
     }
 
-    /// Marks the page in `frame` as different from, or the same as, the drive's.
+    /// Marks the page in `frame` as dirty or clean.
     #[inline]
     pub fn set_dirty(&mut self, frame: FrameId, dirty: bool) {
         let (word, bit) = (&mut self.dirty[frame.index() / 64], frame.index() % 64);
@@ -126,7 +126,8 @@ impl FrameTable {
         fulgurite_base::prefetch(&self.frames, frame as usize);
     }
 
-    /// Takes the frame's latch, which pins it; false, with nothing changed, where it cannot be had.
+    /// Takes the frame's latch, which pins the frame. Returns false and changes nothing if the latch is not
+    /// available.
     #[inline]
     pub(crate) fn try_latch(&mut self, frame: FrameId, exclusive: bool) -> bool {
         let frame = &mut self.frames[frame.index()];
@@ -139,13 +140,13 @@ impl FrameTable {
         true
     }
 
-    /// Whether somebody may be changing the page in `frame`.
+    /// Whether a task may be changing the page in `frame`.
     pub(crate) fn is_latched_exclusively(&self, frame: FrameId) -> bool {
         self.frames[frame.index()].latches == EXCLUSIVE
     }
 
-    /// Undoes one [`FrameTable::try_latch`]. Returns whether somebody waits for the latch and whether
-    /// the frame is now unused.
+    /// Undoes one [`FrameTable::try_latch`]. Returns whether a task waits for the latch, and whether the
+    /// frame is now unlatched.
     #[inline]
     pub(crate) fn unlatch(&mut self, frame: FrameId) -> (bool, bool) {
         let frame = &mut self.frames[frame.index()];
@@ -159,9 +160,9 @@ impl FrameTable {
 mod tests {
     use super::*;
 
-    /// The rule: a page comes into a frame clean and unused, whatever was there before.
+    /// The rule: loading a page makes its frame clean and unused.
     #[test]
-    fn a_page_comes_in_clean_and_unused() {
+    fn loading_a_page_makes_its_frame_clean_and_unused() {
         let mut frames = FrameTable::new(70);
         let frame = FrameId(65);
         frames.load(frame, PageId(1));

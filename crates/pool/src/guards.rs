@@ -1,15 +1,15 @@
-//! The guards through which a page in the pool is used.
+//! The guards that give access to a page in the pool.
 
 use crate::state::Fixed;
 use crate::{Arrival, FrameTable, ReplacementPolicy};
 use fulgurite_device::Device;
 
-/// A page in use for reading. Others may read it too; nobody changes or evicts it.
+/// Shared access to a page. Other tasks may read it too; no task can change or evict it.
 pub struct ReadGuard<D: Device + 'static>(pub(crate) Fixed<D>);
 
 impl<D: Device + 'static> ReadGuard<D> {
-    /// The page has served its purpose: unless it is asked for again, it leaves before those that were asked for, as one does
-    /// that was read ahead. One that is changed stays where it is, since it would have to be written.
+    /// Moves the page to where a prefetched page would be in the eviction order, so that it is evicted soon
+    /// unless it is requested again. A dirty page keeps its place, because it would have to be written first.
     pub fn leaves_next(&self) {
         let state = &mut *self.0.inner.state.borrow_mut();
         let frame = self.0.frame;
@@ -22,22 +22,22 @@ impl<D: Device + 'static> ReadGuard<D> {
         }
     }
 
-    /// The page's bytes; none where the device keeps no contents.
+    /// The page's bytes; empty if the device stores no contents.
     pub fn bytes(&self) -> &[u8] {
         bytes(&self.0)
     }
 }
 
-/// A page in use for changing, by nobody else.
+/// Exclusive access to a page.
 pub struct WriteGuard<D: Device + 'static>(pub(crate) Fixed<D>);
 
 impl<D: Device + 'static> WriteGuard<D> {
-    /// The page's bytes; none where the device keeps no contents.
+    /// The page's bytes; empty if the device stores no contents.
     pub fn bytes(&self) -> &[u8] {
         bytes(&self.0)
     }
 
-    /// The page's bytes, to change; none where the device keeps no contents.
+    /// The page's bytes, to change; empty if the device stores no contents.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self.0.bytes() {
             // SAFETY: the latch is exclusive, so there is no other guard and no I/O; the arena

@@ -1,4 +1,4 @@
-//! Lends frames of the pool as memory for other things than pages.
+//! Lends frames of the pool as memory for data other than pages.
 
 use crate::error::PoolError;
 use crate::pool::BufferPool;
@@ -10,25 +10,26 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Frames that a pool has lent to somebody, and that hold no pages until they go back. They go back with this.
+/// Frames that a pool has lent. They hold no pages until they are given back; dropping this gives them all
+/// back.
 pub struct Lent {
     arena: Arc<Arena>,
     page_bytes: usize,
-    /// By frame: whether it is among them.
+    /// For each frame of the pool, whether it is lent to this borrower.
     is_lent: Vec<bool>,
     pool: Rc<dyn Lender>,
 }
 
-/// A frame on its way to who has asked for it; goes back where nobody takes it.
+/// A frame for a borrower. Dropping it gives the frame back to the pool.
 pub struct Loan {
     frame: Option<FrameId>,
     pool: Rc<dyn Lender>,
 }
 
-/// The end of the wait for a frame.
+/// The wait for a frame.
 type Lending = Pin<Box<dyn Future<Output = Option<FrameId>>>>;
 
-/// Who lends frames.
+/// A pool that lends frames.
 trait Lender {
     fn lend(&self) -> Option<FrameId>;
     fn lend_soon(&self) -> Lending;
@@ -36,7 +37,7 @@ trait Lender {
 }
 
 impl<D: Device + 'static> BufferPool<D> {
-    /// No frames yet, to borrow some. There are none where the device keeps no contents.
+    /// A borrower without frames. It can borrow none if the device stores no contents.
     pub fn borrower(&self) -> Lent {
         let inner = &self.0;
         let arena = inner.arena().unwrap_or_else(|| Arena::new(1));
@@ -46,16 +47,17 @@ impl<D: Device + 'static> BufferPool<D> {
 }
 
 impl Lent {
-    /// Borrows one more frame, where that needs no wait: a free one, or that of the page that leaves next. What was in it is still there.
-    /// The pool never lends its last one.
+    /// Borrows one more frame if that needs no waiting: a free one, or that of the page that is evicted next.
+    /// The frame keeps its old bytes. The pool never lends its last frame.
     pub fn borrow_one(&mut self) -> Option<FrameId> {
         let frame = self.pool.lend()?;
         self.is_lent[frame.index()] = true;
         Some(frame)
     }
 
-    /// Asks for one more frame and waits for it, as a miss does: the page that leaves next may have to be written first. `None` where the
-    /// pool lends no more, and where a write has failed; the next miss learns that.
+    /// Waits for one more frame, as a miss does: the page that is evicted next may have to be written first.
+    /// Returns `None` if the pool lends no more frames, or if a write has failed; the next miss gets that
+    /// error.
     pub fn borrow_soon(&self) -> impl Future<Output = Option<Loan>> + 'static {
         let pool = Rc::clone(&self.pool);
         async move {
@@ -64,7 +66,7 @@ impl Lent {
         }
     }
 
-    /// Takes a frame that was asked for. Panics where it is of another pool.
+    /// Adds the frame of a loan. Panics if it belongs to another borrower.
     pub fn add(&mut self, mut loan: Loan) -> FrameId {
         assert!(Rc::ptr_eq(&loan.pool, &self.pool), "a frame of another borrower");
         let frame = loan.frame.take().expect("a loan is taken once");
@@ -72,30 +74,31 @@ impl Lent {
         frame
     }
 
-    /// Gives a frame back. Panics where it was not lent.
+    /// Gives a frame back. Panics if it was not lent.
     pub fn give_back(&mut self, frame: FrameId) {
-        assert!(std::mem::take(&mut self.is_lent[frame.index()]), "a frame of somebody else");
+        assert!(std::mem::take(&mut self.is_lent[frame.index()]), "the frame is not lent to this borrower");
         self.pool.take_back(frame);
     }
 
-    /// The bytes of a frame. Panics where it was not lent.
+    /// The bytes of a frame. Panics if it was not lent.
     #[inline]
     pub fn bytes(&self, frame: FrameId) -> &[u8] {
-        // SAFETY: see `start`; to change the bytes takes this alone.
+        // SAFETY: see `start`; `bytes_mut` needs `&mut self`, so the bytes do not change.
         unsafe { std::slice::from_raw_parts(self.start(frame), self.page_bytes) }
     }
 
-    /// The bytes of a frame, to change. Panics where it was not lent.
+    /// The bytes of a frame, to change. Panics if it was not lent.
     #[inline]
     pub fn bytes_mut(&mut self, frame: FrameId) -> &mut [u8] {
-        // SAFETY: see `start`; the reference has this alone.
+        // SAFETY: see `start`; `&mut self` makes this the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.start(frame), self.page_bytes) }
     }
 
-    /// Where a frame lies that is in no table, free list or policy of the pool and under no I/O, so that nobody else touches it.
+    /// The address of a lent frame. It is in no table, free list or policy of the pool and under no I/O, so
+    /// no other code touches it.
     #[inline]
     fn start(&self, frame: FrameId) -> *mut u8 {
-        assert!(self.is_lent[frame.index()], "a frame of somebody else");
+        assert!(self.is_lent[frame.index()], "the frame is not lent to this borrower");
         self.arena.address(frame.index() * self.page_bytes, self.page_bytes).as_ptr()
     }
 }
@@ -116,7 +119,7 @@ impl Drop for Loan {
 }
 
 impl<D: Device + 'static> Inner<D> {
-    /// Whether one more frame may be lent: not the last one that holds pages.
+    /// Whether one more frame may be lent. The last frame for pages may not.
     fn may_lend(&self) -> bool {
         let state = self.state.borrow();
         state.lent + state.spare.most() + 1 < state.frames.len() && self.arena().is_some()
@@ -130,7 +133,7 @@ impl<D: Device + 'static> Lender for Rc<Inner<D>> {
         }
         let free = {
             let mut state = self.state.borrow_mut();
-            // Spare frames are for pages to come.
+            // Spare frames are kept for misses.
             let is_more = state.free.len() as u32 > state.spare.frames;
             if is_more { state.free.pop() } else { None }
         };
@@ -158,14 +161,14 @@ impl<D: Device + 'static> Lender for Rc<Inner<D>> {
             let (frame, _) = match inner.room().await {
                 Ok(room) => room,
                 Err(error) => {
-                    // It is somebody else's to tell.
+                    // The next miss must report this error.
                     if let PoolError::WriteBack(error) = error {
                         inner.state.borrow_mut().failure.get_or_insert(error);
                     }
                     return None;
                 }
             };
-            // Others may have borrowed meanwhile.
+            // Other tasks may have borrowed frames meanwhile.
             let may_lend = inner.may_lend();
             {
                 let mut state = inner.state.borrow_mut();
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lent_frame_is_memory_and_comes_back() {
+    fn a_lent_frame_is_memory_until_it_is_given_back() {
         with_pool(|pool| async move {
             for page in 0..8 {
                 pool.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8);
@@ -222,7 +225,7 @@ mod tests {
             while let Some(frame) = lent.borrow_one() {
                 lent.bytes_mut(frame).fill(100 + frames.len() as u8);
                 frames.push(frame);
-                // Pages that come do not use what was lent, and go through the frames that are left.
+                // Pages are read into the remaining frames, not into lent ones.
                 for page in 0..8 {
                     assert_eq!(pool.read(PageId(page)).await.unwrap().bytes(), [page as u8; 4096]);
                 }
@@ -231,10 +234,14 @@ mod tests {
                 }
                 assert!(pool.limit() as usize <= FRAMES as usize - frames.len());
             }
-            assert_eq!(frames.len(), FRAMES as usize - 3, "two may be spare, and one is the last");
+            assert_eq!(
+                frames.len(),
+                FRAMES as usize - 3,
+                "two frames may be spare, and the last one is never lent"
+            );
             let limit = pool.limit();
             lent.give_back(frames[0]);
-            assert_eq!(pool.limit(), limit + 1, "it is the pool's again");
+            assert_eq!(pool.limit(), limit + 1, "the frame belongs to the pool again");
             drop(lent);
             for round in 0..2 {
                 let before = pool.counters().misses;
@@ -247,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_whose_page_must_be_written_comes_to_who_waits() {
+    fn a_borrower_can_wait_for_a_frame_whose_page_must_be_written() {
         with_pool(|pool| async move {
             for page in 0..8 {
                 pool.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8);
@@ -258,7 +265,7 @@ mod tests {
             let loan = lent.borrow_soon().await.expect("a page can be written");
             let kept = lent.add(loan);
             assert!(FRAMES as usize - pool.limit() as usize > at_once, "one frame more is lent");
-            // A loan that nobody takes goes back.
+            // Dropping a loan gives its frame back.
             let limit = pool.limit();
             drop(lent.borrow_soon().await.expect("another page can be written"));
             assert_eq!(pool.limit(), limit);
@@ -277,7 +284,7 @@ mod tests {
     #[test]
     fn pages_in_use_are_not_lent() {
         with_pool(|pool| async move {
-            // As many as there may be: none of them is spare yet.
+            // As many pages as the limit allows; no frame is spare yet.
             let mut guards = Vec::new();
             for page in 0..u64::from(pool.limit()) {
                 guards.push(pool.read(PageId(page)).await.unwrap());
@@ -294,8 +301,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a frame of somebody else")]
-    fn frames_that_were_not_lent_are_not_shown() {
+    #[should_panic(expected = "the frame is not lent to this borrower")]
+    fn the_bytes_of_a_frame_that_was_not_lent_cannot_be_read() {
         with_pool(|pool| async move {
             let mut lent = pool.borrower();
             let frame = lent.borrow_one().unwrap();

@@ -1,23 +1,24 @@
 //! A buffer pool over any [`fulgurite_device::Device`].
 //!
-//! Three policies decide, the pool acts. A *replacement* policy keeps a virtual eviction order that can be
-//! read ahead without changing it. A *write-back* policy looks at that order and plans what to write, how
-//! many pages at once, and whether the miss waits for it: `single` writes the one victim frame, ACE writes
-//! a batch of the drive's write concurrency, RAW lets the read go first. A *prefetch* policy names pages
-//! that will be wanted soon. Every policy of one kind goes with every policy of the others.
+//! Three policies decide, and the pool acts. A *replacement* policy keeps a virtual eviction order, which can
+//! be read ahead without changing it. A *write-back* policy reads that order and plans which pages to write,
+//! how many at once, and whether the miss waits for the write: `single` writes the one victim frame, ACE
+//! writes a batch of the drive's write concurrency, RAW lets the read go first. A *prefetch* policy names
+//! pages that will soon be requested. Policies of different kinds can be combined freely.
 //!
 //! # Concurrency
 //!
-//! A pool belongs to one executor: tasks, not threads. A page is used through a guard, shared for reading
-//! and exclusive for writing. A hit never waits unless the latch is taken; latches and frames are handed
-//! over in the order of asking, so nobody starves. Misses on one page are joined. A page that is being
-//! written back can be read but not changed. Dropping a future only ends the waiting: I/O that was begun is
-//! carried to its end.
+//! A pool belongs to one executor: tasks, not threads. A page is used through a guard, shared for reading and
+//! exclusive for writing. A hit waits only if another task holds the latch. Latches and frames are granted in
+//! the order of the requests, so no task starves. Several misses on one page share one read. A page that is
+//! being written back can be read but not changed. Dropping a future ends only the waiting: I/O that has
+//! begun is completed.
 //!
 //! # Durability
 //!
-//! A page is clean only when a write of it has succeeded; [`BufferPool::flush`] ends when every page that
-//! was dirty is durable. A [`PageStore`] decides where pages are and lets a log go first.
+//! A page is clean only when a write of it has succeeded; [`BufferPool::flush`] ends when every page that was
+//! dirty is durable. A [`PageStore`] decides where pages are stored, and can make a log durable before it
+//! writes them.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 

@@ -1,7 +1,8 @@
-//! Misses: making room, reading the page that was asked for, prefetching beside it.
+//! Misses: making room, reading the requested page, and prefetching beside it.
 //!
-//! When a read ends, its page is no longer loading. If the read failed, its frame becomes free once no I/O can
-//! touch it. A future that is dropped hands its I/O to a task that waits for the end and frees the frame.
+//! When a read ends, its page leaves the table of pages that are being read. If the read failed, its frame
+//! becomes free as soon as no I/O can touch it. If the future is dropped, a task of its own waits for the end
+//! of the I/O and frees the frame.
 
 use crate::error::PoolError;
 use crate::state::{Fixed, Inner, PoolState};
@@ -17,13 +18,14 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// What stands between a miss and a frame.
+/// A frame for a miss, or the reason why there is none yet.
 pub(crate) enum Room {
-    /// Nothing: here it is.
+    /// A frame for the page.
     Frame(FrameId),
-    /// These pages must be written first.
+    /// A batch that must be written first.
     After(Rc<Batch>),
-    /// All frames are in use, or all spare ones hold pages that are being written, or another miss has the lock.
+    /// All frames are pinned, or the pages of all spare frames are being written, or another miss holds the
+    /// lock.
     None,
 }
 
@@ -34,12 +36,12 @@ impl<D: Device + 'static> Inner<D> {
             let mut state = self.state.borrow_mut();
             state.counters.misses += 1;
             state.comes(page);
-            // Requests that come during the read join it here instead of reading the page again.
+            // Requests for the page during the read join it here instead of reading the page again.
             state.loading.insert(page, Vec::new());
             state.prefetch.observe(page);
             state.replacement.miss(page)
         };
-        // From here on, an error or a dropped future takes the entry in `loading` back.
+        // From here on, an error or a dropped future removes the entry from `loading`.
         let mut loading = Loading::new(self, page, None);
         let (frame, may_prefetch) = self.room().await?;
         loading.frame = Some(frame);
@@ -49,7 +51,8 @@ impl<D: Device + 'static> Inner<D> {
             if self.write_back.batches {
                 self.drop_next(may_prefetch);
             }
-            // Who waits has been given its turn by `room`, and finds frames that are dropped here and not read into.
+            // `room` has given the next waiting task its turn. That task finds the frames that are freed here
+            // and not used for prefetching.
             self.prefetch(page, may_prefetch);
         }
         loading.read().await?;
@@ -58,7 +61,7 @@ impl<D: Device + 'static> Inner<D> {
         Ok(Fixed { inner: Rc::clone(self), frame })
     }
 
-    /// Fixes a frame for `page`, which is neither in the pool nor on its way, and reads nothing.
+    /// Fixes a frame for `page`, which is neither in the pool nor being read, without reading it.
     pub async fn load_new(self: &Rc<Self>, page: PageId) -> Result<Fixed<D>, PoolError> {
         let recall = {
             let mut state = self.state.borrow_mut();
@@ -72,13 +75,13 @@ impl<D: Device + 'static> Inner<D> {
         Ok(Fixed { inner: Rc::clone(self), frame })
     }
 
-    /// A frame that holds nothing, made by eviction if need be, and how many more may be evicted for
-    /// pages to prefetch.
+    /// A frame without a page, freed by eviction if necessary, and the number of further frames that may be
+    /// evicted for prefetching.
     pub async fn room(self: &Rc<Self>) -> Result<(FrameId, u32), PoolError> {
-        // What a batch that this miss has waited for entitles to; whether it has waited its turn, and for
-        // a write.
+        // The evictions for prefetching that the awaited batch allows; whether this miss has waited its turn;
+        // whether it has waited for a write.
         let (mut batched, mut again, mut waited) = (None, false, false);
-        // Misses that wait already go first.
+        // Misses that are already waiting go first.
         if !self.turns.is_empty() {
             self.turns.wait(false).await;
             again = true;
@@ -86,30 +89,30 @@ impl<D: Device + 'static> Inner<D> {
         loop {
             let failure = self.state.borrow_mut().failure.take();
             if let Some(error) = failure {
-                // The frame that this turn was for is left to the next.
+                // The frame of this turn is left to the next waiting miss.
                 self.turns.next();
                 return Err(PoolError::WriteBack(error));
             }
             let room = self.make_room(&mut self.state.borrow_mut());
             match room {
                 Room::Frame(frame) => {
-                    // There may be room for the next as well.
+                    // There may be a frame for the next waiting miss as well.
                     self.turns.next();
                     let state = self.state.borrow();
                     let may_prefetch = batched.unwrap_or(state.plan.prefetch);
                     return Ok((frame, if state.prefetch.is_none() { 0 } else { may_prefetch }));
                 }
                 Room::After(batch) => {
-                    // The plan is shared, and other misses change it during the wait.
+                    // The plan is shared, and other misses overwrite it during the wait.
                     batched = Some(self.state.borrow().plan.prefetch);
                     self.count_wait(&mut waited);
                     (&*batch).await.map_err(PoolError::WriteBack)?;
-                    // Whoever has held the lock has had its turn, and goes on before those who wait for theirs.
+                    // A miss that held the lock has had its turn, so it continues before the waiting misses.
                     again |= self.write_back.lock;
-                    // Then look again: the victim may have been asked for while it was written.
+                    // Then plan again: the victim may have been requested while it was written.
                 }
                 Room::None => {
-                    // A victim that cannot leave means that writes under way hold all spare frames, or the lock.
+                    // If there is a victim that cannot be evicted, writes hold all spare frames, or the lock.
                     if self.state.borrow().plan.evict.is_some() {
                         self.count_wait(&mut waited);
                     }
@@ -120,17 +123,17 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Counts a miss that waits for a write, once.
+    /// Counts this miss as one that waits for a write, at most once.
     fn count_wait(&self, waited: &mut bool) {
         self.state.borrow_mut().counters.write_waits += u64::from(!std::mem::replace(waited, true));
     }
 
-    /// Performs as much of the write-back policy's plan as needs no waiting.
+    /// Performs the part of the write-back policy's plan that needs no waiting.
     pub fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
-        // A page whose write has failed may have come back beyond the limit, into a spare frame.
+        // A failed write may have made a page resident again, beyond the limit.
         self.shrink(state, None);
         if let Some(frame) = state.take_free() {
-            // A pool that is filling up has frames to prefetch into; ACE prefetches beside a batch alone.
+            // A pool that is filling up has frames to prefetch into. ACE prefetches only beside a batch.
             state.plan.prefetch = if self.write_back.batches { 0 } else { u32::MAX };
             return Room::Frame(frame);
         }
@@ -138,14 +141,14 @@ impl<D: Device + 'static> Inner<D> {
             let PoolState { frames, replacement, plan, cursor, locked_by, under_way, .. } = &mut *state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
             let Some(victim) = plan.evict else { return Room::None };
-            // Whoever has begun the write that holds the lock waits for that write, not here.
+            // The miss that began the locking write waits for that write itself and does not get here.
             if is_under_way(locked_by) {
                 return Room::None;
             }
             let is_dirty = frames.is_dirty(victim);
             let is_clean = !is_dirty && !frames.has(victim, FrameTable::WRITING);
             let batch = self.take_batch(plan, *under_way);
-            // The end of any write under way gives this miss its turn.
+            // The end of any write gives this miss its turn.
             if is_dirty && batch.is_empty() {
                 return Room::None;
             }
@@ -155,7 +158,8 @@ impl<D: Device + 'static> Inner<D> {
                 state.spare.used(state.free.len() as u32);
                 return Room::Frame(victim);
             }
-            // A spare frame takes the read, and the victim frame is free when its page has been written.
+            // The read goes to a spare frame, and the victim frame becomes free when its page has been
+            // written.
             let spare = if self.write_back.buffers > 0 { state.free.pop() } else { None };
             if spare.is_none() && !state.spare.grow() {
                 if batch.is_empty() {
@@ -171,18 +175,20 @@ impl<D: Device + 'static> Inner<D> {
                 state.spare.used(state.free.len() as u32);
                 return Room::Frame(spare);
             }
-            // One more frame is spare once it has been written, and the next victim makes room for the miss.
+            // The evicted frame becomes a spare frame when its page has been written. The next victim makes
+            // room for the miss.
             state.resident -= 1;
         }
     }
 
-    /// What a plan writes, as far as the bound on pages under way lets it.
+    /// Takes the plan's batch, cut to the bound on pages that are being written.
     fn take_batch(&self, plan: &mut Plan, under_way: u32) -> Vec<FrameId> {
         plan.write.truncate(self.write_back.under_way.saturating_sub(under_way) as usize);
         std::mem::take(&mut plan.write)
     }
 
-    /// Evicts `victim` and begins to write `batch`, which has a dirty victim in it, and others, or nothing. Returns the write.
+    /// Evicts `victim` and begins to write `batch`, which contains a dirty victim and may be empty otherwise.
+    /// Returns the write.
     fn evict_beside(
         self: &Rc<Self>,
         state: &mut PoolState,
@@ -190,13 +196,14 @@ impl<D: Device + 'static> Inner<D> {
         batch: Vec<FrameId>,
     ) -> Option<Rc<Batch>> {
         state.replacement.written_ahead(&state.frames, &batch);
-        // The victim leaves before the write begins: a page that becomes clean may change the order.
+        // The victim is evicted before the write begins, because a page that becomes clean may change the
+        // order.
         self.evict(state, victim);
         (!batch.is_empty()).then(|| self.write_batch(state, batch))
     }
 
-    /// Evicts the next `most` of the eviction order, as far as none of them is dirty again. Those that were written
-    /// without waiting are free when that has ended.
+    /// Evicts the next `most` frames of the eviction order, up to the first dirty one. A frame that is still
+    /// being written becomes free when its write has ended.
     fn drop_next(&self, most: u32) {
         let state = &mut *self.state.borrow_mut();
         for _ in 0..most {
@@ -211,8 +218,8 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Takes `victim`, the first of the eviction order, out of it. Its page stays in the table if it is
-    /// being written, or is about to be.
+    /// Removes `victim`, the first frame of the eviction order, from that order. Its page stays in the table
+    /// if it is being written or is about to be.
     pub fn evict(&self, state: &mut PoolState, victim: FrameId) {
         let PoolState { frames, replacement, counters, table, watched, .. } = state;
         let evicted = replacement.evict(frames);
@@ -232,7 +239,7 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// A detached page is asked for: it is resident again, and another one leaves for it.
+    /// Makes a detached page that is requested resident again, and evicts another one for it.
     pub fn rescue(self: &Rc<Self>, state: &mut PoolState, frame: FrameId) {
         state.counters.rescued += 1;
         let page = state.frames.page(frame);
@@ -243,18 +250,20 @@ impl<D: Device + 'static> Inner<D> {
         self.shrink(state, Some(frame));
     }
 
-    /// Evicts until no more frames are resident than may be, as far as possible; never `keep`. What it writes for a miss is bound and
-    /// locked like all that misses write, so the rest may be left to the next one.
+    /// Evicts until the pool is within its limit, as far as possible without waiting, and never evicts
+    /// `keep`. The bound and the lock of misses apply to its writes too, so a part may be left to the next
+    /// miss.
     fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: Option<FrameId>) {
         while state.resident > state.resident_max() {
             let PoolState { frames, replacement, plan, cursor, locked_by, under_way, .. } = &mut *state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
-            // The caller is about to latch `keep`, so the pool stays one frame too large until the next miss.
+            // The caller is about to latch `keep`, so the pool exceeds its limit by one frame until the next
+            // miss.
             let Some(victim) = plan.evict.filter(|victim| Some(*victim) != keep) else { return };
             if is_under_way(locked_by) {
                 return;
             }
-            // The place of `keep` is taken already, so what leaves for it does not wait for the bound.
+            // `keep` already has its frame, so the eviction for it ignores the bound.
             let under_way = if keep.is_some() { 0 } else { *under_way };
             let batch = self.take_batch(plan, under_way);
             if frames.is_dirty(victim) && batch.is_empty() {
@@ -270,10 +279,9 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Reads pages that the policy expects after `page`, at most `most`, into frames that can be had
-    /// without writing.
+    /// Reads at most `most` pages that the policy expects after `page` into frames that need no write.
     fn prefetch(self: &Rc<Self>, page: PageId, most: u32) {
-        // The vector is lent out and put back, so that prefetching allocates nothing.
+        // The vector is taken out and put back, so that prefetching allocates nothing.
         let mut suggestions = std::mem::take(&mut self.state.borrow_mut().suggestions);
         self.state.borrow().prefetch.suggest(page, most, &mut suggestions);
         let pages = self.pages();
@@ -299,15 +307,15 @@ impl<D: Device + 'static> Inner<D> {
         self.state.borrow_mut().suggestions = suggestions;
     }
 
-    /// A frame for a page to prefetch: one that is free, or the next in order if it is clean, or, with
-    /// spare frames to spare, if it is being written.
+    /// A frame for a page to prefetch: a free one, or the next in eviction order if it is clean, or a spare
+    /// one if the next in order is being written and enough spare frames are left.
     fn room_at_once(&self, state: &mut PoolState) -> Option<FrameId> {
         if let Some(frame) = state.take_free() {
             return Some(frame);
         }
         let PoolState { frames, replacement, cursor, free, spare, .. } = state;
         let victim = Order::new(replacement, frames, cursor).next()?;
-        // What has been prefetched and not been used yet is not given up for more of it.
+        // An unused prefetched page is not evicted for another prefetched page.
         if frames.is_dirty(victim) || frames.has(victim, FrameTable::PREFETCHED) {
             return None;
         }
@@ -346,7 +354,7 @@ impl<D: Device + 'static> Future for Reading<D> {
     }
 }
 
-/// A page on its way in.
+/// A page that is being read.
 pub(crate) struct Loading<D: Device + 'static> {
     inner: Rc<Inner<D>>,
     pub page: PageId,
@@ -364,7 +372,7 @@ impl<D: Device + 'static> Loading<D> {
         self.frame.expect("a page is read into a frame")
     }
 
-    /// Asks the drive for the page.
+    /// Submits the read of the page.
     pub fn submit(&mut self) {
         let inner = &self.inner;
         {
@@ -389,7 +397,7 @@ impl<D: Device + 'static> Loading<D> {
         outcome.map_err(|error| PoolError::Read { page: self.page, error })
     }
 
-    /// The page is in its frame: the task that asked has the latch, and those that joined come next.
+    /// Makes the read page resident. The requesting task gets the latch first, then the tasks that joined.
     fn deliver(mut self, arrival: Arrival) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();
@@ -401,18 +409,19 @@ impl<D: Device + 'static> Loading<D> {
         self.settled = true;
     }
 
-    /// A page that a policy expects is in its frame. Tasks that asked for it during the read are served.
+    /// Makes a prefetched page resident, and serves the tasks that requested it during the read.
     fn settle_prefetched(self) {
         self.settle(|_, joined| Arrival { prefetched: joined == 0, ..Arrival::default() });
     }
 
-    /// A page that will be needed for sure is in its frame.
+    /// Makes a page resident that will certainly be needed.
     pub fn settle_fetched(self) {
         let page = self.page;
         self.settle(|state, _| Arrival { recall: state.replacement.miss(page), ..Arrival::default() });
     }
 
-    /// The page is in its frame, and nobody has its latch before those who have joined. `arrival` is told how many these are.
+    /// Makes the read page resident and gives its latch to the tasks that joined. `arrival` gets the number
+    /// of these.
     fn settle(mut self, arrival: impl FnOnce(&mut PoolState, usize) -> Arrival) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();
@@ -422,7 +431,7 @@ impl<D: Device + 'static> Loading<D> {
         let arrival = arrival(&mut state, joined.len());
         state.deliver(frame, self.page, arrival, joined);
         self.settled = true;
-        // It can be evicted.
+        // The frame can be evicted now.
         self.inner.turns.next();
     }
 }
@@ -445,7 +454,7 @@ impl<D: Device + 'static> Drop for Loading<D> {
         match self.io.take() {
             None => free(),
             Some(io) => self.inner.handle.spawn(async move {
-                // Nobody waits for the page any more; only the end of the I/O matters.
+                // No task waits for the page any more; only the end of the I/O matters.
                 let _ = io.await;
                 free();
             }),

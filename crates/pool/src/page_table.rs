@@ -1,9 +1,9 @@
-//! Where a page is: an open-addressing hash table from pages to small numbers.
+//! An open-addressing hash table from pages to small numbers, such as frames.
 //!
-//! A slot holds 32 bits of the page's hash and the number. The page itself is kept where the number points,
-//! so a slot has eight bytes and a look-up touches one cache line of the table. At most a quarter of the
-//! slots are in use, and collisions go to the next slot. A removal moves later entries back, so there are no
-//! tombstones and look-ups do not become slower.
+//! A slot holds 32 bits of the page's hash and the number. The page itself is stored with the frame of that
+//! number, so a slot has eight bytes, and a look-up touches one cache line of the table. At most a quarter of
+//! the slots are in use. A colliding entry goes to the next free slot. A removal moves later entries back, so
+//! there are no tombstones, and look-ups do not become slower.
 
 use fulgurite_base::{PageId, prefetch};
 
@@ -15,11 +15,11 @@ struct Slot {
     value: u32,
 }
 
-/// A table of fixed capacity. `page_of` arguments give the page of a number in the table.
+/// A table of fixed capacity. The `page_of` arguments return the page of a number in the table.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTable {
     slots: Vec<Slot>,
-    /// The home of a page is the upper bits of its tag.
+    /// The upper bits of a page's tag are its home slot.
     shift: u32,
 }
 
@@ -52,8 +52,8 @@ impl PageTable {
         prefetch(&self.slots, self.home(Self::tag(page)));
     }
 
-    /// The number in `page`'s home, if any: most often the page's own, which makes it a good hint of
-    /// what a look-up will touch next.
+    /// The number in the home slot of `page`, if any. It is usually the number of this page, so it tells
+    /// which frame a look-up will probably touch.
     #[inline]
     pub fn guess(&self, page: PageId) -> Option<u32> {
         let value = self.slots[self.home(Self::tag(page))].value;
@@ -65,12 +65,12 @@ impl PageTable {
         let tag = Self::tag(page);
         let mut at = self.home(tag);
         loop {
-            // At most a quarter of the slots is in use, so the loop always meets an empty one.
+            // At most a quarter of the slots is in use, so the loop always reaches an empty one.
             let slot = self.slots[at];
             if slot.value == EMPTY {
                 return None;
             }
-            // The tag comes first, because reading the page costs another cache line.
+            // The tag is compared first, because reading the page costs another cache line.
             if slot.tag == tag && page_of(slot.value) == page {
                 return Some(at);
             }
@@ -95,7 +95,7 @@ impl PageTable {
         self.slots[at] = Slot { tag, value };
     }
 
-    /// Takes `page` out and returns its number.
+    /// Removes `page` and returns its number.
     #[inline]
     pub fn remove(&mut self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
         let found = self.find(page, page_of)?;
@@ -103,7 +103,7 @@ impl PageTable {
         let mask = self.slots.len() - 1;
         let (mut hole, mut at) = (found, self.after(found));
         while self.slots[at].value != EMPTY {
-            // An entry moves back into the hole unless its home lies behind the hole.
+            // An entry moves back into the hole unless its home slot is behind the hole.
             let distance = at.wrapping_sub(self.home(self.slots[at].tag)) & mask;
             if distance >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
@@ -122,18 +122,19 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// The rule: a quarter of the slots at most is in use, and pages that follow each other have homes all over the table.
+    /// The rule: at most a quarter of the slots is in use, and consecutive pages have home slots all over the
+    /// table.
     #[test]
     fn pages_are_spread_over_four_slots_each() {
         let table = PageTable::new(1_000);
         assert!(table.slots.len() >= 4_000);
         let homes = (0..1_000).map(|page| table.home(PageTable::tag(PageId(page))));
         let homes: std::collections::BTreeSet<usize> = homes.collect();
-        // Of homes that fell at random, some 890 would differ.
+        // Random homes would take about 890 different slots.
         assert!(homes.len() > 800, "{} homes", homes.len());
     }
 
-    /// The rule: pages of which the hashes agree in all that a slot holds of them are told apart.
+    /// The rule: two pages with the same tag are different entries.
     #[test]
     fn pages_with_the_same_tag_are_told_apart() {
         let mut known = BTreeMap::new();
@@ -149,9 +150,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against the standard library's map, with a nearly full table and colliding pages.
+        /// Compares the table with the standard library's map, with a nearly full table and colliding pages.
         #[test]
-        fn a_table_is_a_map(operations in prop::collection::vec((any::<bool>(), 0u64..24), 0..400)) {
+        fn a_table_behaves_like_a_map(operations in prop::collection::vec((any::<bool>(), 0u64..24), 0..400)) {
             const CAPACITY: u32 = 16;
             let page = |number: u64| PageId(number << 30);
             let mut table = PageTable::new(CAPACITY);

@@ -1,4 +1,4 @@
-//! The pool as its users see it: making one, and finding pages in it.
+//! The pool's interface: making a pool, and finding pages in it.
 
 use crate::counters::PoolCounters;
 use crate::departed::{Departures, Watched};
@@ -16,28 +16,28 @@ use std::rc::Rc;
 
 /// The shape and the policies of a pool.
 pub struct PoolConfig {
-    /// Frames in the pool, those for pages whose write is under way among them.
+    /// Frames in the pool, including those whose pages are being written.
     pub frames: u32,
-    /// Bytes in a page: a multiple of the device's.
+    /// Bytes in a page: a multiple of the device's page size.
     pub page_bytes: u32,
-    /// Which frame leaves; made for the same number of frames.
+    /// Chooses the victim frame; it must be made for the same number of frames.
     pub replacement: Replacement,
-    /// What is written when a frame leaves, and who waits.
+    /// Decides which pages are written when a frame is evicted, and whether the miss waits.
     pub write_back: WriteBack,
-    /// What is read beside a missed page.
+    /// Decides which pages are read beside a missed page.
     pub prefetch: Prefetch,
-    /// Where pages are, if not at their own numbers.
+    /// Stores the pages; without it, page n is page n of the drive.
     pub store: Option<Rc<dyn PageStore>>,
 }
 
 impl PoolConfig {
-    /// A pool without prefetching, whose pages lie at their own numbers.
+    /// A pool without prefetching and without a page store.
     pub fn new(frames: u32, page_bytes: u32, replacement: Replacement, write_back: WriteBack) -> PoolConfig {
         PoolConfig { frames, page_bytes, replacement, write_back, prefetch: Prefetch::default(), store: None }
     }
 }
 
-/// A buffer pool; see the crate. Clones share the same pool.
+/// A buffer pool; see the crate's documentation. Clones share the same pool.
 pub struct BufferPool<D: Device + 'static>(pub(crate) Rc<Inner<D>>);
 
 impl<D: Device + 'static> Clone for BufferPool<D> {
@@ -69,7 +69,7 @@ impl<D: Device + 'static> BufferPool<D> {
             }
             let drive = handle.clone();
             table.set_erase_counts(Box::new(move |page| {
-                // A page that was never written lies in no erase block.
+                // A page that was never written is in no erase block.
                 drive.erases(address(page, device_pages)).unwrap_or(0)
             }));
         }
@@ -100,30 +100,31 @@ impl<D: Device + 'static> BufferPool<D> {
         self.0.state.borrow().resident_max()
     }
 
-    /// From now on at most so many frames hold pages, at least one, and never more than the pool has beside those for pages
-    /// on their way out and those that are lent. Pages that are beyond the limit when it falls stay until the next miss.
+    /// Sets the number of frames that may hold pages: at least one, and never more than the pool has without
+    /// its spare and lent frames. If the limit falls, pages beyond it stay until the next miss.
     pub fn set_limit(&self, frames: u32) {
         self.0.state.borrow_mut().limit = frames;
     }
 
-    /// From now on counts misses that `window` more frames would spare, about. That costs a look-up in a table for each page that
-    /// comes or leaves, and 32 bytes of memory for each frame of the window.
+    /// Begins to count, approximately, the misses that `window` more frames would avoid. This costs a table
+    /// look-up for each page that enters or leaves the pool, and 32 bytes of memory for each frame of the
+    /// window.
     pub fn watch_departures(&self, window: u32) {
         self.0.state.borrow_mut().watched = Some(Watched::new(window));
     }
 
-    /// What was counted since the beginning of [`BufferPool::watch_departures`].
+    /// The counts since the call of [`BufferPool::watch_departures`].
     pub fn departures(&self) -> Departures {
         self.0.state.borrow().watched.as_ref().map_or(Departures::default(), |watched| watched.counts)
     }
 
-    /// Whether as many frames hold pages as may, so that each page that comes displaces another.
+    /// Whether the pool is at its limit, so that each new page displaces another.
     pub fn is_full(&self) -> bool {
         let state = self.0.state.borrow();
         state.resident >= state.resident_max()
     }
 
-    /// The unpinned pages in the order in which they would leave, and whether each is dirty.
+    /// The unpinned pages in eviction order, and whether each is dirty.
     pub fn eviction_order(&self) -> Vec<(PageId, bool)> {
         let state = self.0.state.borrow();
         let mut cursor = Cursor::default();
@@ -131,7 +132,7 @@ impl<D: Device + 'static> BufferPool<D> {
         order.map(|frame| (state.frames.page(frame), state.frames.is_dirty(frame))).collect()
     }
 
-    /// What the pool has done so far.
+    /// The pool's counters so far.
     pub fn counters(&self) -> PoolCounters {
         self.0.state.borrow().counters
     }
@@ -142,7 +143,7 @@ impl<D: Device + 'static> BufferPool<D> {
         self.try_fix(page, false).map(ReadGuard)
     }
 
-    /// The page for changing, if it is in the pool and its latch is free. It counts as changed.
+    /// The page for changing, if it is in the pool and its latch is free. The page becomes dirty.
     #[inline]
     pub fn try_write(&self, page: PageId) -> Option<WriteGuard<D>> {
         self.try_fix(page, true).map(WriteGuard)
@@ -153,13 +154,13 @@ impl<D: Device + 'static> BufferPool<D> {
         self.fix(page, false).await.map(ReadGuard)
     }
 
-    /// The page for changing. It counts as changed.
+    /// The page for changing. The page becomes dirty.
     pub async fn write(&self, page: PageId) -> Result<WriteGuard<D>, PoolError> {
         self.fix(page, true).await.map(WriteGuard)
     }
 
-    /// A page for changing, without reading it: whoever asks fills all of it. A page that is in the pool is given as it
-    /// is there. It counts as changed.
+    /// A page for changing, without reading it from the drive: the caller must fill all of it. If the page is
+    /// in the pool, its contents there are kept. The page becomes dirty.
     pub async fn create(&self, page: PageId) -> Result<WriteGuard<D>, PoolError> {
         loop {
             let is_known = {
@@ -170,7 +171,7 @@ impl<D: Device + 'static> BufferPool<D> {
                 return self.0.load_new(page).await.map(WriteGuard);
             }
             match self.fix(page, true).await {
-                // It was on its way for somebody else, and could not be read. Here its contents do not matter.
+                // Another task's read of the page failed. The old contents do not matter here, so try again.
                 Err(PoolError::Read { .. }) => {}
                 outcome => return outcome.map(WriteGuard),
             }
@@ -207,13 +208,13 @@ impl<D: Device + 'static> BufferPool<D> {
                 }
             };
             match waiter {
-                // No await lies between the look-up and the entry in `loading`, so a page is read once.
+                // There is no await between the look-up and the entry in `loading`, so a page is read once.
                 None => return inner.load(page, write).await,
                 Some(waiter) => {
                     if let Some(fixed) = (Granted { inner, waiter }).await {
                         return Ok(fixed);
                     }
-                    // The read that was joined has failed: try it oneself.
+                    // The read that this task joined has failed, so this task reads the page itself.
                 }
             }
         }

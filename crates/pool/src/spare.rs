@@ -1,43 +1,45 @@
-//! How many frames are spare: as many as writes under way have needed lately, between two bounds.
+//! Decides how many frames are spare: as many as writes have needed recently, between two bounds.
 //!
-//! A spare frame is one that holds no page for long. A miss on a dirty victim reads into it, and the victim's frame takes
-//! its place once it has been written. Too few make misses wait for writes, too many make the pool smaller for nothing.
-//! So a miss that finds none takes one more from the pool. Those that nobody has needed for a while go back.
+//! A miss on a dirty victim reads its page into a spare frame. The victim's frame becomes the spare frame
+//! when its page has been written. With too few spare frames, misses wait for writes; with too many, the pool
+//! is smaller than it could be. So a miss that finds no spare frame makes one more frame spare. Spare frames
+//! that no miss has needed for a while become usual frames again.
 
-/// After so many misses, frames that were free at each of them go back to the pool: long enough to span several batches.
+/// The number of misses after which unneeded spare frames go back to the pool: long enough to span several
+/// batches.
 const LOOK_BACK: u32 = 256;
 
-/// The number of spare frames, and what decides it.
+/// The number of spare frames, and the state that decides it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spare {
-    /// How many there are now.
+    /// Spare frames now.
     pub frames: u32,
     least: u32,
     most: u32,
-    /// The fewest of them that were free at any of the last misses, and how many misses that were.
+    /// The fewest free spare frames at any miss since the last check, and the number of those misses.
     idle: u32,
     misses: u32,
 }
 
 impl Spare {
-    /// `least` of at most `most` frames.
+    /// Begins with `least` spare frames; there can be `most`.
     pub fn new(least: u32, most: u32) -> Spare {
         Spare { frames: least, least, most, idle: u32::MAX, misses: 0 }
     }
 
-    /// How many there can be.
+    /// The most spare frames that there can be.
     pub fn most(&self) -> u32 {
         self.most
     }
 
-    /// A miss needs one more than there are. Returns whether there may be one more.
+    /// A miss needs one more spare frame. Returns whether the bound allows it.
     pub fn grow(&mut self) -> bool {
         let may = self.frames < self.most;
         self.frames += u32::from(may);
         may
     }
 
-    /// A miss has its frame, and so many spare ones are free.
+    /// A miss got its frame, and `free` spare frames are left.
     pub fn used(&mut self, free: u32) {
         self.idle = self.idle.min(free);
         self.misses += 1;
@@ -53,15 +55,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spare_frames_follow_the_need_between_their_bounds() {
+    fn the_number_of_spare_frames_follows_the_need_between_its_bounds() {
         let mut spare = Spare::new(1, 4);
         assert_eq!([spare.grow(), spare.grow(), spare.grow(), spare.grow()], [true, true, true, false]);
         assert_eq!(spare.frames, 4);
-        // Two of the four were free whenever a miss looked, but for a moment when only one was.
+        // Two of the four are free at every miss except one, at which one is free.
         (1..LOOK_BACK).for_each(|_| spare.used(2));
         spare.used(1);
         assert_eq!(spare.frames, 3);
-        // The look begins anew, and never goes below the least.
+        // The count starts again, and the number never falls below `least`.
         (0..LOOK_BACK).for_each(|_| spare.used(3));
         assert_eq!(spare.frames, 1);
     }

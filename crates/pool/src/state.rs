@@ -1,10 +1,10 @@
-//! The state that all users and tasks of a pool share: its frames, the tasks that wait for them, and its counters.
+//! The state that all users of a pool share: its frames, the tasks that wait for them, and its counters.
 //!
-//! A frame is free, or being read into, or resident. A resident frame is in the table and in the replacement
-//! policy's order. While its page is being written it may be read and not changed. Where misses do not wait
-//! for writes, it may also be evicted during the write. It is then *detached*: it stays in the table, so
-//! that its page is found, and becomes free when the write has ended. A frame's latch and flags alone decide
-//! who may use its bytes.
+//! A frame is free, or being read into, or resident. A resident frame is in the page table and in the
+//! replacement policy's order. While its page is being written, it may be read but not changed. With spare
+//! frames, it may also be evicted during the write. It is then *detached*: it stays in the page table, so
+//! that its page is still found, and becomes free when the write has ended. Only a frame's latch and flags
+//! decide which task may use its bytes.
 
 use crate::counters::PoolCounters;
 use crate::departed::Watched;
@@ -29,28 +29,29 @@ pub(crate) struct PoolState {
     pub table: PageTable,
     pub replacement: Replacement,
     pub prefetch: Prefetch,
-    /// Frames that hold nothing.
+    /// Frames without a page.
     pub free: Vec<FrameId>,
-    /// Frames resident or being read into, and how many were asked for at most.
+    /// Frames that are resident or being read into, and the limit on them.
     pub resident: u32,
     pub limit: u32,
-    /// Frames that are spare, for pages whose write is under way.
+    /// Spare frames, for misses on dirty victim frames.
     pub spare: Spare,
-    /// Frames that serve as memory for something else.
+    /// Frames that are lent as memory.
     pub lent: u32,
-    /// Pages whose write is under way.
+    /// Pages that are being written.
     pub under_way: u32,
-    /// Pages on their way in, and who else waits for them.
+    /// Pages that are being read, and the other tasks that wait for them.
     pub loading: FxHashMap<PageId, Vec<Rc<Waiter>>>,
-    /// Who waits for a latch. A frame with waiters is contended.
+    /// The tasks that wait for each latch. A frame with waiters is contended.
     pub latch_queues: FxHashMap<FrameId, VecDeque<Rc<Waiter>>>,
-    /// Writes under way, oldest first, ended ones among them.
+    /// Writes in the order of their begin. Some of them may have ended.
     pub writing: VecDeque<Rc<Batch>>,
-    /// The error of a failed write for which no task waited.
+    /// The error of a failed write that no task waited for.
     pub failure: Option<IoError>,
     /// Writes that have failed so far.
     pub failures: u64,
-    /// The cleaner's batch under way, and how many more evictions it may sleep through.
+    /// The cleaner's batch that is being written, and the frames at the head of the order that it still
+    /// believes to be clean.
     pub cleaning: Option<Rc<Batch>>,
     pub clean_ahead: u32,
     /// With a lock: the last batch that a miss waited for. Until it has ended, no other miss evicts.
@@ -59,7 +60,7 @@ pub(crate) struct PoolState {
     pub cursor: Cursor,
     pub suggestions: Vec<PageId>,
     pub counters: PoolCounters,
-    /// What leaves and comes back, where somebody wants to know.
+    /// Counts pages that leave and come back, if [`crate::BufferPool::watch_departures`] was called.
     pub watched: Option<Watched>,
 }
 
@@ -105,20 +106,20 @@ impl PoolState {
         self.table.get(page, |frame| self.frames.page(FrameId(frame))).map(FrameId)
     }
 
-    /// How many frames may be resident or read into.
+    /// The most frames that may be resident or being read into.
     #[inline]
     pub fn resident_max(&self) -> u32 {
         self.limit.min(self.frames.len() - self.spare.frames - self.lent).max(1)
     }
 
-    /// A free frame for a page to come, unless as many are resident as may be.
+    /// Takes a free frame for a new page, unless the pool is at its limit.
     pub fn take_free(&mut self) -> Option<FrameId> {
         let frame = if self.resident < self.resident_max() { self.free.pop() } else { None };
         self.resident += u32::from(frame.is_some());
         frame
     }
 
-    /// A page is read because somebody needs it.
+    /// Notes that a page is read because a task needs it.
     #[inline]
     pub fn comes(&mut self, page: PageId) {
         if let Some(watched) = &mut self.watched {
@@ -126,7 +127,7 @@ impl PoolState {
         }
     }
 
-    /// A request finds its page in `frame`, whose latch it has.
+    /// Counts a hit on `frame`, whose latch the request holds.
     #[inline]
     fn hit(&mut self, frame: FrameId, write: bool) {
         self.counters.hits += 1;
@@ -139,7 +140,7 @@ impl PoolState {
         }
     }
 
-    /// A prefetched page is asked for. Without prefetching, this request would have been a miss.
+    /// Handles the first request for a prefetched page, which would have been a miss without prefetching.
     #[cold]
     fn first_use(&mut self, frame: FrameId) {
         self.frames.clear(frame, FrameTable::PREFETCHED);
@@ -147,7 +148,7 @@ impl PoolState {
         self.prefetch.observe(self.frames.page(frame));
     }
 
-    /// Takes the latch of `frame` for a request, unless others came first or it cannot be had.
+    /// Takes the latch of `frame` for a request, unless other tasks wait for it or it is taken.
     #[inline]
     pub fn try_hit(&mut self, frame: FrameId, write: bool) -> bool {
         // A detached frame is in no eviction order, so the policy must not hear of it.
@@ -160,7 +161,7 @@ impl PoolState {
         true
     }
 
-    /// Adds a request to those that wait for the latch of `frame`.
+    /// Adds a request to the queue for the latch of `frame`.
     pub fn enqueue(&mut self, frame: FrameId, write: bool) -> Rc<Waiter> {
         let waiter = Waiter::new(write);
         self.frames.set(frame, FrameTable::CONTENDED);
@@ -168,12 +169,12 @@ impl PoolState {
         waiter
     }
 
-    /// Hands the latch of `frame` to the tasks that wait for it, in order, until one cannot have it.
+    /// Gives the latch of `frame` to the waiting tasks, in order, until it is taken.
     pub fn hand_over(&mut self, frame: FrameId) {
         // The queue leaves the map because a hit needs the whole state.
         let Some(mut queue) = self.latch_queues.remove(&frame) else { return };
         while let Some(waiter) = queue.front() {
-            // A waiter whose future was dropped is passed over.
+            // A waiter whose future was dropped is skipped.
             if waiter.is_waiting() {
                 if !self.frames.try_latch(frame, waiter.write) {
                     break;
@@ -190,12 +191,12 @@ impl PoolState {
         }
     }
 
-    /// `page` is now in `frame`; the task that waited for it comes next.
+    /// Makes `page`, which is now in `frame`, resident, and serves the tasks that joined its read.
     pub fn deliver(&mut self, frame: FrameId, page: PageId, arrival: Arrival, joined: Vec<Rc<Waiter>>) {
         self.table.insert(page, frame.0);
         self.replacement.insert(frame, page, arrival);
         if !joined.is_empty() {
-            // A contended frame is pinned: the page cannot leave before those who joined have used it.
+            // A contended frame is pinned, so the page cannot be evicted before these tasks have used it.
             self.frames.set(frame, FrameTable::CONTENDED);
             self.latch_queues.insert(frame, joined.into());
             self.hand_over(frame);
@@ -208,9 +209,9 @@ pub(crate) struct Inner<D: Device + 'static> {
     pub state: RefCell<PoolState>,
     pub write_back: WriteBack,
     pub store: Option<Rc<dyn PageStore>>,
-    /// Who waits for a frame to become free or evictable.
+    /// The tasks that wait for a frame to become free or evictable.
     pub turns: Turns,
-    /// Frame contents, where the device keeps any.
+    /// Frame contents, if the device stores any.
     pub arena: Option<Arc<Arena>>,
     pub page_bytes: usize,
     /// Device pages in a pool page.
@@ -222,7 +223,7 @@ impl<D: Device + 'static> Inner<D> {
         self.handle.caps().pages / u64::from(self.device_pages)
     }
 
-    /// Drops one latch of `frame` and hands it, or the frame, to the next task that waits.
+    /// Drops one latch of `frame` and gives the latch, or the frame, to the next waiting task.
     #[inline]
     pub fn release(&self, frame: FrameId) {
         let unused = {
@@ -251,12 +252,12 @@ impl<D: Device + 'static> Inner<D> {
     }
 }
 
-/// Where a page of the pool lies on the drive. A page beyond the end of the drive lies beyond it here too.
+/// The drive's address of a page of the pool. A page beyond the end of the drive gets an address beyond it.
 pub(crate) fn address(page: PageId, device_pages: u32) -> Lpn {
     Lpn(page.0.saturating_mul(u64::from(device_pages)))
 }
 
-/// The latch that a waiter gets; nothing where it shall try again.
+/// Waits for a latch. The output is `None` if the task must try again.
 pub(crate) struct Granted<'a, D: Device + 'static> {
     pub inner: &'a Rc<Inner<D>>,
     pub waiter: Rc<Waiter>,
@@ -276,7 +277,7 @@ impl<D: Device + 'static> Future for Granted<'_, D> {
 
 impl<D: Device + 'static> Drop for Granted<'_, D> {
     fn drop(&mut self) {
-        // A latch that a dropped future was given goes to the next task.
+        // If the dropped future already had the latch, the next task gets it.
         if let Wish::Latched(frame) = self.waiter.give_up() {
             self.inner.release(frame);
         }
@@ -290,7 +291,7 @@ pub(crate) struct Fixed<D: Device + 'static> {
 }
 
 impl<D: Device + 'static> Fixed<D> {
-    /// Where the page's bytes lie, and how many they are. A guard asks often, so no buffer is made for it.
+    /// The address and the length of the page's bytes. Guards ask often, so this makes no buffer.
     #[inline]
     pub fn bytes(&self) -> Option<(*mut u8, usize)> {
         let len = self.inner.page_bytes;

@@ -1,5 +1,5 @@
-//! Tasks that wait for a latch, for a page that is being read, for a frame, or for a write. They are served in the
-//! order in which they came. A latch is handed to the next waiter, not left free to be taken, so that no task
+//! Tasks that wait for a latch, for a page that is being read, for a frame, or for a write. They are served
+//! in the order of their requests. A released latch is given to the next waiter directly, so that no task
 //! starves.
 
 use fulgurite_base::FrameId;
@@ -11,22 +11,22 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// What has become of a waiting task's wish.
+/// The state of a waiting task's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Nothing yet.
+    /// Not answered yet.
     Waiting,
-    /// Here is the frame, latched.
+    /// The task holds the latch of this frame.
     Latched(FrameId),
-    /// It is worth trying again.
+    /// The task must try again.
     TryAgain,
-    /// The task has taken the answer, or no longer wants one.
+    /// The task has taken the answer, or has given up.
     Over,
 }
 
 /// A waiting task.
 pub(crate) struct Waiter {
-    /// Whether it wants the latch for itself.
+    /// Whether it needs the latch exclusively.
     pub write: bool,
     wish: Cell<Wish>,
     waker: Cell<Option<Waker>>,
@@ -48,23 +48,23 @@ impl Waiter {
         }
     }
 
-    /// The answer; `None` where there is none yet.
+    /// Takes the answer; `None` if there is none yet.
     pub fn poll(&self, context: &Context<'_>) -> Option<Wish> {
         if self.is_waiting() {
-            // A later poll may come with another waker, so the last one counts.
+            // A later poll may bring another waker, so the last one counts.
             self.waker.set(Some(context.waker().clone()));
             return None;
         }
         Some(self.wish.replace(Wish::Over))
     }
 
-    /// Gives up. An answer that was not taken is returned.
+    /// Gives up. Returns an answer that was not taken.
     pub fn give_up(&self) -> Wish {
         self.wish.replace(Wish::Over)
     }
 }
 
-/// Tasks that take turns at something scarce.
+/// Tasks that wait for their turn, in order.
 #[derive(Default)]
 pub(crate) struct Turns(RefCell<VecDeque<Rc<Waiter>>>);
 
@@ -76,14 +76,14 @@ impl Turns {
     /// Gives the next task its turn.
     pub fn next(&self) {
         while let Some(waiter) = self.0.borrow_mut().pop_front() {
-            // A future that was dropped leaves its entry in the queue.
+            // A dropped future leaves its entry in the queue.
             if waiter.is_waiting() {
                 return waiter.answer(Wish::TryAgain);
             }
         }
     }
 
-    /// Waits for a turn; `again` after one that was in vain, which keeps its place.
+    /// Waits for a turn. With `again`, the task goes to the front, because its last turn was in vain.
     pub fn wait(&self, again: bool) -> Turn<'_> {
         let waiter = Waiter::new(false);
         let mut queue = self.0.borrow_mut();
@@ -95,7 +95,8 @@ impl Turns {
     }
 }
 
-/// A turn to come. Dropped after it has come and before it was noticed, it goes to the next task.
+/// The wait for a turn. If it is dropped after the turn was given and before the task noticed it, the next
+/// task gets the turn.
 pub(crate) struct Turn<'a> {
     turns: &'a Turns,
     waiter: Rc<Waiter>,
@@ -114,7 +115,7 @@ impl Future for Turn<'_> {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        // A turn that came and was not used would be lost, and those behind it would wait for ever.
+        // An unused turn must not be lost, or the tasks behind it would wait for ever.
         if self.waiter.give_up() == Wish::TryAgain {
             self.turns.next();
         }
@@ -138,7 +139,7 @@ impl Batch {
         self.outcome.get()
     }
 
-    /// Tells the outcome to the tasks that wait. Returns whether there were any.
+    /// Gives the outcome to the waiting tasks. Returns whether there were any.
     pub fn end(&self, outcome: Result<(), IoError>) -> bool {
         self.outcome.set(Some(outcome));
         let waiters = self.waiters.take();
@@ -156,7 +157,7 @@ impl Future for &Batch {
             return Poll::Ready(outcome);
         }
         let mut waiters = self.waiters.borrow_mut();
-        // A task that waits for several pages polls here for each of them, one after the other.
+        // A task that waits for several pages may poll here repeatedly, so its waker is kept once.
         if !waiters.last().is_some_and(|last| last.will_wake(context.waker())) {
             waiters.push(context.waker().clone());
         }

@@ -1,8 +1,8 @@
-//! Writes: batches on their way to the drive, and the cleaner.
+//! Writes: the batches of misses, and the cleaner.
 //!
-//! A page is clean from the moment its write begins, for nobody can change it until that has ended; a
-//! write that fails makes it dirty again. A task of its own carries each batch to its end, so that it ends
-//! properly even if nobody waits for it any more.
+//! A page counts as clean when its write begins, because no task can change it before the write has ended. If
+//! the write fails, the page becomes dirty again. A task of its own awaits each batch, so a batch ends
+//! properly even if no other task waits for it.
 
 use crate::state::{Inner, PoolState};
 use crate::store::PageBytes;
@@ -27,7 +27,7 @@ impl<D: Device + 'static> Inner<D> {
         if batch.is_empty() {
             return None;
         }
-        // Where misses wait for writes, a frame stays where it is until its write has ended.
+        // Without spare frames, a frame is held in place until its write has ended.
         state.under_way += batch.len() as u32;
         let held = if self.write_back.buffers == 0 { FrameTable::HELD } else { 0 };
         for frame in &batch {
@@ -39,7 +39,7 @@ impl<D: Device + 'static> Inner<D> {
             }
         }
         let ticket = Rc::new(Batch::new(batch));
-        // Ended writes are dropped here, so that the list does not grow for ever.
+        // Ended writes are removed here, so that the list does not grow without bound.
         while state.writing.front().is_some_and(|first| first.outcome().is_some()) {
             state.writing.pop_front();
         }
@@ -53,7 +53,7 @@ impl<D: Device + 'static> Inner<D> {
                 stream: StreamId::default(),
                 durable: false,
             };
-            // The drive has the writes before anything else can happen.
+            // The writes are submitted before any other task can run.
             let io = self.handle.submit_all(ticket.frames.iter().map(write));
             self.handle.spawn(async move {
                 let outcome = io.await;
@@ -84,7 +84,7 @@ impl<D: Device + 'static> Inner<D> {
             let awaited = ticket.end(outcome);
             if let Err(error) = outcome {
                 state.failures += 1;
-                // A waiting miss gets the error itself; otherwise the next miss learns of it.
+                // A waiting miss gets the error itself; otherwise the next miss gets it.
                 if !awaited {
                     state.failure = Some(error);
                 }
@@ -114,7 +114,8 @@ impl<D: Device + 'static> Inner<D> {
                 state.free.push(frame);
             }
             (true, false) => {
-                // Its content is nowhere else: it is resident again, beyond the limit until the next miss if need be.
+                // This frame has the only copy of the page, so the page becomes resident again, even beyond
+                // the limit.
                 state.frames.clear(frame, FrameTable::DETACHED);
                 state.replacement.insert(
                     frame,
@@ -127,8 +128,8 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// The cleaner, after an eviction or a batch of its own: writes the dirty ones of the frames that
-    /// leave next, unless enough of them are known to be clean.
+    /// Runs the cleaner after an eviction or after one of its own batches: it writes the dirty frames at the
+    /// head of the eviction order, unless enough of these frames are known to be clean.
     pub fn clean_ahead(self: &Rc<Self>, state: &mut PoolState) {
         let ahead = self.write_back.ahead;
         if ahead == 0 || state.cleaning.is_some() {

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 /// Counts of one run: hits, misses, pages written, batches.
 type Counts = [u64; 4];
 
-/// Runs the requests one after another and returns what the pool counted.
+/// Runs the requests one after another and returns the pool's counters.
 fn replay(trace: &[(u64, bool)], frames: u32, write_back: WriteBack) -> PoolCounters {
     let pages = trace.iter().map(|(page, _)| page + 1).max().unwrap();
     let (executor, pool) = pool_over(mem(pages), frames, write_back);
@@ -34,7 +34,7 @@ fn counts(trace: &[(u64, bool)], frames: u32, write_back: WriteBack) -> Counts {
     [counters.hits, counters.misses, counters.pages_written, counters.write_ios]
 }
 
-/// The oracle: an LRU list, oldest first, as slow and obvious as can be. With `n_w` = 1 it is LRU.
+/// The oracle: a simple LRU list, oldest first. With `n_w` = 1 it is LRU.
 fn oracle(trace: &[(u64, bool)], frames: usize, n_w: usize) -> Counts {
     let mut pool: Vec<(u64, bool)> = Vec::new();
     let [mut hits, mut misses, mut written, mut batches] = [0; 4];
@@ -113,7 +113,7 @@ fn the_worked_example_with_ace_and_prefetching() {
     let inside = pool.clone();
     executor
         .block_on(async move {
-            // Twice 9 and 0 follow 1; in between and afterwards other pages fill the pool.
+            // Pages 9 and 0 follow page 1 twice; before and after that, other pages fill the pool.
             for page in [1, 9, 0, 11, 12, 13, 14, 15, 16, 17, 1, 9, 0] {
                 request(&inside, page, false).await.unwrap();
             }
@@ -131,12 +131,12 @@ fn the_worked_example_with_ace_and_prefetching() {
     assert_eq!((pages_written, write_ios, prefetched), (3, 1, 2));
 }
 
-/// The rule of the lecture's Evictor: beside a batch, n_e frames leave, whether or not the prefetcher names a page. They are
-/// free for the next misses, which evict nothing and prefetch nothing.
+/// The rule of the lecture's Evictor: beside a batch, n_e frames are evicted, whether or not the prefetcher
+/// names a page. They are free for the next misses, which evict nothing and prefetch nothing.
 #[test]
-fn with_prefetching_a_batch_drops_n_e_frames_whatever_is_prefetched() {
+fn with_prefetching_a_batch_evicts_n_e_frames() {
     let (after_batch, after_two_more) = {
-        // Nothing was seen twice, so nothing is named.
+        // No successor was seen twice, so no page is named.
         let prefetch = "history".parse::<PrefetchConfig>().unwrap().start().unwrap();
         let executor = Executor::new(mem(32));
         let config = PoolConfig { prefetch, ..config(7, WriteBack { n_e: 3, ..WriteBack::ace(4) }) };
@@ -165,8 +165,8 @@ fn with_prefetching_a_batch_drops_n_e_frames_whatever_is_prefetched() {
     assert_eq!(after_two_more, more);
 }
 
-/// The rule: ACE prefetches beside a batch alone. A miss that finds a free frame, or a clean victim, brings nothing along,
-/// though the prefetcher names pages.
+/// The rule: ACE prefetches only beside a batch. A miss with a free frame or a clean victim prefetches
+/// nothing, even if the prefetcher names pages.
 #[test]
 fn without_a_batch_ace_prefetches_nothing() {
     let prefetched = |write_back: WriteBack, requests: &[(u64, bool)]| {
@@ -187,7 +187,8 @@ fn without_a_batch_ace_prefetches_nothing() {
     let clean: Vec<(u64, bool)> = (0..12).map(|page| (page, false)).collect();
     assert_eq!(prefetched(WriteBack::ace(3), &clean), 0);
     assert!(prefetched(WriteBack::SINGLE, &clean) > 0, "the prefetcher names pages");
-    // Page 0 is dirty, and the miss that meets it is the second of a run: two more frames are dropped and filled.
+    // Page 0 is dirty, and the miss that evicts it is the second of a run: two more frames are evicted and
+    // filled.
     let dirty = [(0, true), (20, false), (22, false), (24, false), (26, false), (30, false), (31, false)];
     assert_eq!(prefetched(WriteBack::ace(3), &dirty), 2);
 }
@@ -273,22 +274,22 @@ fn clean_first_policies_count_as_the_published_program() {
     assert_eq!(counts("cflru", WriteBack::SINGLE), [528_291, 305_092, 305_092]);
     assert_eq!(counts("cflru", WriteBack::ace(8)), [528_307, 305_264, 38_158]);
     assert_eq!(counts("lru-wsr", WriteBack::SINGLE), [528_480, 306_736, 306_736]);
-    // The program moves the hot dirty pages that a batch passes over.
+    // The program moves the hot dirty pages that a batch skips.
     assert_eq!(counts("lru-wsr:passed=move", WriteBack::ace(8)), [528_519, 306_984, 38_373]);
-    // By the virtual order they stay where they are, and fewer pages are missed.
+    // By the virtual order they keep their places, and there are fewer misses.
     assert_eq!(counts("lru-wsr", WriteBack::ace(8)), [528_495, 306_912, 38_364]);
 }
 
-/// The rule: what is counted in memory is what the pool does, under every replacement policy, which learns of each page that was
-/// written back.
+/// The rule: the miss counter and the pool have the same counts under every replacement policy, and both tell
+/// the policy of each page that was written back.
 #[test]
-fn the_pool_does_what_the_counter_counts() {
+fn the_pool_and_the_counter_have_the_same_counts() {
     let trace = published_trace(10_000, 1_024);
     let requests: Vec<(PageId, bool)> = trace.iter().map(|(page, write)| (PageId(*page), *write)).collect();
     for name in ReplacementConfig::registry().names().filter(|name| !name.ends_with("-e")) {
         for write_back in [WriteBack::SINGLE, WriteBack::ace(8)] {
-            // The counter evicts without writing first, and asks all pages of CCF-LRU. In the pool the page that was written leaves,
-            // and the others keep their second chance.
+            // The counter evicts before it writes, so CCF-LRU checks all pages. The pool writes first and
+            // evicts the written page, so the others keep their second chance.
             if name == "ccf-lru" && !write_back.batches {
                 continue;
             }

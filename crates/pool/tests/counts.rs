@@ -1,5 +1,6 @@
-//! Miss counts on a real trace: every policy's own, pinned, and those that independent models of the papers give. On
-//! a trace that is not ours to distribute, those of a trusted simulator.
+//! Miss counts on real traces. On the project's trace, the counts of all policies are pinned and compared
+//! with independent models of the papers. On a trace that the project may not distribute, they are compared
+//! with a trusted simulator.
 
 mod models;
 
@@ -11,7 +12,7 @@ use std::path::Path;
 
 const FRAMES: [u32; 8] = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000];
 
-/// Misses of libCacheSim 0.1 (commit of 7 October 2024) on the CloudPhysics trace, one page a request.
+/// Misses of libCacheSim 0.1 (commit of 7 October 2024) on the CloudPhysics trace, one page for each request.
 const LIBCACHESIM: [(&str, [u64; 8]); 8] = [
     ("fifo", [96_483, 95_520, 94_588, 91_581, 79_210, 72_229, 71_976, 49_142]),
     ("lru", [95_398, 94_823, 94_189, 91_527, 79_438, 72_053, 68_348, 48_994]),
@@ -33,7 +34,7 @@ fn misses(requests: &[(PageId, bool)], replacement: &str, frames: u32) -> u64 {
 
 #[test]
 #[ignore = "needs the CloudPhysics trace of libCacheSim in ../shared/traces; run it with --ignored"]
-fn counts_equal_libcachesims() {
+fn counts_equal_those_of_libcachesim() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/cloudphysics.csv.gz");
     let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
     let page = |start: u64| (PageId(start / 512), false);
@@ -45,8 +46,8 @@ fn counts_equal_libcachesims() {
     assert_eq!(FRAMES.map(|frames| misses(&requests, "clock:max=1,initial=0", frames)), LIBCACHESIM[2].1);
 }
 
-/// Misses on the trace that comes with the project, in 500 and in 2,000 frames. Without a drive no block was
-/// ever erased, so cflru-e is cflru here.
+/// Misses on the project's trace, in 500 and in 2,000 frames. Without a drive no erase block was ever erased,
+/// so cflru-e equals cflru here.
 const OWN: [(&str, [u64; 2]); 17] = [
     ("fifo", [79_394, 66_298]),
     ("second-chance", [77_467, 65_937]),
@@ -67,7 +68,7 @@ const OWN: [(&str, [u64; 2]); 17] = [
     ("w-tinylfu", [111_362, 59_333]),
 ];
 
-/// The requests of the trace that comes with the project.
+/// The requests of the project's trace.
 fn own_trace() -> Vec<(PageId, bool)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/postgres-pgbench.pages.zst");
     let trace = Trace::load(path, None, TraceOptions::default()).unwrap();
@@ -76,7 +77,7 @@ fn own_trace() -> Vec<(PageId, bool)> {
 }
 
 #[test]
-fn counts_on_our_own_trace_are_the_models() {
+fn counts_on_the_projects_trace_equal_the_models() {
     let requests = own_trace();
     for (name, model) in models::MODELS {
         for frames in [100, 500] {
@@ -88,7 +89,7 @@ fn counts_on_our_own_trace_are_the_models() {
 }
 
 #[test]
-fn counts_on_our_own_trace_are_pinned() {
+fn counts_on_the_projects_trace_are_pinned() {
     let requests = own_trace();
     let counted: Vec<(&str, [u64; 2])> = ReplacementConfig::registry()
         .names()

@@ -1,5 +1,5 @@
-//! Policies without a trusted simulator against models as slow and obvious as can be: a list of pages, the
-//! one used last at its end.
+//! Compares policies without a trusted simulator with simple models: a list of pages, the most recently used
+//! one last.
 
 mod models;
 
@@ -16,8 +16,8 @@ struct Entry {
     uses: u32,
 }
 
-/// Misses and pages written of a model: `evict` takes the page that leaves out of the list, `hit` moves the
-/// entry that was used, which it gets with its place.
+/// The misses and the written pages of a model. `evict` removes the victim from the list. `hit` moves the
+/// used entry; it gets the entry and its place.
 fn model(
     trace: &[(u64, bool)],
     frames: usize,
@@ -47,7 +47,8 @@ fn to_end(pool: &mut Vec<Entry>, at: usize) {
     pool.push(entry);
 }
 
-/// The least recent clean page of the last `window`, else the dirty one that `choose` ranks lowest there.
+/// The least recent clean page of the last `window` pages; if there is none, the dirty page with the lowest
+/// rank by `choose`.
 fn clean_first(window: usize, choose: impl Fn(&Entry) -> u32) -> impl FnMut(&mut Vec<Entry>) -> Entry {
     move |pool| {
         let window = window.min(pool.len());
@@ -58,10 +59,10 @@ fn clean_first(window: usize, choose: impl Fn(&Entry) -> u32) -> impl FnMut(&mut
     }
 }
 
-/// The tail of the cold clean pages; else of the others, where hot clean ones turn cold and leave, hot dirty
-/// ones turn cold and come back later.
+/// The oldest cold clean page. If there is none, the oldest of the other pages: a hot clean page becomes cold
+/// and is evicted, a hot dirty page becomes cold and moves to the end.
 fn ccf_lru(pool: &mut Vec<Entry>) -> Entry {
-    // Cold and clean is exactly the cold clean list: a page of it that is used turns hot.
+    // The cold clean pages are exactly the cold clean list, because a used page becomes hot.
     if let Some(at) = pool.iter().position(|entry| entry.cold && !entry.dirty) {
         return pool.remove(at);
     }
@@ -83,7 +84,7 @@ fn counted(trace: &[(u64, bool)], spec: &str, frames: u32) -> [u64; 2] {
 }
 
 proptest! {
-    /// Short traces over few pages and frames, where every branch is met.
+    /// Short traces over few pages and frames, which reach every branch.
     #[test]
     fn any_trace_gives_the_counts_of_the_papers(
         pages in prop::collection::vec(0u64..40, 1..600),
@@ -109,14 +110,15 @@ proptest! {
             counted(&trace, "cflru-c", frames),
             model(&trace, all, clean_first(third, |entry| entry.uses), to_end)
         );
-        // Without a drive all blocks are equally worn: any clean page first, else the least recent.
+        // Without a drive all erase blocks are equally worn, so the victim is a clean page or, without one,
+        // the least recent page.
         prop_assert_eq!(counted(&trace, "dl-cflru-e", frames), model(&trace, all, clean_first(all, least_recent), to_end));
         let warm = |pool: &mut Vec<Entry>, at: usize| {
             pool[at].cold = false;
             to_end(pool, at);
         };
         prop_assert_eq!(counted(&trace, "ccf-lru", frames), model(&trace, all, ccf_lru, warm));
-        // A sweep whose hand is the head of a queue: a page comes in with one use, and has five at most.
+        // A sweep whose hand is the head of a queue: a page is read in with one use and has at most five.
         let sweep = |pool: &mut Vec<Entry>| loop {
             if pool[0].uses == 0 {
                 break pool.remove(0);

@@ -1,7 +1,7 @@
-//! Both: sequential where a run is seen, else history.
+//! Both: sequential prefetching if there is a run, else by history.
 //!
-//! A run is seen at its second miss; history needs a page to come a second time. So each sees what the other
-//! cannot. O(runs + n).
+//! A run is detected at its second miss, even if its pages were never read before. History predicts scattered
+//! pages that were read in the same order before. So each finds pages that the other cannot. O(runs + n).
 
 use super::history::{History, HistoryConfig};
 use super::policy::{Prefetch, PrefetchPolicy};

@@ -1,16 +1,16 @@
-//! History: what followed a page last time will follow it again.
+//! History: expects that a page is followed by the same page as before.
 //!
-//! A table from a page to the one that was asked for after it. A successor must be seen twice running
-//! before it is believed, and is replaced when another one is. Successors are chained for more pages. The
-//! table is direct-mapped, so its memory is bounded: a page that falls on another's entry takes it over.
-//! O(n).
+//! A table maps a page to its successor, the page that was requested after it. A successor is trusted when it
+//! was seen twice in a row, and replaced when another page follows. Successors are chained to predict several
+//! pages. The table is direct-mapped, so its memory is bounded: a page overwrites the entry of another page
+//! in the same slot. O(n).
 
 use super::policy::{Prefetch, PrefetchPolicy};
 use super::sequential::{MOST_PAGES, SequentialConfig};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Form, Opt, PageId, SpecError, opt, units};
 
-/// Entries of the table at most: a gibibyte.
+/// The most entries of the table: a gibibyte.
 const MOST_ENTRIES: u32 = 1 << 25;
 
 /// A count that is a power of two.
@@ -28,7 +28,7 @@ const POWER_OF_TWO: Form<u32> = Form {
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryConfig {
-    /// Pages for one miss at most.
+    /// The most pages for one miss.
     pub n: u32,
     /// Entries of the table of successors, a power of two.
     pub table: u32,
@@ -58,7 +58,7 @@ struct Entry {
     believed: bool,
 }
 
-/// No page that a drive could have.
+/// A page number that no drive has.
 const NO_PAGE: PageId = PageId(u64::MAX);
 
 /// The table of successors.
@@ -71,7 +71,7 @@ pub(super) struct History {
 impl History {
     pub fn new(entries: u32) -> History {
         let empty = Entry { page: NO_PAGE, successor: NO_PAGE, believed: false };
-        // The place of a page is its hash under a mask, so the number must be a power of two.
+        // The slot of a page is its hash under a mask, so the number of slots must be a power of two.
         History { entries: vec![empty; entries.next_power_of_two() as usize], last: NO_PAGE }
     }
 
@@ -88,7 +88,7 @@ impl PrefetchPolicy for History {
         }
         let place = self.place(before);
         let entry = &mut self.entries[place];
-        // The entry may belong to another page with the same place.
+        // The entry may belong to another page in the same slot.
         let again = entry.page == before && entry.successor == page;
         *entry = Entry { page: before, successor: page, believed: again };
     }
@@ -97,7 +97,7 @@ impl PrefetchPolicy for History {
         let mut at = page;
         while pages.len() < most {
             let entry = &self.entries[self.place(at)];
-            // A chain of successors may be a cycle, which must not be followed for ever.
+            // A chain of successors may be a cycle, and following it must end.
             if entry.page != at
                 || !entry.believed
                 || entry.successor == page

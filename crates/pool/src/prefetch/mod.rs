@@ -1,10 +1,10 @@
 //! Decides which pages to read beside a missed page. Each policy has a file. [`PrefetchConfig`] describes a policy and
 //! lists all of them, and [`Prefetch`] is a policy at work.
 //!
-//! A policy is told of every miss and of the first use of every page that it had prefetched: without it, the
-//! drive would have been asked for these pages. At a miss it names pages that will be wanted soon. The pool
-//! reads as many of them as it may evict frames for, beside the missed page, and puts them where they would
-//! leave next.
+//! A policy observes every miss, and the first request for every prefetched page, which would have been a
+//! miss without prefetching. At a miss it names pages that will soon be requested. The pool reads as many of
+//! them as it may evict frames for, beside the missed page, and inserts them at the head of the eviction
+//! order.
 
 mod both;
 pub mod history;
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn one_policy_alone_prefetches_nothing() {
+    fn only_the_policy_none_prefetches_nothing() {
         for entry in PrefetchConfig::registry().entries.iter() {
             let config: PrefetchConfig = entry.name.parse().unwrap();
             assert_eq!(config.is_none(), entry.name == "none");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
+    fn values_out_of_range_are_refused_with_the_accepted_ones() {
         let sentence = |text: &str| text.parse::<PrefetchConfig>().unwrap_err().to_string();
         assert_eq!(sentence("both:n=1025"), "n=1025 of both is out of range; accepted: 1 to 1024");
         assert_eq!(
@@ -85,7 +85,7 @@ mod tests {
         assert!(sentence("history:table=64M").contains("accepted: one from"));
     }
 
-    /// What `name` suggests for `then`, at most two pages, after it has observed `pages`.
+    /// The pages, at most two, that the policy `name` suggests for `then` after it has observed `pages`.
     fn suggested(name: &str, pages: &[u64], then: u64) -> Vec<u64> {
         let mut prefetch = name.parse::<PrefetchConfig>().unwrap().start().unwrap();
         pages.iter().for_each(|page| prefetch.observe(PageId(*page)));
@@ -94,25 +94,26 @@ mod tests {
         suggested.into_iter().map(|page| page.0).collect()
     }
 
-    /// The rule: a successor is believed when it was seen twice running, and no longer once another one was seen.
+    /// The rule: a successor is trusted after it was seen twice in a row, until another one is seen.
     #[test]
-    fn history_believes_what_was_confirmed_and_nothing_else() {
+    fn history_trusts_a_successor_that_was_seen_twice_in_a_row() {
         assert_eq!(suggested("history", &[7, 90], 7), []);
         assert_eq!(suggested("history", &[7, 90, 1, 7, 90], 7), [90]);
         assert_eq!(suggested("history", &[7, 90, 1, 7, 90, 2, 7, 30], 7), []);
-        // A chain goes as far as it is believed.
+        // A chain ends at the first successor that is not trusted.
         let twice = [7, 90, 30, 60, 7, 90, 30, 5];
         assert_eq!(suggested("history", &twice, 7), [90, 30]);
         assert_eq!(suggested("history", &twice, 30), []);
-        // As many as are asked for, and a page is not followed by itself, however often it is asked for running.
+        // A chain has at most the requested number of pages. A page that is requested several times in a row
+        // is not its own successor.
         let thrice = [7, 90, 30, 60, 7, 90, 30, 60];
         assert_eq!(suggested("history", &thrice, 7), [90, 30]);
         assert_eq!(suggested("history", &[7, 90, 1, 7, 7, 7, 90], 7), [90]);
     }
 
-    /// The rule: an entry speaks for its own page. Here most pages share their entries with others.
+    /// The rule: an entry is used only for its own page. Here most pages share a slot with others.
     #[test]
-    fn history_does_not_take_one_page_for_another() {
+    fn history_does_not_confuse_pages_in_one_slot() {
         let name = "history:table=2";
         // Each of these pages was followed by page 0 once.
         let once: Vec<u64> = (1..40).flat_map(|page| [page, 0]).collect();
@@ -127,9 +128,9 @@ mod tests {
         }
     }
 
-    /// The rule: the second page in a row makes a run, and each of several runs is followed by itself.
+    /// The rule: two consecutive pages make a run, and several runs are tracked independently.
     #[test]
-    fn sequential_believes_two_pages_in_a_row() {
+    fn sequential_trusts_a_run_of_two_pages() {
         assert_eq!(suggested("sequential", &[5], 5), []);
         assert_eq!(suggested("sequential", &[5, 6], 6), [7, 8]);
         assert_eq!(suggested("sequential", &[5, 90, 6, 91], 6), [7, 8]);
@@ -137,9 +138,9 @@ mod tests {
         assert_eq!(suggested("sequential", &[6, 5], 5), []);
     }
 
-    /// The rule: 32 runs are followed, and one more takes the place of the one that grew least recently.
+    /// The rule: 32 runs are tracked, and a new run replaces the one that grew least recently.
     #[test]
-    fn the_run_that_grew_least_recently_is_followed_no_more() {
+    fn a_new_run_replaces_the_one_that_grew_least_recently() {
         let begun = |runs: u64| (0..runs).map(|run| 100 * run);
         let last = |runs, grown: &[u64], then| {
             let pages: Vec<u64> = begun(runs).chain(grown.iter().copied()).chain([then]).collect();
@@ -148,16 +149,16 @@ mod tests {
         assert_eq!(last(32, &[], 1), [2, 3]);
         assert_eq!(last(33, &[], 1), []);
         assert_eq!(last(33, &[], 101), [102, 103]);
-        // The first of 32 has grown since, so the second goes for another one.
+        // The first of 32 runs has grown since, so a new run replaces the second.
         assert_eq!(last(32, &[1, 9_000], 2), [3, 4]);
         assert_eq!(last(32, &[1, 9_000], 101), []);
     }
 
     #[test]
-    fn both_uses_history_where_no_run_is_seen() {
+    fn both_uses_history_if_there_is_no_run() {
         let suggested = |name: &str, then: u64| {
             let mut prefetch = name.parse::<PrefetchConfig>().unwrap().start().unwrap();
-            // Twice the same scattered pages, then a run.
+            // The same scattered pages twice, then a run.
             for page in [7, 90, 7, 90, 7, 40, 41] {
                 prefetch.observe(PageId(page));
             }

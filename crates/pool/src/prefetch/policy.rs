@@ -20,7 +20,7 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// A policy of which at most `most` pages are read for one miss.
+    /// A policy; at most `most` of its pages are read for one miss.
     pub(super) fn new(most: u32, policy: impl PrefetchPolicy + 'static) -> Prefetch {
         Prefetch { policy: Some(Box::new(policy)), most }
     }

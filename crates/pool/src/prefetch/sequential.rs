@@ -1,8 +1,8 @@
-//! Sequential: where pages are asked for in a row, the next ones will be too.
+//! Sequential: expects the next pages after pages that were requested in a row.
 //!
-//! Runs are detected, not assumed: several are followed at once, each by the page that it expects next. A
-//! page that some run expects makes it longer; any other begins a run in place of the one that grew least
-//! recently. From the second page on, the following ones are named. O(runs).
+//! Several runs are tracked at once, each by the page that it expects next. A page that a run expects extends
+//! that run. Any other page begins a new run, which replaces the one that grew least recently. From the
+//! second page of a run on, the policy names the following pages. O(runs).
 
 use super::policy::{Prefetch, PrefetchPolicy};
 use fulgurite_base::option::COUNT;
@@ -14,7 +14,7 @@ pub(super) const MOST_PAGES: u32 = 1_024;
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequentialConfig {
-    /// Pages for one miss at most.
+    /// The most pages for one miss.
     pub n: u32,
 }
 
@@ -33,9 +33,9 @@ pub(super) fn start(config: &SequentialConfig) -> Result<Prefetch, SpecError> {
     Ok(Prefetch::new(config.n, Sequential::default()))
 }
 
-/// Runs followed at once: as many as there are likely to be scans.
+/// Runs that are tracked at once: more than the usual number of concurrent scans.
 const RUNS: usize = 32;
-/// The length from which on a run is believed.
+/// The length from which on a run is trusted.
 const BELIEVED: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl PrefetchPolicy for Sequential {
     fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>) {
         let next = PageId(page.0.wrapping_add(1));
         if self.runs.iter().any(|run| run.next == next && run.length >= BELIEVED) {
-            // The pool leaves out pages beyond the end of the drive.
+            // The pool skips pages beyond the end of the drive.
             pages.extend((0..most as u64).map(|offset| PageId(next.0.wrapping_add(offset))));
         }
     }

@@ -1,10 +1,11 @@
 //! ARC: two LRU lists, of pages seen once and of pages seen more often, whose shares follow the misses.
 //!
 //! "ARC: A Self-Tuning, Low Overhead Replacement Cache" (Megiddo and Modha, FAST 2003). T1 and T2 hold
-//! frames, B1 and B2 remember as many pages that left them. A miss on a page in B1 says that T1 is too
-//! small and raises its target p, one in B2 lowers it; the step is the ratio of the two, at least one.
-//! O(1). *Ambiguities.* p is a real number, as the ratio is. Trimming of B1 and B2 belongs to the
-//! eviction for the miss at hand, so with several misses under way the last one's case counts.
+//! frames, B1 and B2 remember as many pages that were evicted from them. A miss on a page in B1 shows that T1
+//! is too small and raises its target size p; a miss on a page in B2 lowers p. The step is the ratio of the
+//! sizes of B1 and B2, at least one. O(1). *Ambiguities.* p is a real number, because the ratio is one. B1
+//! and B2 are trimmed during the eviction for a miss, so with several concurrent misses, the case of the last
+//! one decides.
 
 use super::ghosts::Ghosts;
 use super::lists::{List, Lists};
@@ -30,7 +31,7 @@ pub struct Arc {
     /// The target size of T1.
     p: f64,
     frames: u32,
-    /// Where the last miss was remembered.
+    /// The list that remembered the page of the last miss.
     last: Recall,
 }
 
@@ -40,7 +41,7 @@ impl Arc {
             lists: Lists::new(frames, 2),
             is_frequent: vec![false; frames as usize],
             held: [0; 2],
-            // B1 and B2 hold as many pages as T1 and T2, one more for a moment.
+            // B1 and B2 hold as many pages as T1 and T2, and one more for a moment.
             ghosts: Ghosts::new(frames + 1, 2),
             p: 0.0,
             frames,
@@ -48,16 +49,16 @@ impl Arc {
         })
     }
 
-    /// Whether T1 gives next, were it to hold `t1` frames.
+    /// Whether the next victim is in T1 if T1 holds `t1` frames.
     #[inline]
     fn recent_gives(&self, t1: u32) -> bool {
         let t1 = f64::from(t1);
-        // At equality the paper takes the page from T1 only for a miss in B2.
+        // If the sizes are equal, the paper takes the page from T1 only for a miss in B2.
         t1 > 0.0 && (t1 > self.p || (t1 == self.p && self.last == IN_B2))
     }
 
-    /// Forgets a page to keep T1 with B1 at the size of the pool and all four lists at twice that.
-    /// Whether the page that leaves T1 shall be remembered.
+    /// Forgets a page if necessary, so that T1 and B1 together have at most as many pages as the pool, and
+    /// all four lists twice as many. Returns whether a page that is evicted from T1 must be remembered.
     fn trim(&mut self) -> bool {
         let (all, ghosts) = (self.frames as usize, [self.ghosts.len(B1), self.ghosts.len(B2)]);
         let recent = self.held[0] as usize + ghosts[0];
@@ -116,10 +117,10 @@ impl ReplacementPolicy for Arc {
         self.lists.unlink(frame.0);
     }
 
-    /// `step` counts what T1 has given.
+    /// `step` counts the frames from T1.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let [recent, frequent, _] = &mut cursor.places;
-        // T1 gives no more frames than it holds, so the difference is not negative.
+        // The order has no more frames from T1 than T1 holds, so the difference is not negative.
         if !self.recent_gives(self.held[0] - cursor.step as u32) {
             let frame = self.lists.next_unpinned(T2, frames, frequent);
             if frame.is_some() {

@@ -1,12 +1,12 @@
-//! CCF-LRU: cold clean pages leave first, then cold dirty ones; hot pages get a second chance.
+//! CCF-LRU: cold clean pages are evicted first, then cold dirty ones; hot pages get a second chance.
 //!
 //! "CCF-LRU: A New Buffer Replacement Algorithm for Flash Memory" (Li et al., IEEE TCE 55(3), 2009). There
-//! are two LRU lists: one of cold clean pages and one of all others, the mixed list. A page that was missed for
-//! reading enters the cold clean list; one missed for writing is hot and enters the mixed list. A use makes a
-//! page hot and moves it to the newest end of the mixed list. The oldest cold clean page leaves. Without one,
-//! the mixed list's oldest page is looked at. If it is cold or clean, it leaves. If it is hot and dirty, it
-//! turns cold and moves to the newest end.
-//! O(1) amortised. *Ambiguity.* A page that was written back and stays keeps its list and its flag.
+//! are two LRU lists: one of cold clean pages and one of all others, the mixed list. A page that is read in
+//! by a read request enters the cold clean list; a page that is read in by a write request is hot and enters
+//! the mixed list. A use makes a page hot and moves it to the newest end of the mixed list. The victim is the
+//! oldest cold clean page. If there is none, the oldest page of the mixed list is checked: a cold or clean
+//! page is evicted, a hot dirty page becomes cold and moves to the newest end. O(1) amortised. *Ambiguity.* A
+//! page that is written back and stays in the pool keeps its list and its flag.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -16,7 +16,7 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 const COLD_CLEAN: List = List(0);
 const MIXED: List = List(1);
 
-/// Two lists and a cold flag a frame.
+/// Two lists and a cold flag for each frame.
 pub struct CcfLru {
     lists: Lists,
     cold: Vec<bool>,
@@ -27,7 +27,7 @@ impl CcfLru {
         Ok(CcfLru { lists: Lists::new(frames, 2), cold: vec![false; frames as usize] })
     }
 
-    /// Whether a page of the mixed list leaves when it is the oldest.
+    /// Whether a page of the mixed list is evicted when it is the oldest.
     #[inline]
     fn leaves_at_once(&self, frames: &FrameTable, frame: FrameId) -> bool {
         self.cold[frame.index()] || !frames.is_dirty(frame)
@@ -67,7 +67,7 @@ impl ReplacementPolicy for CcfLru {
             self.lists.unlink(frame.0);
             return Some(frame);
         }
-        // A page that is asked turns cold: it has used its second chance.
+        // A checked page becomes cold, because it has used its second chance.
         let leaves = |frame: FrameId| {
             std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
         };

@@ -1,9 +1,9 @@
-//! CFLRU/C: CFLRU that, without a clean page, gives up the dirty page used least often.
+//! CFLRU/C: CFLRU that, without a clean page, evicts the dirty page with the fewest uses.
 //!
-//! "Page Replacement Algorithms for NAND Flash Memory Storages" (Yoo et al., ICCSA 2007). The least recent clean
-//! page of the clean-first region leaves. If there is none, the dirty page of the region leaves that has the
-//! fewest uses since it came in.
-//! *Ambiguities.* The first use is the arrival; ties are broken by last use. O(window).
+//! "Page Replacement Algorithms for NAND Flash Memory Storages" (Yoo et al., ICCSA 2007). The victim is the
+//! least recent clean page of the clean-first region. If there is none, it is the dirty page of the region
+//! with the fewest uses since it was read in. *Ambiguities.* Reading a page in counts as its first use; the
+//! last use breaks ties. O(window).
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
 use fulgurite_base::SpecError;

@@ -1,9 +1,9 @@
-//! CFLRU/E: CFLRU that, without a clean page, gives up the dirty page whose erase block is least worn.
+//! CFLRU/E: CFLRU that, without a clean page, evicts the dirty page whose erase block is least worn.
 //!
-//! By the authors of CFLRU/C. The least recent clean page of the clean-first region leaves. If there is
-//! none, the dirty page of the region leaves whose erase block was erased least often, so that the pool helps
-//! to even out wear. The drive must tell erase counts. *Ambiguities.* A page that was never written
-//! has no block and counts as 0; ties are broken by last use. O(window).
+//! By the authors of CFLRU/C. The victim is the least recent clean page of the clean-first region. If there
+//! is none, it is the dirty page of the region whose erase block was erased least often, so that the pool
+//! helps to even out wear. The drive must report erase counts. *Ambiguities.* A page that was never written
+//! has no erase block and counts as 0; the last use breaks ties. O(window).
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
 use fulgurite_base::SpecError;

@@ -1,11 +1,12 @@
-//! The mechanism of the clean-first policies: CFLRU and its kin.
+//! The mechanism of the clean-first policies: CFLRU and its variants.
 //!
-//! The least recent *clean* page of a region at the old end of one LRU list leaves. If there is none, one of
-//! the least recent dirty pages leaves, by the policy's choice. Clean and dirty pages also have lists of their
-//! own, with a time of last use on each frame, so that no search passes over dirty pages. The region's newest
-//! frame is kept. Every operation is O(1) with two exceptions. A page that was written back and stays walks to
-//! its place among the clean ones: a few steps, because pages are written in eviction order. A choice among a
-//! window of dirty pages looks at the whole window.
+//! The victim is the least recent *clean* page of a region at the old end of one LRU list. If there is none,
+//! the policy chooses one of the least recent dirty pages. Clean and dirty pages are also in separate lists,
+//! and each frame has the time of its last use, so that a search for a clean page never has to skip dirty
+//! ones. The newest frame of the region is remembered. Every operation is O(1) with two exceptions. A page
+//! that is written back and stays in the pool is inserted among the clean ones by its last use: a few steps,
+//! because pages are written in eviction order. A choice among a window of dirty pages compares the whole
+//! window.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor};
@@ -16,7 +17,7 @@ use fulgurite_base::{Declared, FrameId, Opt, Portion, SpecError, opt};
 /// The options of every clean-first policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanFirstConfig {
-    /// Frames of the clean-first region, or those among which a dirty page is chosen; at least one.
+    /// Frames of the clean-first region, or of the window in which a dirty page is chosen; at least one.
     pub window: Portion,
 }
 
@@ -38,7 +39,7 @@ impl CleanFirstConfig {
     }
 }
 
-/// Which dirty page leaves where there is no clean one.
+/// Which dirty page is evicted if there is no clean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirtyChoice {
     /// The least recently used.
@@ -60,18 +61,18 @@ pub(super) struct CleanFirst {
     /// Clean and dirty ones by last use.
     kinds: Lists,
     is_clean: Vec<bool>,
-    /// When each frame was last used, counted in uses; prefetched pages count down from zero.
+    /// When each frame was last used, counted in uses. Prefetched pages get decreasing negative times.
     used: Vec<i64>,
     newest: i64,
     oldest: i64,
     uses: Vec<u32>,
     choice: DirtyChoice,
-    /// How many of the least recent pages are looked through for a clean one.
+    /// The number of least recent pages that are searched for a clean one.
     region: u32,
-    /// The newest frame of the region and how many frames that has.
+    /// The newest frame of the region, and the number of frames in the region.
     border: Option<u32>,
     inside: u32,
-    /// How many of the least recent dirty pages a choice is made among.
+    /// The number of least recent dirty pages that a choice compares.
     window: u32,
 }
 
@@ -109,7 +110,7 @@ impl CleanFirst {
             self.kinds.push_oldest(kind, frame);
             match self.inside < self.region {
                 true => self.inside += 1,
-                // The region keeps its size, so its newest frame drops out.
+                // The region keeps its size, so its newest frame is excluded.
                 false => self.border = self.border.and_then(|border| self.all.older(border)),
             }
             self.border = self.border.or(Some(frame));
@@ -143,7 +144,7 @@ impl CleanFirst {
         }
         self.kinds.unlink(frame);
         let used = self.used[frame as usize];
-        // The list of clean frames is ordered by last use, and this frame keeps the time of its own.
+        // The list of clean frames is ordered by last use, and this frame keeps its time.
         let newer = self.kinds.iter(CLEAN).find(|clean| self.used[*clean as usize] > used);
         match newer {
             Some(newer) => self.kinds.insert_older(newer, frame),
@@ -154,13 +155,13 @@ impl CleanFirst {
     pub fn remove(&mut self, frame: FrameId) {
         let frame = frame.0;
         if self.border.is_some_and(|border| self.used[frame as usize] <= self.used[border as usize]) {
-            // The region takes in the next newer frame, or shrinks.
+            // The region includes the next newer frame, or shrinks.
             let border = self.border.expect("just looked at");
             match self.all.newer(border) {
                 Some(newer) => self.border = Some(newer),
                 None => {
                     self.inside -= 1;
-                    // The border must be a frame of the list, and this one leaves it.
+                    // The border must be a frame of the list, and this frame is being removed from it.
                     if border == frame {
                         self.border = self.all.older(frame);
                     }
@@ -171,11 +172,12 @@ impl CleanFirst {
         self.kinds.unlink(frame);
     }
 
-    /// `places`: the last clean frame given, the last dirty one given in order, and the border, which moves
-    /// out by one frame with each that leaves; `queue`: frames given out of order.
+    /// `places`: the last returned clean frame, the last dirty frame that was returned in order, and the
+    /// border, which moves by one frame with each returned one. `queue`: frames that were returned out of
+    /// order.
     pub fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         if cursor.step == 0 {
-            // The default cursor knows no border, and a border may be absent, so `step` marks the start.
+            // A new cursor has no border, and the list may have none either, so `step` marks the start.
             cursor.places[2] = self.border;
             cursor.step = 1;
         }
@@ -198,12 +200,13 @@ impl CleanFirst {
         } else {
             gone.push_back((chosen, 0));
         }
-        // Where the region is all in use, frames beyond it leave in order: the border then moves too, and never past the last of them.
+        // If all frames of the region are pinned, frames beyond it are evicted in order. The border then
+        // moves too, but never past the last frame.
         *border = border.and_then(|border| self.all.newer(border).or(Some(border)));
         Some(FrameId(chosen))
     }
 
-    /// The next unpinned frame of a list that has not left.
+    /// The next unpinned frame of a list that was not returned yet.
     #[inline]
     fn following(
         &self,
@@ -220,7 +223,7 @@ impl CleanFirst {
         None
     }
 
-    /// The dirty page of the region that leaves.
+    /// The dirty page of the region that is the victim.
     fn choose_dirty(
         &self,
         frames: &FrameTable,
@@ -236,7 +239,7 @@ impl CleanFirst {
         if self.choice == DirtyChoice::LeastRecent {
             return self.following(DIRTY, frames, &mut place, is_gone).filter(|dirty| is_inside(*dirty));
         }
-        // Pinned frames count for the window, which is a range of the order.
+        // Pinned frames count for the window, because it is a range of the list.
         let dirty = self.kinds.iter(DIRTY).filter(|frame| !is_gone(*frame)).take(self.window as usize);
         let unpinned = dirty.filter(|frame| is_inside(*frame) && !frames.is_pinned(FrameId(*frame)));
         unpinned.min_by_key(|frame| rank(*frame))

@@ -1,10 +1,10 @@
-//! Clock sweep: a hand goes round the frames and takes away one use from each until it meets one with
-//! none left.
+//! Clock sweep: a hand circles over the frames and decrements their usage counts until it finds a count of
+//! zero.
 //!
-//! As in PostgreSQL's buffer manager (`src/backend/storage/buffer/freelist.c`): a page comes in with a
-//! usage count of 1, every use adds one up to 5, the hand passes over pinned frames and does not change them. The
-//! order of the frames in the circle never changes, so a hit writes one byte. An eviction costs a full round
-//! for each count that all pages share, amortised O(max). `max=1,initial=0` is the textbooks' clock.
+//! As in PostgreSQL's buffer manager (`src/backend/storage/buffer/freelist.c`): a page is read in with a
+//! usage count of 1, every use adds one up to 5, and the hand skips pinned frames without changing them. The
+//! order of the frames in the circle never changes, so a hit writes one byte. If all counts are at least n,
+//! an eviction costs n full rounds; amortised O(max). `max=1,initial=0` is the textbooks' clock.
 
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
@@ -20,9 +20,9 @@ const MOST_USES: u16 = EMPTY as u16 - 1;
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
-    /// The most uses that a page can have.
+    /// The greatest usage count.
     pub max: u16,
-    /// The uses with which a page comes in.
+    /// The usage count of a page that is read in.
     pub initial: u16,
 }
 
@@ -34,8 +34,8 @@ impl Default for ClockConfig {
 
 impl Declared for ClockConfig {
     const OPTIONS: &'static [Opt<ClockConfig>] = &[
-        opt!("max", max, COUNT_16, 1 => MOST_USES, "the most uses that a page can have"),
-        opt!("initial", initial, COUNT_16, 0 => MOST_USES, "uses with which a page comes in, up to max"),
+        opt!("max", max, COUNT_16, 1 => MOST_USES, "greatest usage count"),
+        opt!("initial", initial, COUNT_16, 0 => MOST_USES, "usage count of a page that is read in, up to max"),
     ];
 }
 
@@ -52,10 +52,10 @@ impl Clock {
         let ClockConfig { max, initial } = *config;
         if max == 0 || max > MOST_USES || initial > max {
             return Err(SpecError::new(format!(
-                "initial={initial} does not go with max={max}; accepted: max from 1 to {MOST_USES}, initial up to max"
+                "initial={initial} and max={max} contradict each other; accepted: max from 1 to {MOST_USES}, initial up to max"
             )));
         }
-        // A count is one byte, so that a hit touches as little memory as can be.
+        // A count is one byte, so that a hit touches little memory.
         Ok(Clock { counts: vec![EMPTY; frames as usize], hand: 0, initial: initial as u8, max: max as u8 })
     }
 
@@ -81,7 +81,7 @@ impl ReplacementPolicy for Clock {
         self.counts[frame.index()] = EMPTY;
     }
 
-    /// In each round, the frames leave whose count equals `step`.
+    /// Each round returns the frames whose count equals `step`.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let all = self.counts.len() as u32;
         while cursor.step <= u64::from(self.max) {
@@ -103,7 +103,7 @@ impl ReplacementPolicy for Clock {
     #[inline]
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let all = self.counts.len() as u32;
-        // After a full round without a page that could leave, there is none.
+        // After a full round of empty and pinned frames, there is no victim.
         let mut vain = 0;
         while vain < all {
             let frame = self.hand;

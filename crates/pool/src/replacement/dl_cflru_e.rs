@@ -1,9 +1,9 @@
-//! DL-CFLRU/E: clean and dirty pages in two LRU lists; clean ones leave first, however recent.
+//! DL-CFLRU/E: clean and dirty pages in two LRU lists; every clean page is evicted before any dirty one.
 //!
-//! By the authors of CFLRU/C. Any clean page leaves before any dirty one, the least recent first. With no
-//! clean page left, the `window` least recent dirty pages are compared, and the one leaves whose erase block
-//! was erased least often. The drive must tell erase counts. *Ambiguity.* A page that was written back and stays takes
-//! the place among the clean ones that its last use gives it. O(window) without clean pages.
+//! By the authors of CFLRU/C. The victim is the least recent clean page. If there is none, it is the one of
+//! the `window` least recent dirty pages whose erase block was erased least often. The drive must report
+//! erase counts. *Ambiguity.* A page that is written back and stays in the pool is inserted among the clean
+//! ones by its last use. O(window) without clean pages.
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
 use fulgurite_base::SpecError;

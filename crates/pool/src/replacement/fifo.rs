@@ -1,6 +1,6 @@
-//! FIFO: the page that came in first leaves first.
+//! FIFO: evicts the page that was read in first.
 //!
-//! Uses of a page in the pool do not change the order. Every operation is O(1), and a hit costs nothing.
+//! Uses of a page do not change the order. Every operation is O(1), and a hit costs nothing.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -9,7 +9,7 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
-/// Frames in the order of arrival.
+/// Frames in the order in which their pages were read in.
 pub struct Fifo(Lists);
 
 impl Fifo {

@@ -1,11 +1,11 @@
-//! Remembers pages for a while after they have left the pool.
+//! Remembers evicted pages for a while.
 
 use super::lists::{List, Lists};
 use crate::page_table::PageTable;
 use fulgurite_base::PageId;
 
-/// A bounded set of pages, in several lists by the order in which they entered; a page is in one list at
-/// most, so one look-up finds it.
+/// A bounded set of pages in several lists, each in the order of insertion. A page is in at most one list, so
+/// one look-up finds it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ghosts {
     table: PageTable,
@@ -17,7 +17,7 @@ pub(crate) struct Ghosts {
 }
 
 impl Ghosts {
-    /// Room for `capacity` pages in all; with none, nothing is remembered.
+    /// Room for `capacity` pages in all lists together; with 0, no page is remembered.
     pub fn new(capacity: u32, lists: u32) -> Ghosts {
         Ghosts {
             table: PageTable::new(capacity),
@@ -34,7 +34,7 @@ impl Ghosts {
         self.lens[list.0 as usize]
     }
 
-    /// Remembers `page`, which is not remembered yet. Where there is no room, the oldest page of the list is
+    /// Remembers `page`, which is not remembered yet. If there is no room, the oldest page of the list is
     /// forgotten.
     pub fn push(&mut self, list: List, page: PageId) {
         if self.free.is_empty() {
@@ -48,14 +48,14 @@ impl Ghosts {
         self.lens[list.0 as usize] += 1;
     }
 
-    /// Forgets the page of `list` that came first.
+    /// Forgets the oldest page of `list`.
     pub fn pop(&mut self, list: List) {
         if let Some(ghost) = self.order.oldest(list) {
             self.remove(self.ghosts[ghost as usize].0);
         }
     }
 
-    /// Forgets `page`; the list that remembered it, if any did.
+    /// Forgets `page`. Returns the list that it was in, if any.
     pub fn remove(&mut self, page: PageId) -> Option<List> {
         let ghost = self.table.remove(page, |ghost| self.ghosts[ghost as usize].0)?;
         let (_, list) = self.ghosts[ghost as usize];

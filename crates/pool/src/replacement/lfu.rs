@@ -1,16 +1,16 @@
-//! LFU: the page that was used least often leaves first; of several, the one used least recently.
+//! LFU: evicts the page with the fewest uses; the last use breaks ties.
 //!
-//! Counts begin when a page comes in and are lost when it leaves. Frames with the same count form a list
-//! by the time of their last use, the lists form a chain by count (Shah, Mitra, Matani, "An O(1)
+//! A page's count begins when it is read in and is lost when it is evicted. Frames with the same count form a
+//! list by the time of their last use, and the lists form a chain by count (Shah, Mitra, Matani, "An O(1)
 //! algorithm for implementing the LFU cache eviction scheme", 2010). Every operation is O(1). A prefetched
-//! page enters without a use, at the front of the chain.
+//! page has no use and is inserted at the front of the chain.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
-/// All frames of one count. Of the same number as its list.
+/// The frames with one count. A class has the same number as its list.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     uses: u64,
@@ -23,7 +23,7 @@ pub struct Lfu {
     classes: Vec<Class>,
     /// The class of each frame.
     class: Vec<u32>,
-    /// Classes in use, oldest the lowest count.
+    /// Classes in use; the oldest has the lowest count.
     chain: Lists,
     free: Vec<u32>,
 }
@@ -32,7 +32,8 @@ const CHAIN: List = List(0);
 
 impl Lfu {
     pub(super) fn new(_: &NoOptions, frames: u32) -> Result<Lfu, SpecError> {
-        // A class begins only beside one that keeps another frame, so there are no more of them than frames.
+        // A new class is made only if the old class keeps another frame, so there are no more classes than
+        // frames.
         let classes = frames;
         Ok(Lfu {
             frames: Lists::new(frames, classes),
@@ -72,7 +73,7 @@ impl Lfu {
 impl ReplacementPolicy for Lfu {
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
         let uses = u64::from(!arrival.prefetched);
-        // A page comes in with at most one use, so the search ends near the front of the chain.
+        // A page is read in with at most one use, so the search ends near the front of the chain.
         let (mut class, mut below) = (self.chain.oldest(CHAIN), None);
         while let Some(found) = class.filter(|class| self.classes[*class as usize].uses < uses) {
             (class, below) = (self.chain.newer(found), Some(found));
@@ -98,7 +99,8 @@ impl ReplacementPolicy for Lfu {
         // Only the next class of the chain can have one use more.
         let above = self.chain.newer(class);
         match above.filter(|above| self.classes[*above as usize].uses == uses + 1) {
-            // Alone and with nobody to join: the class itself moves up.
+            // The frame is alone in its class, and no class has one more use: the class itself changes its
+            // count.
             None if members == 1 => self.classes[class as usize].uses += 1,
             None => {
                 let new = self.new_class(uses + 1);

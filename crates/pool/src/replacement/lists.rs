@@ -15,10 +15,10 @@ struct Link {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct List(pub u32);
 
-/// Several lists over the same frames; a frame is in one list at most.
+/// Several lists over the same frames; a frame is in at most one list.
 ///
-/// Behind the frames' links, each list has one of its own: its `older` is the list's newest frame, its
-/// `newer` the oldest. So no operation has a special case.
+/// Each list has a link of its own behind the frames' links: its `older` is the list's newest frame, its
+/// `newer` the oldest. So no operation needs a special case.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
     links: Vec<Link>,
@@ -28,7 +28,7 @@ pub(crate) struct Lists {
 impl Lists {
     /// `lists` empty lists over `frames` frames.
     pub fn new(frames: u32, lists: u32) -> Lists {
-        // An empty list has a link whose both ends are that link itself.
+        // Both ends of an empty list's link are that link itself.
         Lists { links: (0..frames + lists).map(|own| Link { newer: own, older: own }).collect(), frames }
     }
 
@@ -53,8 +53,8 @@ impl Lists {
         self.link(frame, newer, older);
     }
 
-    /// Puts `frame`, which is in no list, where its page shall enter `list`. A page that was asked for enters at
-    /// the newest end; a prefetched one enters where it leaves next.
+    /// Inserts `frame`, which is in no list, into `list`: a requested page at the newest end, a prefetched
+    /// page at the oldest end.
     #[inline]
     pub fn enter(&mut self, list: List, frame: u32, arrival: Arrival) {
         match arrival.prefetched {
@@ -84,7 +84,7 @@ impl Lists {
         self.links[newer as usize].older = frame;
     }
 
-    /// Takes `frame` out of its list.
+    /// Removes `frame` from its list.
     #[inline]
     pub fn unlink(&mut self, frame: u32) {
         let Link { newer, older } = self.links[frame as usize];
@@ -122,8 +122,8 @@ impl Lists {
         std::iter::successors(self.oldest(list), |frame| self.newer(*frame))
     }
 
-    /// The frame of `list` that comes after `place`, which it becomes; none, with nothing changed, at
-    /// the newest end.
+    /// Moves `place` to the next newer frame of `list` and returns it. At the newest end, it returns `None`
+    /// and leaves `place` unchanged.
     #[inline]
     pub fn walk(&self, list: List, place: &mut Option<u32>) -> Option<u32> {
         let next = match *place {
@@ -140,8 +140,8 @@ impl Lists {
         fulgurite_base::prefetch(&self.links, frame as usize);
     }
 
-    /// The next unpinned frame of a list whose pages get a second chance: first those that `leaves` lets go at
-    /// once, then the others. Uses `step` and the first of `places`.
+    /// The next unpinned frame of a list whose pages get a second chance: first the frames for which `leaves`
+    /// is true, then the others. Uses `step` and the first of `places`.
     #[inline]
     pub fn next_after_second_chance(
         &self,
@@ -162,8 +162,8 @@ impl Lists {
         None
     }
 
-    /// Takes the oldest unpinned frame that `leaves` lets go out of a list. Those before it go to the newest
-    /// end; `leaves` sees to it that they leave when they come up again.
+    /// Removes the oldest unpinned frame for which `leaves` is true. Frames before it move to the newest end;
+    /// `leaves` must be true for them at the next visit.
     #[inline]
     pub fn evict_or_requeue(
         &mut self,
@@ -173,7 +173,7 @@ impl Lists {
     ) -> Option<FrameId> {
         let mut at = self.oldest(list);
         while let Some(frame) = at {
-            // The neighbour is read before the frame leaves its place.
+            // The neighbour is read before the frame moves.
             at = self.newer(frame);
             if frames.is_pinned(FrameId(frame)) {
                 continue;
@@ -183,7 +183,7 @@ impl Lists {
                 return Some(FrameId(frame));
             }
             self.move_newest(list, frame);
-            // With nothing behind it, it comes up again at once.
+            // If the frame was the newest one, it is visited again at once.
             at = at.or(Some(frame));
         }
         None
@@ -202,7 +202,7 @@ impl Lists {
 
     #[inline]
     fn inside(&self, link: u32) -> Option<u32> {
-        // A link behind those of the frames is a list's own, which ends the list.
+        // A link behind those of the frames belongs to a list and ends it.
         (link < self.frames).then_some(link)
     }
 }

@@ -1,6 +1,6 @@
-//! LRU: the page that was used least recently leaves first.
+//! LRU: evicts the page that was used least recently.
 //!
-//! The textbook policy and the baseline of the others. Every operation is O(1).
+//! The textbook policy and the baseline for the others. Every operation is O(1).
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};

@@ -1,12 +1,11 @@
 //! LRU-WSR: LRU in which a dirty page that is not cold gets a second chance.
 //!
 //! "LRU-WSR: Integration of LRU and Writes Sequence Reordering for Flash Memory" (Jung et al., IEEE TCE
-//! 54(3), 2008). The oldest page leaves if it is clean, or dirty and cold; a dirty page that is not cold
-//! becomes cold and moves to the newest end. A use makes it hot again. O(1) amortised.
-//! *Ambiguities.* Hits on clean pages clear the cold flag as well: it matters only once they are dirty.
-//! A batch that is written ahead of its turn passes over hot dirty pages. By the law of the virtual order
-//! they stay (`passed=stay`); the program published with ACE moves them as if their turn had come
-//! (`passed=move`).
+//! 54(3), 2008). The oldest page is evicted if it is clean, or dirty and cold. A dirty page that is not cold
+//! becomes cold and moves to the newest end. A use makes it hot again. O(1) amortised. *Ambiguities.* Hits on
+//! clean pages clear the cold flag as well, which matters only when they become dirty. A batch that is
+//! written before its eviction skips hot dirty pages. By the order law they keep their places
+//! (`passed=stay`); the program published with ACE moves them as an eviction would (`passed=move`).
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -15,7 +14,7 @@ use fulgurite_base::{Choice, Declared, Form, FrameId, Opt, PageId, SpecError, op
 
 const QUEUE: List = List(0);
 
-/// What becomes of the hot dirty pages that a batch passes over; see the module.
+/// Whether hot dirty pages that a batch skips stay or move; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Passed {
@@ -31,7 +30,7 @@ impl Choice for Passed {
 /// The options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LruWsrConfig {
-    /// What becomes of the hot dirty pages that a batch passes over.
+    /// Whether hot dirty pages that a batch skips stay or move.
     pub passed: Passed,
 }
 
@@ -40,11 +39,11 @@ impl Declared for LruWsrConfig {
         "passed",
         passed,
         Form::<Passed>::choice("stay|move"),
-        "what becomes of the hot dirty pages that a batch passes over"
+        "whether hot dirty pages that a batch skips stay or move to the newest end"
     )];
 }
 
-/// An LRU list and a cold flag a frame.
+/// An LRU list and a cold flag for each frame.
 pub struct LruWsr {
     queue: Lists,
     cold: Vec<bool>,
@@ -82,14 +81,15 @@ impl ReplacementPolicy for LruWsr {
         self.queue.unlink(frame.0);
     }
 
-    /// First the pages that leave at once, then, their second chance used, the hot dirty ones.
+    /// First the pages that are evicted at once, then the hot dirty ones, which have used their second
+    /// chance.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let leaves = |frame| self.leaves_at_once(frames, frame);
         self.queue.next_after_second_chance(QUEUE, frames, cursor, leaves)
     }
 
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
-        // A page that is asked turns cold: it has used its second chance.
+        // A checked page becomes cold, because it has used its second chance.
         let leaves = |frame: FrameId| {
             std::mem::replace(&mut self.cold[frame.index()], true) || !frames.is_dirty(frame)
         };

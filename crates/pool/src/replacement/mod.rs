@@ -1,5 +1,5 @@
-//! Decides which frame leaves the pool. Each policy has a file. [`ReplacementConfig`] describes a policy and lists all
-//! of them, and [`Replacement`] is a policy at work.
+//! Decides which frame is evicted. Each policy has a file. [`ReplacementConfig`] describes a policy and lists
+//! all of them, and [`Replacement`] is a policy at work.
 
 mod arc;
 mod ccf_lru;
@@ -62,7 +62,7 @@ macro_rules! policies {
         impl ReplacementConfig {
             /// The policy for a pool of `frames`.
             ///
-            /// Fails where the options do not go together or do not suit this number of frames.
+            /// Fails if the options contradict each other or do not suit this number of frames.
             pub fn start(&self, frames: u32) -> Result<Replacement, SpecError> {
                 let started = match self {
                     $(ReplacementConfig::$variant(config) => {
@@ -82,7 +82,7 @@ macro_rules! policies {
             Custom(Box<dyn ReplacementPolicy>),
         }
 
-        /// Evaluates `$call` with the policy itself, so that a loop in it is compiled for each.
+        /// Evaluates `$call` with the policy itself, so that a loop in it is compiled for each policy.
         macro_rules! dispatch {
             ($self:expr, $p:ident => $call:expr) => {
                 dispatch!($self, $p => $call, custom $p => $call)
@@ -99,8 +99,9 @@ macro_rules! policies {
 
 // A new policy is a file and a line here.
 policies! {
-    "fifo" Fifo(fifo::Fifo, NoOptions) "the page that came in first"
-    "second-chance" SecondChance(second_chance::SecondChance, NoOptions) "fifo, but a page used since goes to the back once"
+    "fifo" Fifo(fifo::Fifo, NoOptions) "the page that was read in first"
+    "second-chance" SecondChance(second_chance::SecondChance, NoOptions)
+        "fifo, but a page used since goes to the back once"
     "clock" Clock(clock::Clock, ClockConfig) "clock sweep with usage counts, as in PostgreSQL"
     "nru" Nru(nru::Nru, NruConfig) "a random page of the lowest class of referenced and dirty"
     "lfu" Lfu(lfu::Lfu, NoOptions) "the page used least often; of several, the one used least recently"
@@ -108,14 +109,19 @@ policies! {
     "2q" TwoQ(two_q::TwoQ, TwoQConfig) "a fifo of new pages, an lru of those asked for again after it"
     "arc" Arc(arc::Arc, NoOptions) "two lru lists, seen once and more often, whose sizes adapt to what is missed"
     "cflru" Cflru(cflru::Cflru, CleanFirstConfig) "the least recent clean page of the window, else the least recent"
-    "cflru-c" CflruC(cflru_c::CflruC, CleanFirstConfig) "cflru; without a clean page, the dirty one of the window used least often"
-    "cflru-e" CflruE(cflru_e::CflruE, CleanFirstConfig) "cflru; without a clean page, the dirty one whose erase block was erased least"
-    "dl-cflru-e" DlCflruE(dl_cflru_e::DlCflruE, CleanFirstConfig) "any clean page first; else the dirty one of the window erased least"
+    "cflru-c" CflruC(cflru_c::CflruC, CleanFirstConfig)
+        "cflru; without a clean page, the dirty one of the window used least often"
+    "cflru-e" CflruE(cflru_e::CflruE, CleanFirstConfig)
+        "cflru; without a clean page, the dirty one whose erase block was erased least"
+    "dl-cflru-e" DlCflruE(dl_cflru_e::DlCflruE, CleanFirstConfig)
+        "any clean page first; else the dirty one of the window erased least"
     "lru-wsr" LruWsr(lru_wsr::LruWsr, LruWsrConfig) "lru; a dirty page that is not cold gets a second chance"
     "ccf-lru" CcfLru(ccf_lru::CcfLru, NoOptions) "cold clean pages first, then cold dirty ones"
     "s3-fifo" S3Fifo(s3_fifo::S3Fifo, S3FifoConfig) "a small fifo that filters, a main fifo with reinsertion"
-    "sieve" Sieve(sieve::Sieve, NoOptions) "a fifo with a hand that spares pages used since it came by, without moving them"
-    "w-tinylfu" WTinyLfu(w_tinylfu::WTinyLfu, WTinyLfuConfig) "a window that must beat the main part in a frequency sketch"
+    "sieve" Sieve(sieve::Sieve, NoOptions)
+        "a fifo with a hand that spares pages used since it last passed, without moving them"
+    "w-tinylfu" WTinyLfu(w_tinylfu::WTinyLfu, WTinyLfuConfig)
+        "a window that must beat the main part in a frequency sketch"
 }
 
 pub(crate) use dispatch;

@@ -1,10 +1,10 @@
-//! NRU: a random page of the lowest class that has any, by referenced and dirty.
+//! NRU: evicts a random page of the lowest non-empty class, by the bits referenced and dirty.
 //!
-//! Textbooks (Tanenbaum, "Modern Operating Systems") number the classes 2 · referenced + dirty and clear
-//! the referenced bits now and then. *Ambiguities.* They do not say how often: here every `clear=` requests,
-//! a count or a share of the frames, by default as many as there are frames. The random page is the first of
-//! its class from a random frame on. That frame is drawn anew for every miss, so that the order can be read
-//! ahead without drawing. Bits are looked at 64 at a time: a hit is O(1), an eviction O(frames / 64).
+//! Textbooks (Tanenbaum, "Modern Operating Systems") number the classes 2 · referenced + dirty and clear the
+//! referenced bits now and then. *Ambiguities.* They do not say how often: here every `clear=` requests, a
+//! count or a share of the frames, by default as many as there are frames. The random page is the first of
+//! its class after a random frame. That frame is drawn for every miss, so that the order can be read ahead
+//! without drawing. Bits are examined 64 at a time: a hit is O(1), an eviction O(frames / 64).
 
 use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
 use crate::FrameTable;
@@ -14,7 +14,7 @@ use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, Prng, SpecError, o
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NruConfig {
-    /// Requests from one clearing of the referenced bits to the next; a share is one of the frames.
+    /// Requests between two clearings of the referenced bits; a share refers to the number of frames.
     pub clear: Portion,
 }
 
@@ -29,19 +29,19 @@ impl Declared for NruConfig {
         "clear",
         clear,
         PORTION,
-        "requests from one clearing of the referenced bits to the next, or their share of the frames"
+        "requests between two clearings of the referenced bits, or their share of the frames"
     )];
 }
 
-/// A bit a frame for each of held and referenced; dirty is the pool's.
+/// The bits held and referenced of each frame. The pool has the dirty bits.
 pub struct Nru {
     held: Vec<u64>,
     referenced: Vec<u64>,
     frames: u32,
-    /// Where the search begins.
+    /// The frame at which the search begins.
     start: u32,
     random: Prng,
-    /// Requests from one clearing to the next, and those left.
+    /// Requests between two clearings, and the requests left until the next one.
     clear: u64,
     left: u64,
 }
@@ -68,7 +68,7 @@ impl Nru {
             self.left = self.clear;
             self.referenced.fill(0);
         }
-        // The bit is set after the clearing, so that this request counts in the new period.
+        // The bit is set after the clearing, so that this request counts for the new period.
         self.referenced[frame.index() / 64] |= 1 << (frame.index() % 64);
     }
 
@@ -123,7 +123,8 @@ impl ReplacementPolicy for Nru {
         self.held[frame.index() / 64] &= !(1 << (frame.index() % 64));
     }
 
-    /// `step` counts half rounds: two for each class, from the start on and up to it.
+    /// `step` counts half rounds, two for each class: from the start to the end, and from the first frame to
+    /// the start.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         while cursor.step < 8 {
             let (class, wrapped) = (cursor.step / 2, cursor.step % 2 == 1);

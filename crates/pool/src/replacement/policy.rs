@@ -1,4 +1,4 @@
-//! The interface of a replacement policy, and the values that it exchanges with the pool.
+//! The interface between a replacement policy and the pool.
 
 use crate::FrameTable;
 use fulgurite_base::{FrameId, PageId};
@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 /// A replacement policy: a virtual eviction order over the frames that hold pages.
 ///
 /// The order law: evicting until nothing is left gives the frames in exactly the order in which
-/// [`ReplacementPolicy::next`] gave them beforehand. It is a property test over every policy.
-/// A pool may move between threads, so a policy must be able to.
+/// [`ReplacementPolicy::next`] gave them before. A property test checks it for every policy. A pool may move
+/// between threads, so a policy must be `Send`.
 pub trait ReplacementPolicy: Send {
-    /// `page` was asked for and is not in the pool: room is made for it, and then it is inserted.
-    /// Policies that remember pages which have left look here; what they return comes with the arrival.
+    /// A request for `page` missed. The pool will make room and then insert the page. A policy that remembers
+    /// evicted pages looks the page up here; its result is passed on in the [`Arrival`].
     fn miss(&mut self, _page: PageId) -> Recall {
         Recall::default()
     }
@@ -19,60 +19,60 @@ pub trait ReplacementPolicy: Send {
     /// `frame` now holds `page`.
     fn insert(&mut self, frame: FrameId, page: PageId, arrival: Arrival);
 
-    /// The page in `frame` was asked for again.
+    /// The page in `frame` was requested again.
     fn access(&mut self, frame: FrameId, write: bool);
 
-    /// The page in `frame` was written back and stays.
+    /// The page in `frame` was written back and stays in the pool.
     fn cleaned(&mut self, _frame: FrameId) {}
 
-    /// The dirty frames of `batch`, in eviction order, are about to be written ahead of their turn.
+    /// The dirty frames of `batch`, in eviction order, are about to be written before their eviction.
     fn written_ahead(&mut self, _frames: &FrameTable, _batch: &[FrameId]) {}
 
-    /// `frame` no longer holds a page, for a reason that is not this policy's.
+    /// `frame` lost its page for a reason other than an eviction by this policy.
     fn remove(&mut self, frame: FrameId);
 
-    /// The next unpinned frame in eviction order, from `cursor` on; changes only the cursor.
+    /// The next unpinned frame in eviction order after `cursor`. It changes only the cursor.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId>;
 
-    /// Takes the first frame of the order out of it.
+    /// Removes the first frame of the eviction order and returns it.
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let frame = self.next(frames, &mut Cursor::default())?;
         self.remove(frame);
         Some(frame)
     }
 
-    /// Whether the policy asks how often erase blocks were erased, which not every drive can tell.
+    /// Whether the policy needs the erase counts of erase blocks, which not every drive reports.
     fn needs_erase_counts(&self) -> bool {
         false
     }
 
-    /// Begins to fetch what [`ReplacementPolicy::access`] will touch.
+    /// Begins to fetch the memory that [`ReplacementPolicy::access`] will use.
     #[inline]
     fn prefetch(&self, _frame: u32) {}
 
-    /// A frame that may well leave next: a hint of what to fetch, and no promise.
+    /// A frame that is probably evicted next: a hint for fetching its memory.
     #[inline]
     fn likely_victim(&self) -> Option<u32> {
         None
     }
 }
 
-/// What a policy remembers of a page that is not in the pool; its own code, zero for nothing.
+/// A policy's memory of an evicted page, in the policy's own code; zero if it remembers nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recall(pub u8);
 
-/// How a page comes into the pool.
+/// How a page is inserted into the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// It was asked for to be changed.
+    /// It was requested for changing.
     pub write: bool,
-    /// It was not asked for yet, so it enters where it would leave next.
+    /// It was not requested yet, so it is inserted at the head of the eviction order.
     pub prefetched: bool,
-    /// What [`ReplacementPolicy::miss`] returned.
+    /// The result of [`ReplacementPolicy::miss`].
     pub recall: Recall,
 }
 
-/// How far a reader of an eviction order has come. Policies use the fields as they like.
+/// The position of a reader in an eviction order. Each policy gives the fields its own meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// Zero before the first frame.
@@ -81,12 +81,12 @@ pub struct Cursor {
     pub places: [Option<u32>; 3],
     /// Numbers.
     pub counts: [u32; 3],
-    /// Frames that the order comes back to, each with a number.
+    /// Frames that the order returns to later, each with a number.
     pub queue: VecDeque<(u32, u32)>,
 }
 
 impl Cursor {
-    /// Back to before the first frame.
+    /// Moves back to before the first frame.
     pub fn reset(&mut self) {
         // The queue keeps its memory, because a cursor is reset for every miss.
         let mut queue = std::mem::take(&mut self.queue);

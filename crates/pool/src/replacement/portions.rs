@@ -1,13 +1,13 @@
-//! Numbers of frames and pages that a policy's options ask for.
+//! Turns the portions in a policy's options into numbers of frames and pages.
 
 use fulgurite_base::{Portion, SpecError};
 
-/// How many of `frames` an option asks for; `option` names it in the error.
+/// The number of `frames` that an option asks for; `option` is its name in the error.
 pub(super) fn frames_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
     at_most(portion, frames, frames, option)
 }
 
-/// How many pages an option asks to remember, beside a pool of `frames`.
+/// The number of evicted pages that an option asks to remember, for a pool of `frames`.
 pub(super) fn ghosts_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
     // A table of pages has room for 2^30.
     at_most(portion, frames, frames.saturating_mul(10).min(1 << 30), option)

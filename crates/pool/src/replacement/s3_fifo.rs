@@ -1,13 +1,14 @@
 //! S3-FIFO: a small FIFO that filters, a main FIFO with reinsertion, and a FIFO of ghosts.
 //!
 //! "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023). A new page enters the small
-//! queue, a tenth of the pool, or, where the ghosts remember it, the main one. A use raises its count. The
-//! small queue's oldest moves to the main queue if it was used `promote` times or more, else it leaves and
-//! is remembered; the main queue's oldest is reinserted with one use less, else it leaves. The main queue
-//! gives when it is over its share. Hits are O(1) and move nothing; evictions are amortised O(1).
-//! *Ambiguities.* The paper's pseudocode promotes after more than one use (its text: at least two, so
-//! `promote=2`) and says that counts stop at 3: here they do where they are looked at, so a page's first 3
-//! matter, as in the authors' simulator. Ghosts remember nine tenths of a pool's pages, as there.
+//! queue, a tenth of the pool, or the main queue if the ghosts remember it. A use raises its count. The
+//! oldest page of the small queue moves to the main queue if it was used at least `promote` times; otherwise
+//! it is evicted and remembered. The oldest page of the main queue is reinserted with one use less if it has
+//! any; otherwise it is evicted. Pages are evicted from the main queue when it is over its share. Hits are
+//! O(1) and move nothing; evictions are amortised O(1). *Ambiguities.* The paper's pseudocode promotes after
+//! more than one use (its text: at least two, so `promote=2`). It limits counts to 3; here a count is cut to
+//! 3 when it is examined, as in the authors' simulator. Ghosts remember nine tenths of a pool's pages, as
+//! there.
 
 use super::ghosts::Ghosts;
 use super::lists::{List, Lists};
@@ -21,7 +22,7 @@ const SMALL: List = List(0);
 const MAIN: List = List(1);
 const GHOSTS: List = List(0);
 const REMEMBERED: Recall = Recall(1);
-/// The most rounds of a page in the main queue.
+/// The greatest count that matters in the main queue.
 const MAX_USES: u8 = 3;
 
 /// The options.
@@ -29,9 +30,9 @@ const MAX_USES: u8 = 3;
 pub struct S3FifoConfig {
     /// Frames of the small queue.
     pub small: Portion,
-    /// Pages that are remembered after they left it.
+    /// Pages that are remembered after their eviction from the small queue.
     pub ghosts: Portion,
-    /// Uses in the small queue with which a page moves to the main one.
+    /// Uses in the small queue after which a page moves to the main queue.
     pub promote: u16,
 }
 
@@ -45,7 +46,7 @@ impl Declared for S3FifoConfig {
     const OPTIONS: &'static [Opt<S3FifoConfig>] = &[
         opt!("small", small, PORTION, Portion::ZERO => Portion::ALL, "frames of the small queue"),
         opt!("ghosts", ghosts, PORTION, Portion::ZERO => Portion::percent(1_000), "pages remembered after it"),
-        opt!("promote", promote, COUNT_16, 1 => 255, "uses with which a page moves to the main queue"),
+        opt!("promote", promote, COUNT_16, 1 => 255, "uses after which a page moves to the main queue"),
     ];
 }
 
@@ -76,7 +77,7 @@ impl S3Fifo {
         })
     }
 
-    /// Whether the main queue gives the next page when the queues hold `small` and `main` pages.
+    /// Whether the next victim is in the main queue if the queues hold `small` and `main` pages.
     #[inline]
     fn main_gives(&self, [small, main]: [u32; 2]) -> bool {
         main > self.main_max || small == 0
@@ -87,7 +88,7 @@ impl S3Fifo {
         self.lists.unlink(frame);
     }
 
-    /// The oldest of the small queue that nobody keeps from leaving; those promoted before it move.
+    /// Evicts the oldest unpinned page of the small queue that is not promoted. Pages before it are promoted.
     fn evict_small(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let mut at = self.lists.oldest(SMALL);
         while let Some(frame) = at {
@@ -149,15 +150,15 @@ impl ReplacementPolicy for S3Fifo {
         self.leave(frame.0);
     }
 
-    /// Plays the evictions through: `counts` are the frames that left the small queue, were promoted of
-    /// those, and left the main queue; `queue` those that came to the back of the main queue meanwhile,
-    /// with their uses.
+    /// Simulates the evictions. `counts` are the frames that left the small queue, the promoted ones among
+    /// them, and the frames that left the main queue. `queue` has the frames that were appended to the main
+    /// queue meanwhile, with their uses.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let Cursor {
             places: [place_small, place_main, _], counts: [gone, promoted, main_gone], queue, ..
         } = cursor;
         let main_first = self.main_gives([self.held[0] - *gone, self.held[1] + *promoted - *main_gone]);
-        // The other queue gives where the first has only pinned frames, or none any more.
+        // If the first queue has no unpinned frame left, the other one is used.
         for main in [main_first, !main_first] {
             loop {
                 let frame = match main {
@@ -176,7 +177,7 @@ impl ReplacementPolicy for S3Fifo {
                     queue.push_back((frame, uses.min(u32::from(MAX_USES)) - 1));
                     continue;
                 }
-                // A promoted frame also counts as gone from the small queue.
+                // A promoted frame also counts as one that left the small queue.
                 *(if main { &mut *main_gone } else { &mut *gone }) += 1;
                 if main || uses < u32::from(self.promote) {
                     return Some(FrameId(frame));

@@ -1,8 +1,8 @@
-//! Second chance: FIFO, but a page that was used since it was last looked at goes to the back once.
+//! Second chance: FIFO, but a page that was used since its last check moves to the newest end once.
 //!
-//! Corbató 1968; textbooks also call it clock, with a hand in place of a queue. A hit sets a bit; O(1).
-//! An eviction looks at the oldest page: with the bit set it clears it and requeues the page, else the
-//! page leaves. Amortised O(1). Pinned pages are passed over as they are.
+//! Corbató 1968; textbooks also call it clock, with a hand in place of a queue. A hit sets a bit; O(1). An
+//! eviction checks the oldest page: if its bit is set, the bit is cleared and the page moves to the newest
+//! end, otherwise the page is evicted. Amortised O(1). Pinned pages are skipped unchanged.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -11,7 +11,7 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
-/// A queue and a bit a frame.
+/// A queue, and a bit for each frame.
 pub struct SecondChance {
     queue: Lists,
     referenced: Vec<bool>,
@@ -39,7 +39,7 @@ impl ReplacementPolicy for SecondChance {
         self.queue.unlink(frame.0);
     }
 
-    /// First the pages without the bit, then, their second chance used, those with it.
+    /// First the pages without the bit, then those with it, which have used their second chance.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let leaves = |frame: FrameId| !self.referenced[frame.index()];
         self.queue.next_after_second_chance(QUEUE, frames, cursor, leaves)

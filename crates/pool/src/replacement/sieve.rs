@@ -1,9 +1,9 @@
-//! SIEVE: a FIFO whose hand spares pages that were used since it came by, and leaves them where they are.
+//! SIEVE: a FIFO whose hand skips pages that were used since it last passed, without moving them.
 //!
-//! "SIEVE is Simpler than LRU" (Zhang et al., NSDI 2024). New pages enter at the newest end; the hand
-//! goes from the oldest to the newest and starts over. A page with its bit set loses the bit and stays in
-//! place, unlike in second chance; so new pages and old ones are sifted apart. A hit sets a bit; an
-//! eviction is amortised O(1). Pinned pages are passed over as they are.
+//! "SIEVE is Simpler than LRU" (Zhang et al., NSDI 2024). New pages are inserted at the newest end; the hand
+//! moves from the oldest to the newest page and starts over. A page with its bit set loses the bit and keeps
+//! its place, unlike in second chance, so old popular pages and new pages separate. A hit sets a bit; an
+//! eviction is amortised O(1). Pinned pages are skipped unchanged.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -12,11 +12,11 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
-/// A queue, a bit a frame, and the hand.
+/// A queue, a bit for each frame, and the hand.
 pub struct Sieve {
     queue: Lists,
     visited: Vec<bool>,
-    /// Where the next eviction begins; `None` for the oldest.
+    /// The frame at which the next eviction begins; `None` for the oldest.
     hand: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ impl ReplacementPolicy for Sieve {
         self.visited[frame.index()] = false;
         match (arrival.prefetched, self.hand) {
             (false, _) => self.queue.push_newest(QUEUE, frame.0),
-            // Where the hand will be next.
+            // The oldest end is where the hand will be next.
             (true, None) => self.queue.push_oldest(QUEUE, frame.0),
             (true, Some(hand)) => {
                 self.queue.insert_older(hand, frame.0);
@@ -54,15 +54,15 @@ impl ReplacementPolicy for Sieve {
         self.queue.unlink(frame.0);
     }
 
-    /// In the first round, from the hand on, leave the pages that were not used; in the second the rest.
-    /// `step` counts half rounds: from the hand to the newest end, from the oldest to the hand.
+    /// The first round from the hand returns the pages that were not used, the second round the rest. `step`
+    /// counts half rounds: from the hand to the newest end, then from the oldest end to the hand.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         while cursor.step < 4 {
             let (second, wrapped) = (cursor.step >= 2, cursor.step % 2 == 1);
             let from_hand = !wrapped && cursor.places[0].is_none();
             let frame = match self.hand {
                 Some(hand) if from_hand => {
-                    // The frame under the hand is the first that the hand looks at.
+                    // The frame under the hand is the first one that is checked.
                     cursor.places[0] = Some(hand);
                     Some(hand)
                 }
@@ -89,7 +89,8 @@ impl ReplacementPolicy for Sieve {
     #[inline]
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let mut at = self.hand.or_else(|| self.queue.oldest(QUEUE))?;
-        // Two rounds at most: the first clears the bits; pinned pages alone could make it longer.
+        // The first round clears the bits, so the search ends in the second round unless all frames are
+        // pinned.
         let mut first_pinned = None;
         loop {
             let next = self.queue.newer(at);

@@ -1,11 +1,11 @@
-//! Laws of every replacement policy.
+//! Laws that every replacement policy obeys.
 
 use super::*;
 use proptest::prelude::*;
 
 const FRAMES: u32 = 12;
 
-/// A policy after some use, as a pool would use it: which frames it holds is up to the operations.
+/// A policy after a sequence of operations as a pool would perform them.
 fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> Replacement {
     let mut policy = name.parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
     frames.set_erase_counts(Box::new(|page| page.0 * 7 % 5));
@@ -23,7 +23,10 @@ fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> 
             }
             2 => {
                 if let Some(victim) = policy.evict(frames) {
-                    assert!(std::mem::take(&mut held[victim.index()]), "{name} evicts what it does not hold");
+                    assert!(
+                        std::mem::take(&mut held[victim.index()]),
+                        "{name} evicts a frame that it does not hold"
+                    );
                 }
             }
             _ if held[id.index()] => {
@@ -31,7 +34,7 @@ fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> 
                 frames.set_dirty(id, frames.is_dirty(id) || *write);
             }
             _ => {
-                // Few pages, so that ghosts are met again.
+                // Few different pages, so that remembered pages are requested again.
                 let page = PageId(at as u64 % 17);
                 let arrival =
                     Arrival { write: *write, prefetched: at % 5 == 0 && !*write, recall: policy.miss(page) };
@@ -45,7 +48,7 @@ fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> 
     policy
 }
 
-/// Every policy, and every option that changes the mechanism.
+/// Every policy, and every option that changes its mechanism.
 fn all() -> impl Iterator<Item = String> {
     let options = [
         "clock:max=1,initial=0",
@@ -62,7 +65,7 @@ fn all() -> impl Iterator<Item = String> {
 }
 
 proptest! {
-    /// The order law, with some frames pinned: they appear in neither order, and everything else does.
+    /// The order law with some frames pinned: pinned frames are in neither order, all others are in both.
     #[test]
     fn draining_by_evict_gives_the_order_that_next_gave(
         operations in prop::collection::vec((0u8..12, 0..FRAMES, any::<bool>()), 0..200),
@@ -72,7 +75,7 @@ proptest! {
             let mut frames = FrameTable::new(FRAMES);
             let mut policy = used(&name, &mut frames, &operations);
             let mut cursor = Cursor::default();
-            // One more than there are, so that an order without an end fails at once.
+            // One more than there are frames, so that an endless order fails.
             let most = FRAMES as usize + 1;
             let everything: Vec<FrameId> = std::iter::from_fn(|| policy.next(&frames, &mut cursor)).take(most).collect();
             prop_assert!(everything.len() < most, "{} gives a frame twice", &name);
@@ -93,7 +96,7 @@ proptest! {
     }
 }
 
-/// A page as a slow search over the clean-first policies sees it.
+/// A page in the list of the slow model of the clean-first policies.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     frame: FrameId,
@@ -101,10 +104,11 @@ struct Candidate {
     uses: u32,
 }
 
-/// How soon a dirty page leaves where there is no clean one: the lowest first.
+/// The rank of a dirty page if there is no clean one; the lowest is evicted first.
 type Rank = fn(&FrameTable, Candidate) -> u64;
 
-/// The clean-first policies by their definition: one list, the page used least recently first.
+/// A slow model of the clean-first policies by their definition: one list, the least recently used page
+/// first.
 struct SlowCleanFirst {
     list: Vec<Candidate>,
     region: usize,
@@ -134,8 +138,9 @@ impl SlowCleanFirst {
         self.list.iter().position(|page| page.frame == frame)
     }
 
-    /// Which page leaves: the first clean one of the region; else of the first `window` dirty ones the lowest in rank that the
-    /// region has; else, where all of these are in use, the first of all.
+    /// The victim: the first clean page of the region; otherwise, of the first `window` dirty pages of the
+    /// region, the one with the lowest rank; otherwise, if all of these are pinned, the first unpinned page
+    /// of all.
     fn choice(&self, frames: &FrameTable) -> Option<FrameId> {
         let free = |page: &&Candidate| !frames.is_pinned(page.frame);
         let region = &self.list[..self.region.min(self.list.len())];
@@ -145,7 +150,7 @@ impl SlowCleanFirst {
         chosen.or_else(|| self.list.iter().find(free)).map(|page| page.frame)
     }
 
-    /// The order in which all pages that are not in use would leave.
+    /// The eviction order of all unpinned pages.
     fn order(&mut self, frames: &FrameTable) -> Vec<FrameId> {
         let kept = self.list.clone();
         let order = std::iter::from_fn(|| {
@@ -160,10 +165,10 @@ impl SlowCleanFirst {
 }
 
 proptest! {
-    /// The rule: CFLRU and its kin choose at every moment what a search of the whole list by their definition chooses, and their virtual
-    /// order is what that search gives page after page; whatever came in, was used, written back, prefetched or is in use.
+    /// The rule: after any sequence of operations, CFLRU and its variants choose the same victim as the slow
+    /// model, and their virtual order is the order in which the slow model would evict.
     #[test]
-    fn clean_first_policies_choose_what_a_slow_search_chooses(
+    fn clean_first_policies_choose_the_same_victims_as_a_slow_model(
         operations in prop::collection::vec((0u8..14, 0..FRAMES, any::<bool>()), 0..120),
     ) {
         for (name, mut slow) in SlowCleanFirst::all() {
@@ -186,7 +191,7 @@ proptest! {
                         prop_assert_eq!(policy.evict(&frames), expected, "{}, {:?}", &name, &slow.list);
                         slow.list.retain(|page| Some(page.frame) != expected);
                     }
-                    // A third of the pages is in use at times, so that whole regions are.
+                    // Up to a third of the pages is pinned, so that whole regions can be pinned.
                     (3 | 4, Some(_)) if frames.is_pinned(frame) => {
                         frames.unlatch(frame);
                     }
@@ -216,11 +221,11 @@ proptest! {
     }
 }
 
-/// The rule: in a full pool, a page that was prefetched and not asked for leaves before every page that was.
+/// The rule: in a full pool, a prefetched page without a request is evicted before every requested page.
 #[test]
-fn an_unused_prefetched_page_leaves_next() {
+fn an_unused_prefetched_page_is_evicted_next() {
     for name in all() {
-        // By default NRU forgets after a few requests who was used.
+        // By default, NRU clears its referenced bits after a few requests.
         let name = if name == "nru" { "nru:clear=1000".to_owned() } else { name };
         let mut frames = FrameTable::new(FRAMES);
         frames.set_erase_counts(Box::new(|_| 0));
@@ -234,7 +239,7 @@ fn an_unused_prefetched_page_leaves_next() {
         let frame = policy.evict(&frames).unwrap();
         frames.load(frame, PageId(77));
         policy.insert(frame, PageId(77), Arrival { prefetched: true, ..Arrival::default() });
-        // All others are used, so that none of them is old in the eyes of a policy with a hand.
+        // All other pages are used, so that a policy with a hand does not consider any of them old.
         (0..FRAMES)
             .map(FrameId)
             .filter(|other| *other != frame)
@@ -243,10 +248,11 @@ fn an_unused_prefetched_page_leaves_next() {
     }
 }
 
-/// The rule: a page that comes into a frame owes nothing to the page that was there before, however often that was used.
+/// The rule: a page's uses do not count for the next page in the same frame.
 #[test]
 fn a_page_does_not_inherit_the_uses_of_another() {
-    // W-TinyLFU remembers how often pages were asked for that are gone, and by default NRU forgets after a few requests.
+    // W-TinyLFU also counts requests for evicted pages, and by default NRU clears its bits after a few
+    // requests.
     for name in all().filter(|name| !name.starts_with("w-tinylfu")) {
         let name = if name == "nru" { "nru:clear=1000".to_owned() } else { name };
         let order = |used: bool| {
@@ -273,9 +279,9 @@ fn a_page_does_not_inherit_the_uses_of_another() {
     }
 }
 
-/// The rule: prefetched pages that nobody has asked for leave before pages that were asked for once.
+/// The rule: prefetched pages without a request are evicted before pages with one request.
 #[test]
-fn a_prefetched_page_leaves_before_pages_used_once() {
+fn an_unused_prefetched_page_is_evicted_before_pages_used_once() {
     for name in [
         "lru",
         "lfu",
@@ -310,9 +316,10 @@ fn a_prefetched_page_leaves_before_pages_used_once() {
     }
 }
 
-/// The rule: SIEVE puts a prefetched page where its hand is, which has come past older pages that were used.
+/// The rule: SIEVE inserts a prefetched page at its hand, which has already passed older pages that were
+/// used.
 #[test]
-fn sieve_puts_a_prefetched_page_at_its_hand() {
+fn sieve_inserts_a_prefetched_page_at_its_hand() {
     let mut frames = FrameTable::new(FRAMES);
     let mut policy = "sieve".parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
     for frame in (0..FRAMES).map(FrameId) {
@@ -320,7 +327,7 @@ fn sieve_puts_a_prefetched_page_at_its_hand() {
         policy.insert(frame, PageId(u64::from(frame.0)), Arrival::default());
     }
     (0..4).for_each(|frame| policy.access(FrameId(frame), false));
-    // The hand has passed over the four that were used.
+    // The hand has skipped the four used pages.
     assert_eq!(policy.evict(&frames), Some(FrameId(4)));
     frames.load(FrameId(4), PageId(77));
     policy.insert(FrameId(4), PageId(77), Arrival { prefetched: true, ..Arrival::default() });
@@ -329,7 +336,8 @@ fn sieve_puts_a_prefetched_page_at_its_hand() {
     assert_eq!([(); 2].map(|()| policy.evict(&frames).unwrap().0), [4, 5]);
 }
 
-/// The rule: the region of CFLRU keeps its size when a prefetched page enters it, so a clean page beyond it does not leave early.
+/// The rule: CFLRU's region keeps its size when a prefetched page is inserted, so a clean page beyond the
+/// region is not evicted early.
 #[test]
 fn the_clean_first_region_keeps_its_size() {
     let mut frames = FrameTable::new(4);
@@ -345,15 +353,16 @@ fn the_clean_first_region_keeps_its_size() {
             Arrival { write, prefetched, ..Arrival::default() },
         );
     }
-    // First the prefetched one; then the region is 0 and 1, both dirty, and takes in the clean one with the first of them.
+    // The prefetched page is evicted first. Then the region is 0 and 1, both dirty. After the eviction of 0,
+    // it includes the clean page 2.
     let order: Vec<u32> = std::iter::from_fn(|| policy.evict(&frames)).map(|frame| frame.0).collect();
     assert_eq!(order, [3, 0, 2, 1]);
 }
 
-/// The rule: NRU forgets with a prefetched page what was known of its frame, and nothing of any other; also where its frames fill their
-/// words of 64 exactly.
+/// The rule: inserting a prefetched page clears the bits of its own frame and of no other, even if the frames
+/// fill their words of 64 bits exactly.
 #[test]
-fn nru_forgets_one_frame_alone() {
+fn nru_clears_the_bits_of_one_frame_only() {
     let mut frames = FrameTable::new(128);
     let mut policy = "nru:clear=100000".parse::<ReplacementConfig>().unwrap().start(128).unwrap();
     for frame in (0..128).map(FrameId) {
@@ -369,7 +378,7 @@ fn nru_forgets_one_frame_alone() {
     assert_eq!(order, [70].into_iter().chain(others).collect::<Vec<_>>());
 }
 
-/// The rule: where every page is in use nothing leaves, and the order stays what it was.
+/// The rule: if every page is pinned, nothing is evicted, and the order does not change.
 #[test]
 fn a_search_in_vain_changes_no_order() {
     for name in all() {
@@ -384,20 +393,21 @@ fn a_search_in_vain_changes_no_order() {
         for frame in (0..FRAMES).map(FrameId) {
             frames.unlatch(frame);
         }
-        // Of pages that were used alike, the first that came leaves first, or the first from where a search begins.
+        // Among pages with the same uses, the first one inserted is evicted, or the first one from the start
+        // of the search.
         let mut cursor = Cursor::default();
         let next = policy.next(&frames, &mut cursor);
         assert_eq!(policy.evict(&frames), next, "{name}");
         if name.starts_with("clock") {
-            assert_eq!(next, Some(FrameId(0)), "{name}: the hand has come round to where it was");
+            assert_eq!(next, Some(FrameId(0)), "{name}: the hand is back at its start");
         }
     }
 }
 
-/// The rule: of the pages that nobody has used since the clearing, a clean one leaves before a dirty one; and both leave before those
-/// that were used, of which again the clean ones go first.
+/// The rule: pages without a use since the last clearing are evicted before pages with one; in both groups,
+/// clean pages are evicted before dirty ones.
 #[test]
-fn nru_takes_the_lowest_class() {
+fn nru_evicts_from_the_lowest_class() {
     let mut frames = FrameTable::new(FRAMES);
     let mut policy = "nru:clear=16".parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
     for frame in (0..FRAMES).map(FrameId) {
@@ -405,7 +415,8 @@ fn nru_takes_the_lowest_class() {
         frames.set_dirty(frame, frame.index() % 2 == 0);
         policy.insert(frame, frames.page(frame), Arrival::default());
     }
-    // The sixteenth request clears; it and those behind it, on the first five frames, count as used.
+    // The sixteenth request clears the bits. This request and the later ones, on the first five frames, count
+    // as uses.
     (0..3).chain(0..5).for_each(|frame| policy.access(FrameId(frame), false));
     let mut cursor = Cursor::default();
     let class = |frame: FrameId| (frame.index() < 5, frames.is_dirty(frame));
@@ -439,7 +450,7 @@ fn a_part_of_the_frames_is_a_count_or_a_share() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_can() {
+fn values_out_of_range_are_refused_with_the_accepted_ones() {
     let sentence = |text: &str| {
         let started = text.parse::<ReplacementConfig>().and_then(|config| config.start(100).map(drop));
         started.unwrap_err().to_string()
@@ -449,7 +460,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     for fits in ["clock:max=254,initial=254", "clock:max=1,initial=1"] {
         assert!(fits.parse::<ReplacementConfig>().unwrap().start(100).is_ok(), "{fits}");
     }
-    // A description that was not written as a text has no range.
+    // A description that was not parsed from a text was not checked for its range.
     let unused = ReplacementConfig::Clock(ClockConfig { max: 0, initial: 0 });
     assert!(unused.start(100).is_err());
     assert!(sentence("clock:max=3,initial=4").contains("accepted: max from 1 to 254, initial up to max"));
@@ -462,9 +473,9 @@ fn what_cannot_be_is_refused_with_what_can() {
     assert!(sentence("lur").starts_with("unknown replacement `lur`; did you mean `lru`?"));
 }
 
-/// A policy of a user's own has a name and a text, and stands wherever one of ours does.
+/// A user's own policy has a name and a text, and can be used like a built-in one.
 #[test]
-fn a_description_may_hold_a_policy_of_the_users_own() {
+fn a_description_can_hold_a_users_own_policy() {
     #[derive(Debug)]
     struct Own;
     impl CustomReplacement for Own {
@@ -487,7 +498,7 @@ fn a_description_may_hold_a_policy_of_the_users_own() {
 
 #[test]
 fn a_policy_that_breaks_the_law_would_be_caught() {
-    /// Gives frames in rising order but evicts in falling order.
+    /// Returns frames in rising order but evicts in falling order.
     struct Liar(Vec<FrameId>);
     impl ReplacementPolicy for Liar {
         fn insert(&mut self, frame: FrameId, _: PageId, _: Arrival) {
@@ -512,13 +523,14 @@ fn a_policy_that_breaks_the_law_would_be_caught() {
     assert_ne!(policy.next(&frames, &mut Cursor::default()), policy.evict(&frames));
 }
 
-/// ARC remembers as many pages as the pool holds, and one more where a miss on a remembered page overtakes another miss.
+/// ARC remembers as many pages as the pool holds, and one more if a miss on a remembered page overtakes
+/// another miss.
 #[test]
-fn arc_remembers_as_many_pages_as_the_pool_holds_and_one_for_a_miss_under_way() {
+fn arc_remembers_as_many_pages_as_the_pool_holds_and_one_for_a_concurrent_miss() {
     let start = || {
         let mut frames = FrameTable::new(2);
         let mut arc = "arc".parse::<ReplacementConfig>().unwrap().start(2).unwrap();
-        // Pages 1 and 3 are used again, so 2 leaves T1, and 1 leaves T2.
+        // Pages 1 and 3 are used again, so 2 is evicted from T1, and 1 from T2.
         for (page, frame, evicts, again) in
             [(1, 0, false, true), (2, 1, false, false), (3, 1, true, true), (4, 0, true, false)]
         {

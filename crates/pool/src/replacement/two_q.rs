@@ -1,11 +1,12 @@
-//! 2Q: new pages pass through a FIFO; those asked for again after they left it enter an LRU list.
+//! 2Q: new pages enter a FIFO; a page that is requested again after its eviction from it enters an LRU list.
 //!
-//! "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm" (Johnson and Shasha,
-//! VLDB 1994), full version. A1in: a FIFO of a quarter of the frames, in which a hit changes nothing;
-//! A1out: the pages, not the frames, of the last half a pool that left A1in; Am: LRU. A page found in
-//! A1out enters Am. Where A1in is over its share its oldest leaves for A1out, else Am's. O(1).
-//! *Ambiguities.* "Over" is more than `in`, as in the paper's listing; with Am empty A1in gives in any
-//! case. Pages forgotten by A1out or evicted from Am leave no trace.
+//! "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm" (Johnson and Shasha, VLDB
+//! 1994), full version. A1in is a FIFO of a quarter of the frames, in which a hit changes nothing. A1out
+//! remembers the numbers of pages evicted from A1in, half as many as the pool has frames. Am is an LRU list.
+//! A page that A1out remembers enters Am. If A1in is over its share, its oldest page is evicted and
+//! remembered in A1out; otherwise the oldest page of Am is evicted. O(1). *Ambiguities.* A1in is over its
+//! share if it has more than `in` frames, as in the paper's listing; if Am is empty, the victim is always
+//! from A1in. Pages that A1out forgets and pages that are evicted from Am are not remembered.
 
 use super::ghosts::Ghosts;
 use super::lists::{List, Lists};
@@ -84,7 +85,7 @@ impl ReplacementPolicy for TwoQ {
 
     #[inline]
     fn access(&mut self, frame: FrameId, _: bool) {
-        // A hit in A1in changes nothing, so that uses in quick succession count once.
+        // A hit in A1in changes nothing, so that correlated uses count once.
         if !self.is_in[frame.index()] {
             self.lists.move_newest(MAIN, frame.0);
         }
@@ -95,10 +96,10 @@ impl ReplacementPolicy for TwoQ {
         self.lists.unlink(frame.0);
     }
 
-    /// `step` counts what A1in has given; its surplus first, then Am, then the rest of A1in.
+    /// First the surplus of A1in, then Am, then the rest of A1in. `step` counts the frames from A1in.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let [place_in, place_main, _] = &mut cursor.places;
-        // A1in gives no more frames than it holds, so the difference is not negative.
+        // The order has no more frames from A1in than A1in holds, so the difference is not negative.
         let surplus = u64::from(self.held_in) - cursor.step > u64::from(self.in_max);
         let first = if surplus { None } else { self.lists.next_unpinned(MAIN, frames, place_main) };
         if first.is_some() {

@@ -1,13 +1,14 @@
-//! W-TinyLFU: new pages prove themselves in a small window; to stay they must be used more often, by a
-//! sketch of all that was asked for, than the page that they would displace.
+//! W-TinyLFU: new pages enter a small window. A page moves from the window to the main part only if a sketch
+//! of all requests counts more uses for it than for the page that it would displace.
 //!
-//! "TinyLFU: A Highly Efficient Cache Admission Policy" (Einziger, Friedman, Manes, ACM TOS 13(4), 2017).
-//! The window is an LRU list of `window` of the frames; the main part a segmented LRU: a use moves a page
-//! from its probation to its protected list, which holds `protected` of the main part and gives its oldest
-//! back to probation. The window's oldest is compared with the main part's by a count-min sketch of four
-//! rows of 4-bit counters, all halved after ten requests a frame; on a tie the window's leaves. O(1).
-//! *Ambiguities.* Hits in the window count as requests too (they are), ties are not broken by chance, and
-//! there is no doorkeeper. The sketch has 16 counters a frame, as in the authors' library, Caffeine.
+//! "TinyLFU: A Highly Efficient Cache Admission Policy" (Einziger, Friedman, Manes, ACM TOS 13(4), 2017). The
+//! window is an LRU list of the share `window` of the frames. The main part is a segmented LRU: a use moves a
+//! page from the probation list to the protected list. The protected list holds the share `protected` of the
+//! main part, and its oldest page moves back to probation if it grows beyond that. The oldest page of the
+//! window is compared with the oldest page of the main part by a count-min sketch of four rows of 4-bit
+//! counters, which are all halved after ten requests for each frame. On a tie, the window's page is evicted.
+//! O(1). *Ambiguities.* Hits in the window count as requests too, ties are not broken randomly, and there is
+//! no doorkeeper. The sketch has 16 counters for each frame, as in the authors' library, Caffeine.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
@@ -25,7 +26,7 @@ const PROTECTED: List = List(2);
 pub struct WTinyLfuConfig {
     /// Frames of the window, at least one.
     pub window: Portion,
-    /// Frames of the protected list; a share is one of the main part.
+    /// Frames of the protected list; a share refers to the main part.
     pub protected: Portion,
 }
 
@@ -38,13 +39,16 @@ impl Default for WTinyLfuConfig {
 impl Declared for WTinyLfuConfig {
     const OPTIONS: &'static [Opt<WTinyLfuConfig>] = &[
         opt!("window", window, PORTION, Portion::ZERO => Portion::ALL, "frames of the window, at least one"),
-        opt!("protected", protected, PORTION, Portion::ZERO => Portion::ALL, "frames of the main part that are protected"),
+        opt!(
+            "protected", protected, PORTION, Portion::ZERO => Portion::ALL,
+            "frames of the main part that are protected"
+        ),
     ];
 }
 
-/// A count-min sketch of 4-bit counters that ages.
+/// A count-min sketch of 4-bit counters that are halved from time to time.
 struct Sketch {
-    /// Sixteen counters a word.
+    /// Sixteen counters in each word.
     words: Vec<u64>,
     added: u64,
     /// Additions until all counters are halved.
@@ -65,7 +69,7 @@ impl Sketch {
         let within = (hash >> 60) as u32;
         // An odd step puts the four rows on four different words.
         let step = (hash >> 32) as usize | 1;
-        // Rows are apart inside a word, so that no two use the same counter.
+        // Each row has its own bits of a word, so that no two rows use the same counter.
         std::array::from_fn(|row| {
             let word = (hash as usize).wrapping_add(row.wrapping_mul(step)) & mask;
             (word, (row as u32 * 16) + (within & 3) * 4)
@@ -150,7 +154,7 @@ impl ReplacementPolicy for WTinyLfu {
             self.lists.unlink(frame.0);
             self.lists.push_oldest(WINDOW, frame.0);
         }
-        // While the pool fills, the window overflows into the main part, which has room for what the window is too large by.
+        // While the pool fills, the surplus of the window moves to the main part, which has room for it.
         while self.held[0] > self.window_max {
             let Some(oldest) = self.lists.oldest(WINDOW) else { break };
             self.leave(oldest);
@@ -166,7 +170,7 @@ impl ReplacementPolicy for WTinyLfu {
         }
         self.leave(frame.0);
         self.join(frame.0, PROTECTED);
-        // The protected list gives its oldest page back, so that the main part keeps pages to evict.
+        // The oldest protected page moves back to probation, so that the main part keeps pages to evict.
         if self.held[PROTECTED.0 as usize] > self.protected_max
             && let Some(oldest) = self.lists.oldest(PROTECTED)
         {
@@ -179,15 +183,15 @@ impl ReplacementPolicy for WTinyLfu {
         self.leave(frame.0);
     }
 
-    /// Plays the evictions through: `counts[0]` frames have left the window, `queue` holds those of them
-    /// that have joined the main part's probation.
+    /// Simulates the evictions: `counts[0]` frames have left the window, and `queue` has the frames among
+    /// them that moved to the probation list.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let Cursor { places: [window, probation, protected], counts: [gone, ..], queue, .. } = cursor;
         let peek = |list, place: &Option<u32>| {
             let mut place = *place;
             self.lists.next_unpinned(list, frames, &mut place).map(|frame| frame.0)
         };
-        // A window below its share gives no page, so the main part gives one.
+        // If the window is below its share, the victim is in the main part.
         let full = self.held[0] - *gone >= self.window_max;
         let candidate = peek(WINDOW, window).filter(|_| full);
         let on_probation = peek(PROBATION, probation);
@@ -219,7 +223,7 @@ impl ReplacementPolicy for WTinyLfu {
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let frame = self.next(frames, &mut Cursor::default())?;
         let from_window = self.list[frame.index()] == WINDOW.0 as u8;
-        // The page that won against the main part joins it.
+        // The window's page that won the comparison moves to the main part.
         let winner = self
             .lists
             .next_unpinned(WINDOW, frames, &mut None)

@@ -1,18 +1,18 @@
 //! ACE: writes as many dirty pages as the drive can write at once, and evicts one page.
 //!
-//! "ACEing the Bufferpool Management Paradigm for Modern Storage Devices" (ICDE 2023). Where the victim
-//! frame is clean it is evicted: exactly the replacement policy. Where it is dirty, the first n_w dirty
-//! frames *of the virtual eviction order* are written concurrently, become clean and stay; the next misses
-//! then find clean victims. Cost: the order is read until n_w dirty frames are found, which is long where
-//! dirty pages are rare. Without prefetching, one frame is evicted, so hits and misses stay those of the
-//! replacement policy wherever it ignores dirtiness. With prefetching, a miss that has written a batch
-//! drops the first n_e frames, whatever the prefetcher names, and as many pages as it does name are read
-//! beside the missed one. Frames that are left over are free for the next misses. With n_w = 1 nothing is
-//! dropped beside the victim, so nothing is prefetched.
+//! "ACEing the Bufferpool Management Paradigm for Modern Storage Devices" (ICDE 2023). A clean victim frame
+//! is evicted as the replacement policy says. For a dirty victim, the first n_w dirty frames *of the virtual
+//! eviction order* are written concurrently, become clean and stay in the pool, so the next misses find clean
+//! victims. Cost: the order is read until n_w dirty frames are found, which takes long if dirty pages are
+//! rare. Without prefetching, one frame is evicted, so hits and misses are those of the replacement policy,
+//! unless that policy considers whether a page is dirty. With prefetching, a miss that has written a batch
+//! evicts the first n_e frames, however many pages the prefetcher names. The named pages are read beside the
+//! missed one, and the frames that are left over are free for the next misses. With n_w = 1 only the victim
+//! is evicted, so nothing is prefetched.
 //!
-//! *Difference.* The paper has one request at a time. With many users each miss would add n_w pages to a queue that is
-//! full already. So all misses together have `under_way` pages on their way at most: by default two batches,
-//! one that the drive writes and one behind it.
+//! *Difference.* The paper has one request at a time. With many users, each miss would add n_w pages to a
+//! queue that is already full. So all misses together have at most `under_way` pages under write: by default
+//! two batches, one that the drive writes and one behind it.
 
 use super::number::{K_W, MOST_TOGETHER, N_W, Number, TWICE_N_W};
 use super::policy::{MeasuredDrive, WriteBack};
@@ -23,17 +23,23 @@ use fulgurite_base::{Declared, Opt, SpecError, opt};
 pub struct AceConfig {
     /// Dirty frames written together; by default the drive's write concurrency.
     pub n_w: Number,
-    /// Frames dropped together where pages are prefetched; by default n_w.
+    /// Frames evicted together when pages are prefetched; by default n_w.
     pub n_e: Number,
-    /// Pages whose write is under way at most, for all misses together; by default twice n_w.
+    /// The most pages under write for all misses together; by default twice n_w.
     pub under_way: Number,
 }
 
 impl Declared for AceConfig {
     const OPTIONS: &'static [Opt<AceConfig>] = &[
         opt!("n_w", n_w, K_W, Number::Is(1) => Number::Is(MOST_TOGETHER), "dirty frames written together"),
-        opt!("n_e", n_e, N_W, Number::Is(1) => Number::Is(MOST_TOGETHER), "frames dropped together, up to n_w, where pages are prefetched"),
-        opt!("under_way", under_way, TWICE_N_W, Number::Is(1) => Number::Is(u32::MAX), "pages whose write is under way at most, for all misses together"),
+        opt!(
+            "n_e", n_e, N_W, Number::Is(1) => Number::Is(MOST_TOGETHER),
+            "frames evicted together, up to n_w, when pages are prefetched"
+        ),
+        opt!(
+            "under_way", under_way, TWICE_N_W, Number::Is(1) => Number::Is(u32::MAX),
+            "most pages under write, for all misses together"
+        ),
     ];
 }
 

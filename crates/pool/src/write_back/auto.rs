@@ -1,12 +1,12 @@
 //! Auto: chooses the write-back policy from the measured throughput of the drive.
 //!
-//! One number for a drive's asymmetry or concurrency misleads, because both depend on the load. So the choice
-//! is made from the curves of throughput over requests in flight. With `n` writes in flight a page costs the
-//! drive 1 / X(n). The batch is the smallest whose throughput is within a tenth of the best, so that it stays
-//! short where more would hardly be cheaper. Where two writes at once are no faster than one after the
-//! other, a batch gains nothing and n_w is 1. No more frames are evicted for prefetching than reads
-//! overlap. There are always write buffers, so that reads go first: twice the batch, so that one batch is
-//! under way while the next fills, and at least two.
+//! A single number for a drive's asymmetry or concurrency misleads, because both depend on the load. So the
+//! choice follows from the curves of throughput over requests in flight. With `n` writes in flight, a page
+//! costs the drive 1 / X(n). The batch size is the smallest one whose throughput is within a tenth of the
+//! best, because a longer batch would hardly be cheaper. If two concurrent writes are no faster than two in
+//! sequence, a batch gains nothing and n_w is 1. The evictions for prefetching are limited by the number of
+//! reads that overlap. There are always write buffers, so that reads go first: twice the batch, so that one
+//! batch is under write while the next fills, and at least two.
 
 use super::policy::{MeasuredDrive, WriteBack};
 use super::raw::LEAST;
@@ -17,8 +17,8 @@ pub(super) fn resolve(_: &NoOptions, drive: &mut dyn MeasuredDrive) -> Result<Wr
     Ok(choose(&reads, &writes))
 }
 
-/// The least number in flight whose throughput is within a tenth of the best. A curve has pairs of
-/// requests in flight and requests per second, in rising order of the former.
+/// The smallest number of requests in flight whose throughput is within a tenth of the best. A curve has
+/// pairs of requests in flight, in rising order, and requests per second.
 fn knee(curve: &[(u32, f64)]) -> u32 {
     let best = curve.iter().map(|(_, throughput)| *throughput).fold(0.0, f64::max);
     curve.iter().find(|(_, throughput)| *throughput >= 0.9 * best).map_or(1, |(n, _)| *n)
@@ -32,7 +32,7 @@ fn choose(reads: &[(u32, f64)], writes: &[(u32, f64)]) -> WriteBack {
     let buffers = 2 * n_w;
     let policy = WriteBack { n_e, buffers, buffers_least: LEAST, ..WriteBack::ace(n_w) };
     match n_w {
-        // Without batches it is RAW, which prefetches whenever it reads.
+        // Without batches this is RAW, which prefetches beside every read.
         1 => WriteBack { batches: false, ..policy },
         _ => WriteBack { under_way: buffers, ..policy },
     }
@@ -48,21 +48,21 @@ mod tests {
 
     #[test]
     fn the_knee_of_the_curve_is_the_batch() {
-        // Eight in flight overlap fully; more queue.
+        // Eight requests overlap fully; more are queued.
         let eight = curve(|n| f64::from(n.min(8)));
         let policy = choose(&eight, &eight);
         assert_eq!((policy.n_w, policy.n_e, policy.buffers), (8, 8, 16));
-        // Misses share two batches under way, and a frame is spare for the next dirty victim.
+        // Misses share two batches under write, and at least one frame is spare.
         assert_eq!((policy.batches, policy.under_way, policy.buffers_least), (true, 16, 1));
-        // No concurrency at all: no batches, and reads still go first.
+        // Without concurrency there are no batches, and reads still go first.
         let serial = choose(&eight, &curve(|_| 1.0));
         assert_eq!((serial.n_w, serial.n_e, serial.buffers), (1, 1, 2));
         assert_eq!((serial.batches, serial.under_way, serial.buffers_least), (false, u32::MAX, 1));
-        // Reads that do not overlap: nothing is evicted for prefetching.
+        // If reads do not overlap, nothing is evicted for prefetching.
         assert_eq!(choose(&curve(|_| 1.0), &eight).n_e, 1);
-        // Hardly more beyond 4.
+        // The throughput hardly rises beyond 4.
         assert_eq!(choose(&eight, &curve(|n| f64::from(n.min(4)) + 0.01 * f64::from(n))).n_w, 4);
-        // Nine of ten is within a tenth.
+        // A throughput of nine is within a tenth of ten.
         assert_eq!(choose(&eight, &[(1, 8.0), (2, 9.0), (4, 10.0)]).n_w, 2);
     }
 }

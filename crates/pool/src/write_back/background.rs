@@ -1,12 +1,12 @@
-//! Background: a cleaner keeps the frames that leave next clean, so that a miss seldom meets a dirty one.
+//! Background: a cleaner keeps the head of the eviction order clean, so that a miss seldom has a dirty
+//! victim.
 //!
-//! As PostgreSQL's background writer and InnoDB's page cleaner do; the honest baseline. When fewer than
-//! half of the first `ahead` frames of the eviction order are known to be clean, the cleaner goes through
-//! them and writes the dirty ones, `n_w` at a time: one, as PostgreSQL does, or more, as InnoDB with
-//! asynchronous I/O. A frame being written cannot leave. A miss that still meets a dirty frame
-//! writes it alone and waits, as both systems do. *Difference.* Theirs wake by a timer (200 ms, 1 s) and
-//! estimate the demand; this one is woken by the evictions themselves, which is at least as good.
-//! O(1) amortised.
+//! PostgreSQL's background writer and InnoDB's page cleaner do this, so it is the realistic baseline. When
+//! fewer than half of the first `ahead` frames of the eviction order are known to be clean, the cleaner
+//! writes the dirty ones among them, `n_w` at a time: one, as PostgreSQL does, or more, as InnoDB does with
+//! asynchronous I/O. A frame that is being written cannot be evicted. A miss with a dirty victim writes it
+//! alone and waits, as in both systems. *Difference.* Those systems wake their cleaner by a timer (200 ms, 1
+//! s) and estimate the demand; here evictions wake it, which is at least as good. O(1) amortised.
 
 use super::number::MOST_TOGETHER;
 use super::policy::{MeasuredDrive, WriteBack};

@@ -1,12 +1,13 @@
-//! Decides what to write when a frame is needed, and who waits for it. Each policy has a file. [`WriteBackConfig`]
-//! describes what was asked for and lists all policies. [`WriteBack`] has the numbers that follow for a drive.
+//! Decides which pages are written when a miss needs a frame, and whether the miss waits. Each policy has a
+//! file. [`WriteBackConfig`] is a policy with its options, and lists all policies. [`WriteBack`] has the
+//! numbers of a policy for one drive.
 //!
-//! There is one mechanism. A miss in a full pool asks the replacement policy for the victim frame. If that
-//! is dirty, the first `n_w` dirty frames of the eviction order are written together. Without write
-//! buffers the miss waits for the batch, evicts the victim frame and reads; with them the victim frame is
-//! evicted at once, its page stays findable while its write is under way, and a spare frame takes the
-//! read. A cleaner, where there is one, writes dirty frames before a miss meets them. With a lock, no other
-//! miss evicts while one waits for its write. The policies are points in this space.
+//! All policies are settings of one mechanism. A miss in a full pool asks the replacement policy for the
+//! victim frame. If the victim is dirty, the first `n_w` dirty frames of the eviction order are written
+//! together. Without write buffers, the miss waits for the batch, evicts the victim frame and reads. With
+//! write buffers, the victim frame is evicted at once, and a spare frame takes the read; the victim's page
+//! can still be found until its write has ended. A cleaner, if there is one, writes dirty frames before a
+//! miss needs them. With a lock, no other miss evicts while one waits for its write.
 
 pub mod ace;
 pub mod ace_raw;
@@ -30,14 +31,15 @@ use single::SingleConfig;
 macro_rules! policies {
     ($($name:literal $variant:ident($config:ty, $resolve:path) $about:literal)*) => {
         config_enum! {
-            /// The write-back policies by name, each with its options: what was asked for.
+            /// The write-back policies by name, each with its options.
             pub enum WriteBackConfig: "write-back";
             $($name $variant($config) $about)*
         }
 
         impl WriteBackConfig {
-            /// What the policy means for `drive`, which is asked for the numbers that were not given. Where its write
-            /// concurrency is enough, a closure that returns it will do.
+            /// The policy's numbers for `drive`. Numbers that the options do not give follow from the drive's
+            /// measured ones. A closure that returns the write concurrency is a drive for every policy except
+            /// `auto`.
             pub fn resolve(&self, mut drive: impl MeasuredDrive) -> Result<WriteBack, SpecError> {
                 match self {
                     $(WriteBackConfig::$variant(config) => $resolve(config, &mut drive),)*
@@ -50,7 +52,8 @@ macro_rules! policies {
 // A new policy is a file and a line here.
 policies! {
     "single" Single(SingleConfig, single::resolve) "write the one dirty victim frame, wait, evict it"
-    "background" Background(BackgroundConfig, background::resolve) "a cleaner writes ahead of the evictions; a miss that meets a dirty frame does as in single"
+    "background" Background(BackgroundConfig, background::resolve)
+        "a cleaner writes ahead of the evictions; a miss that meets a dirty frame does as in single"
     "ace" Ace(AceConfig, ace::resolve) "write n_w dirty frames together in eviction order, wait, evict one"
     "raw" Raw(RawConfig, raw::resolve) "read at once, write the dirty victim frame behind it"
     "ace+raw" AceRaw(AceRawConfig, ace_raw::resolve) "ace whose batches no read waits for"
@@ -71,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_follows_from_the_drive() {
+    fn unset_numbers_follow_from_the_drive() {
         let numbers = |text: &str| {
             let WriteBack { n_w, n_e, buffers, buffers_least, under_way, ahead, cleaner_n_w, .. } =
                 resolve(text).unwrap();
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_is_not_asked_of_the_drive() {
+    fn the_drive_is_not_measured_for_numbers_that_are_set() {
         let unasked = || -> Result<u32, SpecError> { panic!("the drive was asked") };
         for text in ["single", "single:lock=yes", "background", "ace:n_w=8", "raw:buffers=3", "ace+raw:n_w=2"]
         {
@@ -99,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_can() {
+    fn values_out_of_range_are_refused_with_the_accepted_ones() {
         let sentence = |text: &str| resolve(text).unwrap_err().to_string();
         for text in ["ace:n_w=4294967295", "ace:n_w=99999999999999", "background:n_w=65537", "ace:n_w=0"] {
             assert!(sentence(text).ends_with("is out of range; accepted: 1 to 65536"), "{}", sentence(text));

@@ -1,22 +1,23 @@
-//! Numbers of a write-back policy that are given, or follow from the drive or from another number.
+//! The numbers of a write-back policy's options. A number that is not set follows from the drive or from
+//! another number.
 
 use fulgurite_base::{Form, SpecError, units};
 use std::cmp::Ordering;
 
-/// Pages written together at most: an NVMe queue holds no more commands.
+/// The most pages that are written together: an NVMe queue holds no more commands.
 pub(super) const MOST_TOGETHER: u32 = 1 << 16;
 
-/// A number that is given, or follows from something else.
+/// A number that is set, or follows from another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Number {
-    /// It follows from something else; the option says from what.
+    /// It follows from a number that the option names.
     #[default]
     Follows,
-    /// It is given.
+    /// It is set.
     Is(u32),
 }
 
-/// A number that follows from something else cannot be compared with one that is given.
+/// A number that follows from another one cannot be compared with a set one.
 impl PartialOrd for Number {
     fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
         match (self, other) {
@@ -35,7 +36,7 @@ impl Number {
     }
 }
 
-/// A form for numbers that follow from `$word` where they are not given.
+/// A form for numbers that follow from `$word` if they are not set.
 macro_rules! follows {
     ($form:ident, $word:literal) => {
         pub(super) const $form: Form<Number> = Form {
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_that_are_given_are_compared_and_one_that_follows_with_its_like_alone() {
+    fn set_numbers_are_compared_and_unset_ones_only_equal_each_other() {
         assert!(Number::Is(2) < Number::Is(3) && Number::Is(3) <= Number::Is(3));
         assert_eq!(Number::Follows.partial_cmp(&Number::Follows), Some(Ordering::Equal));
         assert_eq!(Number::Follows.partial_cmp(&Number::Is(3)), None);

@@ -1,16 +1,17 @@
-//! The mechanism that all write-back policies share, and the decisions that it takes for a miss and for the cleaner.
+//! The numbers that all write-back policies consist of, and the plans that follow from them for a miss and
+//! for the cleaner.
 
 use crate::{Cursor, FrameTable, Replacement, ReplacementPolicy};
 use fulgurite_base::{FrameId, SpecError};
 
-/// What the pool shall do for a miss in a full pool.
+/// The writes and evictions for a miss in a full pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Dirty frames to write together, in eviction order.
     pub write: Vec<FrameId>,
-    /// The frame to evict; `None` where every frame is in use.
+    /// The frame to evict; `None` if every frame is in use.
     pub evict: Option<FrameId>,
-    /// How many more frames may be evicted for pages to prefetch.
+    /// The number of further frames that may be evicted for prefetching.
     pub prefetch: u32,
 }
 
@@ -22,7 +23,7 @@ pub struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The order as it is now. `cursor` is reset first.
+    /// The current order. `cursor` is reset first.
     pub fn new(replacement: &'a Replacement, frames: &'a FrameTable, cursor: &'a mut Cursor) -> Order<'a> {
         cursor.reset();
         Order { replacement, frames, cursor }
@@ -41,17 +42,17 @@ impl Iterator for Order<'_> {
 /// Throughput over requests in flight: pairs of a number in flight, in rising order, and requests per second.
 pub type Curve = Vec<(u32, f64)>;
 
-/// What a policy may ask about the drive that it is for. Answers may take long: each is asked for only where the
-/// policy was not told the number that follows from it.
+/// The measured numbers of a drive. Measuring may take long, so a policy asks only for the numbers that its
+/// options do not set.
 pub trait MeasuredDrive {
     /// The drive's write concurrency.
     fn k_w(&mut self) -> Result<u32, SpecError>;
 
-    /// Its curves of reads and of writes of one page.
+    /// Its throughput curves for reads and for writes of one page.
     fn curves(&mut self) -> Result<[Curve; 2], SpecError>;
 }
 
-/// A drive of which the write concurrency alone is known.
+/// A drive with a known write concurrency and nothing else.
 impl<F: FnMut() -> Result<u32, SpecError>> MeasuredDrive for F {
     fn k_w(&mut self) -> Result<u32, SpecError> {
         self()
@@ -64,34 +65,34 @@ impl<F: FnMut() -> Result<u32, SpecError>> MeasuredDrive for F {
     }
 }
 
-/// A write-back policy for a drive: a point in the mechanism's space.
+/// A write-back policy for one drive: the settings of the mechanism.
 #[derive(Clone, Debug)]
 pub struct WriteBack {
-    /// Whether ACE's rules apply: a miss looks for `n_w` dirty frames along the eviction order, and pages are prefetched
-    /// only beside a batch, into the frames that the miss has dropped.
+    /// Whether ACE's rules apply: a miss on a dirty victim writes the first `n_w` dirty frames of the
+    /// eviction order, and pages are prefetched only beside such a batch, into the frames that the miss has
+    /// evicted.
     pub batches: bool,
     /// Dirty frames that a miss writes together.
     pub n_w: u32,
-    /// Frames that a miss drops together where pages are prefetched.
+    /// Frames that a miss evicts together when pages are prefetched.
     pub n_e: u32,
-    /// Spare frames at most for pages whose write is under way; with none, a miss waits for its write.
+    /// The most spare frames. With 0, a miss on a dirty victim waits for its write.
     pub buffers: u32,
-    /// Spare frames that are kept whatever happens. Up to `buffers`, others are taken from the pool as writes under way
-    /// need them, and given back when they no longer do.
+    /// The least number of spare frames. Up to `buffers`, more frames become spare while writes need them.
     pub buffers_least: u32,
-    /// Pages whose write is under way at most when a miss begins one; all misses share this. A batch is as large as that
-    /// leaves, and a miss to which nothing is left waits.
+    /// The most pages that all misses together may have under write. A batch is cut to the rest of this
+    /// bound, and a miss without a rest waits.
     pub under_way: u32,
-    /// Frames at the head of the eviction order that the cleaner keeps clean; none without a cleaner.
+    /// Frames at the head of the eviction order that the cleaner keeps clean; 0 without a cleaner.
     pub ahead: u32,
     /// Frames that the cleaner writes together.
     pub cleaner_n_w: u32,
-    /// Whether a miss that waits for its write keeps all other misses from evicting until that has ended.
+    /// Whether no other miss evicts while a miss waits for its write.
     pub lock: bool,
 }
 
 impl WriteBack {
-    /// Write the one victim frame, wait, evict it.
+    /// Writes the one victim frame, waits, and evicts it.
     pub const SINGLE: WriteBack = WriteBack {
         batches: false,
         n_w: 1,
@@ -104,25 +105,25 @@ impl WriteBack {
         lock: false,
     };
 
-    /// ACE with batches of `n_w`, and as many evictions where pages are prefetched.
+    /// ACE with batches of `n_w`, and as many evictions when pages are prefetched.
     pub const fn ace(n_w: u32) -> WriteBack {
         WriteBack { batches: true, n_w, n_e: n_w, ..WriteBack::SINGLE }
     }
 
-    /// The same with spare frames, always as many.
+    /// The same policy with a fixed number of spare frames.
     pub fn with_buffers(self, buffers: u32) -> WriteBack {
         WriteBack { buffers, buffers_least: buffers, ..self }
     }
 
-    /// The pages that are written together, by a miss or by the cleaner.
+    /// The most pages that a miss or the cleaner writes together.
     pub fn batch_pages(&self) -> u32 {
         self.n_w.max(self.cleaner_n_w)
     }
 
-    /// Decides, given the frames in eviction order. `plan` is cleared first.
+    /// Plans a miss, given the frames in eviction order. `plan` is cleared first.
     pub fn plan(&self, mut order: impl Iterator<Item = FrameId>, frames: &FrameTable, plan: &mut Plan) {
         plan.write.clear();
-        // ACE prefetches only when it has written a batch; the others whenever they read.
+        // ACE prefetches only beside a batch, the other policies beside every read.
         plan.prefetch = if self.batches { 0 } else { u32::MAX };
         plan.evict = order.next();
         let Some(victim) = plan.evict else { return };
@@ -137,7 +138,7 @@ impl WriteBack {
         }
     }
 
-    /// The cleaner's next batch: `plan.write` is left empty where all frames ahead are clean.
+    /// Plans the cleaner's next batch: `plan.write` stays empty if all frames ahead are clean.
     pub fn plan_cleaning(&self, order: impl Iterator<Item = FrameId>, frames: &FrameTable, plan: &mut Plan) {
         plan.write.clear();
         let ahead = order.take(self.ahead as usize);
@@ -150,7 +151,8 @@ impl WriteBack {
 mod tests {
     use super::*;
 
-    /// What a plan writes, evicts and prefetches: `dirty` says of each frame of the order whether it is dirty.
+    /// The parts of a plan: writes, eviction and evictions for prefetching. `dirty` tells which frames of the
+    /// order are dirty.
     fn planned(write_back: &WriteBack, dirty: &[bool]) -> (Vec<u32>, Option<u32>, u32) {
         let (frames, order) = frames(dirty);
         let mut plan = Plan { write: vec![FrameId(99)], ..Plan::default() };
@@ -166,7 +168,7 @@ mod tests {
         (frames, (0..dirty.len() as u32).map(FrameId))
     }
 
-    /// The rule: ACE prefetches beside a batch, into the n_e - 1 frames that follow the victim, and never otherwise.
+    /// The rule: ACE prefetches only beside a batch, into the n_e - 1 frames that follow the victim.
     #[test]
     fn ace_plans_a_batch_for_a_dirty_victim_and_nothing_for_a_clean_one() {
         let ace = WriteBack { n_e: 3, ..WriteBack::ace(4) };
@@ -178,9 +180,9 @@ mod tests {
         assert_eq!(planned(&WriteBack::SINGLE, &[false, true]), (vec![], Some(0), u32::MAX));
     }
 
-    /// The rule: the cleaner looks at `ahead` frames and at no more, and writes the first n_w dirty ones of them.
+    /// The rule: the cleaner looks at `ahead` frames and writes the first n_w dirty ones of them.
     #[test]
-    fn the_cleaner_looks_as_far_ahead_as_it_is_told() {
+    fn the_cleaner_looks_at_the_configured_number_of_frames() {
         let cleaned = |n_w: u32, dirty: &[bool]| {
             let (frames, order) = frames(dirty);
             let mut plan = Plan { write: vec![FrameId(99)], ..Plan::default() };

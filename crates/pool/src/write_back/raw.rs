@@ -2,25 +2,25 @@
 //!
 //! "Reads not blocked by writes", from MyFlashSQL: the page of a dirty victim frame goes to a write buffer,
 //! the read is issued at once, and the write completes behind it. Here nothing is copied: the frame itself
-//! becomes the buffer and a spare frame takes the read. Until the write has ended the page is found where
-//! it is, for reading at once, for changing after the write. Up to `buffers` frames of the pool are spare, as
-//! many as writes under way have needed lately, so the memory is that of the other policies; with all of
-//! them under way, a miss waits for one. O(1).
+//! becomes the buffer, and a spare frame takes the read. Until the write has ended, the page can be found in
+//! its frame: a reader gets it at once, a writer after the write. Up to `buffers` frames of the pool are
+//! spare, as many as writes have needed recently, so the pool needs no additional memory. If the pages of all
+//! of them are being written, a miss waits for one. O(1).
 
 use super::number::{Number, TWICE_K_W};
 use super::policy::{MeasuredDrive, WriteBack};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, SpecError, opt};
 
-/// Spare frames that are kept where nothing else is asked for: the next miss on a dirty victim needs one.
+/// The default of `least`: the next miss on a dirty victim needs one spare frame.
 pub(super) const LEAST: u32 = 1;
 
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RawConfig {
-    /// Spare frames at most for pages whose write is under way; by default twice the drive's write concurrency.
+    /// The most spare frames; by default twice the drive's write concurrency.
     pub buffers: Number,
-    /// Spare frames that are kept however little is under way.
+    /// The least number of spare frames.
     pub least: u32,
 }
 
@@ -32,8 +32,11 @@ impl Default for RawConfig {
 
 impl Declared for RawConfig {
     const OPTIONS: &'static [Opt<RawConfig>] = &[
-        opt!("buffers", buffers, TWICE_K_W, Number::Is(1) => Number::Is(u32::MAX), "spare frames at most for pages whose write is under way"),
-        opt!("least", least, COUNT, 1 => u32::MAX, "spare frames that are kept however little is under way"),
+        opt!(
+            "buffers", buffers, TWICE_K_W, Number::Is(1) => Number::Is(u32::MAX),
+            "most spare frames, for pages under write"
+        ),
+        opt!("least", least, COUNT, 1 => u32::MAX, "least number of spare frames"),
     ];
 }
 
@@ -43,11 +46,11 @@ pub(super) fn resolve(config: &RawConfig, drive: &mut dyn MeasuredDrive) -> Resu
     Ok(WriteBack { buffers, buffers_least: config.least, ..WriteBack::SINGLE })
 }
 
-/// Refuses more frames that are kept than there may be.
+/// Fails if the least number of spare frames exceeds the greatest.
 pub(super) fn check_buffers(buffers: u32, least: u32) -> Result<(), SpecError> {
     match least > buffers {
         true => Err(SpecError::new(format!(
-            "least={least} is more than buffers={buffers}, of which it is a part; accepted: 1 to {buffers}"
+            "least={least} is more than buffers={buffers}, the most spare frames; accepted: 1 to {buffers}"
         ))),
         false => Ok(()),
     }

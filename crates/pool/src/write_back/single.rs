@@ -1,14 +1,14 @@
-//! Single: one read is exchanged for one write.
+//! Single: a miss on a dirty victim writes that one page and then reads.
 //!
-//! What database pools do when no cleaner has run ahead ("single page flush"): the victim frame is
-//! written if it is dirty, the miss waits for that, and the frame is evicted. O(1). It uses neither the
-//! drive's concurrency nor its asymmetry, and is the baseline of the others.
+//! Database pools do this if no cleaner has written ahead ("single page flush"): a dirty victim frame is
+//! written, the miss waits for the write, and the frame is evicted. O(1). It uses neither the drive's
+//! concurrency nor its asymmetry, and is the baseline for the other policies.
 //!
-//! Here misses of several users write their victims side by side. With `lock=yes` they do not: while one miss
-//! writes its victim frame, every other miss that must evict waits its turn, as in InnoDB up to 5.6, where a thread
-//! looks for a victim and flushes it under one lock (MyFlashSQL, "single page flush"). So at most one page is on its
-//! way to the drive, however many users there are. *Difference.* InnoDB first looks for a clean page among the
-//! last 100 of its list; here the replacement policy's victim is taken, clean or dirty.
+//! By default, the misses of several users write their victims concurrently. With `lock=yes`, every other
+//! miss that must evict waits while one miss writes its victim frame, as in InnoDB up to 5.6, where a thread
+//! searches a victim and flushes it under one lock (MyFlashSQL, "single page flush"). So at most one page is
+//! under write, for any number of users. *Difference.* InnoDB first looks for a clean page among the last 100
+//! of its list; here the replacement policy's victim is taken, clean or dirty.
 
 use super::policy::{MeasuredDrive, WriteBack};
 use fulgurite_base::option::YES_NO;
@@ -17,7 +17,7 @@ use fulgurite_base::{Declared, Opt, SpecError, opt};
 /// The options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SingleConfig {
-    /// Whether a miss that writes its victim frame keeps all other misses from evicting.
+    /// Whether no other miss evicts while a miss writes its victim frame.
     pub lock: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Replacement policies as slow and obvious as can be: lists of pages, oldest first, searched from end to end. Each is
-//! written from its paper and shares no code with the policy that it checks.
+//! Simple, slow models of replacement policies: lists of pages, oldest first, searched from end to end. Each
+//! model follows its paper and shares no code with the policy that it checks.
 
-/// Serves a request for a page; whether it was a miss.
+/// Serves a request for a page. Returns whether it was a miss.
 pub type Model = Box<dyn FnMut(u64) -> bool>;
 
-/// Removes `page` from a list; whether it was there.
+/// Removes `page` from a list. Returns whether the list had it.
 fn take(list: &mut Vec<u64>, page: u64) -> bool {
     list.iter().position(|held| *held == page).map(|at| list.remove(at)).is_some()
 }
@@ -86,7 +86,7 @@ pub fn sieve(frames: usize) -> Model {
                 hand = (hand + 1) % frames;
             }
             queue.remove(hand);
-            // Behind the newest comes the oldest again, not the page that enters now.
+            // After the newest page, the hand goes to the oldest one, not to the page that is inserted now.
             hand %= frames - 1;
         }
         queue.push((page, false));
@@ -121,7 +121,7 @@ pub fn two_q(frames: usize) -> Model {
     })
 }
 
-/// Figure 4 of the paper, with a real p.
+/// Figure 4 of the paper; p is a real number.
 pub fn arc(frames: usize) -> Model {
     let [mut t1, mut t2, mut b1, mut b2]: [Vec<u64>; 4] = Default::default();
     let (c, mut p) = (frames as f64, 0.0f64);
@@ -198,7 +198,7 @@ pub fn s3_fifo(frames: usize) -> Model {
     })
 }
 
-/// A policy's name and what makes its model for a number of frames.
+/// A policy's name, and the function that makes its model for a number of frames.
 pub type Named = (&'static str, fn(usize) -> Model);
 
 /// Every model.

@@ -1,4 +1,4 @@
-//! Batches, flushes and the cleaner: what is written, when, and who waits for it.
+//! Batches, flushes and the cleaner: which pages are written, when, and which tasks wait.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::contents::start_and_give_up;
@@ -23,7 +23,7 @@ fn no_frame_is_lost_when_the_limit_falls_and_rises() {
                         request(&user, page, page % 2 == 0).await.unwrap();
                     }
                     user.flush().await.unwrap();
-                    // The one that leaves next stays clean.
+                    // The next victim stays clean.
                     for (page, _) in user.eviction_order().into_iter().skip(1) {
                         request(&user, page.0, true).await.unwrap();
                     }
@@ -31,7 +31,7 @@ fn no_frame_is_lost_when_the_limit_falls_and_rises() {
                     request(&user, 60, false).await.unwrap();
                     user.set_limit(9);
                     user.flush().await.unwrap();
-                    // So long that spare frames which nobody needs go back.
+                    // Enough misses for unneeded spare frames to hold pages again.
                     for page in 0..600 {
                         request(&user, page % 64, false).await.unwrap();
                     }
@@ -44,14 +44,15 @@ fn no_frame_is_lost_when_the_limit_falls_and_rises() {
     }
 }
 
-/// Which of the first pages of the eviction order are dirty.
+/// For each of the first pages of the eviction order, whether it is dirty.
 fn dirty_ahead(pool: &BufferPool<MemDevice>, pages: usize) -> Vec<bool> {
     pool.eviction_order().into_iter().take(pages).map(|(_, dirty)| dirty).collect()
 }
 
-/// The rule: the cleaner keeps the first `ahead` frames of the order clean, and looks again when half of them have left.
+/// The rule: the cleaner keeps the first `ahead` frames of the order clean, and runs again when half of them
+/// were evicted.
 #[test]
-fn the_cleaner_writes_ahead_and_rests_while_half_of_it_is_left() {
+fn the_cleaner_runs_again_when_half_of_its_frames_were_evicted() {
     let background =
         "background:ahead=4,n_w=4".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
     let (executor, pool) = pool_over(mem(64), 12, background);
@@ -63,7 +64,7 @@ fn the_cleaner_writes_ahead_and_rests_while_half_of_it_is_left() {
         let mut seen = Vec::new();
         for page in 20..25 {
             request(&user, page, true).await.unwrap();
-            // The cleaner has come to its end.
+            // The cleaner's batch has ended.
             handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
             seen.push(dirty_ahead(&user, 5));
         }
@@ -73,19 +74,19 @@ fn the_cleaner_writes_ahead_and_rests_while_half_of_it_is_left() {
         [false, false, false, false, true],
         [false, false, false, true, true],
         [false, false, true, true, true],
-        // With less than half of the four left it has written four more.
+        // When fewer than half of the four are left, the cleaner writes four more.
         [false, false, false, false, true],
         [false, false, false, true, true],
     ];
     assert_eq!(seen.unwrap(), expected);
-    // One write of a miss that met a dirty frame, and two batches.
+    // One write of a miss with a dirty victim, and two batches of the cleaner.
     assert_eq!((pool.counters().write_ios, pool.counters().pages_written), (3, 8));
 }
 
-/// The rule: the cleaner has one batch under way, however many misses call for it meanwhile; and it keeps the next frame clean
-/// where it is to look no further.
+/// The rule: the cleaner has at most one batch under write, for any number of concurrent misses; with
+/// `ahead=1` it keeps the next victim clean.
 #[test]
-fn the_cleaner_has_one_batch_under_way_and_may_look_at_one_frame() {
+fn the_cleaner_has_at_most_one_batch_and_can_look_at_one_frame() {
     let cleaner = |spec: &str| spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
     let (executor, pool) = pool_over(mem(64), 12, cleaner("background:ahead=4,n_w=2"));
     let filling = pool.clone();
@@ -106,7 +107,7 @@ fn the_cleaner_has_one_batch_under_way_and_may_look_at_one_frame() {
         handle.sleep_until(soon).await;
         asks.counters().write_ios
     });
-    // Three misses have written a page each, and the first to have done so has called the cleaner.
+    // Each of three misses has written a page, and the first one that finished has started the cleaner.
     assert_eq!(begun, Ok(3 + 1));
 
     let (executor, pool) = pool_over(mem(64), 6, cleaner("background:ahead=1,n_w=1"));
@@ -121,7 +122,8 @@ fn the_cleaner_has_one_batch_under_way_and_may_look_at_one_frame() {
     assert_eq!(ahead.unwrap(), [false, true]);
 }
 
-/// The rule: where misses wait for their writes, a frame that is being written stays, and others take the frame behind it.
+/// The rule: if misses wait for their writes, a frame that is being written is not evicted, and other misses
+/// take the next frame of the order.
 #[test]
 fn a_frame_is_held_while_it_is_written() {
     let (executor, pool) = pool_over(mem(64), 3, WriteBack::SINGLE);
@@ -133,14 +135,15 @@ fn a_frame_is_held_while_it_is_written() {
             }
         })
         .unwrap();
-    // The first writes page 0, the second takes the clean frame of page 1 at once, the third that of page 2.
+    // The first miss writes page 0, the second takes the clean frame of page 1 at once, the third that of
+    // page 2.
     assert_eq!(three_misses(&executor, &pool), (vec![10, 10, 20], 1));
     let mut held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
     held.sort_unstable();
     assert_eq!(held, [40, 41, 42]);
 }
 
-/// Counts how often it was asked to write.
+/// A store that counts its writes.
 #[derive(Default)]
 struct Asked(Cell<usize>);
 
@@ -155,7 +158,7 @@ impl PageStore for Asked {
     }
 }
 
-/// The rule: where nothing is dirty, nobody is asked to write.
+/// The rule: a flush without dirty pages writes nothing.
 #[test]
 fn a_flush_without_dirty_pages_writes_nothing() {
     let (executor, asked) = (Executor::new(mem(16)), Rc::new(Asked::default()));
@@ -171,7 +174,7 @@ fn a_flush_without_dirty_pages_writes_nothing() {
     assert_eq!(asked.0.get(), 0);
 }
 
-/// Notes how many pages each write has.
+/// A store that notes the number of pages of each write.
 struct Widths(RefCell<Vec<usize>>);
 
 impl PageStore for Widths {
@@ -185,10 +188,10 @@ impl PageStore for Widths {
     }
 }
 
-/// The rule: a flush writes all that is dirty and nothing else, 64 pages at a time. [`BufferPool::write_pages`] writes the dirty ones of
-/// those that it is told, but none that somebody is changing.
+/// The rule: a flush writes exactly the dirty pages, 64 at a time. [`BufferPool::write_pages`] writes those
+/// of the given pages that are dirty and not latched exclusively.
 #[test]
-fn a_flush_writes_all_that_is_dirty_in_batches() {
+fn a_flush_writes_all_dirty_pages_in_batches() {
     let executor = Executor::new(mem(256));
     let store = Rc::new(Widths(RefCell::default()));
     let shape = PoolConfig { store: Some(Rc::clone(&store) as _), ..config(200, WriteBack::SINGLE) };
@@ -213,7 +216,8 @@ fn a_flush_writes_all_that_is_dirty_in_batches() {
     assert_eq!(*store.0.borrow(), [64, 64, 12, 1]);
 }
 
-/// The rule: a flush waits for the writes that are under way when it begins, and writes again what they could not.
+/// The rule: a flush waits for the writes that are under way when it begins, and writes their pages again if
+/// they fail.
 #[test]
 fn a_flush_waits_for_the_writes_under_way() {
     let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);

@@ -1,4 +1,5 @@
-//! Whatever many users do at once, a page has what was last written to it; who gives up costs nothing.
+//! The contents of pages under concurrent users: a page always has its last written bytes, and a dropped
+//! request loses no frame and no update.
 
 use crate::common::{PAGE_BYTES, config, mem, pool_over, request};
 use crate::fetching::Plain;
@@ -27,7 +28,7 @@ fn stamped_run(users: usize, shape: PoolConfig) -> BufferPool<MemDevice> {
         executor.spawn(async move {
             let mut page = 0;
             for _ in 0..300 {
-                // Half of the requests go to a few pages, some go on where the last one was.
+                // Half of the requests go to a few pages, and some continue behind the last one.
                 page = match prng.below(4) {
                     0 => prng.below(pages),
                     1 => (page + 1) % pages,
@@ -106,7 +107,7 @@ fn no_update_is_lost_under_any_replacement() {
 }
 
 #[test]
-fn a_page_on_its_way_out_is_found() {
+fn a_page_can_be_found_during_its_write() {
     let raw = "raw:buffers=2,least=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
     let (executor, pool) = pool_over(mem(64), 6, raw);
     let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
@@ -114,14 +115,14 @@ fn a_page_on_its_way_out_is_found() {
         for page in 0..4 {
             user.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
         }
-        // Evicts page 0, whose write is under way for as long as the read.
+        // Evicts page 0. Its write takes as long as the read.
         request(&user, 10, false).await.unwrap();
     });
     executor.spawn(async move {
         handle.sleep_until(Nanos::from_micros(45)).await;
         assert_eq!(other.read(PageId(0)).await.unwrap().bytes()[5], 1);
-        assert_eq!(handle.now(), Nanos::from_micros(45), "it was there");
-        // Changing it has to wait for the write.
+        assert_eq!(handle.now(), Nanos::from_micros(45), "the page needs no read");
+        // A change must wait for the write.
         other.write(PageId(0)).await.unwrap().bytes_mut().fill(9);
         assert_eq!(handle.now(), Nanos::from_micros(50));
     });
@@ -132,8 +133,8 @@ fn a_page_on_its_way_out_is_found() {
 }
 
 #[test]
-fn nobody_starves_for_a_latch() {
-    // Readers that never leave the page alone, and one who wants to change it.
+fn no_task_starves_for_a_latch() {
+    // Readers that always hold the page, and one writer that waits for it.
     let (executor, pool) = pool_over(mem(8), 4, WriteBack::SINGLE);
     let changed = Rc::new(RefCell::new(None));
     for reader in 0..5u64 {
@@ -154,12 +155,12 @@ fn nobody_starves_for_a_latch() {
         *when.borrow_mut() = Some(handle.now());
     });
     executor.run().unwrap();
-    // Those who had the latch when it was asked for, and nobody else.
+    // Only the readers that held the latch at the time of the request are served before the writer.
     assert!(changed.borrow().unwrap() <= Nanos::from_micros(50 + 11));
 }
 
 #[test]
-fn misses_on_one_page_are_joined() {
+fn misses_on_one_page_share_a_read() {
     let (executor, pool) = pool_over(mem(8), 4, WriteBack::SINGLE);
     for _ in 0..10 {
         let pool = pool.clone();
@@ -186,7 +187,7 @@ pub fn start_and_give_up(future: impl Future) {
 }
 
 #[test]
-fn a_user_who_gives_up_costs_no_frame_and_no_update() {
+fn a_dropped_request_loses_no_frame_and_no_update() {
     for write_back in write_backs() {
         let (executor, pool) = pool_over(mem(64), 2 + write_back.buffers, write_back.clone());
         let inside = pool.clone();
@@ -196,7 +197,8 @@ fn a_user_who_gives_up_costs_no_frame_and_no_update() {
                 for page in 0..2 {
                     inside.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
                 }
-                // Given up during the write-back of the victim, then during the read.
+                // The first request is dropped during the write-back of the victim, the second during the
+                // read.
                 start_and_give_up(inside.read(PageId(41)));
                 inside.read(PageId(0)).await.unwrap();
                 start_and_give_up(inside.read(PageId(42)));
@@ -234,7 +236,7 @@ fn a_pinned_page_is_never_evicted_and_waiting_for_ever_is_reported() {
 }
 
 #[test]
-fn waiting_for_a_frame_ends_when_one_is_let_go() {
+fn a_miss_gets_a_frame_when_one_is_released() {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let (waiting, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {
@@ -244,7 +246,7 @@ fn waiting_for_a_frame_ends_when_one_is_let_go() {
     });
     executor.spawn(async move { request(&waiting, 1, false).await.unwrap() });
     executor.run().unwrap();
-    // Held until 500 µs, then a write-back and a read of 10 µs each.
+    // The frame is held until 500 µs; then a write-back and a read take 10 µs each.
     assert_eq!(executor.with_device(|device| device.now()), Nanos::from_micros(520));
 }
 
@@ -262,7 +264,7 @@ fn impossible_pools_are_refused() {
 }
 
 #[test]
-fn a_pool_goes_with_its_executor_though_reads_are_under_way() {
+fn a_pool_is_freed_with_its_executor_during_reads() {
     let executor = Executor::new(mem(64));
     let store = Rc::new(Plain(executor.handle()));
     let known = Rc::downgrade(&store);
@@ -279,12 +281,12 @@ fn a_pool_goes_with_its_executor_though_reads_are_under_way() {
     drop(pool);
     assert!(known.upgrade().is_some(), "tasks read");
     drop(executor);
-    assert!(known.upgrade().is_none(), "nothing holds the pool any more");
+    assert!(known.upgrade().is_none(), "the pool is freed");
 }
 
-/// The rule: of every count, [`PoolCounters::since`] tells what was added.
+/// The rule: [`PoolCounters::since`] is the difference of every counter.
 #[test]
-fn counters_since_tell_what_was_added() {
+fn counters_since_are_differences() {
     let counters = |of: fn(u64) -> u64| PoolCounters {
         hits: of(13),
         misses: of(2),
@@ -303,9 +305,9 @@ fn counters_since_tell_what_was_added() {
     assert_eq!(after.since(&before), counters(|count| count));
 }
 
-/// The rule: a latch that a request is given and no longer wants goes to the next who waits for it.
+/// The rule: if a request is dropped after it was given a latch, the next waiting request gets the latch.
 #[test]
-fn a_latch_that_nobody_takes_goes_to_the_next() {
+fn the_latch_of_a_dropped_request_goes_to_the_next() {
     let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
     let (holder, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {

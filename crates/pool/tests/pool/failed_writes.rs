@@ -1,4 +1,4 @@
-//! A write that fails loses nothing, and is told to whoever must know.
+//! A failed write loses no page, and its error is reported to the right task.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::write_backs;
@@ -18,7 +18,7 @@ fn a_failed_write_never_makes_a_page_clean() {
         let (executor, pool) = pool_over(device, 4, write_back.clone());
         let inside = pool.clone();
         let outcome = executor.block_on(async move {
-            // Whether or not a miss waits for the write that fails, one of them learns of it, once.
+            // Exactly one miss gets the error, whether or not it waited for the failed write.
             let mut errors = Vec::new();
             for page in 0..4 {
                 loop {
@@ -45,7 +45,8 @@ fn a_failed_write_never_makes_a_page_clean() {
     }
 }
 
-/// A pool of four frames and two spare ones that are all in use: the write of a first victim has failed, and it came back.
+/// A pool of four frames and two spare ones, all in use: the write of the first victim has failed, so its
+/// page is resident again.
 fn with_a_page_that_came_back(
     replacement: &str,
 ) -> (Executor<FaultDevice<MemDevice>>, BufferPool<FaultDevice<MemDevice>>) {
@@ -68,18 +69,19 @@ fn with_a_page_that_came_back(
     (executor, pool)
 }
 
-/// The rule: a page that comes back since its write has failed is as changed as it was, so a policy that lets clean pages go first
-/// keeps it.
+/// The rule: a page that is resident again after its failed write is dirty, so a policy that evicts clean
+/// pages first keeps it.
 #[test]
-fn a_page_that_could_not_be_written_comes_back_as_a_changed_one() {
+fn a_page_whose_write_failed_is_dirty_again() {
     let (_, pool) = with_a_page_that_came_back("cflru:window=100%");
     let dirty: Vec<bool> = pool.eviction_order().into_iter().map(|(_, dirty)| dirty).collect();
-    assert_eq!(dirty, [false, true, true, true, true], "clean pages go first");
+    assert_eq!(dirty, [false, true, true, true, true], "clean pages are evicted first");
 }
 
-/// The rule: it is one page too many, which leaves as soon as another page is called back.
+/// The rule: such a page exceeds the limit, and one page is evicted for it when another detached page is
+/// requested.
 #[test]
-fn a_page_that_came_back_is_counted() {
+fn a_page_whose_write_failed_counts_as_resident() {
     let (executor, pool) = with_a_page_that_came_back("lru");
     let (user, handle) = (pool.clone(), executor.handle());
     executor
@@ -94,9 +96,10 @@ fn a_page_that_came_back_is_counted() {
     assert_eq!((pool.counters().rescued, pool.eviction_order().len()), (1, 4));
 }
 
-/// The rule: the miss after that makes room for it too, so that the pool has its spare frames again and misses wait for no write.
+/// The rule: the next miss evicts one more page, so that the pool has its spare frames again and misses wait
+/// for no write.
 #[test]
-fn a_page_that_came_back_takes_no_spare_frame_for_long() {
+fn a_page_whose_write_failed_does_not_keep_a_spare_frame() {
     let (executor, pool) = with_a_page_that_came_back("lru");
     let (user, handle) = (pool.clone(), executor.handle());
     executor
@@ -116,9 +119,10 @@ fn a_page_that_came_back_takes_no_spare_frame_for_long() {
     assert_eq!((after.pages_written - before.pages_written, after.write_waits), (2, 0));
 }
 
-/// The rule: a write that failed and that nobody waited for is told to whoever needs a frame next, also to fetch pages.
+/// The rule: if no task waited for a failed write, the next task that needs a frame gets the error, also if
+/// it fetches pages.
 #[test]
-fn a_failed_write_is_told_to_who_fetches() {
+fn a_fetch_reports_an_earlier_failed_write() {
     let device = FaultDevice::new(mem(64), vec![Fault::FailWrite(0)]);
     let (executor, pool) = pool_over(device, 3, WriteBack::SINGLE.with_buffers(1));
     let handle = executor.handle();
@@ -132,9 +136,10 @@ fn a_failed_write_is_told_to_who_fetches() {
     assert_eq!(outcomes, Ok([Err(PoolError::WriteBack(IoError::Media)), Ok(())]));
 }
 
-/// The rule: a page that comes back while it is written has its place at once, though no more pages may be under way for misses.
+/// The rule: a page that is requested during its write is resident at once, even if the bound on pages under
+/// write is reached.
 #[test]
-fn what_leaves_for_a_page_that_comes_back_does_not_wait_for_the_bound() {
+fn an_eviction_for_a_detached_page_ignores_the_bound() {
     let one_under_way = WriteBack { under_way: 1, ..WriteBack::SINGLE.with_buffers(1) };
     let (executor, pool) = pool_over(mem(64), 3, one_under_way);
     let user = pool.clone();
@@ -143,7 +148,7 @@ fn what_leaves_for_a_page_that_comes_back_does_not_wait_for_the_bound() {
             for page in [0, 1] {
                 request(&user, page, true).await.unwrap();
             }
-            // Page 0 is being written when it is asked for again.
+            // Page 0 is requested during its write.
             let other = user.clone();
             let mut miss = Box::pin(request(&other, 10, false));
             assert!(miss.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -156,9 +161,9 @@ fn what_leaves_for_a_page_that_comes_back_does_not_wait_for_the_bound() {
 }
 
 #[test]
-fn a_flush_reports_what_it_could_not_write() {
+fn a_flush_reports_a_failed_write() {
     for write_back in write_backs() {
-        // With room for all, nothing is written before the flush.
+        // All pages fit in the pool, so nothing is written before the flush.
         let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
         let (executor, pool) = pool_over(device, 12, write_back.clone());
         let inside = pool.clone();
@@ -172,10 +177,10 @@ fn a_flush_reports_what_it_could_not_write() {
     }
 }
 
-/// The rule: a flush answers for every page that was changed when it began, also for one whose write a miss has begun meanwhile,
-/// although that miss has been told.
+/// The rule: a flush reports a failed write of every page that was dirty when it began, even if a miss began
+/// that write meanwhile and got the error too.
 #[test]
-fn a_flush_reports_what_a_miss_could_not_write_meanwhile() {
+fn a_flush_reports_a_failed_write_of_a_concurrent_miss() {
     let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
     let (executor, pool) = pool_over(device, 3, WriteBack::SINGLE);
     let filling = pool.clone();
@@ -184,7 +189,7 @@ fn a_flush_reports_what_a_miss_could_not_write_meanwhile() {
             for page in 0..3 {
                 request(&filling, page, true).await.unwrap();
             }
-            // Page 2 is the one that leaves next.
+            // Page 2 is the next victim.
             request(&filling, 0, false).await.unwrap();
         })
         .unwrap();
@@ -213,15 +218,15 @@ fn a_flush_reports_what_a_miss_could_not_write_meanwhile() {
     assert_eq!(*told.borrow(), [failed, failed]);
 }
 
-/// The rule: a flush writes again what failed before it began, so no miss is told of that afterwards.
+/// The rule: a flush writes the pages of earlier failed writes again, so no later miss gets their errors.
 #[test]
-fn a_flush_makes_good_what_failed_before() {
+fn a_flush_repeats_earlier_failed_writes() {
     let raw = "raw:buffers=1".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(1)).unwrap();
     let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(0)]);
     let (executor, pool) = pool_over(device, 3, raw);
     let (user, handle) = (pool.clone(), executor.handle());
     let outcome = executor.block_on(async move {
-        // The write of page 0 is waited for by nobody.
+        // No task waits for the write of page 0.
         for page in 0..3 {
             request(&user, page, page == 0).await.unwrap();
         }
@@ -232,9 +237,9 @@ fn a_flush_makes_good_what_failed_before() {
     assert_eq!(outcome, Ok((Ok(()), Ok(()))));
 }
 
-/// The rule: a write that fails for a loan is told to the next miss, and nothing is lent.
+/// The rule: if a write fails while a frame is borrowed, nothing is lent, and the next miss gets the error.
 #[test]
-fn a_write_that_failed_for_a_loan_is_told_to_the_next_miss() {
+fn the_next_miss_reports_a_write_that_failed_for_a_loan() {
     let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
     let (executor, pool) = pool_over(device, 2, WriteBack::SINGLE);
     let user = pool.clone();

@@ -1,4 +1,4 @@
-//! What is read before anybody asks for it, and several pages at once.
+//! Prefetching, and fetching several pages at once.
 
 use crate::common::{PAGE_BYTES, config, mem, pool_over, request};
 use fulgurite_base::{Lpn, Nanos, PageId};
@@ -9,9 +9,10 @@ use fulgurite_pool::{
 };
 use std::rc::Rc;
 
-/// The rule: prefetched pages that nobody asked for leave next, but not for more prefetching, and are counted as wasted.
+/// The rule: unused prefetched pages are the next victims, except for more prefetching, and are counted as
+/// wasted.
 #[test]
-fn unused_prefetched_pages_leave_next_and_are_counted() {
+fn unused_prefetched_pages_are_evicted_next_and_counted() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
     let executor = Executor::new(mem(64));
     let pool =
@@ -19,7 +20,8 @@ fn unused_prefetched_pages_leave_next_and_are_counted() {
     let (user, handle) = (pool.clone(), executor.handle());
     let orders = executor.block_on(async move {
         let mut orders = Vec::new();
-        // The second page in a row brings 7 and 8 along. Then the pool is full, and 30 and 31 are a run as well.
+        // The second page of the run prefetches 7 and 8. Then the pool is full, and 30 and 31 are a run as
+        // well.
         for page in [5, 6, 20, 30, 31, 40] {
             request(&user, page, false).await.unwrap();
             handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
@@ -35,16 +37,18 @@ fn unused_prefetched_pages_leave_next_and_are_counted() {
             (vec![8, 7, 5, 6], 2, 0),
             (vec![8, 7, 5, 6, 20], 2, 0),
             (vec![8, 7, 5, 6, 20, 30], 2, 0),
-            // 31 takes the frame of 8. What it names would take that of 7, which was prefetched as well.
+            // Page 31 takes the frame of 8. Its prefetching would need the frame of 7, which is prefetched
+            // and unused.
             (vec![7, 5, 6, 20, 30, 31], 2, 1),
             (vec![5, 6, 20, 30, 31, 40], 2, 2),
         ]
     );
 }
 
-/// The rule: a prefetched page that could not be read stays out of the pool, and is read again by who needs it.
+/// The rule: if prefetching a page fails, the page stays out of the pool, and the next request reads it
+/// again.
 #[test]
-fn a_page_that_cannot_be_prefetched_is_read_again_by_who_needs_it() {
+fn the_next_request_reads_a_page_whose_prefetching_failed() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
     // Pages 5 and 6 are read, and then 7 and 8 are prefetched.
     let executor = Executor::new(FaultDevice::new(numbered(64), vec![Fault::FailRead(2)]));
@@ -59,13 +63,13 @@ fn a_page_that_cannot_be_prefetched_is_read_again_by_who_needs_it() {
             }
         })
         .unwrap();
-    // 5, 6 and 7 were missed; 8 was there.
+    // Pages 5, 6 and 7 missed; 8 hit.
     assert_eq!((pool.counters().misses, pool.counters().prefetch_hits), (3, 1));
 }
 
-/// The rule: in a full pool, what is prefetched takes the place of clean pages that leave next, also without spare frames.
+/// The rule: in a full pool, prefetched pages replace the next clean victims, also without spare frames.
 #[test]
-fn prefetched_pages_take_the_place_of_clean_ones() {
+fn prefetched_pages_replace_clean_victims() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
     let executor = Executor::new(mem(64));
     let pool =
@@ -84,9 +88,10 @@ fn prefetched_pages_take_the_place_of_clean_ones() {
     assert_eq!((held, pool.counters().prefetched), (vec![30, 31, 32, 33], 2));
 }
 
-/// The rule: a prefetched page that somebody asked for on its way arrives like one that was missed, not to leave next.
+/// The rule: a prefetched page that is requested during its read is inserted like a missed page, not as the
+/// next victim.
 #[test]
-fn a_prefetched_page_that_is_wanted_already_arrives_as_used() {
+fn a_prefetched_page_requested_during_its_read_counts_as_used() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
     let replacement = "fifo".parse::<ReplacementConfig>().unwrap().start(8).unwrap();
     let executor = Executor::new(mem(64));
@@ -108,9 +113,9 @@ fn a_prefetched_page_that_is_wanted_already_arrives_as_used() {
     assert_eq!(order, [8, 5, 6, 7]);
 }
 
-/// The rule: no page is prefetched that lies beyond the drive, is in the pool, or is on its way into it.
+/// The rule: a page is not prefetched if it is beyond the end of the drive, in the pool, or being read.
 #[test]
-fn what_is_there_or_nowhere_is_not_prefetched() {
+fn pages_in_the_pool_or_beyond_the_drive_are_not_prefetched() {
     let prefetch = "sequential:n=4".parse::<PrefetchConfig>().unwrap().start().unwrap();
     let executor = Executor::new(mem(64));
     let shape = PoolConfig { prefetch, ..config(16, WriteBack::SINGLE) };
@@ -123,7 +128,7 @@ fn what_is_there_or_nowhere_is_not_prefetched() {
         }
     });
     executor.spawn(async move {
-        // Page 60 is asked for at 20 µs.
+        // Page 60 is requested at 20 µs.
         handle.sleep_until(Nanos::from_micros(15)).await;
         request(&other, 63, false).await.unwrap();
     });
@@ -134,7 +139,8 @@ fn what_is_there_or_nowhere_is_not_prefetched() {
     assert_eq!(held, [59, 60, 61, 62, 63]);
 }
 
-/// The rule: pages to prefetch take spare frames only while more than half of them are free; the rest is for misses.
+/// The rule: prefetching uses spare frames only while more than half of them are free; the others are kept
+/// for misses.
 #[test]
 fn prefetching_leaves_half_of_the_spare_frames() {
     let prefetch = "sequential".parse::<PrefetchConfig>().unwrap().start().unwrap();
@@ -156,7 +162,7 @@ fn prefetching_leaves_half_of_the_spare_frames() {
             ] {
                 request(&user, page, write).await.unwrap();
             }
-            // Page 0 leaves, the next four are being written, and 20 is the second page of a run.
+            // Page 0 is evicted, the next four pages are being written, and 20 is the second page of a run.
             request(&user, 20, false).await.unwrap();
         })
         .unwrap();
@@ -179,13 +185,13 @@ fn numbered(pages: u64) -> MemDevice {
 }
 
 #[test]
-fn pages_that_follow_each_other_are_fetched_with_one_command() {
+fn consecutive_pages_are_fetched_with_one_command() {
     let (executor, pool) = pool_over(numbered(64), 32, WriteBack::SINGLE);
     let reader = pool.clone();
     executor
         .block_on(async move {
             drop(reader.read(PageId(12)).await.unwrap());
-            // 10 and 11, 13 to 15, and 20: page 12 is there, and 11 is named twice.
+            // The runs are 10 and 11, 13 to 15, and 20: page 12 is in the pool, and 11 is named twice.
             let wanted = [10, 11, 11, 12, 13, 14, 15, 20].map(PageId);
             reader.fetch(&wanted).await.unwrap();
             for page in wanted {
@@ -199,7 +205,8 @@ fn pages_that_follow_each_other_are_fetched_with_one_command() {
     assert_eq!((misses, hits, prefetched, prefetch_hits), (1, 8, 6, 6));
 }
 
-/// The rule: a command reads no more pages of the drive than it may, also where a page of the pool is many of them.
+/// The rule: a command reads at most as many device pages as the drive allows, also if a pool page consists
+/// of many.
 #[test]
 fn a_run_is_fetched_with_as_many_commands_as_the_drive_needs() {
     let (pages, per_page) = (24, 64);
@@ -217,13 +224,14 @@ fn a_run_is_fetched_with_as_many_commands_as_the_drive_needs() {
             }
         })
         .unwrap();
-    // The drive takes 1,024 pages in a command, which are 16 of these.
+    // The drive allows 1,024 device pages in a command, which are 16 pool pages.
     assert_eq!((pool.counters().read_ios, pool.counters().pages_read), (2, 24));
 }
 
-/// The rule: a page that somebody else asked for while `fetch` waited for a frame is read once, and the frame is given back.
+/// The rule: if another task requests a page while `fetch` waits for its frame, the page is read once, and
+/// the frame is given back.
 #[test]
-fn a_page_that_came_while_its_frame_was_made_is_not_fetched_again() {
+fn a_page_that_another_task_read_meanwhile_is_not_fetched() {
     let (executor, pool) = pool_over(numbered(64), 2, WriteBack::SINGLE);
     let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
     let (sleeper, begin) = (executor.handle(), executor.handle().now());
@@ -234,7 +242,7 @@ fn a_page_that_came_while_its_frame_was_made_is_not_fetched_again() {
         user.fetch(&[PageId(7)]).await.unwrap();
         sleeper.sleep_until(begin + Nanos::from_micros(100)).await;
         drop(held);
-        // Both frames are still there.
+        // Both frames can still be used.
         let both = (user.read(PageId(8)).await.unwrap(), user.read(PageId(9)).await.unwrap());
         assert_eq!(both.1.bytes()[..8], 9u64.to_le_bytes());
     });
@@ -249,7 +257,7 @@ fn a_page_that_came_while_its_frame_was_made_is_not_fetched_again() {
 }
 
 #[test]
-fn more_pages_than_frames_are_fetched_in_the_end() {
+fn more_pages_than_frames_can_be_fetched() {
     let (executor, pool) = pool_over(numbered(64), 8, WriteBack::SINGLE);
     let reader = pool.clone();
     executor
@@ -264,7 +272,7 @@ fn more_pages_than_frames_are_fetched_in_the_end() {
 }
 
 #[test]
-fn a_page_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
+fn the_next_request_reads_a_page_whose_fetch_failed() {
     let (executor, pool) =
         pool_over(FaultDevice::new(numbered(64), vec![Fault::FailRead(0)]), 8, WriteBack::SINGLE);
     let reader = pool.clone();
@@ -282,9 +290,9 @@ fn a_page_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
     assert_eq!(pool.counters().prefetched, 9);
 }
 
-/// The rule: that holds for each page of a run that could not be read.
+/// The rule: after the failed fetch of a run, the next request for each of its pages reads that page again.
 #[test]
-fn a_run_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
+fn the_next_requests_read_a_run_whose_fetch_failed() {
     let device = FaultDevice::new(numbered(64), vec![Fault::FailRead(0)]);
     let (executor, pool) = pool_over(device, 8, WriteBack::SINGLE);
     let reader = pool.clone();
@@ -299,7 +307,7 @@ fn a_run_that_cannot_be_fetched_is_read_again_by_who_needs_it() {
     assert_eq!((pool.counters().prefetched, pool.counters().misses), (2, 2));
 }
 
-/// Pages at their own numbers.
+/// A store that keeps page n at page n of the drive.
 pub struct Plain(pub Handle<MemDevice>);
 
 impl PageStore for Plain {
@@ -312,7 +320,8 @@ impl PageStore for Plain {
     }
 }
 
-/// The rule: what a store reads page by page comes in like what it reads with one command.
+/// The rule: a run is fetched in the same way from a store that reads page by page as from one that uses one
+/// command.
 #[test]
 fn a_store_that_reads_one_page_at_a_time_fetches_a_run() {
     let executor = Executor::new(numbered(64));
@@ -330,9 +339,9 @@ fn a_store_that_reads_one_page_at_a_time_fetches_a_run() {
     assert_eq!((pool.counters().misses, pool.counters().prefetched), (0, 3));
 }
 
-/// The rule: to fetch what is in the pool already takes no frame from another page.
+/// The rule: fetching a page that is already in the pool evicts no other page.
 #[test]
-fn what_is_there_is_fetched_without_a_frame() {
+fn fetching_a_page_in_the_pool_needs_no_frame() {
     let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
     let user = pool.clone();
     executor
@@ -347,10 +356,10 @@ fn what_is_there_is_fetched_without_a_frame() {
     assert_eq!((left, pool.counters().pages_read), (vec![0, 1, 2, 3], 4));
 }
 
-/// The rule: the first use of a prefetched page counts as a request for the policy, so that a run goes on. Without it the page behind
-/// those that were prefetched would begin a new run.
+/// The rule: the prefetch policy observes the first use of a prefetched page, so that a run continues.
+/// Otherwise the page behind the prefetched ones would begin a new run.
 #[test]
-fn a_run_goes_on_behind_what_was_prefetched() {
+fn a_run_continues_behind_its_prefetched_pages() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
     let executor = Executor::new(mem(64));
     let shape = PoolConfig { prefetch, ..config(32, WriteBack::SINGLE) };
@@ -364,7 +373,7 @@ fn a_run_goes_on_behind_what_was_prefetched() {
             }
         })
         .unwrap();
-    // The run is believed at page 1, and from then on every third page is missed.
+    // The run is trusted at page 1, and from then on every third page misses.
     let PoolCounters { misses, prefetched, prefetch_hits, .. } = pool.counters();
     assert_eq!((misses, prefetched, prefetch_hits), (4, 6, 6));
 }

@@ -1,4 +1,4 @@
-//! Many users on one pool, and what happens when the drive or a user gives up.
+//! Many users of one pool, failures of the drive, and dropped requests.
 
 mod batches;
 #[path = "../common/mod.rs"]
@@ -13,7 +13,7 @@ mod stores;
 
 use fulgurite_pool::{WriteBack, WriteBackConfig};
 
-/// One of each mechanism: waiting or not, one page or a batch, with and without a cleaner.
+/// A write-back policy for each mechanism: waiting or not, one page or a batch, with and without a cleaner.
 fn write_backs() -> Vec<WriteBack> {
     let specs = [
         "single",

@@ -1,4 +1,4 @@
-//! Misses: whom they wait for, in which order they go on, and when frames are spare.
+//! Misses: the writes that they wait for, the order in which they continue, and spare frames.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::contents::start_and_give_up;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Waker};
 
 #[test]
-fn a_read_waits_for_no_write_where_it_need_not() {
+fn a_read_does_not_wait_for_an_unrelated_write() {
     // Reads and writes of the drive take 10 µs each.
     let time_of_a_miss = |spec: &str| {
         let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
@@ -37,7 +37,8 @@ fn a_read_waits_for_no_write_where_it_need_not() {
     }
 }
 
-/// When each of three misses that come at once has its page, in µs: two of the four frames are dirty and leave first.
+/// The times at which three simultaneous misses get their pages, in µs. Two of the four frames are dirty and
+/// are the first victims.
 fn misses_at_once(spec: &str) -> (Vec<u64>, u64) {
     let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
     let (executor, pool) = pool_over(mem(64), 4, write_back);
@@ -67,8 +68,8 @@ pub fn three_misses(executor: &Executor<MemDevice>, pool: &BufferPool<MemDevice>
     (ended, pool.counters().write_waits)
 }
 
-/// When each of three misses that come at once has its page, in µs, and how many of them waited for a write: the pool is
-/// full, and the first `dirty` pages of the order are dirty.
+/// The times at which three simultaneous misses get their pages, in µs, and the number of them that waited
+/// for a write. The pool is full, and the first `dirty` pages of the order are dirty.
 fn full_pool(spec: &str, frames: u32, dirty: u64) -> (Vec<u64>, u64) {
     let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
     let (executor, pool) = pool_over(mem(64), frames, write_back);
@@ -85,19 +86,21 @@ fn full_pool(spec: &str, frames: u32, dirty: u64) -> (Vec<u64>, u64) {
     three_misses(&executor, &pool)
 }
 
-/// The rule: a miss that finds no spare frame takes one more from the pool, up to `buffers`, and waits for no write.
-/// Reads and writes of the drive take 10 µs each.
+/// The rule: a miss that finds no spare frame makes one more frame spare, up to `buffers`, and does not wait
+/// for a write. Reads and writes of the drive take 10 µs each.
 #[test]
 fn spare_frames_follow_the_writes_under_way() {
     assert_eq!(full_pool("raw:buffers=1", 8, 2), (vec![10, 20, 20], 2));
     assert_eq!(full_pool("raw:buffers=2", 8, 2), (vec![10, 10, 10], 0));
-    // With a third dirty victim the second miss finds no clean frame behind its own, so it waits for that write too.
+    // With a third dirty victim, the second miss finds no clean frame behind its own, so it waits for a write
+    // too.
     assert_eq!(full_pool("raw:buffers=2", 8, 3), (vec![10, 20, 20], 2));
 }
 
-/// The rule: spare frames that no miss has needed for a while hold pages again, whether the misses displace clean pages or dirty ones.
+/// The rule: spare frames that no miss has needed for a while hold pages again, whether the victims are clean
+/// or dirty.
 #[test]
-fn spare_frames_that_nobody_needs_go_back() {
+fn unneeded_spare_frames_hold_pages_again() {
     for write in [false, true] {
         let write_back = "raw:buffers=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
         let (executor, pool) = pool_over(mem(64), 8, write_back);
@@ -113,18 +116,18 @@ fn spare_frames_that_nobody_needs_go_back() {
         };
         requests(0..7, true);
         assert_eq!(pool.limit(), 7);
-        // Two of the misses at once need a spare frame each.
+        // Two simultaneous misses need one spare frame each.
         three_misses(&executor, &pool);
         assert_eq!(pool.limit(), 6);
-        // One after another they need one at most.
+        // Misses in sequence need at most one.
         requests(0..600, write);
         assert_eq!(pool.limit(), 7, "changed: {write}");
     }
 }
 
-/// The rule: a miss that waits for writes takes none of the frames that a limit leaves empty, though they are free.
+/// The rule: a miss in a pool at its limit takes no frame that the limit leaves empty.
 #[test]
-fn a_miss_below_its_limit_takes_no_empty_frame() {
+fn a_miss_at_the_limit_takes_no_empty_frame() {
     let (executor, pool) = pool_over(mem(64), 8, WriteBack::SINGLE);
     pool.set_limit(4);
     let (inside, handle) = (pool.clone(), executor.handle());
@@ -141,29 +144,30 @@ fn a_miss_below_its_limit_takes_no_empty_frame() {
     assert_eq!((took, pool.counters().write_waits), (Nanos::from_micros(20), 1));
 }
 
-/// The rule: all misses together have `under_way` pages on their way at most; who is beyond that waits, and goes on with
-/// what the writes of the others have cleaned.
+/// The rule: all misses together have at most `under_way` pages under write. A miss beyond that waits, and
+/// continues with pages that the writes of other misses have cleaned.
 #[test]
-fn misses_share_a_bound_on_pages_under_way() {
+fn misses_share_a_bound_on_pages_under_write() {
     assert_eq!(full_pool("ace:n_w=2,under_way=6", 8, 8), (vec![20, 20, 20], 3));
-    // The second goes on with the page that the first has cleaned beside its own; the third writes anew.
+    // The second miss continues with the page that the first one has cleaned beside its own; the third writes
+    // again.
     assert_eq!(full_pool("ace:n_w=2,under_way=2", 8, 8), (vec![20, 20, 30], 3));
-    // What the bound leaves is a batch of one.
+    // The bound leaves room for a batch of one page.
     assert_eq!(full_pool("ace:n_w=2,under_way=3", 8, 8), (vec![20, 20, 20], 3));
 }
 
-/// The rule: while a miss writes its victim frame under the lock, no other miss evicts, not even a clean frame, and they
-/// go on in the order in which they came. Reads and writes of the drive take 10 µs each.
+/// The rule: while a miss writes its victim frame under the lock, no other miss evicts, not even a clean
+/// frame. The misses continue in the order of their requests. Reads and writes of the drive take 10 µs each.
 #[test]
-fn under_the_lock_misses_wait_behind_one_another() {
-    // Two writes side by side, and a clean frame that costs its read alone.
+fn under_the_lock_misses_evict_one_after_another() {
+    // Without the lock: two concurrent writes, and a clean frame that costs only its read.
     assert_eq!(misses_at_once("single"), (vec![10, 20, 20], 2));
-    // The second begins its write when the first has ended, and the third comes after it.
+    // The second miss begins its write when the first write has ended, and the third continues after it.
     assert_eq!(misses_at_once("single:lock=yes"), (vec![20, 30, 30], 3));
 }
 
 #[test]
-fn a_lock_is_let_go_by_a_miss_that_gives_up_or_fails() {
+fn a_dropped_or_failed_miss_releases_the_lock() {
     let lock = WriteBack { lock: true, ..WriteBack::SINGLE };
     let device = FaultDevice::new(mem(64), vec![Fault::FailWrite(1)]);
     let (executor, pool) = pool_over(device, 2, lock);
@@ -171,7 +175,8 @@ fn a_lock_is_let_go_by_a_miss_that_gives_up_or_fails() {
         for page in 0..2 {
             request(&pool, page, true).await.unwrap();
         }
-        // The first victim is page 0, whose miss is dropped during the write; the second is page 1, whose write fails.
+        // The first victim is page 0, and its miss is dropped during the write. The second victim is page 1,
+        // and its write fails.
         start_and_give_up(pool.read(PageId(40)));
         let second = request(&pool, 41, true).await;
         let third = request(&pool, 42, true).await;
@@ -180,8 +185,8 @@ fn a_lock_is_let_go_by_a_miss_that_gives_up_or_fails() {
     assert_eq!(outcome, Ok([Ok(()), Err(PoolError::WriteBack(IoError::Media)), Ok(())]));
 }
 
-/// Runs misses of the pages 1, 2 and 3, which come 1, 2 and 3 µs after `since`, and returns their pages as they are served. Each holds
-/// its page for a while.
+/// Runs misses on the pages 1, 2 and 3, requested 1, 2 and 3 µs after `since`, and returns the pages in the
+/// order in which the misses are served. Each miss holds its page for a while.
 fn served_order(
     executor: &Executor<MemDevice>,
     pool: &BufferPool<MemDevice>,
@@ -203,8 +208,8 @@ fn served_order(
     order.take()
 }
 
-/// Who gets the only frame, in order: it is held, three misses come one after another, and its holder lets it go, takes it
-/// again before anybody else can, and lets it go for good.
+/// The order in which three misses get the only frame. The frame is held while the misses are requested; its
+/// holder releases it, takes it again before any other task runs, and releases it finally.
 fn order_of_misses(take_again: bool) -> Vec<u64> {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let (holder, handle) = (pool.clone(), executor.handle());
@@ -213,42 +218,42 @@ fn order_of_misses(take_again: bool) -> Vec<u64> {
         handle.sleep_until(Nanos::from_micros(100)).await;
         drop(guard);
         if take_again {
-            let guard = holder.try_read(PageId(0)).expect("nobody else has run");
+            let guard = holder.try_read(PageId(0)).expect("no other task has run");
             handle.sleep_until(Nanos::from_micros(200)).await;
             drop(guard);
         }
     });
-    // While one holds the frame, the next one has its turn, and finds it in use.
+    // While one miss holds the frame, the next one gets its turn and finds the frame in use.
     served_order(&executor, &pool, Nanos::from_micros(20), Nanos::from_micros(50))
 }
 
-/// The rule: a miss whose turn was in vain keeps its place before those that came later.
+/// The rule: a miss whose turn was in vain stays before later misses.
 #[test]
 fn a_miss_that_must_wait_again_keeps_its_place() {
     assert_eq!(order_of_misses(false), [1, 2, 3]);
     assert_eq!(order_of_misses(true), [1, 2, 3]);
 }
 
-/// The rule: a miss that has written under the lock has had its turn, so it goes before those that still wait for
-/// theirs, though it finds no frame after its write.
+/// The rule: a miss that has written under the lock has had its turn, so it stays before the waiting misses,
+/// even if it finds no frame after its write.
 #[test]
-fn a_miss_that_has_held_the_lock_goes_before_those_that_wait_for_it() {
+fn a_miss_that_held_the_lock_stays_before_waiting_misses() {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack { lock: true, ..WriteBack::SINGLE });
     let (holder, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {
         request(&holder, 0, true).await.unwrap();
-        // Page 0 is being written for the first miss, from 20 to 30 µs, and is in use when that has ended.
+        // Page 0 is written for the first miss, from 20 to 30 µs, and is in use when the write has ended.
         handle.sleep_until(Nanos::from_micros(25)).await;
         let guard = holder.read(PageId(0)).await.unwrap();
         handle.sleep_until(Nanos::from_micros(100)).await;
         drop(guard);
     });
-    // The end of the write was the second's turn, in vain as well; the third has not had one.
+    // The end of the write was the turn of the second miss, also in vain; the third has not had a turn.
     assert_eq!(served_order(&executor, &pool, Nanos::from_micros(19), Nanos::ZERO), [2, 1, 3]);
     assert_eq!(pool.counters().pages_written, 1);
 }
 
-/// The rule: that holds too for a miss that had waited for its turn before it wrote under the lock.
+/// The rule: a miss that waited for its turn before it wrote under the lock keeps its place too.
 #[test]
 fn a_miss_that_waited_before_it_held_the_lock_keeps_its_place() {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack { lock: true, ..WriteBack::SINGLE });
@@ -257,7 +262,7 @@ fn a_miss_that_waited_before_it_held_the_lock_keeps_its_place() {
         let guard = holder.write(PageId(0)).await.unwrap();
         handle.sleep_until(Nanos::from_micros(50)).await;
         drop(guard);
-        // Page 0 is being written for the first miss, from 50 to 60 µs, and is in use when that has ended.
+        // Page 0 is written for the first miss, from 50 to 60 µs, and is in use when the write has ended.
         handle.sleep_until(Nanos::from_micros(55)).await;
         let guard = holder.read(PageId(0)).await.unwrap();
         handle.sleep_until(Nanos::from_micros(100)).await;
@@ -266,8 +271,8 @@ fn a_miss_that_waited_before_it_held_the_lock_keeps_its_place() {
     assert_eq!(served_order(&executor, &pool, Nanos::from_micros(19), Nanos::ZERO), [2, 1, 3]);
 }
 
-/// When one who lets the only frame go at 100 µs, and comes again in the same moment with `again`, is served, in µs. Three misses of 10 µs
-/// each have come before.
+/// The time, in µs, at which a task is served that releases the only frame at 100 µs and calls `again` at the
+/// same moment. Three misses of 10 µs each were requested before.
 fn comes_again<F: Future<Output = ()>>(again: impl FnOnce(BufferPool<MemDevice>) -> F + 'static) -> u64 {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let (holder, handle, served) = (pool.clone(), executor.handle(), Rc::new(Cell::new(Nanos::ZERO)));
@@ -283,17 +288,17 @@ fn comes_again<F: Future<Output = ()>>(again: impl FnOnce(BufferPool<MemDevice>)
     served.get().0 / 1_000
 }
 
-/// The rule: whoever comes while others wait for frames goes behind them, also where a frame is free at that moment.
+/// The rule: a request behind waiting misses is served after them, even if a frame is free at that moment.
 #[test]
-fn nobody_goes_before_misses_that_wait() {
+fn no_request_overtakes_waiting_misses() {
     assert_eq!(comes_again(|pool| async move { request(&pool, 5, false).await.unwrap() }), 140);
-    // To fetch ends when the drive has been asked.
+    // A fetch ends when its reads are submitted.
     assert_eq!(comes_again(|pool| async move { pool.fetch(&[PageId(5)]).await.unwrap() }), 130);
 }
 
-/// The rule: a read that failed gives its frame to the miss that waits for one.
+/// The rule: the frame of a failed read goes to a waiting miss.
 #[test]
-fn the_frame_of_a_failed_read_serves_who_waits() {
+fn the_frame_of_a_failed_read_serves_a_waiting_miss() {
     let device = FaultDevice::new(mem(16), vec![Fault::FailRead(0)]);
     let (executor, pool) = pool_over(device, 1, WriteBack::SINGLE);
     let (first, second, handle) = (pool.clone(), pool.clone(), executor.handle());
@@ -307,13 +312,14 @@ fn the_frame_of_a_failed_read_serves_who_waits() {
     });
     executor.run().unwrap();
     assert_eq!(pool.eviction_order(), [(PageId(4), false)]);
-    // Nothing was written, so nobody has waited for that.
+    // Nothing was written, so no miss waited for a write.
     assert_eq!(pool.counters().write_waits, 0);
 }
 
-/// The rule: a miss that is dropped after its turn has come, and before it noticed, leaves the turn to the next.
+/// The rule: if a miss is dropped after it was given its turn and before it noticed, the next miss gets the
+/// turn.
 #[test]
-fn a_turn_that_nobody_takes_goes_to_the_next() {
+fn the_turn_of_a_dropped_miss_goes_to_the_next() {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let (holder, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {
@@ -333,9 +339,10 @@ fn a_turn_that_nobody_takes_goes_to_the_next() {
     assert_eq!(pool.eviction_order(), [(PageId(2), false)]);
 }
 
-/// The rule: a miss that is told of a failed write passes its turn on, so that those behind it do not wait for ever.
+/// The rule: a miss that gets the error of a failed write passes its turn on, so that the misses behind it do
+/// not wait for ever.
 #[test]
-fn a_miss_that_learns_of_a_failed_write_passes_its_turn_on() {
+fn a_miss_that_reports_a_failed_write_passes_its_turn_on() {
     let executor = Executor::new(mem(64));
     let store = Slow { handle: executor.handle(), begun: Cell::new(0), fails: 1, arrived: Rc::default() };
     let one_under_way = WriteBack { under_way: 1, ..WriteBack::SINGLE.with_buffers(1) };
@@ -347,13 +354,13 @@ fn a_miss_that_learns_of_a_failed_write_passes_its_turn_on() {
         for page in 0..2 {
             request(&user, page, true).await.unwrap();
         }
-        // Page 0 is written from a spare frame, and nobody waits for that.
+        // Page 0 is written behind a read, and no miss waits for the write.
         request(&user, 10, false).await.unwrap();
     });
     for page in 11..13 {
         let (pool, outcomes, handle) = (pool.clone(), Rc::clone(&outcomes), executor.handle());
         executor.spawn(async move {
-            // Page 1 is next, but no second page may be under way.
+            // Page 1 is the next victim, but the bound allows no second page under write.
             handle.sleep_until(Nanos::from_micros(40 + page)).await;
             let outcome = request(&pool, page, false).await;
             outcomes.borrow_mut().push((page, outcome));

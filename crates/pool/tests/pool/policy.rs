@@ -1,4 +1,4 @@
-//! What a replacement policy is told, and what it may ask for.
+//! The calls from the pool to a replacement policy, and erase counts.
 
 use crate::common::{PAGE_BYTES, config, mem, pool_over, request};
 use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec};
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 #[test]
-fn erase_counts_come_through_the_seam_or_the_policy_is_refused() {
+fn a_policy_gets_erase_counts_from_the_drive_or_is_refused() {
     let cflru_e = || "cflru-e".parse::<ReplacementConfig>().unwrap().start(8).unwrap();
     let (executor, _) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let refused = PoolConfig { replacement: cflru_e(), ..config(8, WriteBack::SINGLE) };
@@ -26,7 +26,7 @@ fn erase_counts_come_through_the_seam_or_the_policy_is_refused() {
     let mut prng = Prng::new(5, "pages");
     executor
         .block_on(async move {
-            // Enough for garbage collection to have erased some blocks more often than others.
+            // Enough writes for garbage collection to erase some blocks more often than others.
             for _ in 0..60_000 {
                 request(&user, prng.below(30_000), true).await.unwrap();
             }
@@ -34,16 +34,17 @@ fn erase_counts_come_through_the_seam_or_the_policy_is_refused() {
         .unwrap();
     let erases: Vec<u64> = (0..30_000).filter_map(|page| handle.erases(Lpn(page))).collect();
     assert!(erases.iter().max() > erases.iter().min(), "all blocks are equally worn");
-    // The window is two of the eight: the less worn of the two least recent leaves first.
+    // The window is two of the eight frames: the victim is the less worn of the two least recent pages.
     let order = pool.eviction_order();
     let first = handle.erases(Lpn(order[0].0.0)).unwrap_or(0);
     assert!(order[1..2].iter().all(|(page, _)| first <= handle.erases(Lpn(page.0)).unwrap_or(0)));
 }
 
-/// The rule: the replacement policy is told what a batch writes ahead of its turn, also where the miss does not wait for the batch. LRU-WSR
-/// with `passed=move` then moves the hot dirty page that the batch passes over, as if its turn had come.
+/// The rule: the replacement policy learns which pages a batch writes before their eviction, also if the miss
+/// does not wait for the batch. LRU-WSR with `passed=move` then moves the hot dirty page that the batch
+/// skips, as an eviction would.
 #[test]
-fn the_policy_is_told_what_is_written_ahead() {
+fn the_policy_learns_which_pages_a_batch_writes() {
     let (first, second, hot) = (0, 2, 4);
     for (passed, order) in [("move", [5, second, 6, hot, 7]), ("stay", [5, second, 6, 7, hot])] {
         for (spec, frames) in [("ace:n_w=2", 5), ("ace+raw:n_w=2,buffers=1", 6)] {
@@ -59,11 +60,12 @@ fn the_policy_is_told_what_is_written_ahead() {
                     for page in 0..5 {
                         request(&inside, page, page % 2 == 0).await.unwrap();
                     }
-                    // A clean page leaves each time, and a dirty one before it turns cold; the use between keeps one page hot.
+                    // A clean page is evicted each time, and a dirty page before it becomes cold; the use in
+                    // between keeps one page hot.
                     for page in [5, hot, 6] {
                         request(&inside, page, false).await.unwrap();
                     }
-                    // Both cold dirty pages are written, and the hot one between them is passed over.
+                    // Both cold dirty pages are written, and the hot one between them is skipped.
                     request(&inside, 7, false).await.unwrap();
                 })
                 .unwrap();
@@ -75,9 +77,9 @@ fn the_policy_is_told_what_is_written_ahead() {
     }
 }
 
-/// The rule: the replacement policy is told what the cleaner writes ahead too.
+/// The rule: the replacement policy learns which pages the cleaner writes.
 #[test]
-fn the_policy_is_told_what_the_cleaner_writes_ahead() {
+fn the_policy_learns_which_pages_the_cleaner_writes() {
     let order = |passed: &str, seed: u64| {
         let cleaner =
             "background:ahead=4,n_w=2".parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
@@ -98,13 +100,14 @@ fn the_policy_is_told_what_the_cleaner_writes_ahead() {
         pool.eviction_order().iter().map(|(page, _)| page.0).collect::<Vec<_>>()
     };
     let differ = (0..40).filter(|seed| order("move", *seed) != order("stay", *seed)).count();
-    assert!(differ > 0, "no order tells what was passed over");
+    assert!(differ > 0, "no order shows that a page was skipped");
 }
 
-/// The rule: with LRU a page that has served its purpose leaves before those that were asked for earlier, and one that is changed
-/// keeps its place. Under every policy one page leaves for one that comes, and never the changed one.
+/// The rule: with LRU, a clean page after `leaves_next` is evicted before pages with earlier requests, and a
+/// dirty page keeps its place. Under every policy, a new page evicts exactly one page, and never the dirty
+/// one.
 #[test]
-fn a_page_that_has_served_its_purpose_leaves_next() {
+fn leaves_next_makes_a_clean_page_the_next_victim() {
     for name in ReplacementConfig::registry().names() {
         let Ok(replacement) = name.parse::<ReplacementConfig>().unwrap().start(8) else { continue };
         if replacement.needs_erase_counts() {
@@ -131,16 +134,17 @@ fn a_page_that_has_served_its_purpose_leaves_next() {
     }
 }
 
-/// The rule: the pages that leave are counted, and those of them that are read again before as many have left as the window is long.
+/// The rule: the counts are the evicted pages, and the pages that are read again within a window of
+/// evictions.
 #[test]
-fn what_leaves_and_comes_back_is_counted() {
+fn evicted_pages_that_are_read_again_are_counted() {
     for (window, came_back) in [(64, 6), (1, 0)] {
         let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
         pool.watch_departures(window);
         let inside = pool.clone();
         executor
             .block_on(async move {
-                // Two rounds over six pages: each of the second round has left two frames too early.
+                // Two rounds over six pages: two more frames would have kept each page of the second round.
                 for page in (0..6).chain(0..6) {
                     request(&inside, page, page % 2 == 0).await.unwrap();
                 }
@@ -150,9 +154,9 @@ fn what_leaves_and_comes_back_is_counted() {
     }
 }
 
-/// The rule: a page that is fetched comes back like one that was missed.
+/// The rule: a fetch of an evicted page is counted like a miss on it.
 #[test]
-fn what_is_fetched_comes_back_as_well() {
+fn a_fetched_page_counts_as_read_again() {
     let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
     pool.watch_departures(64);
     let inside = pool.clone();
@@ -167,7 +171,7 @@ fn what_is_fetched_comes_back_as_well() {
     assert_eq!(pool.departures(), Departures { left: 4, came_back: 2 });
 }
 
-/// An ideal drive that tells how often its erase blocks were erased, and keeps what was registered with it.
+/// An ideal drive that reports erase counts and keeps the registered memory.
 struct Worn {
     inner: MemDevice,
     caps: Caps,
@@ -208,14 +212,14 @@ impl Device for Worn {
     }
 }
 
-/// The rule: a policy that asks for erase counts gets those of the drive, of the place where each page lies there. And the drive
-/// knows the memory of the frames.
+/// The rule: a policy gets the drive's erase count for the address of each page, and the pool registers the
+/// memory of its frames with the drive.
 #[test]
-fn a_policy_is_told_the_erase_counts_of_the_drive() {
+fn a_policy_gets_the_erase_counts_of_the_drive() {
     let registered = Rc::new(Cell::new(0));
     let executor = Executor::new(Worn::new(&registered));
     let replacement = "cflru-e:window=4".parse::<ReplacementConfig>().unwrap().start(4).unwrap();
-    // Pages of two of the drive's, so that a place is not a page's number.
+    // A pool page consists of two device pages, so that its address differs from its number.
     let shape = PoolConfig::new(4, 2 * PAGE_BYTES, replacement, WriteBack::SINGLE);
     let pool = BufferPool::new(executor.handle(), shape).unwrap();
     assert_eq!((registered.get(), pool.pages()), (1, 32));
@@ -227,7 +231,7 @@ fn a_policy_is_told_the_erase_counts_of_the_drive() {
             }
         })
         .unwrap();
-    // All are dirty, so the order is that of the erases: the last page of the drive was erased least.
+    // All pages are dirty, so the order follows the erase counts; the last page of the drive has the lowest.
     let order: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
     assert_eq!(order, [3, 2, 1, 0]);
 }

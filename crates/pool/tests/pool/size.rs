@@ -1,4 +1,4 @@
-//! Pools that become smaller or larger, and frames that are lent.
+//! Pools with a changing limit, and lent frames.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::write_backs;
@@ -8,9 +8,9 @@ use fulgurite_pool::{BufferPool, PageBytes, PageIo, PageStore, PoolConfig, Write
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The rule: where the limit falls, the next miss makes the pool as small as it may be, and nothing is lost.
+/// The rule: after the limit falls, the next miss shrinks the pool to it, and no page is lost.
 #[test]
-fn a_pool_is_as_small_as_its_limit_after_the_next_miss() {
+fn a_pool_shrinks_to_its_limit_at_the_next_miss() {
     for write_back in write_backs() {
         let (executor, pool) = pool_over(mem(32), 8, write_back.clone());
         let user = pool.clone();
@@ -32,7 +32,7 @@ fn a_pool_is_as_small_as_its_limit_after_the_next_miss() {
     }
 }
 
-/// Pages at their own numbers, and how many are being written, now and at most.
+/// A store that keeps page n at page n of the drive, and counts the pages under write, now and at most.
 struct Counted {
     handle: Handle<MemDevice>,
     now: Rc<Cell<usize>>,
@@ -63,9 +63,10 @@ impl PageStore for Counted {
     }
 }
 
-/// The rule: a pool whose limit falls writes no more pages at once than misses may, and with a lock one at a time.
+/// The rule: while a pool shrinks, it writes at most as many pages at once as misses may, and one at a time
+/// with a lock.
 #[test]
-fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
+fn a_shrinking_pool_keeps_the_bound_and_the_lock() {
     for write_back in write_backs() {
         let executor = Executor::new(mem(64));
         let most = Rc::new(Cell::new(0));
@@ -91,9 +92,9 @@ fn a_pool_that_becomes_smaller_keeps_the_bound_and_the_lock() {
     }
 }
 
-/// The rule: a pool is full once as many frames hold pages as may, and not before.
+/// The rule: a pool is full exactly when the number of frames with pages has reached the limit.
 #[test]
-fn a_pool_is_full_when_its_frames_are_in_use() {
+fn a_pool_is_full_at_its_limit() {
     let (executor, pool) = pool_over(mem(64), 3, WriteBack::SINGLE);
     for page in 0..3 {
         assert!(!pool.is_full(), "{page} pages");
@@ -101,14 +102,14 @@ fn a_pool_is_full_when_its_frames_are_in_use() {
         executor.block_on(async move { request(&user, page, false).await.unwrap() }).unwrap();
     }
     assert!(pool.is_full());
-    // What is there can be had at once for changing, and what somebody has cannot.
-    let changed = pool.try_write(PageId(2)).expect("it is there");
+    // A page in the pool is available for changing at once, unless another task holds it.
+    let changed = pool.try_write(PageId(2)).expect("the page is in the pool");
     assert!(pool.try_write(PageId(2)).is_none() && pool.try_write(PageId(9)).is_none());
     drop(changed);
     assert_eq!(pool.eviction_order().last(), Some(&(PageId(2), true)));
 }
 
-/// The rule: a frame that a limit leaves empty is lent before a page has to leave for it.
+/// The rule: a frame that the limit leaves empty is lent before a page is evicted for a loan.
 #[test]
 fn an_empty_frame_is_lent_first() {
     let (executor, pool) = pool_over(mem(16), 8, WriteBack::SINGLE);
@@ -126,9 +127,10 @@ fn an_empty_frame_is_lent_first() {
     assert_eq!(pool.eviction_order().len(), 4);
 }
 
-/// The rule: of two who wait for the last frame that may be lent, one gets it; what was made free for the other is the pool's again.
+/// The rule: if two tasks wait for the last frame that may be lent, one gets it, and the pool uses the other
+/// freed frame again.
 #[test]
-fn the_last_frame_is_lent_to_nobody() {
+fn the_last_frame_is_never_lent() {
     let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
     let user = pool.clone();
     executor
@@ -150,12 +152,12 @@ fn the_last_frame_is_lent_to_nobody() {
     let got = loans.borrow().iter().flatten().count();
     assert_eq!((got, pool.limit()), (1, 1));
     loans.borrow_mut().clear();
-    assert_eq!(pool.limit(), 2, "what was lent is back");
+    assert_eq!(pool.limit(), 2, "the lent frames are given back");
 }
 
-/// The rule: a frame that is given back serves a miss that waits for one.
+/// The rule: a frame that is given back serves a waiting miss.
 #[test]
-fn a_frame_that_is_given_back_serves_who_waits() {
+fn a_frame_that_is_given_back_serves_a_waiting_miss() {
     let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);
     let mut lent = pool.borrower();
     let frame = lent.borrow_one().unwrap();

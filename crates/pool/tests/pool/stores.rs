@@ -1,4 +1,4 @@
-//! Stores of pages between the pool and the drive: the log goes first, and reads may fail.
+//! Page stores between the pool and the drive: a log is made durable first, and reads may fail.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::write_backs;
@@ -9,10 +9,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The pages of a write with their first bytes.
+/// The pages of a write, each with its first byte.
 type LogRecord = Vec<(u64, u8)>;
 
-/// A log that takes 30 µs to become durable, and fails once, goes before the pages. Page n lies at place 63 - n.
+/// A store whose log takes 30 µs to become durable before the pages are written, and fails once. Page n is
+/// stored at 63 - n.
 struct LogFirst {
     handle: Handle<MemDevice>,
     logged: Rc<RefCell<Vec<LogRecord>>>,
@@ -33,7 +34,7 @@ impl PageStore for LogFirst {
         let (handle, logged) = (self.handle.clone(), Rc::clone(&self.logged));
         Box::pin(async move {
             handle.sleep_until(handle.now() + Nanos::from_micros(30)).await;
-            // SAFETY: the pool lets nobody change the pages before this future has ended.
+            // SAFETY: no task can change the pages before this future has ended.
             let first = |page: &PageBytes| unsafe { page.bytes.as_ref().unwrap().bytes()[0] };
             logged.borrow_mut().push(pages.iter().map(|page| (page.page.0, first(page))).collect());
             if logged.borrow().len() == 2 {
@@ -64,22 +65,22 @@ fn a_new_page_is_not_read_and_chosen_pages_are_written() {
             user.write_pages(&[PageId(3), PageId(5), PageId(0)]).await.unwrap();
             let dirty: Vec<_> = user.eviction_order().into_iter().filter(|(_, dirty)| *dirty).collect();
             assert_eq!(dirty, [(PageId(2), true), (PageId(4), true)]);
-            // One that is in the pool already is given as it is.
+            // A page that is in the pool already keeps its contents.
             assert_eq!(user.create(PageId(3)).await.unwrap().bytes()[0], 3);
         })
         .unwrap();
 }
 
-/// The rule: who asks for a page that is being created waits for the new page, and does not read the old one.
+/// The rule: a request for a page that is being created waits for the new page and does not read the old one.
 #[test]
-fn a_page_that_is_being_created_is_not_read_by_others() {
+fn a_request_waits_for_a_page_that_is_being_created() {
     let (executor, pool) = pool_over(mem(64), 2, WriteBack::SINGLE);
     let (creating, asking, handle) = (pool.clone(), pool.clone(), executor.handle());
     executor.spawn(async move {
         for page in 0..2 {
             request(&creating, page, true).await.unwrap();
         }
-        // A dirty page leaves first, from 20 to 30 µs.
+        // A dirty victim is written first, from 20 to 30 µs.
         creating.create(PageId(7)).await.unwrap().bytes_mut().fill(7);
     });
     executor.spawn(async move {
@@ -91,7 +92,7 @@ fn a_page_that_is_being_created_is_not_read_by_others() {
     assert_eq!(pool.counters().pages_read, 2);
 }
 
-/// Where pages come after a while. The drive fails once.
+/// A store that notes pages when their write ends. The drive fails once.
 pub struct Slow {
     pub handle: Handle<MemDevice>,
     pub begun: Cell<u32>,
@@ -115,7 +116,7 @@ impl PageStore for Slow {
                 return Err(IoError::Media);
             }
             for page in pages {
-                // SAFETY: the pool lets nobody change the pages before this future has ended.
+                // SAFETY: no task can change the pages before this future has ended.
                 let first = unsafe { page.bytes.as_ref().unwrap().bytes()[0] };
                 arrived.borrow_mut().insert(page.page.0, first);
             }
@@ -124,10 +125,10 @@ impl PageStore for Slow {
     }
 }
 
-/// The rule: when the write of chosen pages returns, the drive has all of them, also those whose write somebody else had begun,
-/// or had begun in vain.
+/// The rule: when `write_pages` returns, the drive has all given pages, also those whose write another task
+/// had begun, even if that write failed.
 #[test]
-fn chosen_pages_have_come_whoever_writes_them() {
+fn write_pages_also_waits_for_the_writes_of_others() {
     for (write_back, fails) in
         write_backs().into_iter().flat_map(|write_back| [0, 1, 2].map(|fails| (write_back.clone(), fails)))
     {
@@ -152,7 +153,7 @@ fn chosen_pages_have_come_whoever_writes_them() {
 }
 
 #[test]
-fn the_log_goes_before_the_data() {
+fn the_log_is_durable_before_the_pages() {
     for write_back in write_backs() {
         let executor = Executor::new(mem(64));
         let logged = Rc::new(RefCell::new(Vec::new()));
@@ -172,7 +173,7 @@ fn the_log_goes_before_the_data() {
                 while user.flush().await.is_err() {}
             })
             .unwrap();
-        // Every page that reached the drive was in the log first, with what was written.
+        // Every page that reached the drive was in the log before, with the same contents.
         let logged: Vec<(u64, u8)> = logged.borrow().concat();
         let store = LogFirst { handle: executor.handle(), logged: Rc::default() };
         let shape = PoolConfig { store: Some(Rc::new(store)), ..config(4, WriteBack::SINGLE) };
@@ -203,7 +204,7 @@ fn a_failed_read_leaves_the_pool_usable() {
     assert_eq!(outcome, Ok((Err(error), Ok(()), Ok(()))));
 }
 
-/// A place of which nothing can be read.
+/// A store whose reads fail.
 struct Unreadable;
 
 impl PageStore for Unreadable {
@@ -216,7 +217,7 @@ impl PageStore for Unreadable {
     }
 }
 
-/// The rule: a read that has failed is over, and its frame is free at once.
+/// The rule: the frame of a failed read is free at once.
 #[test]
 fn a_failed_read_of_a_store_gives_its_frame_back() {
     let executor = Executor::new(mem(16));
