@@ -10,14 +10,14 @@ use fulgurite_device::Device;
 pub enum Ending {
     /// It was committed, or it only read.
     Committed,
-    /// It was rolled back, as the benchmark wants it.
+    /// It was rolled back, as the benchmark specifies.
     RolledBack,
 }
 
-/// A benchmark over data that are loaded: it draws requests and carries them out. A user's own can be given to
-/// [`crate::run`] as the built-in ones are.
+/// A benchmark over loaded data: it draws requests and executes them. [`crate::run`] takes a user's own
+/// benchmark as well as a built-in one.
 pub trait Benchmark: 'static {
-    /// One transaction with all its parameters, so that it can be tried again as it was.
+    /// One transaction with all its parameters, so that it can be repeated unchanged.
     type Request;
 
     /// The names of the types of transactions.
@@ -29,8 +29,8 @@ pub trait Benchmark: 'static {
     /// The next request of a user, from that user's randomness.
     fn draw(&self, prng: &mut Prng) -> Self::Request;
 
-    /// Carries a request out as one transaction. It may be called again with the same request after an error that is
-    /// retryable.
+    /// Executes a request as one transaction. After a retryable error it may be called again with the same
+    /// request.
     fn execute<D: Device + 'static>(
         &self,
         request: &Self::Request,
@@ -38,11 +38,12 @@ pub trait Benchmark: 'static {
     ) -> impl Future<Output = Result<Ending, Error>>;
 }
 
-/// What was looked at to verify a benchmark's data.
+/// The counts of a verification of a benchmark's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     /// Rows that were read.
     pub rows: u64,
-    /// Changes that rows count: YCSB's updates of fields, TPC-C's orders, LinkBench's links, sysbench's updates of `k`.
+    /// Changes that the rows record: YCSB's updates of fields, TPC-C's orders, LinkBench's links, sysbench's
+    /// updates of `k`.
     pub changes: u64,
 }

@@ -1,5 +1,6 @@
-//! Rows as bytes. Keys are unsigned numbers in big-endian order, so that their bytes sort as the numbers do. Values
-//! are fields one after the other: numbers in little-endian order, texts as a length of 16 bits and their bytes.
+//! Encodes rows as bytes. Keys are unsigned big-endian numbers, so that their bytes sort like the numbers.
+//! Values are sequences of fields: numbers are little-endian, a text is a length of 16 bits and the text's
+//! bytes.
 
 use crate::Error;
 use std::ops::Bound;
@@ -32,8 +33,8 @@ impl Key {
         self
     }
 
-    /// Adds a text in `width` bytes: longer ones are cut, shorter ones filled with zeros, so that they sort as the
-    /// texts do.
+    /// Adds a text in `width` bytes: longer texts are cut, shorter ones padded with zeros, so that the keys
+    /// sort like the texts.
     pub fn text(mut self, text: &str, width: usize) -> Key {
         let end = self.0.len() + width;
         self.0.extend(text.bytes().take(width));
@@ -54,7 +55,8 @@ impl Key {
     /// All keys that begin with this one.
     pub fn prefix(self) -> KeyRange {
         let mut end = self.0.clone();
-        // The first key behind the prefix: its last byte that can grow grows, and what follows goes.
+        // The first key behind the prefix: increment its last byte that is below 255, and drop the bytes
+        // after it.
         while end.last() == Some(&u8::MAX) {
             end.pop();
         }
@@ -68,7 +70,7 @@ impl Key {
         KeyRange { start: Bound::Included(self.0), end }
     }
 
-    /// All keys from this one up to `end`, without keys that `end` is a prefix of.
+    /// All keys from this one up to `end`, without `end`.
     pub fn until(self, end: Key) -> KeyRange {
         KeyRange { start: Bound::Included(self.0), end: Bound::Excluded(end.0) }
     }
@@ -106,7 +108,7 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    /// The next `count` bytes; none where fewer are left.
+    /// The next `count` bytes; `None` if fewer are left.
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -118,17 +120,17 @@ impl<'a> Reader<'a> {
     }
 
     /// A key's field of 8 bits.
-    pub fn key_u8(&mut self) -> Option<u8> {
+    pub(crate) fn key_u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_be_bytes)
     }
 
     /// A key's field of 32 bits.
-    pub fn key_u32(&mut self) -> Option<u32> {
+    pub(crate) fn key_u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
     /// A key's field of 64 bits.
-    pub fn key_u64(&mut self) -> Option<u64> {
+    pub(crate) fn key_u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
@@ -148,7 +150,7 @@ pub trait Field: Sized {
     /// Appends the field's bytes.
     fn write(&self, bytes: &mut Vec<u8>);
 
-    /// Reads the field; none where the bytes are not one.
+    /// Reads the field; `None` if the bytes are not such a field.
     fn read(reader: &mut Reader<'_>) -> Option<Self>;
 }
 
@@ -170,7 +172,7 @@ number_fields!(u8 u16 u32 u64 i64);
 
 impl Field for String {
     fn write(&self, bytes: &mut Vec<u8>) {
-        // No text of any benchmark is longer than 64 KiB; a longer one is cut where a character ends.
+        // A text is cut after 64 KiB at the end of a character. No text of a benchmark is longer.
         let end = (0..=self.len().min(usize::from(u16::MAX))).rev().find(|end| self.is_char_boundary(*end));
         let text = &self[..end.unwrap_or(0)];
         (text.len() as u16).write(bytes);
@@ -202,17 +204,17 @@ pub trait Row: Sized {
     /// The value's bytes.
     fn encode(&self) -> Vec<u8>;
 
-    /// The row with these bytes as its value. Fails where they are not such a row.
+    /// The row with these bytes as its value. Fails if they are not such a row.
     fn decode(bytes: &[u8]) -> Result<Self, Error>;
 
-    /// The row that was found. Fails where there is none.
+    /// The row with the value that was found. Fails if there is none.
     fn found(bytes: Option<Vec<u8>>) -> Result<Self, Error> {
         let bytes = bytes.ok_or_else(|| Error::row(Self::TABLE, "is missing"))?;
         Self::decode(&bytes)
     }
 }
 
-/// Declares rows: a struct whose fields are those of the value, in this order.
+/// Declares a row: a struct with the fields of the value, in this order.
 macro_rules! row {
     ($(#[$doc:meta])* $name:ident in $table:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
@@ -273,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_read_back_and_broken_ones_are_refused() {
+    fn rows_are_decoded_and_broken_ones_are_refused() {
         let row = Sample { number: 7, money: -1, text: "abc".to_owned() };
         let bytes = row.encode();
         assert_eq!(Sample::decode(&bytes).unwrap(), row);

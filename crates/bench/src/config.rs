@@ -21,7 +21,7 @@ macro_rules! benchmarks {
             $($name $variant($config $(= $usual)?) $about)*
         }
 
-        /// Evaluates `$call` with the options of whatever benchmark it is.
+        /// Evaluates `$call` with the options of the benchmark.
         macro_rules! dispatch {
             ($self:expr, $recipe:ident => $call:expr) => {
                 match $self {
@@ -38,17 +38,24 @@ benchmarks! {
     "ycsb-c" YcsbC(ReadsConfig = ReadsConfig::new(Letter::C)) "reads alone"
     "ycsb-d" YcsbD(ReadsConfig = ReadsConfig::new(Letter::D)) "reads of the latest records, a twentieth inserts"
     "ycsb-e" YcsbE(ScansConfig) "short scans, a twentieth inserts"
-    "ycsb-f" YcsbF(UpdatesConfig = UpdatesConfig::new(Letter::F)) "half reads, half reads with an update of what was read"
+    "ycsb-f" YcsbF(UpdatesConfig = UpdatesConfig::new(Letter::F))
+        "half reads, half reads with an update of what was read"
     "tpcc" Tpcc(TpccConfig) "TPC-C's five transactions, without think time"
     "linkbench" LinkBench(LinkBenchConfig) "ten operations on a social graph of nodes, links and counts"
-    "sysbench-read-write" SysbenchReadWrite(SelectsConfig = SelectsConfig::new(Statements::ReadWrite)) "10 rows by key, 4 ranges, 2 updates, a delete and an insert"
-    "sysbench-read-only" SysbenchReadOnly(SelectsConfig = SelectsConfig::new(Statements::ReadOnly)) "sysbench-read-write without the writes"
-    "sysbench-write-only" SysbenchWriteOnly(RowsConfig = RowsConfig::new(Statements::WriteOnly)) "sysbench-read-write without the reads"
+    "sysbench-read-write" SysbenchReadWrite(SelectsConfig = SelectsConfig::new(Statements::ReadWrite))
+        "10 rows by key, 4 ranges, 2 updates, a delete and an insert"
+    "sysbench-read-only" SysbenchReadOnly(SelectsConfig = SelectsConfig::new(Statements::ReadOnly))
+        "sysbench-read-write without the writes"
+    "sysbench-write-only" SysbenchWriteOnly(RowsConfig = RowsConfig::new(Statements::WriteOnly))
+        "sysbench-read-write without the reads"
     "sysbench-point-select" SysbenchPointSelect(RowsConfig = RowsConfig::new(Statements::PointSelect)) "a row by key"
-    "sysbench-update-index" SysbenchUpdateIndex(RowsConfig = RowsConfig::new(Statements::UpdateIndex)) "an update that moves an index entry"
-    "sysbench-update-non-index" SysbenchUpdateNonIndex(RowsConfig = RowsConfig::new(Statements::UpdateNonIndex)) "an update that moves none"
+    "sysbench-update-index" SysbenchUpdateIndex(RowsConfig = RowsConfig::new(Statements::UpdateIndex))
+        "an update that moves an index entry"
+    "sysbench-update-non-index" SysbenchUpdateNonIndex(RowsConfig = RowsConfig::new(Statements::UpdateNonIndex))
+        "an update that moves none"
     "sysbench-insert" SysbenchInsert(RowsConfig = RowsConfig::new(Statements::Insert)) "a new row at the end of a table"
-    "sysbench-delete" SysbenchDelete(RowsConfig = RowsConfig::new(Statements::Delete)) "a row deleted by key, if it is still there"
+    "sysbench-delete" SysbenchDelete(RowsConfig = RowsConfig::new(Statements::Delete))
+        "a row deleted by key, if it is still there"
     "index-scan" IndexScan(IndexScanConfig) "whole rows of TPC-H's orders for a range of a secondary index"
 }
 
@@ -57,7 +64,7 @@ impl BenchmarkConfig {
     /// 100,000 records, LinkBench in 100,000 nodes, sysbench in 100,000 rows of each table, the index scan in scale
     /// factors of TPC-H (1,500,000 orders).
     ///
-    /// Fails where that is out of range.
+    /// Fails if the scale is out of range.
     pub fn with_scale(mut self, scale: u64) -> Result<BenchmarkConfig, SpecError> {
         let name = self.name().to_owned();
         let refused = |error: SpecError| SpecError::new(format!("scale={scale} of {name}: {error}"));
@@ -66,21 +73,22 @@ impl BenchmarkConfig {
         Ok(self)
     }
 
-    /// The data that the benchmark runs over, with every option that they depend on. Benchmarks with the same text
-    /// can share a store: `ycsb-a` and `ycsb-c`, say.
+    /// A text for the benchmark's data, with every option that they depend on. Benchmarks with the same text
+    /// can share a store, for example `ycsb-a` and `ycsb-c`.
     pub fn data(&self) -> String {
         dispatch!(self, recipe => recipe.data())
     }
 
-    /// About how many bytes the data take in a store, with their indexes: to size drives and memory by.
+    /// The approximate size of the data in a store, with their indexes, in bytes: for choosing the sizes of
+    /// drives and memory.
     pub fn data_bytes(&self) -> u64 {
         dispatch!(self, recipe => recipe.bytes())
     }
 
-    /// Fills an empty store with the benchmark's data, which are a function of the options and `seed`, and ends with a
-    /// checkpoint.
+    /// Fills an empty store with the benchmark's data and makes a checkpoint. The data are a function of the
+    /// options and `seed`.
     ///
-    /// Fails on options that do not go together, where the store holds data already, and where the store fails.
+    /// Fails if options contradict each other, if the store already holds data, and if the store fails.
     pub async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
         Data::check_none(store).await?;
         dispatch!(self, recipe => {
@@ -92,9 +100,9 @@ impl BenchmarkConfig {
         Ok(store.checkpoint().await?)
     }
 
-    /// The benchmark over a store that holds its data: after a load, or whenever the store was opened again.
+    /// The benchmark over a store that holds its data.
     ///
-    /// Fails where the store holds other data, or none.
+    /// Fails if the store holds other data, or none.
     pub async fn open<D: Device + 'static>(&self, store: &Store<D>) -> Result<Program, Error> {
         dispatch!(self, recipe => {
             recipe.check_bounds()?;
@@ -110,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_reads_back_with_all_its_options() {
+    fn every_name_can_be_parsed_from_its_text_with_all_options() {
         BenchmarkConfig::registry().check_texts().unwrap();
     }
 
@@ -130,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_scan_says_which_degree_it_accepts() {
+    fn the_index_scan_names_the_accepted_degrees() {
         for refused in ["0", "257", "-1", "many"] {
             let sentence = format!("index-scan:degree={refused}").parse::<BenchmarkConfig>().unwrap_err();
             assert_eq!(

@@ -1,6 +1,6 @@
-//! Names the data that a store holds, in one row of a table of its own, which is written when a load has ended. A
-//! benchmark opens a store only when that row names its data, so a load that was cut off and data of another scale are
-//! noticed.
+//! Identifies the data in a store by one row in a separate table, which is written at the end of a load. A
+//! benchmark opens a store only if that row names its data, so incomplete loads and data of another scale are
+//! detected.
 
 use crate::Error;
 use crate::codec::{Key, Row, row};
@@ -10,7 +10,7 @@ use fulgurite_engine::{Store, Table};
 row! {
     /// The data of a benchmark.
     Data in "benchmark" {
-        /// What they are, with every option that they depend on: `ycsb:records=1000,fields=10,field_bytes=100`.
+        /// Their text, with every option that they depend on: `ycsb:records=1000,fields=10,field_bytes=100`.
         text: String,
         /// The seed that they were made from.
         seed: u64,
@@ -22,20 +22,21 @@ impl Data {
         Key::new().u8(0)
     }
 
-    /// What `store` holds; none where no load has ended in it.
+    /// The data in `store`; `None` if no load was completed.
     pub async fn of<D: Device + 'static>(store: &Store<D>) -> Result<Option<Data>, Error> {
-        // The table is made where it does not exist, because no name tells a missing one from another error.
+        // The table is created if it does not exist, because the error of a missing table cannot be
+        // distinguished from others.
         let table = store.create_table(Data::TABLE).await?;
         let bytes = store.snapshot().get(table, Data::key().bytes()).await?;
         bytes.map(|bytes| Data::decode(&bytes)).transpose()
     }
 
-    /// Fails where `store` holds data already.
+    /// Fails if `store` already holds data.
     pub(crate) async fn check_none<D: Device + 'static>(store: &Store<D>) -> Result<(), Error> {
         Data::of(store).await?.map_or(Ok(()), |data| Err(Error::AlreadyLoaded { found: data.text }))
     }
 
-    /// The data of `store`, which must be `wanted`.
+    /// The data of `store`. Fails if they are not `wanted`.
     pub(crate) async fn check<D: Device + 'static>(store: &Store<D>, wanted: String) -> Result<Data, Error> {
         match Data::of(store).await? {
             None => Err(Error::NotLoaded { wanted }),
@@ -44,7 +45,7 @@ impl Data {
         }
     }
 
-    /// Notes that a load has ended.
+    /// Notes that the load of these data has ended.
     pub(crate) async fn note<D: Device + 'static>(self, store: &Store<D>) -> Result<(), Error> {
         let table = store.create_table(Data::TABLE).await?;
         let transaction = store.begin();
@@ -53,7 +54,7 @@ impl Data {
     }
 }
 
-/// A new table with these records, which come in ascending order of their keys.
+/// A new table with these records, given in ascending order of their keys.
 pub(crate) async fn load_table<D: Device + 'static>(
     store: &Store<D>,
     name: &str,

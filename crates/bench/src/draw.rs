@@ -1,4 +1,4 @@
-//! Random numbers and texts in the shapes that benchmarks ask for.
+//! Random numbers and texts for benchmarks.
 
 use fulgurite_base::Prng;
 
@@ -7,9 +7,9 @@ pub(crate) fn between(prng: &mut Prng, least: u64, most: u64) -> u64 {
     least + prng.below(most - least + 1)
 }
 
-/// The same in 32 bits.
+/// A whole number of 32 bits from `least` to `most`.
 pub(crate) fn between_u32(prng: &mut Prng, least: u32, most: u32) -> u32 {
-    // The number lies below `most`, which has 32 bits.
+    // The number is at most `most`, which has 32 bits.
     between(prng, u64::from(least), u64::from(most)) as u32
 }
 
@@ -27,11 +27,12 @@ pub(crate) fn letters(prng: &mut Prng, least: u64, most: u64) -> String {
 
 /// A text of `count` digits.
 pub(crate) fn digits(prng: &mut Prng, count: u64) -> String {
-    // Six bits make a digit with a slight preference for the first four, which no benchmark could notice.
+    // Six bits make a digit. The digits 0 to 3 are slightly more frequent, which does not matter for a
+    // benchmark.
     symbols(prng, count, |bits| b'0' + (bits % 64 % 10) as u8)
 }
 
-/// A text of `count` symbols, each from six bits: a loading takes most of its time here.
+/// A text of `count` symbols, each from six bits, because a load spends most of its time here.
 fn symbols(prng: &mut Prng, count: u64, symbol: impl Fn(u64) -> u8) -> String {
     let mut text = String::with_capacity(count as usize);
     let mut bits = 0;
@@ -42,13 +43,13 @@ fn symbols(prng: &mut Prng, count: u64, symbol: impl Fn(u64) -> u8) -> String {
     text
 }
 
-/// A number with a normal distribution of mean 0 and variance 1: twelve uniform ones less six, which needs no function
-/// of the platform.
+/// An approximately normal number of mean 0 and variance 1: the sum of twelve uniform numbers minus six,
+/// which needs no function of the platform.
 pub(crate) fn normal(prng: &mut Prng) -> f64 {
     (0..12).map(|_| prng.unit_f64()).sum::<f64>() - 6.0
 }
 
-/// Which part of a mix is drawn: the index of a weight, each as likely as its share of their sum.
+/// Draws an index of `weights`, with a probability in proportion to its weight.
 pub(crate) fn weighted(prng: &mut Prng, weights: &[u64]) -> usize {
     let mut drawn = prng.below(weights.iter().sum());
     for (index, weight) in weights.iter().enumerate() {

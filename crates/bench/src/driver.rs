@@ -1,8 +1,9 @@
-//! The closed loop: N users, each a task of its own, who take transactions from a common supply until it is used up.
+//! The closed loop: N users, each a task of its own, take transactions from a common supply until it is
+//! empty.
 //!
-//! Each user draws requests from a substream of its own, so what a user does depends on the seed and on how many
-//! transactions it got, and on a deterministic device the whole run on the seed alone. A request that the store refuses
-//! with a retryable error is tried again as it was drawn.
+//! Each user draws its requests from a random substream of its own, so a user's requests depend only on the
+//! seed and on the number of its transactions. On a deterministic device, the whole run depends only on the
+//! seed. A request that the store refuses with a retryable error is repeated unchanged.
 
 use crate::benchmark::{Benchmark, Ending};
 use crate::error::Error;
@@ -16,28 +17,28 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// How long a part of a run is.
+/// The length of a part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// A number of transactions, of all users together.
+    /// A number of transactions of all users together.
     Ops(u64),
-    /// The device's time in which transactions may begin.
+    /// A time on the device's clock in which transactions may begin.
     Time(Nanos),
 }
 
-/// How to run a benchmark.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Users, each with one transaction at a time; at least one.
     pub users: u32,
     /// The measured part.
     pub stop: Extent,
-    /// What runs before it, unmeasured; `Extent::Ops(0)` for nothing.
+    /// The unmeasured part before it; `Extent::Ops(0)` for none.
     pub warm_up: Extent,
     /// The seed of all randomness.
     pub seed: u64,
-    /// CPU that each call of the store costs on a simulated device: a look-up, each row of a scan, a write, a commit.
-    /// All users share one core.
+    /// CPU time of each call of the store on a simulated device: a look-up, each row of a scan, a write, a
+    /// commit. All users share one core.
     pub cpu_per_op: Nanos,
     /// The length of an interval of the time series; `None` for no series.
     pub interval: Option<Nanos>,
@@ -56,19 +57,20 @@ impl Default for Plan {
     }
 }
 
-/// Retries after which a transaction is given up, so that every run ends.
+/// Retries after which a run fails, so that every run ends.
 const RETRIES_MOST: u32 = 100_000;
 
 /// A run by time is refused when this many transactions took less than [`TRANSACTION_LEAST_NS`] each.
 const TRANSACTIONS_PROBED: u64 = 1_000_000;
 const TRANSACTION_LEAST_NS: u64 = 10;
 
-/// Runs a benchmark whose data are loaded: first the warm-up, then, when its last transaction has ended, the measured
-/// part. `measured` is called in between, with nothing under way, to note the counters of what lies below. `ended` is
-/// called whenever a transaction has ended, with the time since its part began: for whoever shows how far a run has come.
+/// Runs a benchmark whose data are loaded: first the warm-up and, when its last transaction has ended, the
+/// measured part. `measured` is called in between, while no transaction runs, so that the caller can read the
+/// counters of the layers below. `ended` is called after each transaction, with the time since the begin of
+/// its part, so that the caller can show progress.
 ///
-/// Ends when the last transaction has ended. Fails with the first error that a retry does not help against; the other
-/// users then finish their transaction and stop.
+/// Ends when the last transaction has ended. Fails with the first error that is not retryable; the other
+/// users then finish their transactions and stop.
 pub async fn run<B: Benchmark, D: Device + 'static>(
     store: &Store<D>,
     benchmark: &Rc<B>,
@@ -77,7 +79,7 @@ pub async fn run<B: Benchmark, D: Device + 'static>(
     ended: &Rc<dyn Fn(Nanos)>,
 ) -> Result<Outcome, Error> {
     if plan.warm_up != Extent::Ops(0) {
-        // Nobody looks at its figures.
+        // The figures of the warm-up are not used.
         let plan = Plan { interval: None, ..*plan };
         part(store, benchmark, &plan, (plan.warm_up, "warm-up"), ended).await?;
     }
@@ -85,7 +87,7 @@ pub async fn run<B: Benchmark, D: Device + 'static>(
     part(store, benchmark, plan, (plan.stop, "user"), ended).await
 }
 
-/// One part of a run; `name` tells its randomness from the other's.
+/// One part of a run. `name` selects the random substreams of its users.
 async fn part<B: Benchmark, D: Device + 'static>(
     store: &Store<D>,
     benchmark: &Rc<B>,
@@ -112,7 +114,7 @@ async fn part<B: Benchmark, D: Device + 'static>(
     Ok(meter.outcome())
 }
 
-/// One user: a transaction after the other, until nothing is left.
+/// One user: executes transactions until the supply is empty.
 async fn user<B: Benchmark, D: Device + 'static>(
     benchmark: &B,
     session: &Session<D>,
@@ -136,7 +138,7 @@ async fn user<B: Benchmark, D: Device + 'static>(
                 Err(_) => {
                     retries += 1;
                     meter.retry(kind, session.now());
-                    // The one that it gave way to goes on first.
+                    // The transaction that caused the conflict continues first.
                     session.turn(tried).await;
                 }
             }
@@ -149,7 +151,7 @@ async fn user<B: Benchmark, D: Device + 'static>(
     Ok(())
 }
 
-/// The transactions that are left, and the users that are still there.
+/// The remaining transactions and the running users.
 struct Supply {
     left: Cell<u64>,
     until: Nanos,
@@ -168,7 +170,7 @@ impl Supply {
         Supply { left, until, users, failure: RefCell::default(), waker: RefCell::default() }
     }
 
-    /// Takes one transaction, if one is left. Fails where a run by time would not end.
+    /// Takes one transaction, if one is left. Fails if a run by time would not end.
     fn take(&self, now: Nanos, meter: &Meter) -> Result<bool, Error> {
         if now >= self.until || self.left.get() == 0 {
             return Ok(false);
@@ -187,7 +189,7 @@ impl Supply {
 
     fn leave(&self, failure: Option<Error>) {
         if let Some(error) = failure {
-            // The others stop, and the first error is the one to tell.
+            // The other users stop, and the first error is reported.
             self.left.set(0);
             self.failure.borrow_mut().get_or_insert(error);
         }

@@ -1,17 +1,17 @@
-//! What is recorded of the transactions of a run or of an interval, and the figures that follow from it.
+//! The recorded measurements of a run or an interval, and the figures that are computed from them.
 
 use fulgurite_base::{Histogram, Nanos, Summary};
 
-/// What happened to the transactions of one type.
+/// The measurements of the transactions of one type.
 #[derive(Debug)]
 pub struct KindOutcome {
     /// The type's name.
     pub kind: &'static str,
     /// Their latencies, with retries.
     pub latency: Histogram,
-    /// How often one had to be tried again.
+    /// The number of retries.
     pub retries: u64,
-    /// How many were rolled back because the benchmark wants it.
+    /// The number of rollbacks that the benchmark specifies.
     pub rollbacks: u64,
 }
 
@@ -27,7 +27,7 @@ impl KindOutcome {
     }
 }
 
-/// What happened in a stretch of time, in figures. A latency is `None` where nothing of its kind ended.
+/// The figures of a run or an interval. A latency is `None` if no event of its kind ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
     /// For each type of transaction, in the order of [`crate::Benchmark::kinds`].
@@ -36,13 +36,13 @@ pub struct Figures {
     pub latency: Option<Summary>,
     /// Reading calls.
     pub read_latency: Option<Summary>,
-    /// Those that memory could not answer at once.
+    /// Reading calls that memory could not answer at once.
     pub read_miss_latency: Option<Summary>,
     /// Commits of transactions that wrote something.
     pub commit_latency: Option<Summary>,
 }
 
-/// What happened to the transactions of one type, in figures.
+/// The figures of the transactions of one type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindFigures {
     /// The type's name.
@@ -51,14 +51,15 @@ pub struct KindFigures {
     pub ended: u64,
     /// Their latencies, with retries.
     pub latency: Option<Summary>,
-    /// How often one had to be tried again.
+    /// The number of retries.
     pub retries: u64,
-    /// How many were rolled back because the benchmark wants it.
+    /// The number of rollbacks that the benchmark specifies.
     pub rollbacks: u64,
 }
 
 impl Figures {
-    /// Those of types of transactions, and of all latencies, of reads and of commits.
+    /// Computes the figures from measurements by type, of all transactions, of reads and read misses, and of
+    /// commits.
     pub(crate) fn of(
         kinds: &[KindOutcome],
         all: &Histogram,
@@ -79,18 +80,18 @@ impl Figures {
         self.kinds.iter().map(|kind| kind.ended).sum()
     }
 
-    /// How often a transaction had to be tried again.
+    /// The number of retries of all types.
     pub fn retries(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.retries).sum()
     }
 
-    /// Transactions that were rolled back because the benchmark wants it.
+    /// The number of rollbacks of all types that the benchmark specifies.
     pub fn rollbacks(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.rollbacks).sum()
     }
 }
 
-/// What is recorded of a whole run, and of an interval.
+/// The measurements of a whole run or of an interval.
 pub(crate) struct Recorded {
     pub kinds: Vec<KindOutcome>,
     pub latency: Histogram,
@@ -100,7 +101,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    pub fn new(kinds: &[&'static str]) -> Recorded {
+    pub(crate) fn new(kinds: &[&'static str]) -> Recorded {
         let kind = |kind: &&'static str| KindOutcome {
             kind,
             latency: Histogram::default(),
@@ -116,24 +117,24 @@ impl Recorded {
         }
     }
 
-    /// A transaction ended.
-    pub fn end(&mut self, kind: usize, latency: Nanos, rolled_back: bool) {
+    /// Records the end of a transaction.
+    pub(crate) fn end(&mut self, kind: usize, latency: Nanos, rolled_back: bool) {
         self.latency.record(latency);
         self.kinds[kind].latency.record(latency);
         self.kinds[kind].rollbacks += u64::from(rolled_back);
     }
 
-    pub fn transactions(&self) -> u64 {
+    pub(crate) fn transactions(&self) -> u64 {
         self.latency.count()
     }
 
-    pub fn figures(&self) -> Figures {
+    pub(crate) fn figures(&self) -> Figures {
         let reads = [&self.read_latency, &self.read_miss_latency];
         Figures::of(&self.kinds, &self.latency, reads, &self.commit_latency)
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
+    /// Resets all measurements.
+    pub(crate) fn clear(&mut self) {
         let Recorded { kinds, latency, read_latency, read_miss_latency, commit_latency } = self;
         [latency, read_latency, read_miss_latency, commit_latency].into_iter().for_each(Histogram::clear);
         for kind in kinds {

@@ -6,16 +6,16 @@ use crate::series::{Recording, Series};
 use fulgurite_base::{Histogram, Nanos};
 use std::cell::{Cell, RefCell};
 
-/// What happened in the measured part of a run. Times are the device's.
+/// The measurements of a run's measured part. Times are on the device's clock.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Figures for each type of transaction, in the order of [`crate::Benchmark::kinds`].
+    /// The measurements of each type of transaction, in the order of [`crate::Benchmark::kinds`].
     pub kinds: Vec<KindOutcome>,
-    /// All transactions together, from the first try to the end of the last one.
+    /// The latency of all transactions, from the first try to the end of the last one.
     pub latency: Histogram,
-    /// The time of each reading call: a look-up, a batch of them, a scan to its end.
+    /// The time of each reading call: a look-up, a batch of look-ups, a whole scan.
     pub read_latency: Histogram,
-    /// The time of those among them that memory could not answer at once.
+    /// The time of the reading calls that memory could not answer at once.
     pub read_miss_latency: Histogram,
     /// The time of each commit of a transaction that wrote something.
     pub commit_latency: Histogram,
@@ -23,36 +23,36 @@ pub struct Outcome {
     pub user_bytes_written: u64,
     /// When the measured part began, on the device's clock.
     pub begin: Nanos,
-    /// How long it took, to the end of its last transaction.
+    /// The duration, to the end of the last transaction.
     pub elapsed: Nanos,
-    /// The same over time, where [`crate::Plan::interval`] asks for it.
+    /// The figures over time, if [`crate::Plan::interval`] is set.
     pub series: Option<Series>,
 }
 
 impl Outcome {
-    /// Transactions that ended: committed or rolled back as the benchmark wants it.
+    /// The number of transactions that ended: committed, or rolled back as the benchmark specifies.
     pub fn transactions(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.latency.count()).sum()
     }
 
-    /// How often a transaction had to be tried again.
+    /// The number of retries of all types.
     pub fn retries(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.retries).sum()
     }
 
-    /// Transactions that were rolled back because the benchmark wants it.
+    /// The number of rollbacks of all types that the benchmark specifies.
     pub fn rollbacks(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.rollbacks).sum()
     }
 
-    /// All of it in figures, as an interval of the series has them.
+    /// The figures of the whole run, like those of an interval.
     pub fn figures(&self) -> Figures {
         let reads = [&self.read_latency, &self.read_miss_latency];
         Figures::of(&self.kinds, &self.latency, reads, &self.commit_latency)
     }
 }
 
-/// What the users of a run share to measure with.
+/// The measurements of a run, shared by its users.
 pub(crate) struct Meter {
     begin: Nanos,
     recorded: RefCell<Recorded>,
@@ -63,7 +63,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub fn new(kinds: &[&'static str], begin: Nanos, interval: Option<Nanos>) -> Meter {
+    pub(crate) fn new(kinds: &[&'static str], begin: Nanos, interval: Option<Nanos>) -> Meter {
         Meter {
             begin,
             recorded: RefCell::new(Recorded::new(kinds)),
@@ -74,12 +74,12 @@ impl Meter {
         }
     }
 
-    /// Transactions that have ended, and the time since the beginning.
-    pub fn progress(&self, now: Nanos) -> (u64, Nanos) {
+    /// The number of ended transactions, and the time since the beginning.
+    pub(crate) fn progress(&self, now: Nanos) -> (u64, Nanos) {
         (self.transactions.get(), now.saturating_sub(self.begin))
     }
 
-    /// Records something that happened at `now`, for the run and for its interval.
+    /// Records an event at `now`, for the run and for its interval.
     fn record(&self, now: Nanos, happened: impl Fn(&mut Recorded)) {
         happened(&mut self.recorded.borrow_mut());
         if let Some(series) = &mut *self.series.borrow_mut() {
@@ -87,8 +87,8 @@ impl Meter {
         }
     }
 
-    /// A reading call ended at `now`. It `waited` where memory could not answer it at once.
-    pub fn read(&self, now: Nanos, latency: Nanos, waited: bool) {
+    /// Records a reading call that ended at `now`. It `waited` if memory could not answer it at once.
+    pub(crate) fn read(&self, now: Nanos, latency: Nanos, waited: bool) {
         self.record(now, |recorded| {
             recorded.read_latency.record(latency);
             if waited {
@@ -97,25 +97,32 @@ impl Meter {
         });
     }
 
-    pub fn commit(&self, now: Nanos, latency: Nanos, bytes: u64) {
+    pub(crate) fn commit(&self, now: Nanos, latency: Nanos, bytes: u64) {
         self.record(now, |recorded| recorded.commit_latency.record(latency));
         self.user_bytes_written.set(self.user_bytes_written.get() + bytes);
     }
 
-    pub fn retry(&self, kind: usize, now: Nanos) {
+    pub(crate) fn retry(&self, kind: usize, now: Nanos) {
         self.record(now, |recorded| recorded.kinds[kind].retries += 1);
     }
 
-    /// A transaction ended at `now`, `latency` after it began. Fails where the time series has become too long.
-    pub fn end(&self, kind: usize, now: Nanos, latency: Nanos, rolled_back: bool) -> Result<(), Error> {
+    /// Records a transaction that ended at `now` with this latency. Fails if the time series has become too
+    /// long.
+    pub(crate) fn end(
+        &self,
+        kind: usize,
+        now: Nanos,
+        latency: Nanos,
+        rolled_back: bool,
+    ) -> Result<(), Error> {
         self.record(now, |recorded| recorded.end(kind, latency, rolled_back));
         self.last.set(self.last.get().max(now));
         self.transactions.set(self.transactions.get() + 1);
         self.series.borrow().as_ref().map_or(Ok(()), Recording::check)
     }
 
-    /// What was measured, taken out.
-    pub fn outcome(&self) -> Outcome {
+    /// Takes the measurements out.
+    pub(crate) fn outcome(&self) -> Outcome {
         let recorded = self.recorded.replace(Recorded::new(&[]));
         Outcome {
             kinds: recorded.kinds,

@@ -50,9 +50,9 @@ macro_rules! programs {
                 }
             }
 
-            /// Checks the rules of the benchmark about its data, in one snapshot of the store.
+            /// Checks the benchmark's rules about its data in one snapshot of the store.
             ///
-            /// Fails with a sentence that says which rule is broken where.
+            /// Fails with a sentence that names the broken rule and the place.
             pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
                 match self {
                     $(Program::$variant(program) => program.verify(store).await,)*

@@ -1,4 +1,4 @@
-//! What a benchmark's options must tell: the data that they ask for, and how to load and to open them.
+//! The interface of a benchmark's options: the data of the benchmark, and how they are loaded and opened.
 
 use crate::benchmark::Benchmark;
 use crate::data::Data;
@@ -7,21 +7,21 @@ use fulgurite_base::{Declared, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
-/// A benchmark as described.
+/// A benchmark's options.
 pub(crate) trait Recipe: Declared + Clone {
     /// The benchmark over a store that holds its data.
     type Benchmark: Benchmark;
 
-    /// The data that it runs over, with every option that they depend on. Benchmarks with the same text share them.
+    /// A text for the data, with every option that they depend on. Benchmarks with the same text share data.
     fn data(&self) -> String;
 
-    /// About how many bytes the data take in a store, with their indexes.
+    /// The approximate size of the data in a store, with their indexes, in bytes.
     fn bytes(&self) -> u64;
 
-    /// Makes the data `scale` times those of the defaults.
+    /// Sets the size of the data to `scale` times the default.
     fn scale(&mut self, scale: u64) -> Result<(), SpecError>;
 
-    /// Fails on options that do not go together.
+    /// Fails if options contradict each other.
     fn check(&self) -> Result<(), SpecError> {
         Ok(())
     }
@@ -37,19 +37,19 @@ pub(crate) trait Recipe: Declared + Clone {
     ) -> Result<Self::Benchmark, Error>;
 }
 
-/// The text of data: a name and all its numbers.
+/// The text for data: a name and numbers.
 pub(crate) fn data_text(name: &str, numbers: &[(&str, u64)]) -> String {
     let numbers: Vec<String> = numbers.iter().map(|(key, value)| format!("{key}={value}")).collect();
     format!("{name}:{}", numbers.join(","))
 }
 
-/// About how many bytes `count` records of `bytes` take in pages of 4 KiB: a load fills nine tenths of a page with whole
-/// records.
+/// The approximate size of `count` records of `bytes` each in pages of 4 KiB. A load fills nine tenths of a
+/// page with whole records.
 pub(crate) fn stored(count: u64, bytes: u64) -> u64 {
     const PAGE: u64 = 4096;
     const FILLED: u64 = 3600;
     let each = match FILLED / bytes {
-        // A record that does not fit takes pages of its own.
+        // A record that does not fit is stored in pages of its own.
         0 => bytes.next_multiple_of(PAGE),
         in_a_page => PAGE / in_a_page,
     };

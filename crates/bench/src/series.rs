@@ -1,7 +1,8 @@
-//! A run over time: what happened in each of its intervals, one after the other.
+//! The figures of a run over time, interval by interval.
 //!
-//! The device's clock never goes back, so an interval is over when something happens after it. Its latencies are then
-//! summed up, and their histograms are used again for the next one: a long series costs some hundred bytes an interval.
+//! The device's clock never goes back, so an interval has ended when an event happens after it. Its
+//! histograms are then reduced to figures and reused for the next interval, so a long series takes a few
+//! hundred bytes for each interval.
 
 use crate::error::Error;
 use crate::figures::{Figures, Recorded};
@@ -12,28 +13,30 @@ use fulgurite_base::Nanos;
 pub struct Series {
     /// The length of an interval.
     pub interval: Nanos,
-    /// What happened in each. Reads, commits and transactions belong to the interval in which they ended.
+    /// The figures of each interval. Reads, commits and transactions belong to the interval in which they
+    /// ended.
     pub intervals: Vec<Figures>,
 }
 
-/// A run of more intervals is refused: their figures would fill the memory.
+/// The most intervals of a run, because figures take memory.
 pub const INTERVALS_AT_MOST: usize = 1 << 16;
 
-/// A series under way.
+/// A series that is being recorded.
 pub(crate) struct Recording {
     interval: Nanos,
     over: Vec<Figures>,
-    /// The interval that time is in.
+    /// The measurements of the current interval.
     current: Recorded,
 }
 
 impl Recording {
-    pub fn new(interval: Nanos, kinds: &[&'static str]) -> Recording {
+    pub(crate) fn new(interval: Nanos, kinds: &[&'static str]) -> Recording {
         Recording { interval: interval.max(Nanos(1)), over: Vec::new(), current: Recorded::new(kinds) }
     }
 
-    /// The interval of what happens `at` this long after the beginning, those before being over.
-    pub fn at(&mut self, at: Nanos) -> &mut Recorded {
+    /// The measurements of the interval of an event at the time `at` after the beginning. Earlier intervals
+    /// are closed.
+    pub(crate) fn at(&mut self, at: Nanos) -> &mut Recorded {
         let index = usize::try_from(at.0 / self.interval.0).unwrap_or(usize::MAX).min(INTERVALS_AT_MOST);
         while self.over.len() < index {
             self.over.push(self.current.figures());
@@ -42,16 +45,16 @@ impl Recording {
         &mut self.current
     }
 
-    /// Fails where the series has become too long.
-    pub fn check(&self) -> Result<(), Error> {
+    /// Fails if the series has become too long.
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match self.over.len() < INTERVALS_AT_MOST {
             true => Ok(()),
             false => Err(Error::TooManyIntervals { most: INTERVALS_AT_MOST }),
         }
     }
 
-    /// The series, which ends with the interval that time is in.
-    pub fn finish(mut self) -> Series {
+    /// The series, including the current interval.
+    pub(crate) fn finish(mut self) -> Series {
         if self.current.transactions() > 0 {
             self.over.push(self.current.figures());
         }
@@ -64,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_an_interval_are_of_that_interval_alone() {
+    fn an_interval_has_only_its_own_figures() {
         let mut series = Recording::new(Nanos(1_000), &["short", "long"]);
         let mut end = |at: u64, kind: usize, latency: u64| {
             let recorded = series.at(Nanos(at));
@@ -72,7 +75,7 @@ mod tests {
             recorded.end(kind, Nanos(latency), kind == 1);
         };
         (0..100).for_each(|number| end(number, 1, 900));
-        // Nothing ends in the second interval; the third one begins with its first nanosecond.
+        // No transaction ends in the second interval. The events at 2,000 ns belong to the third.
         (0..10).for_each(|number| end(2_000 + number, 0, 20));
         let Series { interval, intervals } = series.finish();
         assert_eq!((interval, intervals.len()), (Nanos(1_000), 3));
@@ -87,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_series_that_would_not_fit_is_refused() {
+    fn a_series_with_too_many_intervals_is_refused() {
         let mut series = Recording::new(Nanos(1), &["kind"]);
         series.at(Nanos(INTERVALS_AT_MOST as u64 - 1)).end(0, Nanos(1), false);
         assert!(series.check().is_ok());

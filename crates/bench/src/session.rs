@@ -1,4 +1,4 @@
-//! A user's access to the store: the store's calls, each measured and charged with CPU.
+//! A user's access to the store: each call of the store is measured and charged with CPU time.
 
 use crate::Error;
 use crate::codec::{Key, KeyRange, Row};
@@ -13,18 +13,18 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// How long users may go on by turns before the device is looked at, on a device with a clock of its own.
+/// How long users may take turns before the executor polls a device that has its own clock.
 const TURN: Nanos = Nanos::from_micros(20);
 
 /// The store as one user of a run sees it.
 pub struct Session<D: Device + 'static> {
     store: Store<D>,
     meter: Rc<Meter>,
-    /// CPU that each call costs.
+    /// CPU time of each call.
     cpu_per_op: Nanos,
-    /// Calls that were made and not paid for yet.
+    /// Calls whose CPU time was not charged yet.
     debt: Cell<u64>,
-    /// When the device was last looked at for the users' sake; they share it.
+    /// When the device was last polled for the users; all users share it.
     looked: Rc<Cell<Nanos>>,
 }
 
@@ -54,7 +54,7 @@ impl<D: Device + 'static> Session<D> {
         Work { session: self, transaction: self.store.begin(), written: Cell::new(None) }
     }
 
-    /// The committed state as it is now.
+    /// A snapshot of the committed state.
     pub fn view(&self) -> View<'_, D> {
         View { session: self, snapshot: self.store.snapshot() }
     }
@@ -63,7 +63,7 @@ impl<D: Device + 'static> Session<D> {
         self.store.handle()
     }
 
-    /// Pays for `calls` more calls and for those before.
+    /// Charges the CPU time of `calls` calls and of the calls that were not charged yet.
     async fn pay(&self, calls: u64) {
         let calls = self.debt.take() + calls;
         if self.cpu_per_op > Nanos::ZERO && calls > 0 {
@@ -71,7 +71,7 @@ impl<D: Device + 'static> Session<D> {
         }
     }
 
-    /// A call that is paid for with the next one that waits anyway.
+    /// Notes calls to be charged with the next call that can wait.
     fn owe(&self, calls: u64) {
         self.debt.set(self.debt.get() + calls);
     }
@@ -90,7 +90,7 @@ impl<D: Device + 'static> Session<D> {
         Ok(found)
     }
 
-    /// At most `most` records of a scan.
+    /// The records of a scan, at most `most`.
     async fn scan(&self, scan: Scan<'_, D>, most: usize) -> Result<Vec<Record>, Error> {
         let scan = async {
             let records = scan.limit(most).all().await?;
@@ -100,11 +100,12 @@ impl<D: Device + 'static> Session<D> {
         self.read(1, scan).await
     }
 
-    /// Lets the other users and the device go on after a transaction that began at `begin`.
+    /// Lets the other users and the device run after a transaction that began at `begin`.
     pub(crate) async fn turn(&self, begin: Nanos) {
         let now = self.now();
-        // The executor looks at the device when no task is ready. A user whose transactions never wait must sleep for
-        // that: on a simulated device whenever its time stands still, on a real one every now and then.
+        // The executor polls the device only when no task is ready. A user whose transactions never wait must
+        // sleep for that: on a simulated device whenever its clock has not advanced, on a real device from
+        // time to time.
         if now == begin || now.saturating_sub(self.looked.get()) >= TURN {
             self.looked.set(now);
             self.handle().sleep_until(now + Nanos(1)).await;
@@ -114,7 +115,7 @@ impl<D: Device + 'static> Session<D> {
     }
 }
 
-/// Runs a future. Returns its output, and whether it had to wait for anything.
+/// Runs a future. Returns its output and whether it had to wait.
 async fn watched<T>(future: impl Future<Output = T>) -> (T, bool) {
     let (mut future, mut waited) = (pin!(future), false);
     poll_fn(|context| {
@@ -125,7 +126,7 @@ async fn watched<T>(future: impl Future<Output = T>) -> (T, bool) {
     .await
 }
 
-/// Goes to the end of the queue of tasks that can run.
+/// Moves the task to the end of the queue of ready tasks.
 async fn yield_to_others() {
     let mut yielded = false;
     poll_fn(|context| {
@@ -138,27 +139,27 @@ async fn yield_to_others() {
     .await;
 }
 
-/// A transaction under way. Dropped, it is rolled back.
+/// A running transaction. Dropping it rolls it back.
 pub struct Work<'a, D: Device + 'static> {
     session: &'a Session<D>,
     transaction: Transaction<D>,
-    /// Bytes of keys and values; none where nothing was written.
+    /// Written bytes of keys and values; `None` if nothing was written.
     written: Cell<Option<u64>>,
 }
 
 impl<D: Device + 'static> Work<'_, D> {
-    /// The value of a key, which nobody else may change until the transaction ends.
+    /// The value of a key. No other transaction can change it until this one ends.
     pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
         self.session.read(1, self.transaction.get(table, key.bytes())).await
     }
 
-    /// The value of a key that this transaction is going to change.
+    /// The value of a key that this transaction will change.
     pub async fn get_for_update(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
         self.session.read(1, self.transaction.get_for_update(table, key.bytes())).await
     }
 
-    /// A row that this transaction is going to change. Fails where there is none.
-    pub async fn row_for_update<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
+    /// A row that this transaction will change. Fails if there is none.
+    pub(crate) async fn row_for_update<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
         R::found(self.get_for_update(table, key).await?)
     }
 
@@ -168,7 +169,7 @@ impl<D: Device + 'static> Work<'_, D> {
         self.session.read(keys.len() as u64, self.transaction.get_many(table, &keys)).await
     }
 
-    /// At most `most` records of a range, in the order of `direction`.
+    /// The records of a range in the order of `direction`, at most `most`.
     pub async fn scan(
         &self,
         table: Table,
@@ -201,12 +202,12 @@ impl<D: Device + 'static> Work<'_, D> {
         self.written.set(Some(self.written.get().unwrap_or(0) + bytes as u64));
     }
 
-    /// Ends the transaction; what it wrote is then durable as the store promises.
+    /// Commits the transaction with the store's durability.
     pub async fn commit(self) -> Result<(), Error> {
         let begin = self.session.now();
         self.session.pay(1).await;
         self.transaction.commit().await?;
-        // A transaction that wrote nothing has nothing to wait for, and would hide the others' time.
+        // A transaction without writes waits for nothing and would distort the commit latencies.
         if let Some(bytes) = self.written.get() {
             let now = self.session.now();
             self.session.meter.commit(now, now.saturating_sub(begin), bytes);
@@ -215,7 +216,7 @@ impl<D: Device + 'static> Work<'_, D> {
     }
 }
 
-/// The committed state at one moment. Reading it waits for no transaction.
+/// A snapshot of the committed state. Reading it waits for no transaction.
 pub struct View<'a, D: Device + 'static> {
     session: &'a Session<D>,
     snapshot: Snapshot<D>,
@@ -227,7 +228,7 @@ impl<D: Device + 'static> View<'_, D> {
         self.session.read(1, self.snapshot.get(table, key.bytes())).await
     }
 
-    /// A row. Fails where there is none.
+    /// A row. Fails if there is none.
     pub async fn row<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
         R::found(self.get(table, key).await?)
     }
@@ -238,7 +239,7 @@ impl<D: Device + 'static> View<'_, D> {
         self.session.read(keys.len() as u64, self.snapshot.get_many(table, &keys)).await
     }
 
-    /// At most `most` records of a range, in the order of `direction`.
+    /// The records of a range in the order of `direction`, at most `most`.
     pub async fn scan(
         &self,
         table: Table,
@@ -249,7 +250,7 @@ impl<D: Device + 'static> View<'_, D> {
         self.session.scan(self.snapshot.scan(table, range.bounds(), direction), most).await
     }
 
-    /// At most `most` rows of a range of an index, in the order of `direction`.
+    /// The rows of a range of an index in the order of `direction`, at most `most`.
     pub async fn index_scan(
         &self,
         index: Index,
@@ -260,8 +261,8 @@ impl<D: Device + 'static> View<'_, D> {
         self.rows(self.snapshot.index_scan(index, range.bounds(), direction).limit(most)).await
     }
 
-    /// All rows of a range of an index, `degree` of them read at once.
-    pub async fn index_scan_of(
+    /// All rows of a range of an index, reading `degree` rows concurrently.
+    pub(crate) async fn index_scan_of(
         &self,
         index: Index,
         range: &KeyRange,

@@ -6,7 +6,8 @@
 use crate::counters::PoolCounters;
 use crate::page_table::PageTable;
 use crate::replacement::dispatch;
-use crate::{Arrival, Cursor, FrameTable, Plan, Replacement, ReplacementPolicy, WriteBack};
+use crate::write_back::Plan;
+use crate::{Arrival, Cursor, FrameTable, Replacement, ReplacementPolicy, WriteBack};
 use fulgurite_base::{FrameId, PageId};
 
 /// How many requests ahead the slot of a page and its frame are fetched.

@@ -74,17 +74,17 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub fn new(window: u32) -> Watched {
+    pub(crate) fn new(window: u32) -> Watched {
         let departed = Departed::new(u64::from(window), window as usize);
         Watched { departed, counts: Departures::default() }
     }
 
-    pub fn leave(&mut self, page: PageId) {
+    pub(crate) fn leave(&mut self, page: PageId) {
         self.departed.leave(hash_of_page(page), self.counts.left);
         self.counts.left += 1;
     }
 
-    pub fn come(&mut self, page: PageId) {
+    pub(crate) fn come(&mut self, page: PageId) {
         let comes_back = self.departed.comes_back(hash_of_page(page), self.counts.left);
         self.counts.came_back += u64::from(comes_back);
     }

@@ -77,7 +77,7 @@ impl FrameTable {
 
     /// [`FrameTable::is_dirty`] of the 64 frames from `64 * word` on, one bit each.
     #[inline]
-    pub fn dirty_word(&self, word: usize) -> u64 {
+    pub(crate) fn dirty_word(&self, word: usize) -> u64 {
         self.dirty[word]
     }
 

@@ -21,7 +21,6 @@
 //! writes them.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
-
 mod counters;
 mod counting;
 mod departed;
@@ -54,4 +53,4 @@ pub use pool::{BufferPool, PoolConfig};
 pub use prefetch::{Prefetch, PrefetchConfig};
 pub use replacement::{Arrival, Cursor, Recall, Replacement, ReplacementConfig, ReplacementPolicy};
 pub use store::{PageBytes, PageIo, PageStore, RunIo};
-pub use write_back::{Plan, WriteBack, WriteBackConfig};
+pub use write_back::{WriteBack, WriteBackConfig};

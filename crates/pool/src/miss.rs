@@ -31,7 +31,7 @@ pub(crate) enum Room {
 
 impl<D: Device + 'static> Inner<D> {
     /// Reads `page` into a frame and fixes it.
-    pub async fn load(self: &Rc<Self>, page: PageId, write: bool) -> Result<Fixed<D>, PoolError> {
+    pub(crate) async fn load(self: &Rc<Self>, page: PageId, write: bool) -> Result<Fixed<D>, PoolError> {
         let recall = {
             let mut state = self.state.borrow_mut();
             state.counters.misses += 1;
@@ -62,7 +62,7 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     /// Fixes a frame for `page`, which is neither in the pool nor being read, without reading it.
-    pub async fn load_new(self: &Rc<Self>, page: PageId) -> Result<Fixed<D>, PoolError> {
+    pub(crate) async fn load_new(self: &Rc<Self>, page: PageId) -> Result<Fixed<D>, PoolError> {
         let recall = {
             let mut state = self.state.borrow_mut();
             state.loading.insert(page, Vec::new());
@@ -77,7 +77,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// A frame without a page, freed by eviction if necessary, and the number of further frames that may be
     /// evicted for prefetching.
-    pub async fn room(self: &Rc<Self>) -> Result<(FrameId, u32), PoolError> {
+    pub(crate) async fn room(self: &Rc<Self>) -> Result<(FrameId, u32), PoolError> {
         // The evictions for prefetching that the awaited batch allows; whether this miss has waited its turn;
         // whether it has waited for a write.
         let (mut batched, mut again, mut waited) = (None, false, false);
@@ -129,7 +129,7 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     /// Performs the part of the write-back policy's plan that needs no waiting.
-    pub fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
+    pub(crate) fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
         // A failed write may have made a page resident again, beyond the limit.
         self.shrink(state, None);
         if let Some(frame) = state.take_free() {
@@ -220,7 +220,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// Removes `victim`, the first frame of the eviction order, from that order. Its page stays in the table
     /// if it is being written or is about to be.
-    pub fn evict(&self, state: &mut PoolState, victim: FrameId) {
+    pub(crate) fn evict(&self, state: &mut PoolState, victim: FrameId) {
         let PoolState { frames, replacement, counters, table, watched, .. } = state;
         let evicted = replacement.evict(frames);
         assert!(
@@ -240,7 +240,7 @@ impl<D: Device + 'static> Inner<D> {
     }
 
     /// Makes a detached page that is requested resident again, and evicts another one for it.
-    pub fn rescue(self: &Rc<Self>, state: &mut PoolState, frame: FrameId) {
+    pub(crate) fn rescue(self: &Rc<Self>, state: &mut PoolState, frame: FrameId) {
         state.counters.rescued += 1;
         let page = state.frames.page(frame);
         let recall = state.replacement.miss(page);
@@ -364,16 +364,16 @@ pub(crate) struct Loading<D: Device + 'static> {
 }
 
 impl<D: Device + 'static> Loading<D> {
-    pub fn new(inner: &Rc<Inner<D>>, page: PageId, frame: Option<FrameId>) -> Loading<D> {
+    pub(crate) fn new(inner: &Rc<Inner<D>>, page: PageId, frame: Option<FrameId>) -> Loading<D> {
         Loading { inner: Rc::clone(inner), page, frame, io: None, settled: false }
     }
 
-    pub fn frame(&self) -> FrameId {
+    pub(crate) fn frame(&self) -> FrameId {
         self.frame.expect("a page is read into a frame")
     }
 
     /// Submits the read of the page.
-    pub fn submit(&mut self) {
+    pub(crate) fn submit(&mut self) {
         let inner = &self.inner;
         {
             let counters = &mut inner.state.borrow_mut().counters;
@@ -391,7 +391,7 @@ impl<D: Device + 'static> Loading<D> {
     }
 
     /// Waits for the drive.
-    pub async fn read(&mut self) -> Result<(), PoolError> {
+    pub(crate) async fn read(&mut self) -> Result<(), PoolError> {
         let outcome = self.io.as_mut().expect("submitted").await;
         self.io = None;
         outcome.map_err(|error| PoolError::Read { page: self.page, error })
@@ -415,7 +415,7 @@ impl<D: Device + 'static> Loading<D> {
     }
 
     /// Makes a page resident that will certainly be needed.
-    pub fn settle_fetched(self) {
+    pub(crate) fn settle_fetched(self) {
         let page = self.page;
         self.settle(|state, _| Arrival { recall: state.replacement.miss(page), ..Arrival::default() });
     }

@@ -25,7 +25,7 @@ pub(crate) struct PageTable {
 
 impl PageTable {
     /// Room for `capacity` pages.
-    pub fn new(capacity: u32) -> PageTable {
+    pub(crate) fn new(capacity: u32) -> PageTable {
         let bits = (4 * u64::from(capacity.max(1))).next_power_of_two().trailing_zeros();
         assert!(bits <= 32, "a table of {capacity} pages is too large");
         PageTable { slots: vec![Slot { tag: 0, value: EMPTY }; 1 << bits], shift: 32 - bits }
@@ -48,14 +48,14 @@ impl PageTable {
 
     /// Begins to fetch the slot of `page` into the cache.
     #[inline]
-    pub fn prefetch(&self, page: PageId) {
+    pub(crate) fn prefetch(&self, page: PageId) {
         prefetch(&self.slots, self.home(Self::tag(page)));
     }
 
     /// The number in the home slot of `page`, if any. It is usually the number of this page, so it tells
     /// which frame a look-up will probably touch.
     #[inline]
-    pub fn guess(&self, page: PageId) -> Option<u32> {
+    pub(crate) fn guess(&self, page: PageId) -> Option<u32> {
         let value = self.slots[self.home(Self::tag(page))].value;
         (value != EMPTY).then_some(value)
     }
@@ -80,13 +80,13 @@ impl PageTable {
 
     /// The number of `page`.
     #[inline]
-    pub fn get(&self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
+    pub(crate) fn get(&self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
         self.find(page, page_of).map(|at| self.slots[at].value)
     }
 
     /// Adds `page`, which must not be in the table.
     #[inline]
-    pub fn insert(&mut self, page: PageId, value: u32) {
+    pub(crate) fn insert(&mut self, page: PageId, value: u32) {
         let tag = Self::tag(page);
         let mut at = self.home(tag);
         while self.slots[at].value != EMPTY {
@@ -97,7 +97,7 @@ impl PageTable {
 
     /// Removes `page` and returns its number.
     #[inline]
-    pub fn remove(&mut self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
+    pub(crate) fn remove(&mut self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
         let found = self.find(page, page_of)?;
         let value = self.slots[found].value;
         let mask = self.slots.len() - 1;

@@ -23,24 +23,24 @@ pub(crate) struct Spare {
 
 impl Spare {
     /// Begins with `least` spare frames; there can be `most`.
-    pub fn new(least: u32, most: u32) -> Spare {
+    pub(crate) fn new(least: u32, most: u32) -> Spare {
         Spare { frames: least, least, most, idle: u32::MAX, misses: 0 }
     }
 
     /// The most spare frames that there can be.
-    pub fn most(&self) -> u32 {
+    pub(crate) fn most(&self) -> u32 {
         self.most
     }
 
     /// A miss needs one more spare frame. Returns whether the bound allows it.
-    pub fn grow(&mut self) -> bool {
+    pub(crate) fn grow(&mut self) -> bool {
         let may = self.frames < self.most;
         self.frames += u32::from(may);
         may
     }
 
     /// A miss got its frame, and `free` spare frames are left.
-    pub fn used(&mut self, free: u32) {
+    pub(crate) fn used(&mut self, free: u32) {
         self.idle = self.idle.min(free);
         self.misses += 1;
         if self.misses == LOOK_BACK {

@@ -12,7 +12,8 @@ use crate::page_table::PageTable;
 use crate::spare::Spare;
 use crate::store::PageStore;
 use crate::waiting::{Batch, Turns, Waiter, Wish};
-use crate::{Arrival, Cursor, FrameTable, Plan, Prefetch, Replacement, ReplacementPolicy, WriteBack};
+use crate::write_back::Plan;
+use crate::{Arrival, Cursor, FrameTable, Prefetch, Replacement, ReplacementPolicy, WriteBack};
 use fulgurite_base::{FrameId, Lpn, PageId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError};
 use rustc_hash::FxHashMap;
@@ -66,7 +67,7 @@ pub(crate) struct PoolState {
 
 impl PoolState {
     /// The state of an empty pool over `frames`.
-    pub fn new(
+    pub(crate) fn new(
         frames: FrameTable,
         replacement: Replacement,
         prefetch: Prefetch,
@@ -102,18 +103,18 @@ impl PoolState {
     }
 
     #[inline]
-    pub fn lookup(&self, page: PageId) -> Option<FrameId> {
+    pub(crate) fn lookup(&self, page: PageId) -> Option<FrameId> {
         self.table.get(page, |frame| self.frames.page(FrameId(frame))).map(FrameId)
     }
 
     /// The most frames that may be resident or being read into.
     #[inline]
-    pub fn resident_max(&self) -> u32 {
+    pub(crate) fn resident_max(&self) -> u32 {
         self.limit.min(self.frames.len() - self.spare.frames - self.lent).max(1)
     }
 
     /// Takes a free frame for a new page, unless the pool is at its limit.
-    pub fn take_free(&mut self) -> Option<FrameId> {
+    pub(crate) fn take_free(&mut self) -> Option<FrameId> {
         let frame = if self.resident < self.resident_max() { self.free.pop() } else { None };
         self.resident += u32::from(frame.is_some());
         frame
@@ -121,7 +122,7 @@ impl PoolState {
 
     /// Notes that a page is read because a task needs it.
     #[inline]
-    pub fn comes(&mut self, page: PageId) {
+    pub(crate) fn comes(&mut self, page: PageId) {
         if let Some(watched) = &mut self.watched {
             watched.come(page);
         }
@@ -150,7 +151,7 @@ impl PoolState {
 
     /// Takes the latch of `frame` for a request, unless other tasks wait for it or it is taken.
     #[inline]
-    pub fn try_hit(&mut self, frame: FrameId, write: bool) -> bool {
+    pub(crate) fn try_hit(&mut self, frame: FrameId, write: bool) -> bool {
         // A detached frame is in no eviction order, so the policy must not hear of it.
         if self.frames.has(frame, FrameTable::CONTENDED | FrameTable::DETACHED)
             || !self.frames.try_latch(frame, write)
@@ -162,7 +163,7 @@ impl PoolState {
     }
 
     /// Adds a request to the queue for the latch of `frame`.
-    pub fn enqueue(&mut self, frame: FrameId, write: bool) -> Rc<Waiter> {
+    pub(crate) fn enqueue(&mut self, frame: FrameId, write: bool) -> Rc<Waiter> {
         let waiter = Waiter::new(write);
         self.frames.set(frame, FrameTable::CONTENDED);
         self.latch_queues.entry(frame).or_default().push_back(Rc::clone(&waiter));
@@ -170,7 +171,7 @@ impl PoolState {
     }
 
     /// Gives the latch of `frame` to the waiting tasks, in order, until it is taken.
-    pub fn hand_over(&mut self, frame: FrameId) {
+    pub(crate) fn hand_over(&mut self, frame: FrameId) {
         // The queue leaves the map because a hit needs the whole state.
         let Some(mut queue) = self.latch_queues.remove(&frame) else { return };
         while let Some(waiter) = queue.front() {
@@ -192,7 +193,13 @@ impl PoolState {
     }
 
     /// Makes `page`, which is now in `frame`, resident, and serves the tasks that joined its read.
-    pub fn deliver(&mut self, frame: FrameId, page: PageId, arrival: Arrival, joined: Vec<Rc<Waiter>>) {
+    pub(crate) fn deliver(
+        &mut self,
+        frame: FrameId,
+        page: PageId,
+        arrival: Arrival,
+        joined: Vec<Rc<Waiter>>,
+    ) {
         self.table.insert(page, frame.0);
         self.replacement.insert(frame, page, arrival);
         if !joined.is_empty() {
@@ -219,13 +226,13 @@ pub(crate) struct Inner<D: Device + 'static> {
 }
 
 impl<D: Device + 'static> Inner<D> {
-    pub fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.handle.caps().pages / u64::from(self.device_pages)
     }
 
     /// Drops one latch of `frame` and gives the latch, or the frame, to the next waiting task.
     #[inline]
-    pub fn release(&self, frame: FrameId) {
+    pub(crate) fn release(&self, frame: FrameId) {
         let unused = {
             let mut state = self.state.borrow_mut();
             let (contended, unused) = state.frames.unlatch(frame);
@@ -239,15 +246,15 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    pub fn lpn(&self, page: PageId) -> Lpn {
+    pub(crate) fn lpn(&self, page: PageId) -> Lpn {
         address(page, self.device_pages)
     }
 
-    pub fn arena(&self) -> Option<Arc<Arena>> {
+    pub(crate) fn arena(&self) -> Option<Arc<Arena>> {
         self.arena.clone()
     }
 
-    pub fn buffer(&self, frame: FrameId) -> Option<Buffer> {
+    pub(crate) fn buffer(&self, frame: FrameId) -> Option<Buffer> {
         self.arena.as_ref().map(|arena| arena.buffer(frame.index() * self.page_bytes, self.page_bytes))
     }
 }
@@ -293,7 +300,7 @@ pub(crate) struct Fixed<D: Device + 'static> {
 impl<D: Device + 'static> Fixed<D> {
     /// The address and the length of the page's bytes. Guards ask often, so this makes no buffer.
     #[inline]
-    pub fn bytes(&self) -> Option<(*mut u8, usize)> {
+    pub(crate) fn bytes(&self) -> Option<(*mut u8, usize)> {
         let len = self.inner.page_bytes;
         let arena = self.inner.arena.as_ref()?;
         Some((arena.address(self.frame.index() * len, len).as_ptr(), len))

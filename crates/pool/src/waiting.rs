@@ -33,15 +33,15 @@ pub(crate) struct Waiter {
 }
 
 impl Waiter {
-    pub fn new(write: bool) -> Rc<Waiter> {
+    pub(crate) fn new(write: bool) -> Rc<Waiter> {
         Rc::new(Waiter { write, wish: Cell::new(Wish::Waiting), waker: Cell::new(None) })
     }
 
-    pub fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         self.wish.get() == Wish::Waiting
     }
 
-    pub fn answer(&self, answer: Wish) {
+    pub(crate) fn answer(&self, answer: Wish) {
         self.wish.set(answer);
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -49,7 +49,7 @@ impl Waiter {
     }
 
     /// Takes the answer; `None` if there is none yet.
-    pub fn poll(&self, context: &Context<'_>) -> Option<Wish> {
+    pub(crate) fn poll(&self, context: &Context<'_>) -> Option<Wish> {
         if self.is_waiting() {
             // A later poll may bring another waker, so the last one counts.
             self.waker.set(Some(context.waker().clone()));
@@ -59,7 +59,7 @@ impl Waiter {
     }
 
     /// Gives up. Returns an answer that was not taken.
-    pub fn give_up(&self) -> Wish {
+    pub(crate) fn give_up(&self) -> Wish {
         self.wish.replace(Wish::Over)
     }
 }
@@ -69,12 +69,12 @@ impl Waiter {
 pub(crate) struct Turns(RefCell<VecDeque<Rc<Waiter>>>);
 
 impl Turns {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }
 
     /// Gives the next task its turn.
-    pub fn next(&self) {
+    pub(crate) fn next(&self) {
         while let Some(waiter) = self.0.borrow_mut().pop_front() {
             // A dropped future leaves its entry in the queue.
             if waiter.is_waiting() {
@@ -84,7 +84,7 @@ impl Turns {
     }
 
     /// Waits for a turn. With `again`, the task goes to the front, because its last turn was in vain.
-    pub fn wait(&self, again: bool) -> Turn<'_> {
+    pub(crate) fn wait(&self, again: bool) -> Turn<'_> {
         let waiter = Waiter::new(false);
         let mut queue = self.0.borrow_mut();
         match again {
@@ -131,16 +131,16 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub fn new(frames: Vec<FrameId>) -> Batch {
+    pub(crate) fn new(frames: Vec<FrameId>) -> Batch {
         Batch { frames, outcome: Cell::new(None), waiters: RefCell::default() }
     }
 
-    pub fn outcome(&self) -> Option<Result<(), IoError>> {
+    pub(crate) fn outcome(&self) -> Option<Result<(), IoError>> {
         self.outcome.get()
     }
 
     /// Gives the outcome to the waiting tasks. Returns whether there were any.
-    pub fn end(&self, outcome: Result<(), IoError>) -> bool {
+    pub(crate) fn end(&self, outcome: Result<(), IoError>) -> bool {
         self.outcome.set(Some(outcome));
         let waiters = self.waiters.take();
         let awaited = !waiters.is_empty();

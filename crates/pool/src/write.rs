@@ -16,14 +16,18 @@ use std::rc::Rc;
 
 impl<D: Device + 'static> Inner<D> {
     /// Begins to write the batch of a miss.
-    pub fn write_batch(self: &Rc<Self>, state: &mut PoolState, batch: Vec<FrameId>) -> Rc<Batch> {
+    pub(crate) fn write_batch(self: &Rc<Self>, state: &mut PoolState, batch: Vec<FrameId>) -> Rc<Batch> {
         state.counters.write_ios += 1;
         state.counters.pages_written += batch.len() as u64;
         self.start_write(state, batch).expect("a batch of a miss has its victim frame at least")
     }
 
     /// Begins to write dirty frames, none of which is latched exclusively, all at once.
-    pub fn start_write(self: &Rc<Self>, state: &mut PoolState, batch: Vec<FrameId>) -> Option<Rc<Batch>> {
+    pub(crate) fn start_write(
+        self: &Rc<Self>,
+        state: &mut PoolState,
+        batch: Vec<FrameId>,
+    ) -> Option<Rc<Batch>> {
         if batch.is_empty() {
             return None;
         }
@@ -130,7 +134,7 @@ impl<D: Device + 'static> Inner<D> {
 
     /// Runs the cleaner after an eviction or after one of its own batches: it writes the dirty frames at the
     /// head of the eviction order, unless enough of these frames are known to be clean.
-    pub fn clean_ahead(self: &Rc<Self>, state: &mut PoolState) {
+    pub(crate) fn clean_ahead(self: &Rc<Self>, state: &mut PoolState) {
         let ahead = self.write_back.ahead;
         if ahead == 0 || state.cleaning.is_some() {
             return;

@@ -1,5 +1,5 @@
-//! Opens the file or block device that serves as the drive: a new file is made, one with our mark is used, and anything
-//! else is refused.
+//! Opens the file or block device of a drive. A file that does not exist is made, a file or device with
+//! Fulgurite's mark is used, and any other one is refused.
 
 use crate::mark::{self, MARK_BYTES, Mark};
 use fulgurite_base::units;
@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What a drive shall be.
+/// The options for opening a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveOptions {
     /// Bytes in a page: a power of two, at least 512.
     pub page_bytes: u32,
-    /// Pages on the drive; those that an existing drive has, where nothing is said.
+    /// Pages on the drive; `None` for those of an existing drive.
     pub pages: Option<u64>,
     /// Commands that may be in flight at once.
     pub queue_depth: u32,
-    /// Look for completions without sleeping: a core for less latency. io_uring only.
+    /// Poll for completions without sleeping, which uses a core for a lower latency. io_uring only.
     pub poll: bool,
-    /// Whether several threads will use the device, one at a time. A ring that one thread has for itself is a little
-    /// cheaper, and refuses all others. io_uring only.
+    /// Whether several threads will use the device, one at a time. A ring for a single thread is a little
+    /// cheaper but refuses other threads. io_uring only.
     pub many_threads: bool,
-    /// Whether a file or device that Fulgurite did not make may be overwritten.
+    /// Whether a file or device without Fulgurite's mark may be overwritten.
     pub destroy_contents: bool,
 }
 
@@ -44,33 +44,33 @@ impl Default for DriveOptions {
     }
 }
 
-/// Why a drive could not be opened. Nothing was changed.
+/// The reason why a drive could not be opened. Nothing was changed.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The system refused.
+    /// A system call failed.
     #[error("{}: {error}", path.display())]
     Io {
         /// The drive.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// There is something that Fulgurite did not make.
-    #[error("{} was not made by Fulgurite; its contents are left alone unless they may be destroyed (--destroy-contents)", .0.display())]
+    /// The file or device has no mark.
+    #[error("{} was not made by Fulgurite; its contents are kept unless they may be destroyed (--destroy-contents)", .0.display())]
     NotOurs(PathBuf),
-    /// There is nothing, and no size for a new drive.
-    #[error("{} does not exist; to make it, say how large it shall be (size=1GiB)", .0.display())]
+    /// The drive does not exist, and the options have no size for a new one.
+    #[error("{} does not exist; to make it, give its size (size=1GiB)", .0.display())]
     NoSize(PathBuf),
-    /// A new drive needs a folder that exists.
+    /// The folder of a new drive does not exist.
     #[error("{} cannot be made: there is no such folder; accepted: a place in a folder that exists", .0.display())]
     NoFolder(PathBuf),
-    /// A folder, a pipe, a terminal: what cannot hold pages.
+    /// A folder, a pipe or a terminal, which cannot store pages.
     #[error("{} is neither a file nor a block device; accepted: one of them", .0.display())]
     NotADrive(PathBuf),
     /// A file that holds this command's own input or output, such as `/dev/stdout`.
     #[error("{} is this command's own input or output", .0.display())]
     OwnStream(PathBuf),
-    /// Somebody has the drive open: this process or another one.
+    /// This process or another one has the drive open.
     #[error("{} is in use; a drive has one user at a time", .0.display())]
     InUse(PathBuf),
     /// The file system has no room for a new or larger file.
@@ -81,9 +81,9 @@ pub enum OpenError {
     NoRoom {
         /// The drive.
         path: PathBuf,
-        /// Bytes that it would have.
+        /// The requested size, in bytes.
         bytes: u64,
-        /// Bytes that there are for it.
+        /// The available space, in bytes.
         free: u64,
     },
     /// A block device cannot grow.
@@ -93,13 +93,13 @@ pub enum OpenError {
         path: PathBuf,
         /// Pages that fit.
         has: u64,
-        /// Pages asked for.
+        /// The requested pages.
         asked: u64,
     },
-    /// The page is not a page.
+    /// The page size is not supported.
     #[error("a page of {0} bytes cannot be used; accepted: a power of two from 512 to 1 MiB")]
     PageSize(u32),
-    /// io_uring is missing or forbidden.
+    /// io_uring is not available or forbidden.
     #[error("io_uring cannot be used here ({0}); accepted here: engine=psync")]
     NoUring(io::Error),
 }
@@ -108,7 +108,7 @@ pub enum OpenError {
 pub(crate) struct DriveFile {
     pub file: Arc<File>,
     pub caps: Caps,
-    /// Keeps others out as long as it lives.
+    /// Keeps other users out until it is dropped.
     _lock: Lock,
 }
 
@@ -117,24 +117,25 @@ pub(crate) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file would not do: a process that is being started may hold a copy of it for a moment.
+        // Closing the file is not enough: a process that is being started may hold a copy of it for a moment.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// What was found at a path.
+/// The file or device at a path.
 pub(crate) enum Found {
     Nothing,
     /// A file or device.
     Drive {
-        /// Bytes in front of the mark's place.
+        /// Bytes before the place of the mark.
         bytes: u64,
-        /// A file of no length: it has no contents to lose. A block device always has some.
+        /// Whether this is a file of length zero, which has no contents to lose. A block device always has
+        /// contents.
         is_empty: bool,
         is_block_device: bool,
-        /// Bytes that files have taken up on the disk.
+        /// Bytes that the file occupies on the disk.
         taken: u64,
-        /// The mark, where it is there.
+        /// The mark, if there is one.
         mark: Option<Mark>,
     },
 }
@@ -144,7 +145,7 @@ pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> OpenError + '_ {
 }
 
 pub(crate) fn look(path: &Path) -> Result<Found, OpenError> {
-    // The type comes before the opening, because opening a pipe waits for its writer.
+    // The type is checked before the file is opened, because opening a pipe waits for its writer.
     let stat = match rustix::fs::stat(path) {
         Ok(stat) => stat,
         Err(rustix::io::Errno::NOENT) => return Ok(Found::Nothing),
@@ -163,13 +164,13 @@ pub(crate) fn look(path: &Path) -> Result<Found, OpenError> {
         rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0)).map_err(|error| at(path)(error.into()))?;
     let bytes = mark::place(all);
     let mark = Mark::read(&file, bytes).filter(|_| all >= MARK_BYTES);
-    // The system counts blocks of 512 bytes, whatever the file system's have.
+    // The system counts blocks of 512 bytes, independent of the file system's block size.
     let taken = u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
     Ok(Found::Drive { bytes, is_empty: all == 0 && !is_block_device, is_block_device, taken, mark })
 }
 
-/// Whether standard input, output or error goes to the file of `stat`. Such a file may be empty still: its
-/// contents are on their way.
+/// Whether standard input, output or error is the file of `stat`. Such a file may still be empty, because its
+/// contents are not written yet.
 fn is_own_stream(stat: &Stat) -> bool {
     // Device and inode identify a file under any name.
     let same = |stream: BorrowedFd| {
@@ -183,9 +184,9 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// Refuses a file for which its file system has no room: `bytes`, of which the file has `taken` already.
+/// Fails if the file system has no room for a file of `bytes` that occupies `taken` bytes already.
 fn check_room(path: &Path, bytes: u64, taken: u64) -> Result<(), OpenError> {
-    // A file system that does not tell is tried.
+    // If the file system does not report its free space, the drive is tried.
     let Ok(system) = rustix::fs::statvfs(folder_of(path)) else { return Ok(()) };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     match bytes.saturating_add(MARK_BYTES).saturating_sub(taken) <= free {
@@ -194,8 +195,8 @@ fn check_room(path: &Path, bytes: u64, taken: u64) -> Result<(), OpenError> {
     }
 }
 
-/// Whether the drive at `path` may be used as `options` say, and how many pages it has or would have.
-/// Nothing is changed.
+/// Checks whether the drive at `path` can be used with these options. Returns its number of pages, and
+/// changes nothing.
 pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
     if !options.page_bytes.is_power_of_two() || !(512..=1 << 20).contains(&options.page_bytes) {
         return Err(OpenError::PageSize(options.page_bytes));
@@ -210,7 +211,7 @@ pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
         Found::Drive { mark: None, is_empty: false, .. } if !options.destroy_contents => {
             Err(OpenError::NotOurs(path.to_owned()))
         }
-        // A file with no room beside a mark tells no size.
+        // A file that is too short for pages and a mark does not tell a size.
         Found::Drive { mark: None, bytes: 0, is_block_device: false, taken, .. } => {
             room_for(options.pages.ok_or_else(no_size)?, taken)
         }
@@ -228,20 +229,20 @@ pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
 }
 
 impl DriveFile {
-    /// Opens the drive at `path`, making or growing it where need be.
-    pub fn open(path: &Path, options: &DriveOptions) -> Result<DriveFile, OpenError> {
+    /// Opens the drive at `path`, and makes or enlarges it if necessary.
+    pub(crate) fn open(path: &Path, options: &DriveOptions) -> Result<DriveFile, OpenError> {
         let pages = check(path, options)?;
         let lock = lock(path)?;
         // The mark behind the pages starts at a whole block, where `look` expects it.
         let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
-        // The lock has made the file where there was none.
+        // The lock has created the file if it did not exist.
         let (has, is_block_device, is_empty, mark) = match look(path)? {
             Found::Nothing => (0, false, true, None),
             Found::Drive { bytes, is_block_device, is_empty, mark, .. } => {
                 (bytes, is_block_device, is_empty, mark)
             }
         };
-        // Contents that Fulgurite did not write are overwritten from the start.
+        // Contents without a mark are overwritten from the start.
         let (kept, whole) = match mark {
             Some(Mark::Whole | Mark::Loading) => (has, true),
             Some(Mark::Making { kept }) => (kept.min(has), false),
@@ -250,7 +251,7 @@ impl DriveFile {
         if !whole || bytes > kept {
             mark::make(path, kept, bytes.max(kept), is_block_device).map_err(|error| {
                 if is_empty {
-                    // What a full disk took of a new file would only be in the way.
+                    // The incomplete file that a full disk has left is removed.
                     let _ = std::fs::remove_file(path);
                 }
                 at(path)(error)
@@ -274,14 +275,14 @@ impl DriveFile {
     }
 }
 
-/// Opens the drive and locks it for this user alone, before anything is written to it. A file that does not exist is
-/// made, so that of two who would make it one is refused.
+/// Opens the drive and locks it for this user before anything is written to it. A file that does not exist is
+/// created, so that only one of two concurrent users can make the drive.
 fn lock(path: &Path) -> Result<Lock, OpenError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     locked(file.map_err(at(path))?, path, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// Locks a file as `how` says, without waiting.
+/// Locks a file in the mode `how`, without waiting.
 pub(crate) fn locked(file: File, path: &Path, how: FlockOperation) -> Result<Lock, OpenError> {
     match rustix::fs::flock(&file, how) {
         Ok(()) => Ok(Lock(file)),
@@ -290,8 +291,8 @@ pub(crate) fn locked(file: File, path: &Path, how: FlockOperation) -> Result<Loc
     }
 }
 
-/// The longest write that the file system and the drive below it never tear (Linux 6.11 and later), in bytes; 0 where
-/// they promise none.
+/// The longest write that the file system and the drive below it never tear (Linux 6.11 and later), in bytes;
+/// 0 if there is no such promise.
 #[cfg(target_os = "linux")]
 pub(crate) fn atomic_bytes(file: &File) -> u32 {
     use rustix::fs::{AtFlags, StatxFlags};
@@ -308,11 +309,11 @@ pub(crate) fn atomic_bytes(_file: &File) -> u32 {
     0
 }
 
-/// The flags of the system call for a write of `bytes` at `at` to a drive with these capabilities: untorn where it can be, and durable
-/// where that is asked for.
+/// The flags of the system call for a write of `bytes` at `at`: untorn if the drive supports that, and
+/// durable if `durable` is set.
 #[cfg(target_os = "linux")]
 pub(crate) fn write_flags(caps: &Caps, at: u64, bytes: u32, durable: bool) -> u32 {
-    // `RWF_ATOMIC`: the call fails if the write cannot be kept untorn.
+    // `RWF_ATOMIC`: the call fails if the write could be torn.
     const UNTORN: u32 = 0x40;
     const DURABLE: u32 = rustix::io::ReadWriteFlags::DSYNC.bits();
     let is_atomic =
@@ -320,7 +321,7 @@ pub(crate) fn write_flags(caps: &Caps, at: u64, bytes: u32, durable: bool) -> u3
     (if is_atomic { UNTORN } else { 0 }) | (if durable { DURABLE } else { 0 })
 }
 
-/// Opens without the page cache, or with it where the file system knows no other way.
+/// Opens the drive without the page cache, or with it if the file system has no direct I/O.
 fn open_direct(path: &Path) -> io::Result<File> {
     let open = |flags: OFlags| {
         OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)

@@ -1,14 +1,14 @@
 //! Real drives behind [`fulgurite_device::Device`].
 //!
 //! A drive is a file or a block device, used without the page cache where the system allows it.
-//! [`UringDevice`] keeps many commands in flight through io_uring (Linux); [`PsyncDevice`] does one after
-//! the other with plain system calls, anywhere. [`OverlayDevice`] reads a file and keeps what is written
-//! elsewhere. Time is the machine's monotonic clock, counted from the opening. It stands in for the drive's own
-//! clock; no other crate below `study` reads a clock.
+//! [`UringDevice`] keeps many commands in flight through io_uring (Linux). [`PsyncDevice`] executes one
+//! command after the other with plain system calls, on every Unix. [`OverlayDevice`] reads a file and stores
+//! writes elsewhere. Time is the machine's monotonic clock since the opening of the drive; it takes the place
+//! of a drive's own clock. No other crate below `study` reads a clock.
 //!
-//! A drive that Fulgurite made carries a mark behind its last page. Anything else is refused, unless the
-//! caller says that its contents may go: see [`DriveOptions::destroy_contents`]. A drive whose making was interrupted is
-//! ours too, and is made anew.
+//! A drive that Fulgurite made carries a mark behind its last page. Any other file or device is refused,
+//! unless the caller allows its contents to be destroyed: see [`DriveOptions::destroy_contents`]. A drive
+//! whose making was interrupted has a mark too, and is made again.
 
 mod mark;
 mod drive_file;

@@ -1,7 +1,7 @@
-//! The mark behind the last page of a drive that Fulgurite made, and how such a drive is made.
+//! The mark behind the last page of a drive that Fulgurite made, and the making of drives.
 //!
-//! The mark also says what was under way, since that may have been interrupted: the drive was being made or made larger,
-//! or data were being loaded into it. So what an interrupted command leaves is known as ours.
+//! The mark also tells whether the drive is being made or enlarged, or whether data are being loaded into it.
+//! So a drive that an interrupted command has left is still recognised as Fulgurite's.
 
 use rustix::fs::SeekFrom;
 use std::fs::{File, OpenOptions};
@@ -9,35 +9,35 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What a mark begins with, by what it says.
+/// The first bytes of each kind of mark.
 const WHOLE: &[u8; 24] = b"fulgurite drive, mark 1\n";
 const MAKING: &[u8; 24] = b"fulgurite drive, making\n";
 const LOADING: &[u8; 24] = b"fulgurite drive, loading";
 
-/// The mark has a block of its own, the largest that direct I/O may ask for.
+/// The mark has a block of its own, of the largest alignment that direct I/O may need.
 pub(crate) const MARK_BYTES: u64 = 4096;
 
-/// A new drive is written once, in pieces of this size: otherwise its first reads would find holes and its
-/// first writes would pay for filling them.
+/// A new drive is filled once, in pieces of this size. Otherwise its first reads would find holes, and its
+/// first writes would include the allocation of space.
 const FILL_BYTES: usize = 1 << 20;
 
-/// What stands behind the last page.
+/// The kinds of mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
-    /// Fulgurite made the drive.
+    /// The drive is complete.
     Whole,
-    /// It was being made, or made larger, and only its first bytes are those of a drive.
+    /// The drive is being made or enlarged, and only its first bytes are valid.
     Making {
-        /// How many they are.
+        /// The number of valid bytes.
         kept: u64,
     },
-    /// Data were being loaded, so what it holds may be gone.
+    /// Data are being loaded, so the earlier contents may be lost.
     Loading,
 }
 
 impl Mark {
-    /// The mark that stands at `place`, if there is one.
-    pub fn read(file: &File, place: u64) -> Option<Mark> {
+    /// Reads the mark at `place`, if there is one.
+    pub(crate) fn read(file: &File, place: u64) -> Option<Mark> {
         let mut bytes = [0; 32];
         file.read_exact_at(&mut bytes, place).ok()?;
         let (text, kept) = bytes.split_first_chunk::<24>()?;
@@ -62,22 +62,22 @@ impl Mark {
     }
 }
 
-/// Where the mark of a drive of `bytes` bytes, all together, stands: in the last whole block.
+/// The place of the mark in a file or device of `bytes` bytes: its last whole block.
 pub(crate) fn place(bytes: u64) -> u64 {
     (bytes / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES)
 }
 
-/// Makes the file at `path` a drive of `bytes` bytes, with zeros from `kept` on, and the mark behind them.
+/// Makes the file at `path` a drive of `bytes` bytes, with zeros from `kept` on and the mark behind them.
 pub(crate) fn make(path: &Path, kept: u64, bytes: u64, is_block_device: bool) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     let end = if is_block_device {
-        // The mark is looked for at the end of the device, and the pages in use may end before it.
+        // The mark is expected at the end of the device, even if the pages in use end before it.
         place(rustix::fs::seek(&file, SeekFrom::End(0))?)
     } else {
         file.set_len(bytes + MARK_BYTES)?;
         bytes
     };
-    // This comes first and is durable, so that the drive is known as ours whenever the filling is interrupted.
+    // This mark is durable before the filling, so that the drive is recognised if the filling is interrupted.
     Mark::Making { kept }.write(&file, end)?;
     file.sync_all()?;
     let zeros = vec![0; FILL_BYTES];
@@ -87,17 +87,18 @@ pub(crate) fn make(path: &Path, kept: u64, bytes: u64, is_block_device: bool) ->
         file.write_all_at(&zeros[..len as usize], at)?;
         at += len;
     }
-    // An interrupted filling must not leave a drive that looks complete.
+    // The contents must be durable before the mark of a complete drive.
     file.sync_all()?;
     Mark::Whole.write(&file, bytes)?;
     Mark::Whole.write(&file, end)?;
     file.sync_all()
 }
 
-/// Makes an empty file a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. It takes up room as it
-/// is written, unlike a drive that opening makes: a disk that is full by then is an error of the write.
+/// Makes an empty file a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. It occupies disk
+/// space only as it is written, unlike a drive that is made by opening it. If the disk is full by then, the
+/// write fails.
 pub fn make_sparse(file: &File, bytes: u64) -> io::Result<()> {
-    // The length comes first: a disk that does not take it shall fail before anything is written.
+    // The length is set first, so that a file system without room fails before anything is written.
     file.set_len(bytes + MARK_BYTES)?;
     Mark::Whole.write(file, bytes)
 }
@@ -107,7 +108,7 @@ pub fn is_drive(path: &Path) -> bool {
     found(path).is_some()
 }
 
-/// Whether a load into the drive at `path` was begun and has not ended, so that its contents are half of something.
+/// Whether a load into the drive at `path` has begun and not ended, so that its contents are incomplete.
 pub fn is_half_loaded(path: &Path) -> bool {
     found(path) == Some(Mark::Loading)
 }
@@ -118,9 +119,9 @@ fn found(path: &Path) -> Option<Mark> {
     Mark::read(&file, place(bytes))
 }
 
-/// Notes in the mark of the drive at `path`, which Fulgurite made, that a load into it begins or has ended.
+/// Notes the begin or the end of a load in the mark of the drive at `path`, which Fulgurite made.
 ///
-/// Fails where the drive cannot be written.
+/// Fails if the drive cannot be written.
 pub fn mark_loading(path: &Path, begins: bool) -> io::Result<()> {
     let file = OpenOptions::new().write(true).open(path)?;
     let bytes = rustix::fs::seek(&file, SeekFrom::End(0))?;

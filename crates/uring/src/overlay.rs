@@ -1,4 +1,4 @@
-//! Reads a file or block device and keeps all writes elsewhere, so the original never changes.
+//! Reads a file or block device and stores all writes elsewhere, so the original never changes.
 
 use crate::read_only::ReadOnlyFile;
 use fulgurite_base::{Lpn, Nanos};
@@ -15,29 +15,30 @@ use std::time::{Duration, Instant};
 /// Bytes in a page.
 const PAGE_BYTES: u32 = 4096;
 
-/// A file that is only read, as a drive: what is written goes into a second file, and reads see it. So a store
-/// that was not closed can be recovered and read, and its file keeps every byte.
+/// A read-only file as a drive: written pages are stored in a second file and read from there. So a store
+/// that was not closed can be recovered and read without a change of its file.
 ///
-/// Commands are performed one after the other with plain system calls, through the page cache, which reads ahead.
+/// Commands are executed one after the other with plain system calls, through the page cache, which reads
+/// ahead.
 pub struct OverlayDevice {
     below: ReadOnlyFile,
-    /// What was written, each page at its own place.
+    /// The written pages, each at its own address.
     beside: File,
-    /// The pages that `beside` has.
+    /// The numbers of the written pages.
     written: BTreeSet<u64>,
     caps: Caps,
     queue: VecDeque<Command>,
-    /// For commands without a buffer of their own.
+    /// The buffer of commands that have none.
     scratch: Arc<Arena>,
     opened: Instant,
 }
 
 impl OverlayDevice {
-    /// A drive with the contents of `below`. `beside` is an empty file that nobody else uses.
+    /// A drive with the contents of `below`. `beside` is an empty file without other users.
     pub fn new(below: ReadOnlyFile, beside: File) -> OverlayDevice {
         let caps = Caps {
             pages_per_command: (1 << 20) / PAGE_BYTES,
-            // As the drive itself says, so that a store protects its pages here as it does there.
+            // The value of the drive itself, so that a store protects its pages here in the same way.
             atomic_bytes: below.atomic_bytes(),
             ..Caps::plain(PAGE_BYTES, below.bytes() / u64::from(PAGE_BYTES), 256)
         };
@@ -66,7 +67,7 @@ impl OverlayDevice {
             }
             Operation::Write { lpn, pages, from, .. } => {
                 let buffer = from.clone().unwrap_or_else(|| scratch(*pages));
-                // SAFETY: from submission to completion nobody changes the buffer.
+                // SAFETY: from submission to completion no other code changes the buffer.
                 self.write(*lpn, unsafe { buffer.bytes() })
             }
             Operation::Trim { lpn, pages } => {
@@ -74,18 +75,18 @@ impl OverlayDevice {
                 (lpn.0..lpn.0 + u64::from(*pages)).try_for_each(|page| self.write(Lpn(page), &zeros))
             }
             Operation::Share { .. } => return Err(IoError::Unsupported),
-            // Nothing here outlives the device.
+            // Written pages do not outlive the device, so a flush has nothing to do.
             Operation::Flush => Ok(()),
         };
         outcome.map_err(|error| {
             let failure = Failure::of(operation, &error);
-            // A trim is a write of zeros here.
+            // A trim writes zeros here.
             let is_read = failure.doing == Doing::Read;
             IoError::System(if is_read { failure } else { Failure { doing: Doing::WriteBeside, ..failure } })
         })
     }
 
-    /// Reads pages, neighbours from one file together.
+    /// Reads pages. Consecutive pages in the same file are read together.
     fn read(&self, first: Lpn, into: &mut [u8]) -> io::Result<()> {
         let page = PAGE_BYTES as usize;
         let pages = (into.len() / page) as u64;
@@ -131,7 +132,7 @@ impl Device for OverlayDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        // A command blocks until it ends, so one is enough to have something to report.
+        // A command blocks until it ends, so one command yields a completion.
         if let Some(Command { tag, operation }) = self.queue.pop_front() {
             let status = self.perform(&operation);
             completions.push(Completion { tag, at: self.now(), status });

@@ -1,4 +1,4 @@
-//! Lets a thread that does not hold the device wait for its ring.
+//! Lets a thread wait for the ring of a device that it does not hold.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::Park;
@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// Waits until a ring has completions. The ring's file can be polled by any thread.
 pub(crate) struct RingParker {
     ring: OwnedFd,
-    /// Readable once somebody wants the wait to end.
+    /// Becomes readable when a thread ends the wait.
     event: OwnedFd,
 }
 
 impl RingParker {
-    /// A parker for a ring, by the ring's file.
-    pub fn new(ring: BorrowedFd<'_>) -> io::Result<RingParker> {
+    /// A parker for the ring with this file.
+    pub(crate) fn new(ring: BorrowedFd<'_>) -> io::Result<RingParker> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(RingParker { ring: ring.try_clone_to_owned()?, event })
     }
@@ -31,7 +31,7 @@ impl Park for RingParker {
             PollFd::from_borrowed_fd(self.ring.as_fd(), PollFlags::IN),
             PollFd::new(&self.event, PollFlags::IN),
         ];
-        // An interrupted wait is harmless: the caller looks at the ring in any case.
+        // An interrupted wait is harmless, because the caller checks the ring in any case.
         let _ = poll(&mut files, timeout.as_ref());
         if !files[1].revents().is_empty() {
             let _ = rustix::io::read(&self.event, &mut [0; 8]);
@@ -39,7 +39,7 @@ impl Park for RingParker {
     }
 
     fn unpark(&self) {
-        // It fails only where the counter is at its end, and then the event is readable already.
+        // It fails only if the counter is at its maximum, and then the event is readable already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 }

@@ -1,4 +1,5 @@
-//! Executes one command after the other, with plain system calls. This is slow and simple, and works on every Unix.
+//! Executes one command after the other with plain system calls. This is slow and simple, and works on every
+//! Unix.
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;
@@ -13,11 +14,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A real drive without concurrency: commands wait in a queue, and each [`Device::wait`] performs one.
+/// A real drive without concurrency: commands wait in a queue, and each [`Device::wait`] executes one.
 pub struct PsyncDevice {
     drive: DriveFile,
     queue: VecDeque<Command>,
-    /// For commands without a buffer of their own.
+    /// The buffer of commands that have none.
     scratch: Arc<Arena>,
     opened: Instant,
 }
@@ -36,7 +37,7 @@ impl PsyncDevice {
     }
 }
 
-/// Carries out a command by plain system calls. `scratch` is for a command without a buffer of its own.
+/// Executes a command with plain system calls. `scratch` is the buffer of a command that has none.
 pub(crate) fn perform(
     file: &File,
     caps: &Caps,
@@ -56,7 +57,7 @@ pub(crate) fn perform(
         }
         Operation::Write { lpn, pages, from, durable, .. } => {
             let buffer: Buffer = from.clone().unwrap_or_else(|| scratch(*pages));
-            // SAFETY: from submission to completion nobody changes the buffer.
+            // SAFETY: from submission to completion no other code changes the buffer.
             write(file, caps, unsafe { buffer.bytes() }, lpn.0 * page, *durable)
         }
         Operation::Trim { pages: 0, .. } => Ok(()),
@@ -70,7 +71,7 @@ pub(crate) fn perform(
     outcome.map_err(|error| IoError::System(Failure::of(operation, &error)))
 }
 
-/// Writes all bytes, untorn where the drive can, and durable where that is asked for.
+/// Writes all bytes, untorn if the drive supports that, and durable if `durable` is set.
 fn write(file: &File, caps: &Caps, mut bytes: &[u8], mut at: u64, durable: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     loop {
@@ -97,7 +98,7 @@ fn write(file: &File, caps: &Caps, mut bytes: &[u8], mut at: u64, durable: bool)
     }
 }
 
-/// Frees the range, or writes zeros where the file system cannot.
+/// Frees the range, or writes zeros if the file system cannot free it.
 fn trim(file: &File, at: u64, zeros: &[u8]) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -128,7 +129,7 @@ impl Device for PsyncDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        // A command blocks until it ends, so one is enough to have something to report.
+        // A command blocks until it ends, so one command yields a completion.
         if let Some(Command { tag, operation }) = self.queue.pop_front() {
             let PsyncDevice { drive, scratch, .. } = self;
             let status = perform(&drive.file, &drive.caps, scratch, &operation);

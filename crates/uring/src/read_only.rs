@@ -1,28 +1,26 @@
-//! A file or block device that is only read.
+//! A read-only file or block device.
 
-use crate::OpenError;
-use crate::drive_file::{self, Found, Lock, at, atomic_bytes, look};
+use crate::drive_file::{self, Found, Lock, OpenError, at, atomic_bytes, look};
 use rustix::fs::FlockOperation;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A file or block device, open for reading and never written. It needs no mark, because nothing in it can be
-/// lost.
+/// A file or block device that is open for reading and never written. It needs no mark, because nothing in it
+/// can be lost.
 ///
-/// Any number of readers may have it at once. A drive that is open for writing has no readers, and the other way
-/// round.
+/// Any number of readers may have it open at once, but not while a drive has it open for writing.
 pub struct ReadOnlyFile {
     file: File,
     bytes: u64,
-    /// Keeps writers out as long as it lives.
+    /// Keeps writers out until it is dropped.
     _lock: Lock,
 }
 
 impl ReadOnlyFile {
-    /// Opens the file at `path`. Fails where there is none, where it is neither a file nor a block device, and
-    /// with [`OpenError::InUse`] where it is open as a drive.
+    /// Opens the file at `path`. Fails if it does not exist, if it is neither a file nor a block device, and
+    /// with [`OpenError::InUse`] if it is open as a drive.
     pub fn open(path: &Path) -> Result<ReadOnlyFile, OpenError> {
         if let Found::Nothing = look(path)? {
             return Err(at(path)(io::ErrorKind::NotFound.into()));
@@ -35,17 +33,17 @@ impl ReadOnlyFile {
         Ok(ReadOnlyFile { file, bytes, _lock: lock })
     }
 
-    /// Its length in bytes, a mark at its end included.
+    /// Its length in bytes, including a mark at its end.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads the bytes from `at` on. Fails where the file ends before.
+    /// Reads the bytes from `at` on. Fails if the file is too short.
     pub fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, at)
     }
 
-    /// The longest write that the drive below would not tear, in bytes.
+    /// The longest write that the drive never tears, in bytes.
     pub(crate) fn atomic_bytes(&self) -> u32 {
         atomic_bytes(&self.file)
     }

@@ -1,11 +1,11 @@
 //! Keeps many commands in flight through io_uring.
 //!
-//! Commands are put into the ring's memory as they are submitted and handed to the kernel together by the
-//! next [`Device::wait`], so that a batch costs one system call. The file is registered, and so is the
-//! memory that [`Device::register`] announces, so the kernel need not look up the file and map the memory
-//! for every command. A command that ends short, or is interrupted, goes on where it stopped.
+//! Submitted commands are collected and passed to the kernel together by the next [`Device::wait`], so that a
+//! batch costs one system call. The file and the memory given to [`Device::register`] are registered with the
+//! ring, so the kernel need not look up the file and map the memory for every command. A command that ends
+//! short or is interrupted continues where it stopped.
 //!
-//! Where several threads use the device, one command alone is better carried out by the thread that waits for it, with a
+//! If several threads use the device, a single command is faster if the waiting thread executes it with a
 //! plain system call: see [`Device::take_errand`].
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError, write_flags};
@@ -25,9 +25,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The drive's file, as it is registered.
+/// The registered file of the drive.
 const FILE: types::Fixed = types::Fixed(0);
-/// Arenas that can be registered.
+/// The most arenas that can be registered.
 const ARENAS: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +38,22 @@ enum CommandKind {
     Flush,
 }
 
-/// A command in flight. The buffer keeps its memory alive.
+/// A command in flight. Its buffer keeps the memory alive.
 struct Flight {
     tag: Tag,
     kind: CommandKind,
     buffer: Option<Buffer>,
-    /// Bytes done, where to go on, and how many in all.
+    /// The transferred bytes, the start address, and all bytes.
     done: u32,
     at: u64,
     bytes: u32,
-    /// The registered arena that the buffer lies in.
+    /// The registered arena of the buffer.
     arena: Option<u16>,
     durable: bool,
 }
 
 impl Flight {
-    /// Its failure, with the system's number for it.
+    /// The failure of the command with the system's error code.
     fn failure(&self, code: Option<i32>, page_bytes: u32) -> Failure {
         let doing = match self.kind {
             CommandKind::Read => Doing::Read,
@@ -70,20 +70,20 @@ impl Flight {
 pub struct UringDevice {
     ring: IoUring,
     drive: DriveFile,
-    /// Commands that were submitted since the last wait.
+    /// Commands submitted since the last wait.
     fresh: Vec<Command>,
-    /// Commands that their callers carry out.
+    /// Number of commands that are executed by waiting threads.
     errands: usize,
     flights: Slab<Flight>,
-    /// Commands that ended without the kernel.
+    /// Commands that ended without a system call.
     answered: Vec<(Tag, Result<(), IoError>)>,
     /// Registered memory: first address and length.
     arenas: Vec<(Arc<Arena>, usize, usize)>,
     can_register: bool,
-    /// For commands without a buffer of their own.
+    /// The buffer of commands that have none.
     scratch: Arc<Arena>,
     poll: bool,
-    /// Where several threads use the device: how they wait beside it.
+    /// Lets threads wait for the ring, if several threads use the device.
     parker: Option<Arc<RingParker>>,
     opened: Instant,
 }
@@ -94,9 +94,9 @@ impl UringDevice {
         let drive = DriveFile::open(path, options)?;
         let ring = Self::ring(drive.caps.queue_depth, options).map_err(OpenError::NoUring)?;
         ring.submitter().register_files(&[drive.file.as_raw_fd()]).map_err(OpenError::NoUring)?;
-        // Without this, or without the right to lock memory, buffers are mapped anew for every command. It touches all of the
-        // memory at once, half a second for each GiB: too long for a store that is opened to be used by threads, which
-        // carry out most commands by themselves.
+        // Without registration, or without the right to lock memory, buffers are mapped for every command.
+        // Registration touches all of the memory, half a second for each GiB. That is too long for a store
+        // with several threads, which execute most commands themselves.
         let can_register = !options.many_threads && ring.submitter().register_buffers_sparse(ARENAS).is_ok();
         // SAFETY: the ring is open, and it outlives this borrow of its file.
         let file = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
@@ -122,14 +122,14 @@ impl UringDevice {
         Ok(device)
     }
 
-    /// A ring, with the cheap ways of newer kernels where they are known and one thread has it for itself.
+    /// A ring, with the cheaper modes of newer kernels if they are supported and a single thread uses it.
     fn ring(depth: u32, options: &DriveOptions) -> std::io::Result<IoUring> {
         let mut builder = IoUring::builder();
         if !options.poll && !options.many_threads {
-            // Completions then appear when the kernel is entered, and only then.
+            // With these flags, completions appear only when the thread enters the kernel.
             builder.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun();
         }
-        // Older kernels refuse these flags, and a plain ring does the same work.
+        // Older kernels refuse these flags; then a plain ring is used.
         let ring = builder.build(depth).or_else(|_| IoUring::new(depth))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -141,7 +141,7 @@ impl UringDevice {
         }
     }
 
-    /// The entry for what is left of a flight.
+    /// The submission entry for the rest of a command.
     fn entry(&self, key: usize) -> Entry {
         let flight = &self.flights[key];
         let (left, at) = (flight.bytes - flight.done, flight.at + u64::from(flight.done));
@@ -149,7 +149,7 @@ impl UringDevice {
             .buffer
             .as_ref()
             .map_or(std::ptr::null_mut(), |buffer| buffer.as_ptr().wrapping_add(flight.done as usize));
-        // What is left of an interrupted write is another write, and asked for as such.
+        // The rest of an interrupted write has its own flags.
         let flags = write_flags(&self.drive.caps, at, left, flight.durable) as i32;
         let entry = match (flight.kind, flight.arena) {
             (CommandKind::Read, Some(arena)) => {
@@ -177,12 +177,12 @@ impl UringDevice {
         // SAFETY: the flight keeps file and buffer alive until its completion is reaped, and `drop` waits
         // for all of them.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // A full submission queue has room again once the kernel has taken its entries.
+            // A full submission queue has room again when the kernel has taken its entries.
             let _ = self.ring.submit();
         }
     }
 
-    /// Puts what was submitted into the ring.
+    /// Adds the submitted commands to the ring.
     fn begin_fresh(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);
         for command in fresh.drain(..) {
@@ -191,7 +191,7 @@ impl UringDevice {
         self.fresh = fresh;
     }
 
-    /// Puts a command into the ring, or answers it where there is nothing to do.
+    /// Adds a command to the ring, or answers it if there is nothing to do.
     fn begin(&mut self, Command { tag, operation }: Command) {
         if let Some(fault) = operation.fault(&self.drive.caps) {
             return self.answered.push((tag, Err(fault)));
@@ -214,7 +214,7 @@ impl UringDevice {
             Operation::Flush => (CommandKind::Flush, 0, 0, None),
         };
         let arena = buffer.as_ref().and_then(|buffer| {
-            // A buffer lies in one arena, so its first byte tells which.
+            // A buffer is in one arena, so its first byte identifies it.
             let start = buffer.as_ptr() as usize;
             let holds = |(_, first, len): &(Arc<Arena>, usize, usize)| (*first..first + len).contains(&start);
             self.arenas.iter().position(holds).map(|place| place as u16)
@@ -224,9 +224,9 @@ impl UringDevice {
         self.push(key);
     }
 
-    /// Moves what the kernel has completed to `completions`.
+    /// Moves the kernel's completions to `completions`.
     fn reap(&mut self, completions: &mut Vec<Completion>) {
-        // The completion queue stays borrowed during the loop, so entries to repeat are pushed after it.
+        // The completion queue is borrowed during the loop, so commands are resubmitted after it.
         let mut again = Vec::new();
         let (at, page_bytes) = (self.now(), self.drive.caps.page_bytes);
         for entry in self.ring.completion() {
@@ -234,8 +234,8 @@ impl UringDevice {
             let flight = &mut self.flights[key];
             let result = entry.result();
             let transfers = matches!(flight.kind, CommandKind::Read | CommandKind::Write);
-            // When a thread ends, the kernel may cancel what it has submitted and what has not begun. (6.18 does so only
-            // for files of other kinds than drives.)
+            // When a thread ends, the kernel may cancel its submitted commands that have not begun. (Linux
+            // 6.18 does so only for files other than drives.)
             let interrupted = [Errno::AGAIN, Errno::INTR, Errno::CANCELED]
                 .iter()
                 .any(|errno| result == -errno.raw_os_error());
@@ -244,7 +244,7 @@ impl UringDevice {
                 again.push(key);
                 continue;
             }
-            // A transfer of no bytes has met the end of the file and would never finish.
+            // A transfer of no bytes has reached the end of the file and would never finish.
             let ended_short = transfers && result == 0;
             let code = (result < 0).then_some(-result);
             let status = match code.is_some() || ended_short {
@@ -263,7 +263,7 @@ impl UringDevice {
         !self.ring.completion().is_empty()
     }
 
-    /// Hands over what was submitted and waits for a completion, or until the deadline.
+    /// Submits to the kernel, and waits for a completion or the deadline.
     fn enter(&mut self, deadline: Option<Nanos>) {
         if self.poll {
             let _ = self.ring.submit();
@@ -273,7 +273,7 @@ impl UringDevice {
             return;
         }
         let Some(deadline) = deadline else {
-            // An interrupted wait is harmless: every caller looks at the queue again.
+            // An interrupted wait is harmless, because every caller checks the queue again.
             let _ = self.ring.submit_and_wait(1);
             return;
         };
@@ -318,7 +318,8 @@ impl Device for UringDevice {
 
     fn take_errand(&mut self, tag: Option<Tag>) -> Option<Errand> {
         self.parker.as_ref()?;
-        // Freeing space may take long, and memory that commands share is not for several threads.
+        // A trim may take long, and a command without a buffer would use the scratch buffer, which threads
+        // must not share.
         let fits = |command: &Command| match &command.operation {
             Operation::Read { into: buffer, .. } | Operation::Write { from: buffer, .. } => buffer.is_some(),
             Operation::Flush => true,
@@ -331,7 +332,7 @@ impl Device for UringDevice {
         self.errands += 1;
         if !self.fresh.is_empty() {
             self.begin_fresh();
-            // Where the kernel takes nothing now, the next wait hands it over.
+            // If this fails, the next wait submits the commands.
             let _ = self.ring.submit();
         }
         let (file, caps) = (Arc::clone(&self.drive.file), self.drive.caps.clone());
@@ -351,8 +352,8 @@ impl Device for UringDevice {
         self.reap(completions);
         let mut is_late = deadline.is_some_and(|deadline| deadline <= at);
         if completions.len() > before || is_late {
-            // Submitted commands should be under way while the completions are looked at.
-            // (A ring of one thread may also have to be entered for completions to appear.)
+            // The kernel should execute submitted commands while the caller handles the completions. (For a
+            // ring of a single thread, completions may also appear only when the kernel is entered.)
             if self.parker.is_none() || !self.ring.submission().is_empty() {
                 let _ = self.ring.submit();
                 self.reap(completions);
@@ -388,7 +389,7 @@ const _: () = {
 
 impl Drop for UringDevice {
     fn drop(&mut self) {
-        // The kernel may still write into buffers: nothing is freed before it is done with them.
+        // The kernel may still write into buffers, so they are freed only after all commands have ended.
         let mut completions = Vec::new();
         while !self.flights.is_empty() {
             completions.clear();

@@ -1,4 +1,4 @@
-//! Real drives pass the common body, keep what was written, and leave alone what is not theirs.
+//! Real drives pass the common conformance tests, keep written data, and do not touch other files.
 
 use fulgurite_device::{Device, conformance};
 use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(target_os = "linux")]
 use fulgurite_uring::UringDevice;
 
-/// A path of its own for every drive, in a folder that goes when the test has ended.
+/// A path for each drive, in a folder that is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -53,7 +53,7 @@ fn psync_conforms() {
     conformance::check(|| PsyncDevice::open(&folder.next(), &options()).unwrap());
 }
 
-/// A file of 128 pages that all have this byte, open for reading, and a drive over it.
+/// A drive over a file of 128 pages that are filled with this byte.
 fn overlay(path: &Path, byte: u8) -> OverlayDevice {
     fs::write(path, vec![byte; 128 * 4096]).unwrap();
     let beside = path.with_extension("beside");
@@ -68,7 +68,7 @@ fn an_overlay_conforms() {
 }
 
 #[test]
-fn an_overlay_reads_what_was_written_and_leaves_its_file_alone() {
+fn an_overlay_reads_written_pages_and_does_not_change_its_file() {
     use fulgurite_base::Lpn;
     use fulgurite_device::{Arena, Executor, Operation};
     let folder = Folder::new("beside");
@@ -79,7 +79,7 @@ fn an_overlay_reads_what_was_written_and_leaves_its_file_alone() {
     let buffer = arena.buffer(0, 5 * 4096);
     let into = buffer.clone();
     let run = executor.block_on(async move {
-        // The pages of a buffer that is not given have some contents; zeros are known.
+        // A write without a buffer writes unspecified contents; a trim writes zeros.
         handle.submit(Operation::Trim { lpn: Lpn(11), pages: 2 }).await.unwrap();
         handle.submit(Operation::Trim { lpn: Lpn(14), pages: 1 }).await.unwrap();
         handle.submit(Operation::Read { lpn: Lpn(10), pages: 5, into: Some(into) }).await.unwrap();
@@ -129,7 +129,8 @@ fn uring_conforms() {
     }
 }
 
-/// A thread hands commands to the kernel and ends. They succeed all the same, and another thread learns it.
+/// A thread submits commands to the kernel and ends. The commands still succeed, and another thread gets
+/// their completions.
 #[test]
 #[cfg(target_os = "linux")]
 fn commands_outlive_the_thread_that_submitted_them() {
@@ -147,7 +148,7 @@ fn commands_outlive_the_thread_that_submitted_them() {
         let mut done = Vec::new();
         drive = std::thread::scope(|scope| {
             let submit = || {
-                // More than the kernel's workers begin with at once.
+                // More commands than the kernel's workers begin at once.
                 for tag in 0..COMMANDS as u64 {
                     let lpn = Lpn((round + tag) % 100);
                     let operation = match tag % 3 {
@@ -157,7 +158,7 @@ fn commands_outlive_the_thread_that_submitted_them() {
                     };
                     drive.submit(Command { tag: Tag(tag), operation }).unwrap();
                 }
-                // A time that has passed: everything is handed to the kernel, and nothing is waited for.
+                // With a deadline in the past, all commands are submitted to the kernel without waiting.
                 drive.wait(Some(Nanos::ZERO), &mut done);
                 drive
             };
@@ -171,10 +172,10 @@ fn commands_outlive_the_thread_that_submitted_them() {
     }
 }
 
-/// The thread that asked for a command may carry it out itself where it is the only one; it ends as any other does.
+/// A thread may execute a command itself if it is the only one. The command ends like any other.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_command_alone_is_an_errand() {
+fn a_single_command_is_an_errand() {
     use fulgurite_base::{Lpn, Nanos, StreamId};
     use fulgurite_device::{Arena, Command, Done, IoError, Operation, Tag};
     let folder = Folder::new("errands");
@@ -185,7 +186,7 @@ fn a_command_alone_is_an_errand() {
     let mut drive = UringDevice::open(&folder.next(), &options).unwrap();
     let arena = Arena::new(8192);
     let (from, into) = (arena.buffer(0, 4096), arena.buffer(4096, 4096));
-    // SAFETY: nobody else has the arena.
+    // SAFETY: no other code has the arena.
     unsafe { from.bytes_mut() }.fill(7);
     let write = |lpn| Operation::Write {
         lpn,
@@ -203,16 +204,17 @@ fn a_command_alone_is_an_errand() {
     for (tag, operation) in [(1, write(Lpn(5))), (2, Operation::Flush), (3, read(Lpn(5)))] {
         submit(&mut drive, tag, operation).unwrap();
         let errand = drive.take_errand(None).expect("it is alone");
-        assert!(drive.take_errand(None).is_none(), "it is handed out once");
+        assert!(drive.take_errand(None).is_none(), "an errand is taken only once");
         let ended = std::thread::scope(|scope| scope.spawn(|| errand.run()).join().unwrap());
         assert_eq!(ended, Done { tag: Tag(tag), status: Ok(()) });
         drive.end_errand();
         drive.wait(Some(Nanos::ZERO), &mut done);
-        assert!(done.is_empty(), "whoever carries it out knows that it has ended");
+        assert!(done.is_empty(), "an errand has no completion");
     }
-    // SAFETY: nothing is under way.
+    // SAFETY: no command is in flight.
     assert_eq!(unsafe { into.bytes() }, [7; 4096]);
-    // Errors are told, an errand takes a place in the queue, and several commands are for the ring.
+    // Errors are reported, an errand counts for the queue depth, and several commands are submitted to the
+    // ring.
     submit(&mut drive, 4, read(Lpn(1000))).unwrap();
     let outside = drive.take_errand(None).unwrap();
     submit(&mut drive, 5, read(Lpn(5))).unwrap();
@@ -225,9 +227,9 @@ fn a_command_alone_is_an_errand() {
     }
     submit(&mut drive, 7, write(Lpn(1))).unwrap();
     submit(&mut drive, 8, read(Lpn(5))).unwrap();
-    assert!(drive.take_errand(None).is_none(), "two commands go side by side");
-    // Who means one of them gets it, and the other is begun.
-    let meant = drive.take_errand(Some(Tag(7))).expect("it was not begun");
+    assert!(drive.take_errand(None).is_none(), "two commands are submitted to the ring");
+    // A thread that names one of them gets it, and the other one is submitted.
+    let meant = drive.take_errand(Some(Tag(7))).expect("the command has not begun");
     drive.wait(None, &mut done);
     assert_eq!(done.last().map(|one| one.tag), Some(Tag(8)));
     assert_eq!(meant.run(), Done { tag: Tag(7), status: Ok(()) });
@@ -245,18 +247,18 @@ fn a_parked_thread_is_woken() {
     let options = DriveOptions { many_threads: true, ..options() };
     let drive = UringDevice::open(&folder.next(), &options).unwrap();
     let parker = drive.parker().expect("a drive of many threads can be waited for");
-    // Each call ends one wait, whether it comes before or after the wait has begun.
+    // Each call ends one wait, whether it is made before or after the wait begins.
     std::thread::scope(|scope| {
         scope.spawn(|| parker.unpark());
         parker.park(None);
     });
     let start = std::time::Instant::now();
     parker.park(Some(fulgurite_base::Nanos::from_micros(20_000)));
-    assert!(start.elapsed().as_millis() >= 20, "nobody ended this wait");
+    assert!(start.elapsed().as_millis() >= 20, "this wait must time out");
 }
 
 #[test]
-fn what_is_not_ours_is_left_alone() {
+fn files_without_a_mark_are_not_changed() {
     let folder = Folder::new("foreign");
     let path = folder.next();
     let contents = vec![7u8; 100_000];
@@ -264,16 +266,16 @@ fn what_is_not_ours_is_left_alone() {
     let refused = PsyncDevice::open(&path, &options()).err().unwrap();
     assert!(refused.to_string().contains("--destroy-contents"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), contents);
-    // Told so, it becomes a drive, and is one from then on.
+    // With `destroy_contents`, it becomes a drive, and stays one.
     let told = DriveOptions { destroy_contents: true, ..options() };
     drop(PsyncDevice::open(&path, &told).unwrap());
     let reopened = PsyncDevice::open(&path, &DriveOptions { pages: None, ..options() }).unwrap();
     assert_eq!(reopened.caps().pages, 128);
 }
 
-/// A file of any length belongs to its owner, also one that is too short for a mark to stand in it.
+/// The rule: a file of any length without a mark is refused, also if it is too short for a mark.
 #[test]
-fn short_files_of_others_are_left_alone() {
+fn short_files_without_a_mark_are_not_changed() {
     let folder = Folder::new("short");
     for len in [1, 4_095, 4_096, 8_191, 8_192, 12_287] {
         let path = folder.next();
@@ -283,15 +285,15 @@ fn short_files_of_others_are_left_alone() {
         assert!(refused.is_some_and(|error| error.contains("--destroy-contents")), "{len} bytes");
         assert_eq!(fs::read(&path).unwrap(), contents, "{len} bytes");
     }
-    // An empty file has nothing to lose.
+    // An empty file has no contents to lose.
     let path = folder.next();
     fs::write(&path, []).unwrap();
     assert_eq!(PsyncDevice::open(&path, &options()).unwrap().caps().pages, 128);
 }
 
-/// A drive of ours stays one when it is opened with more pages or fewer, and keeps its pages.
+/// The rule: a drive is still recognised after it was opened with more or fewer pages, and keeps its pages.
 #[test]
-fn ours_is_recognised_whatever_its_size() {
+fn a_drive_is_recognised_at_any_size() {
     let folder = Folder::new("sizes");
     let path = folder.next();
     let open = |pages| {
@@ -308,14 +310,15 @@ fn ours_is_recognised_whatever_its_size() {
         assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "{asked:?}");
         assert_eq!(fs::read(&path).unwrap()[..4096], page, "{asked:?}");
     }
-    // Somebody appended to it or cut it: the mark is not where it was, and what is there is not ours any more.
+    // If the file was extended or cut, the mark is not in its place, and the file is refused.
     for len in [7 * 4096, 3 * 4096, 4096] {
         fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
         assert!(open(Some(5)).unwrap_err().to_string().contains("--destroy-contents"), "{len} bytes");
     }
 }
 
-/// What cannot hold pages is refused with a sentence; to open a pipe would wait for a writer for ever.
+/// The rule: files that cannot store pages are refused with a sentence. Opening a pipe would wait for a
+/// writer.
 #[test]
 fn pipes_terminals_and_folders_are_refused() {
     let folder = Folder::new("pipes");
@@ -344,7 +347,7 @@ fn drives_are_made_grown_and_refused_with_a_reason() {
     assert!(!path.exists());
     assert!(error(DriveOptions { page_bytes: 700, ..options() }).unwrap().contains("power of two"));
     assert_eq!(error(options()), None);
-    // Larger: the pages there were stay.
+    // After enlarging, the old pages are unchanged.
     assert_eq!(error(DriveOptions { pages: Some(1_000), ..options() }), None);
     assert_eq!(fs::metadata(&path).unwrap().len(), 1_001 * 4096);
     assert!(error(DriveOptions { pages: None, ..options() }).is_none());
@@ -359,18 +362,18 @@ fn a_drive_has_one_user_at_a_time() {
     let first = PsyncDevice::open(&path, &options()).unwrap();
     let refused = |outcome: Result<PsyncDevice, OpenError>| matches!(outcome, Err(OpenError::InUse(drive)) if drive == path);
     assert!(refused(PsyncDevice::open(&path, &options())));
-    // Nor may its contents be destroyed, or grown, under the first one.
+    // A second user can neither destroy its contents nor enlarge it.
     let destroy = DriveOptions { destroy_contents: true, pages: Some(256), ..options() };
     assert!(refused(PsyncDevice::open(&path, &destroy)));
     let before = fs::metadata(&path).unwrap().len();
     drop(first);
     PsyncDevice::open(&path, &destroy).unwrap();
-    assert!(fs::metadata(&path).unwrap().len() > before, "afterwards it may");
+    assert!(fs::metadata(&path).unwrap().len() > before, "the drive can be enlarged when it is closed");
 }
 
-/// Every way to a file says which page it was that the system refused.
+/// The rule: every device reports the page at which the system refused a command.
 #[test]
-fn a_file_that_was_cut_off_is_told_with_the_page() {
+fn a_truncated_file_is_reported_with_the_page() {
     use fulgurite_base::Lpn;
     use fulgurite_device::{Command, Doing, Failure, IoError, Operation, Tag};
     let folder = Folder::new("cut-off");

@@ -1,4 +1,5 @@
-//! A drive whose making, growing or loading was interrupted is known as ours, and one without room is refused.
+//! A drive is recognised after an interruption while it was made, enlarged or loaded. A drive without room is
+//! refused.
 
 use fulgurite_uring::{DriveOptions, OpenError, PsyncDevice, check, is_half_loaded, mark_loading};
 use std::fs::{self, File};
@@ -26,8 +27,8 @@ fn of(pages: u64) -> DriveOptions {
     DriveOptions { pages: Some(pages), ..DriveOptions::default() }
 }
 
-/// The bytes of a drive of `pages` pages of which `kept` were there before, as an interrupt while it is being made
-/// leaves them.
+/// The bytes of a drive of `pages` pages that was interrupted while it was made or enlarged from `kept`
+/// pages.
 fn interrupted(path: &Path, kept: u64, pages: u64) {
     let file = File::options().write(true).create(true).truncate(false).open(path).unwrap();
     file.set_len((pages + 1) * 4096).unwrap();
@@ -37,19 +38,19 @@ fn interrupted(path: &Path, kept: u64, pages: u64) {
 }
 
 #[test]
-fn a_drive_that_was_being_made_is_made_anew() {
+fn a_drive_whose_making_was_interrupted_is_made_again() {
     let folder = Folder::new("making");
     let path = folder.0.join("d");
     interrupted(&path, 0, 64);
     assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 64);
-    // Another size may be asked for: there is nothing to keep.
+    // Another size is allowed, because there are no contents to keep.
     drop(PsyncDevice::open(&path, &of(16)).unwrap());
     assert_eq!(fs::metadata(&path).unwrap().len(), 17 * 4096);
     assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 16);
 }
 
 #[test]
-fn a_drive_that_was_growing_keeps_its_contents() {
+fn a_drive_whose_enlarging_was_interrupted_keeps_its_contents() {
     let folder = Folder::new("growing");
     let path = folder.0.join("d");
     drop(PsyncDevice::open(&path, &of(16)).unwrap());
@@ -58,7 +59,7 @@ fn a_drive_that_was_growing_keeps_its_contents() {
     };
     write(15);
     interrupted(&path, 16, 64);
-    // Of what was being added nothing counts.
+    // The added part does not count.
     write(20);
     drop(PsyncDevice::open(&path, &of(64)).unwrap());
     let bytes = fs::read(&path).unwrap();
@@ -69,14 +70,14 @@ fn a_drive_that_was_growing_keeps_its_contents() {
 }
 
 #[test]
-fn a_drive_that_was_being_loaded_says_so() {
+fn a_drive_whose_load_was_interrupted_is_reported() {
     let folder = Folder::new("loading");
     let path = folder.0.join("d");
     drop(PsyncDevice::open(&path, &of(16)).unwrap());
     assert!(!is_half_loaded(&path));
     mark_loading(&path, true).unwrap();
     assert!(is_half_loaded(&path));
-    assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 16, "it is ours all the same");
+    assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 16, "the drive is still recognised");
     drop(PsyncDevice::open(&path, &of(32)).unwrap());
     mark_loading(&path, false).unwrap();
     assert!(!is_half_loaded(&path));
@@ -94,7 +95,7 @@ fn a_drive_without_room_is_refused_before_the_first_byte() {
             other => panic!("{other:?}"),
         }
         assert!(PsyncDevice::open(&path, &of(pages)).is_err());
-        // The second time round the drive would have to grow.
+        // The second time, the drive would have to be enlarged.
         let has = fs::metadata(&path).map(|found| found.len()).ok();
         assert!(has.is_none_or(|has| has == 17 * 4096), "{has:?}");
         drop(PsyncDevice::open(&path, &of(16)).unwrap());

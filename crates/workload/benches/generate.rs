@@ -1,4 +1,4 @@
-//! Nanoseconds per request of each generator; tiny sizes unless run by `cargo bench`.
+//! Measures each generator, in nanoseconds per request. Sizes are tiny unless run by `cargo bench`.
 
 use fulgurite_workload::GeneratorConfig;
 use std::hint::black_box;

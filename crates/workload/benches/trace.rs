@@ -1,5 +1,5 @@
-//! Megabytes of plain text per second of each trace reader, from memory; tiny sizes unless run by
-//! `cargo bench`.
+//! Measures each trace reader from memory, in megabytes of plain text per second. Sizes are tiny unless run
+//! by `cargo bench`.
 
 use fulgurite_base::Nanos;
 use fulgurite_workload::Op;
@@ -32,7 +32,8 @@ fn main() {
     }
 }
 
-/// So many requests to addresses that jump, in a format that can be written; none for the others.
+/// A trace of `count` requests for scattered addresses, in a format that can be written; `None` for other
+/// formats.
 fn trace(format: Format, count: u32) -> Option<Vec<u8>> {
     let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).ok()?;
     for number in 0..count {

@@ -1,8 +1,9 @@
-//! Workloads: the requests of a study to a buffer pool or a drive, as a stream of [`Request`]s.
+//! Workloads: streams of [`Request`]s to a buffer pool or a drive.
 //!
-//! [`generate`] makes them up, one generator per file, each a pure function of its spec, the number
-//! of pages and a seed. [`trace`] reads recorded ones, one format per file. Invariant: nothing here
-//! looks at a clock or at a random source of its own. The only files read are the given traces.
+//! [`generate`] has synthetic workloads, one generator per file, each a pure function of its description, the
+//! number of pages and a seed. [`trace`] reads recorded workloads, one format per file. Invariant: no code
+//! here reads a clock or has a random source of its own, and the only files that it opens are the given
+//! traces.
 
 pub mod generate;
 mod request;

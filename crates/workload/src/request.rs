@@ -3,31 +3,33 @@
 use fulgurite_base::Nanos;
 use std::num::NonZeroU64;
 
-/// What a request does to its pages.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// Reads them.
+    /// Reads the pages.
     Read,
-    /// Writes them.
+    /// Writes the pages.
     Write,
-    /// Declares their content no longer needed.
+    /// Declares the contents of the pages unneeded.
     Trim,
 }
 
 /// One request of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// When it arrives, counted from the workload's start; zero where the workload has no times.
+    /// The arrival time since the start of the workload; zero if the workload has no times.
     pub at: Nanos,
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// The first page, counted from zero in the workload's pages.
+    /// The first page; the pages of a workload are numbered from zero.
     pub page: u64,
-    /// How many pages from there on; at least one.
+    /// The number of pages, at least one.
     pub pages: u32,
-    /// A placement hint: writes of one stream are expected to die together. Zero where nothing is known.
+    /// A placement hint: pages written with the same stream are expected to become invalid at about the same
+    /// time. Zero if nothing is known.
     pub stream: u16,
-    /// Of a write of one page: the page whose content it repeats. A drive that can share stores nothing for it.
+    /// For a write of one page with the content of another page: that other page. A drive with SHARE stores
+    /// nothing for such a write.
     pub copy_of: Option<CopyOf>,
 }
 
@@ -49,15 +51,15 @@ impl CopyOf {
 }
 
 impl Request {
-    /// A request without a time for one page.
+    /// A request for one page, without a time.
     #[inline]
-    pub fn of_page(op: Op, page: u64) -> Request {
+    pub(crate) fn of_page(op: Op, page: u64) -> Request {
         Request { at: Nanos::ZERO, op, page, pages: 1, stream: 0, copy_of: None }
     }
 
-    /// A write that puts the content of the page `source` on the page `page`: a share, where a drive can share.
+    /// A write of the content of page `source` to `page`, which a drive with SHARE performs as a share.
     #[inline]
-    pub fn sharing(page: u64, source: u64) -> Request {
+    pub(crate) fn sharing(page: u64, source: u64) -> Request {
         Request { copy_of: Some(CopyOf::page(source)), ..Request::of_page(Op::Write, page) }
     }
 }

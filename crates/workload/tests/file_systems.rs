@@ -1,4 +1,5 @@
-//! What file systems write, checked by a reader of the traffic alone: what a crash at any point would find.
+//! Checks the traffic of file systems with readers that see only the traffic, as a recovery after a crash
+//! would.
 
 use fulgurite_workload::{GeneratorConfig, Op, Request};
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ fn requests(spec: &str, count: usize) -> Vec<Request> {
     spec.parse::<GeneratorConfig>().unwrap().start(PAGES, 4096, 3).unwrap().take(count).collect()
 }
 
-/// What was counted while reading a journal's traffic.
+/// Counts from reading the traffic of a journal.
 #[derive(Debug, Default)]
 struct Journaled {
     journaled: u64,
@@ -17,9 +18,9 @@ struct Journaled {
     shares: u64,
 }
 
-/// Reads the traffic of a journal of `slots` pages, which lie behind the superblock.
+/// Reads the traffic of a journal of `slots` pages behind the superblock.
 fn read_journal(spec: &str, slots: u64) -> Journaled {
-    // The version that each slot holds: its place in the traffic.
+    // The version in each slot, as its position in the traffic.
     let (mut in_slot, mut shared) = (BTreeMap::new(), None);
     let mut counts = Journaled::default();
     for (at, request) in requests(spec, 200_000).iter().enumerate() {
@@ -32,8 +33,8 @@ fn read_journal(spec: &str, slots: u64) -> Journaled {
             counts.brought_home += 1;
             let Some(source) = request.copy_of else { continue };
             counts.shares += 1;
-            // Checkpoints go through the journal in its order. A slot that was written again too early holds a version
-            // that comes later.
+            // Checkpoints process the journal in its order. A slot that was overwritten too early has a later
+            // version.
             let version = in_slot.get(&source.number()).copied();
             assert!(version > shared, "{request:?} shares {version:?} after {shared:?}");
             shared = version;
@@ -42,30 +43,34 @@ fn read_journal(spec: &str, slots: u64) -> Journaled {
     counts
 }
 
-/// The rules: a block comes home once for each time that it is journaled and not changed again in the journal; under
-/// `share` each block comes home by a share, under `copy` by a write; both make the same requests otherwise.
+/// The rules: each journaled version of a block that no later transaction in the journal replaces is moved
+/// home exactly once. With `share` it is shared, with `copy` it is written; all other requests are the same.
 #[test]
-fn a_journal_brings_each_block_home_once_by_what_was_declared() {
+fn a_journal_moves_each_block_home_once() {
     for spec in ["journaling:theta=0,transaction=8,journal=1%", "journaling:transaction=8,journal=1%"] {
         let copied = read_journal(spec, 200);
         let shared = read_journal(&format!("{spec},checkpoint=share"), 200);
         assert_eq!(copied.shares, 0);
         assert_eq!(shared.shares, shared.brought_home);
         assert_eq!((copied.journaled, copied.brought_home), (shared.journaled, shared.brought_home));
-        // Ten slots have eight blocks. What is in the journal at the end has not come home.
+        // Eight of ten slots are blocks. The blocks in the journal at the end are not moved home yet.
         let blocks = copied.journaled as f64 * 0.8;
         let came_home = copied.brought_home as f64 / blocks;
         match spec.contains("theta=0") {
             true => {
-                assert!((0.985..=1.0).contains(&came_home), "of 1,000 changes {came_home} meet the journal")
+                assert!(
+                    (0.985..=1.0).contains(&came_home),
+                    "the share {came_home} of the journaled blocks is moved home"
+                )
             }
-            // Popular blocks are changed again before their turn.
+            // Popular blocks are changed again before their checkpoint.
             false => assert!((0.7..0.95).contains(&came_home), "{came_home}"),
         }
     }
 }
 
-/// Pages written, and discarded; no page is written twice without being discarded in between, but page 0.
+/// The numbers of written and of discarded pages. Fails if a page except page 0 is written twice without a
+/// discard in between.
 fn written_and_discarded(spec: &str, in_place: Option<u64>) -> (u64, u64) {
     let (mut full, mut written, mut discarded) = (vec![false; PAGES as usize], 0, 0);
     for request in requests(spec, 300_000) {
@@ -88,14 +93,14 @@ fn written_and_discarded(spec: &str, in_place: Option<u64>) -> (u64, u64) {
 }
 
 #[test]
-fn nothing_is_written_in_place_where_that_is_the_promise() {
+fn log_structured_and_copy_on_write_never_write_in_place() {
     for spec in [
         "log-structured:segment=64",
         "log-structured:segment=64,fill=95%,theta=0",
         "log-structured:segment=64,fill=10%",
     ] {
         let (written, discarded) = written_and_discarded(spec, None);
-        // Every page that is written was discarded before, but those that were free at first.
+        // Every written page was discarded before, except those that were free at the beginning.
         assert!(
             discarded <= written + PAGES && written <= discarded + PAGES,
             "{spec}: {written} {discarded}"
@@ -105,22 +110,23 @@ fn nothing_is_written_in_place_where_that_is_the_promise() {
         ["copy-on-write", "copy-on-write:fill=95%,theta=0,transaction=4", "copy-on-write:fanout=2,fill=40%"]
     {
         let (written, discarded) = written_and_discarded(spec, Some(0));
-        // A transaction discards as many as it writes; the last one may be incomplete.
+        // A transaction discards as many pages as it writes; the last one may be incomplete.
         assert!((0..=1_000).contains(&(written - discarded)), "{spec}: {written} {discarded}");
     }
 }
 
-/// Pages written per changed block, where a closed form says how many there must be.
+/// Compares the pages written for each changed block with a closed form.
 #[test]
 fn a_change_costs_the_writes_of_its_path() {
-    // One change at a time: the block, a node at each of the levels above 16,000 blocks (160, 2, 1), the superblock.
+    // One change in a transaction writes the block, a node of each level above 16,000 blocks (160, 2, 1), and
+    // the superblock.
     let spec = "copy-on-write:transaction=1";
     let writes = requests(spec, 90_000).iter().filter(|request| request.op == Op::Write).count();
     assert_eq!(writes, 90_000 / 9 * 5);
 }
 
-/// The rule: what is written and not discarded fills the pages that were free at first, but for the reserve and the open
-/// segments; so cleaning neither loses pages nor begins too early.
+/// The rule: the pages that are written and not discarded fill the initially free pages, except the reserve
+/// and the open segments. So cleaning neither loses pages nor begins too early.
 #[test]
 fn cleaning_keeps_as_few_segments_free_as_it_needs() {
     let requests = requests("log-structured:fill=2%,theta=0,segment=64", 100_000);
@@ -130,9 +136,9 @@ fn cleaning_keeps_as_few_segments_free_as_it_needs() {
     assert!((free - 8 * 64..=free).contains(&filled), "{filled} of {free}");
 }
 
-/// Reads the traffic of an append-only store, and checks what a crash would find: a page is written once before it is
-/// discarded, files are appended to in order, and a share's source is in the other file and not discarded. Returns the
-/// compactions, and requests by kind: writes, shares.
+/// Reads the traffic of an append-only store and checks the rules for a recovery: a page is written once
+/// before it is discarded, files are appended to in order, and the source of a share is in the other file and
+/// not discarded. Returns the number of compactions, of writes and of shares.
 fn read_append_only(spec: &str) -> (u64, [u64; 2]) {
     let half = PAGES / 2;
     let (mut next, mut file, mut compactions, mut counts) = ([0, 0], None, 0, [0, 0]);
@@ -144,7 +150,7 @@ fn read_append_only(spec: &str) -> (u64, [u64; 2]) {
             continue;
         }
         if file != Some(of) {
-            // The first requests go on in a file that is there already.
+            // The first requests continue an existing file.
             compactions += u64::from(file.is_some());
             next[of] = if file.is_none() { at } else { 0 };
             file = Some(of);
@@ -159,9 +165,10 @@ fn read_append_only(spec: &str) -> (u64, [u64; 2]) {
     (compactions, counts)
 }
 
-/// The rule: a compaction brings each document to the new file once, by what was declared, and writes the tree.
+/// The rule: a compaction moves each document to the new file once, by a write or a share as configured, and
+/// writes the tree.
 #[test]
-fn a_compaction_brings_each_document_once_by_what_was_declared() {
+fn a_compaction_moves_each_document_once() {
     for (spec, documents) in [("append-only", 7_000), ("append-only:fill=20%,theta=0,transaction=1", 2_000)] {
         let (copied, [copies, none]) = read_append_only(spec);
         let (shared, [writes, shares]) =
@@ -178,7 +185,7 @@ fn a_compaction_brings_each_document_once_by_what_was_declared() {
 }
 
 #[test]
-fn what_has_no_room_is_refused_with_what_has() {
+fn spaces_that_are_too_small_are_refused() {
     let sentence = |spec: &str, pages| {
         spec.parse::<GeneratorConfig>().unwrap().start(pages, 4096, 3).unwrap_err().to_string()
     };

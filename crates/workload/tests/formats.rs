@@ -1,5 +1,5 @@
-//! Every trace format: a sample by its definition, what is left out and refused, writing and reading back,
-//! and arbitrary bytes.
+//! Every trace format: a sample by its definition, skipped and refused lines, writing and reading back, and
+//! arbitrary bytes.
 
 use fulgurite_base::{Nanos, Spec};
 use fulgurite_workload::Op;
@@ -63,7 +63,7 @@ fn samples_are_read_by_definition() {
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(1_000_000_000, W, 1024, 512)],
         ),
         (
-            // The last second that 64 bits of nanoseconds hold, twice.
+            // The last second that fits in 64 bits of nanoseconds, twice.
             "tencent:spread=yes",
             "18446744073,0,1,0,1\n18446744073,1,1,1,1\n18446744073,2,1,1,1\n",
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(2_000, W, 1024, 512)],
@@ -105,7 +105,7 @@ fn samples_are_read_by_definition() {
             &[record(0, W, 0, 4096), record(53_440_204, R, 12_288, 8192), record(153_440_204, T, 4096, 4096)],
         ),
         (
-            // A time that is missing runs backwards, and those behind it are what they were.
+            // A time of zero in between is clamped, and later times are unchanged.
             "msr",
             "128166372003061629,hm,0,Read,0,512,1\n0,hm,0,Read,512,512,1\n128166372003061639,hm,0,Read,0,512,1\n",
             &[record(0, R, 0, 512), record(0, R, 512, 512), record(1_000, R, 0, 512)],
@@ -115,7 +115,7 @@ fn samples_are_read_by_definition() {
     for (spec, text, expected) in samples {
         let trace = read(spec, text.as_bytes()).unwrap_or_else(|error| panic!("{spec}: {error}"));
         assert_eq!(trace.records(), *expected, "{spec}");
-        // Told from the content alone where that is unambiguous.
+        // The content alone selects the format, if it is unambiguous.
         let told =
             TraceReader::new("x", Cursor::new(text.as_bytes().to_vec()), None, TraceOptions::default());
         let name = spec.split(':').next().unwrap();
@@ -186,7 +186,7 @@ fn binary_samples_are_read_by_definition() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_wrong_field() {
     let cases = [
         ("msr", "1,hm,0,Raed,0,512,1", "line 1: type `Raed` is unknown; Read and Write are known"),
         (
@@ -239,7 +239,7 @@ fn what_is_wrong_is_named() {
     assert!(read("tencent", &tar).unwrap_err().to_string().contains("unpack it"));
 }
 
-/// What of a record a format keeps: the unit of time, of starts, and whether it knows trims.
+/// The properties of a record that a format keeps: the units of times and starts, and trims.
 fn kept(format: Format) -> (u64, u64, bool) {
     match format.name() {
         "page-ops" => (u64::MAX, 1, false),
@@ -253,13 +253,13 @@ fn kept(format: Format) -> (u64, u64, bool) {
         "blkparse" => (1, 512, true),
         "fio2" | "fio3" => (1_000, 1, true),
         "midas" => (1, 4096, true),
-        name => panic!("say what {name} keeps of a record"),
+        name => panic!("add the properties that {name} keeps of a record"),
     }
 }
 
-/// A format from outside: a page a line, all reads.
+/// A user's own format: a page in each line, only reads.
 #[test]
-fn a_format_of_the_users_own_is_read_and_written() {
+fn a_users_own_format_is_read_and_written() {
     static PAGES: FormatRow = FormatRow {
         name: "bare-pages",
         about: "a page a line",
@@ -295,7 +295,7 @@ fn a_format_of_the_users_own_is_read_and_written() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_back(
+    fn written_records_are_read_back(
         gaps in prop::collection::vec((0u64..3_000_000_000, 0u8..3, 0u64..1 << 30, 1u64..64), 1..60),
     ) {
         for format in Format::all().iter().copied().filter(|format| *format != Format::ORACLE_GENERAL) {
@@ -325,9 +325,9 @@ proptest! {
         }
     }
 
-    /// A loss is said where reading back gives something else, and nowhere else.
+    /// The rule: a loss is reported exactly if reading back gives other records.
     #[test]
-    fn what_is_lost_is_said(
+    fn losses_are_reported(
         units in (0usize..4, 0usize..3, 0usize..3),
         picks in prop::collection::vec((0u64..50, any::<bool>(), 0u64..1000, 1u64..9), 1..6),
     ) {
@@ -359,7 +359,7 @@ proptest! {
         }
     }
 
-    /// Lines of digits and separators get further than arbitrary bytes.
+    /// Lines of digits and separators reach more code of the parsers than arbitrary bytes.
     #[test]
     fn no_line_makes_a_reader_panic(text in "[0-9RW,. +QDaefio/\n]{0,300}") {
         for format in Format::all() {
@@ -371,8 +371,8 @@ proptest! {
 }
 
 #[test]
-fn memory_does_not_grow_with_what_is_packed() {
-    // A gigabyte of one byte packs into a megabyte; a line has a limit, and so have names.
+fn memory_does_not_grow_with_the_unpacked_size() {
+    // A gigabyte of one byte value is packed into a megabyte. Lines and names have greatest lengths.
     let packed = zstd::encode_all(std::io::repeat(b'7').take(1 << 30), 1).unwrap();
     let outcome = TraceReader::new("file", Cursor::new(packed), Some(Format::SPC), TraceOptions::default())
         .and_then(Trace::read);
@@ -384,7 +384,7 @@ fn memory_does_not_grow_with_what_is_packed() {
 }
 
 #[test]
-fn oracle_general_knows_the_next_access() {
+fn oracle_general_has_the_next_access() {
     let records = [record(0, R, 512, 512), record(0, W, 1024, 4096), record(2_500_000_000, R, 512, 512)];
     let mut bytes = Vec::new();
     write_oracle_general(&records, &mut bytes).unwrap();
@@ -408,9 +408,9 @@ fn a_request_that_ends_inside_a_page_becomes_whole_pages() {
     );
 }
 
-/// The rule: no page is written at the place of another.
+/// The rule: no page is written at the address of another.
 #[test]
-fn a_page_that_has_no_place_in_bytes_is_left_out() {
+fn a_page_without_a_byte_address_is_skipped() {
     for format in Format::all().iter().copied().filter(|format| format.unit() == Unit::Bytes) {
         let Ok(mut writer) = TraceWriter::new(Vec::new(), format, Unit::Pages, 4096) else { continue };
         let last = (u64::MAX >> 2) / 4096;
@@ -425,7 +425,7 @@ fn a_page_that_has_no_place_in_bytes_is_left_out() {
 }
 
 #[test]
-fn what_cannot_be_written_is_refused() {
+fn formats_that_cannot_be_written_are_refused() {
     let refused = TraceWriter::new(Vec::new(), Format::ORACLE_GENERAL, Unit::Bytes, 4096).map(drop);
     assert!(
         refused
@@ -436,12 +436,12 @@ fn what_cannot_be_written_is_refused() {
 }
 
 #[test]
-fn many_records_at_a_time_are_the_same_as_one_by_one() {
+fn reading_many_records_at_a_time_equals_reading_one_by_one() {
     let records: Vec<Record> =
         (0..20_000).map(|at| record(at * 1_000, R, at * at % 9_000 * 512, 512 * (1 + at % 40))).collect();
     let mut bytes = Vec::new();
     write_oracle_general(&records, &mut bytes).unwrap();
-    // A record of length zero is left out, in either way.
+    // A record of length zero is skipped in both ways.
     bytes[24 * 7 + 12..24 * 7 + 16].fill(0);
     for spec in ["oracle-general", "oracle-general:objects=yes", "oracle-general:write_share=30%"] {
         let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
@@ -459,7 +459,7 @@ fn many_records_at_a_time_are_the_same_as_one_by_one() {
         if spec.contains("objects") {
             assert!(one_by_one.iter().all(|request| request.pages == 1 && request.page < 9_000));
         }
-        // What is wrong with a file is said in either way, after what comes before it.
+        // Both ways report an error after the records before it.
         let cut = &bytes[..bytes.len() - 1];
         let error = open(cut).find_map(Result::err).unwrap().to_string();
         let mut stream = open(cut);

@@ -1,4 +1,4 @@
-//! What the trace reader makes of whole files: times, counts, packed files, every error sentence, noise.
+//! The trace reader on whole files: times, counts, packed files, every error sentence, and noise.
 
 use flate2::{Compression, write::GzEncoder};
 use fulgurite_base::Nanos;
@@ -30,19 +30,20 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// Text that does not pack well, so that a cut anywhere is a cut inside of it.
+/// A text that is hardly compressible, so that a packed file can be cut inside the text.
 fn long_text() -> Vec<u8> {
     let line = |i: u64| format!("R {}\n", i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (0..20_000).map(line).collect::<String>().into_bytes()
 }
 
-/// Plain lines are read many at a time, and mean what they mean one by one: with two spaces they are not plain.
+/// The rule: plain lines, which are parsed many at a time, give the same records as other lines. With two
+/// spaces a line is not plain.
 #[test]
-fn lines_that_are_read_together_mean_what_they_mean_alone() {
+fn plain_lines_give_the_same_records_as_others() {
     let line = |i: u64| {
         let block = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (20 + i % 40);
         let (seconds, kind) = (i / 3 % 200, ["0", "1", "2", "3"][(i % 7 % 4) as usize]);
-        // Some have no length, some a time that runs backwards, some are blank.
+        // Some lines have no length, some have a decreasing time, some are blank.
         let size = if i.is_multiple_of(11) { 0 } else { 512 * (i % 9 + 1) };
         let blank = if i.is_multiple_of(101) { "\n" } else { "" };
         format!("{seconds}.{:09} {kind} {block} {size}\n{blank}", i % 1_000_000_000)
@@ -55,7 +56,7 @@ fn lines_that_are_read_together_mean_what_they_mean_alone() {
     assert_eq!(together.skipped(), one_by_one.skipped());
     assert_eq!(together.clamped(), one_by_one.clamped());
     assert!(together.clamped() > 10 && together.skipped().len() == 2);
-    // An error is found in the same line, be it plain or not.
+    // An error is reported for the same line, whether or not the lines before it are plain.
     for wrong in
         ["1.000000000 1 7 99999999999", "1.000000000 1 x 4096", "1.000000000 1 7 18446744073709551616"]
     {
@@ -65,7 +66,7 @@ fn lines_that_are_read_together_mean_what_they_mean_alone() {
 }
 
 #[test]
-fn times_start_at_zero_and_never_run_backwards() {
+fn times_start_at_zero_and_never_decrease() {
     let text = b"version,time,op,size,lbn\n1,9,35,0,0\n1,10,28,512,1\n1,12,2A,1024,2\n1,11,88,512,9\n\
         1,3,42,512,4\n1,13,28,0,9\n1,13,0,,\n1,14,8,512,7\n";
     let trace = read(text, Some(Format::CLOUD_PHYSICS)).unwrap();
@@ -92,7 +93,7 @@ fn times_start_at_zero_and_never_run_backwards() {
 }
 
 #[test]
-fn packed_files_read_the_same() {
+fn packed_files_have_the_same_records() {
     let expected = read(PAGES, None).unwrap();
     assert_eq!(expected.format(), Format::PAGE_OPS);
     assert_eq!(expected.records().len(), 3);
@@ -111,7 +112,7 @@ fn packed_files_read_the_same() {
 }
 
 #[test]
-fn a_file_cut_short_is_named_after_its_whole_lines() {
+fn a_truncated_file_is_reported_after_its_whole_lines() {
     for (packing, whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
         for cut in [whole.len() / 2, whole.len() - 1] {
             let mut reader =
@@ -133,7 +134,7 @@ fn a_file_cut_short_is_named_after_its_whole_lines() {
 }
 
 #[test]
-fn damage_and_trailing_garbage_are_named() {
+fn damage_and_trailing_garbage_are_reported() {
     for (packing, mut whole) in [("gzip", gzip(&long_text())), ("zstd", zstd(&long_text()))] {
         let garbage = sentence(&[&whole[..], b"garbage garbage"].concat(), None);
         assert!(garbage.starts_with(&format!("file, line 20001: the {packing} data")), "{garbage}");
@@ -145,7 +146,7 @@ fn damage_and_trailing_garbage_are_named() {
 }
 
 #[test]
-fn what_a_line_cannot_hold_is_named_with_its_line() {
+fn errors_in_lines_name_the_line() {
     let pages = Some(Format::PAGE_OPS);
     let cloudphysics = Some(Format::CLOUD_PHYSICS);
     for (text, format, expected) in [
@@ -186,7 +187,7 @@ fn what_a_line_cannot_hold_is_named_with_its_line() {
 }
 
 #[test]
-fn what_is_no_trace_is_named() {
+fn files_that_are_not_traces_are_refused() {
     assert_eq!(sentence(b"", None), "file: the file is empty; a trace has at least one request");
     assert_eq!(sentence(b"", Some(Format::PAGE_OPS)), "file: no page-ops request in this file");
     assert_eq!(
@@ -204,7 +205,7 @@ fn what_is_no_trace_is_named() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_named() {
+fn a_file_that_cannot_be_opened_is_reported() {
     let sentence = |path: &str| {
         open(path, None, TraceOptions::default()).err().map(|error| error.to_string()).unwrap_or_default()
     };

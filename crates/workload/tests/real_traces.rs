@@ -1,4 +1,4 @@
-//! Real traces: the one that the project ships, in every format, and others that are not ours to distribute.
+//! Real traces: the project's own one, in every format, and others that the project may not distribute.
 
 use fulgurite_base::{Nanos, Spec};
 use fulgurite_workload::Op;
@@ -25,9 +25,9 @@ fn postgres_pgbench() {
     assert!(pages.iter().all(|request| request.page < pages.distinct_pages()));
 }
 
-/// Our trace, with a time for each request, written in every format and read back: what it holds is the same.
+/// Writes the project's trace, with a time for each request, in every format and reads it back.
 #[test]
-fn our_trace_is_the_same_in_every_format() {
+fn the_projects_trace_is_the_same_in_every_format() {
     let own =
         Trace::load(at_root("traces/postgres-pgbench.pages.zst"), None, TraceOptions::default()).unwrap();
     let timed = |(at, record): (usize, &Record)| Record { at: Nanos(at as u64 * 40_000_000), ..*record };
@@ -45,15 +45,15 @@ fn our_trace_is_the_same_in_every_format() {
         let counted = (summary.requests, summary.reads.requests, summary.writes.requests, left_out);
         assert_eq!(counted, (50_000, of_op(Op::Read), of_op(Op::Write), 0), "{format:?}");
         assert_eq!((summary.footprint_pages, summary.clamped), (footprint, 0), "{format:?}");
-        // To the second, which is the least that any format with times keeps.
+        // Times are compared in whole seconds, which every format with times keeps.
         let seconds = if format == Format::PAGE_OPS { 0 } else { 49_999 * 40_000_000 / 1_000_000_000 };
         assert_eq!(summary.duration.0 / 1_000_000_000, seconds, "{format:?}");
     }
 }
 
-/// SSDsim writes the columns of DiskSim with times in nanoseconds, which the first time above zero tells.
+/// SSDsim writes the columns of DiskSim with times in nanoseconds; the first time above zero shows that.
 #[test]
-fn the_first_time_tells_the_unit_of_disksim() {
+fn the_first_time_decides_the_unit_of_disksim() {
     let read = |spec: &str, text: &str| {
         let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
         let source = Cursor::new(text.as_bytes().to_vec());
@@ -91,7 +91,8 @@ fn cloudphysics() {
 fn disksim_and_mqsim() {
     let (disksim, mqsim) =
         (at_root("../shared/traces/dtrs.disksim.gz"), at_root("../shared/traces/tpcc-small.mqsim.gz"));
-    // SSDsim's: the columns of DiskSim with times in nanoseconds, which its first time above zero tells.
+    // SSDsim's trace has the columns of DiskSim with times in nanoseconds; its first time above zero shows
+    // that.
     let told = TraceOptions { time_unit: Some(TimeUnit::Nanoseconds), ..TraceOptions::default() };
     let told = Trace::load(&disksim, None, told).unwrap().summary(4096).unwrap();
     let summary = Trace::load(disksim, None, TraceOptions::default()).unwrap().summary(4096).unwrap();

@@ -30,18 +30,18 @@ pub struct IndexScanConfig {
     pub orders: u64,
     /// The column of the index.
     pub column: Column,
-    /// The part of the column's values that a query asks for.
+    /// The share of the column's values in a query's range.
     pub share: Share,
-    /// Rows that are read at once.
+    /// Rows that are read concurrently.
     pub degree: Degree,
 }
 
-/// Rows that an index scan reads at once.
+/// Rows that an index scan reads concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Degree {
-    /// As many reads as the drive does at once, k_r.
+    /// The drive's read concurrency, k_r.
     Auto,
-    /// So many.
+    /// This number.
     Rows(u32),
 }
 
@@ -66,10 +66,10 @@ impl IndexScanConfig {
     }
 }
 
-/// The most rows that are read at once.
+/// The most rows that are read concurrently.
 const MOST_ROWS: u32 = 256;
 
-/// How many rows are read at once.
+/// The form of a number of concurrent reads.
 const DEGREE: Form<Degree> = Form { written: "N|auto", parse: parse_degree, show: show_degree };
 
 fn parse_degree(text: &str) -> Result<Degree, SpecError> {
@@ -92,13 +92,13 @@ fn show_degree(degree: &Degree) -> String {
 }
 
 impl IndexScanConfig {
-    /// Has the scan read `degree` rows at once, written as the option is.
+    /// Sets `degree`, given as the text of the option.
     pub fn set_degree(&mut self, degree: &str) -> Result<(), SpecError> {
         self.degree = parse_degree(degree)?;
         Ok(())
     }
 
-    /// Puts the drive's k_r in the place of `auto`.
+    /// Replaces `auto` by the drive's k_r.
     pub fn resolve(&mut self, k_r: impl FnOnce() -> Result<u32, SpecError>) -> Result<(), SpecError> {
         if self.degree == Degree::Auto {
             self.degree = Degree::Rows(k_r()?.clamp(1, MOST_ROWS));
@@ -111,7 +111,15 @@ impl Declared for IndexScanConfig {
     const OPTIONS: &'static [Opt<IndexScanConfig>] = &[
         opt!("orders", orders, COUNT_64, 1 => 1 << 34, "rows of the table"),
         opt!("column", column, Form::<Column>::choice("orderdate|custkey"), "the column of the index"),
-        opt!("share", share, SHARE, Share::from_ppm(1) => Share::ONE, "part of the column's values that a query asks for"),
-        opt!("degree", degree, DEGREE, "rows that are read at once: 1 to 256, or auto (the drive's k_r)"),
+        opt!(
+            "share", share, SHARE, Share::from_ppm(1) => Share::ONE,
+            "share of the column's values in a query's range"
+        ),
+        opt!(
+            "degree",
+            degree,
+            DEGREE,
+            "rows that are read concurrently: 1 to 256, or auto (the drive's k_r)"
+        ),
     ];
 }

@@ -1,13 +1,15 @@
-//! A scan through a secondary index: `SELECT * FROM orders WHERE column BETWEEN x AND y` over TPC-H's orders, as in
-//! "Parallel index scan" (Roh et al., VLDB 2012). The primary table is keyed by the order's key, so the rows of a range of
-//! dates lie all over it.
+//! A scan through a secondary index: `SELECT * FROM orders WHERE column BETWEEN x AND y` over TPC-H's orders,
+//! as in "Parallel index scan" (Roh et al., VLDB 2012). The table's key is the order's key, so the rows of a
+//! range of dates are scattered over the table.
 //!
-//! Rows have the columns, sizes and value ranges of clause 4.2.3 of TPC-H: 8 of every 32 order keys are used, two of
-//! three customers have orders, dates go from 1992-01-01 to 1998-08-02. Names, prices and comments are random.
+//! Rows have the columns, sizes and value ranges of clause 4.2.3 of TPC-H: 8 of every 32 order keys are used,
+//! two thirds of the customers have orders, and dates are from 1992-01-01 to 1998-08-02. Names, prices and
+//! comments are random.
 
 mod config;
 
-pub use config::{Column, Degree, IndexScanConfig};
+pub use config::Degree;
+pub(crate) use config::IndexScanConfig;
 
 use crate::benchmark::{Benchmark, Ending, Verified};
 use crate::codec::{Key, KeyRange, Reader, Row, row};
@@ -17,13 +19,13 @@ use crate::draw::{between, between_u32, digits, letters};
 use crate::error::Error;
 use crate::recipe::{Recipe, scaled, stored};
 use crate::session::Session;
-use config::ORDERS;
+use config::{Column, ORDERS};
 use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Extract, Index, Store, Table};
 use std::rc::Rc;
 
-/// Days from 1992-01-01 to 1998-08-02, both counted.
+/// Days from 1992-01-01 to 1998-08-02, both included.
 const DAYS: u32 = 2_406;
 
 row! {
@@ -75,7 +77,7 @@ impl Orders {
     }
 }
 
-/// The key of the order with a number from zero on: the first 8 of every 32 keys.
+/// The key of the order `number`, counted from zero: the first 8 of every 32 keys are used.
 fn order_key(number: u64) -> u64 {
     number / 8 * 32 + number % 8 + 1
 }
@@ -87,7 +89,7 @@ pub struct IndexScan {
     index: Index,
 }
 
-/// A range of the column, both ends counted.
+/// A range of the column, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Request {
@@ -96,7 +98,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// The keys of the index that are asked for.
+    /// The range of index keys.
     pub fn keys(self) -> KeyRange {
         // A column has far fewer values than 2^32.
         Key::new().u32(self.first).until(Key::new().u32(self.last.saturating_add(1)))
@@ -127,7 +129,7 @@ impl IndexScan {
         let table = store.table(Orders::TABLE).await?;
         let column = config.column;
         let extract: Extract = Rc::new(move |_, value, keys| {
-            // A value that is no order has no entry; verifying finds it.
+            // A value that is not an order has no entry; verification finds it.
             if let Ok(row) = Orders::decode(value) {
                 keys.push(Key::new().u32(row.column(column)).into_bytes());
             }
@@ -137,8 +139,8 @@ impl IndexScan {
         Ok(IndexScan { config: *config, table, index })
     }
 
-    /// Checks that every row is there and is an order. Whether the index has the entry of each row, and no other, is for
-    /// [`Store::check`], which goes through both in the order of the table.
+    /// Checks that every row exists and is an order. [`Store::check`] checks that the index has exactly one
+    /// entry for each row.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
@@ -157,14 +159,12 @@ impl IndexScan {
         }
     }
 
-    /// Checks that a row has the index's value, and that this lies in a range.
+    /// Checks that a row has the value of its index entry, and that the value is in the range.
     fn check(&self, index_key: &[u8], value: &[u8], first: u32, last: u32) -> Result<(), Error> {
         let own = Orders::decode(value)?.column(self.config.column);
         match Reader::new(index_key).key_u32() == Some(own) && (first..=last).contains(&own) {
             true => Ok(()),
-            false => {
-                Err(Error::row(Orders::TABLE, "was returned by the index and is not what was asked for"))
-            }
+            false => Err(Error::row(Orders::TABLE, "was returned by the index and is outside the range")),
         }
     }
 }
@@ -186,7 +186,7 @@ impl Benchmark for IndexScan {
             Column::CustKey => (1, self.config.customers()),
         };
         let values = u64::from(most - least + 1);
-        // The range is as wide as its share of the column's values, and lies anywhere inside them.
+        // The range covers the configured share of the column's values and begins at a random value.
         let width = self.config.share.of(values).clamp(1, values) as u32;
         let first = between_u32(prng, least, most - (width - 1));
         Request { first, last: first + (width - 1) }
@@ -198,7 +198,7 @@ impl Benchmark for IndexScan {
         session: &Session<D>,
     ) -> Result<Ending, Error> {
         let Request { first, last } = *request;
-        // Whoever runs the benchmark has resolved it; one row after the other serves any drive.
+        // The caller usually has resolved `auto`. Otherwise one row after the other is read.
         let degree = match self.config.degree {
             Degree::Rows(rows) => rows,
             Degree::Auto => 1,

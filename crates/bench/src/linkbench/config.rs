@@ -8,9 +8,9 @@ use fulgurite_base::{Declared, Opt, opt};
 pub struct LinkBenchConfig {
     /// Nodes after the load.
     pub ids: u64,
-    /// Links that go out from a node, on the average, of each type.
+    /// The average number of outgoing links of a node, for each type.
     pub links: u32,
-    /// Links that a list returns at most.
+    /// The most links that a list returns.
     pub list: u32,
 }
 
@@ -26,7 +26,7 @@ impl Default for LinkBenchConfig {
 impl Declared for LinkBenchConfig {
     const OPTIONS: &'static [Opt<LinkBenchConfig>] = &[
         opt!("ids", ids, COUNT_64, 2 => 1 << 40, "nodes after the load"),
-        opt!("links", links, COUNT, 1 => 1_000, "links of each type that go out from a node, on the average"),
+        opt!("links", links, COUNT, 1 => 1_000, "average number of outgoing links of a node, for each type"),
         opt!("list", list, COUNT, 1 => 1_000_000, "links that a list returns at most"),
     ];
 }

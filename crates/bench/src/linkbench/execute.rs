@@ -20,7 +20,7 @@ impl LinkBench {
                 found.map(|found| Node::decode(&found)).transpose().map(drop)
             }
             Request::AddLink { id, kind, other, data } | Request::UpdateLink { id, kind, other, data } => {
-                // As in the original, an update of a link is an addition that finds it there.
+                // As in the original, an update of a link is an addition of a link that exists.
                 self.add_link(session, (*id, *kind, *other), data).await
             }
             Request::UpdateNode { id, data } => self.update_node(session, *id, data).await,
@@ -75,7 +75,7 @@ impl LinkBench {
         data: &str,
     ) -> Result<(), Error> {
         let (work, key) = (session.begin(), Key::new().u64(id));
-        // A node that was deleted stays away.
+        // A deleted node is not inserted again.
         if let Some(found) = work.get_for_update(self.node, &key).await? {
             let node = Node::decode(&found)?;
             let (version, time) = (node.version + 1, session.now().0);
@@ -84,7 +84,7 @@ impl LinkBench {
         work.commit().await
     }
 
-    /// Adds a link, or shows and changes the one that is there.
+    /// Adds a link, or changes an existing one and makes it visible.
     async fn add_link<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -103,7 +103,7 @@ impl LinkBench {
         work.commit().await
     }
 
-    /// Hides a link.
+    /// Makes a link invisible.
     async fn delete_link<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -133,7 +133,7 @@ impl LinkBench {
         let before = found.map(|found| Count::decode(&found)).transpose()?;
         let Count { count, version } = before.unwrap_or(Count { count: 0, version: 0 });
         let count = count.checked_add_signed(by).ok_or_else(|| {
-            Error::row(Count::TABLE, format!("counts no link where one is deleted (node {id}, type {kind})"))
+            Error::row(Count::TABLE, format!("counts no link although one exists (node {id}, type {kind})"))
         })?;
         work.put_row(self.count, &key, &Count { count, version: version + 1 }).await
     }

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// Types of links (`link_type_count`).
 pub(super) const TYPES: u32 = 2;
 
-/// Median bytes of a node's and of a link's payload, and the most of both.
+/// The median bytes of a node's and of a link's payload, and the most bytes of both.
 const NODE_BYTES: f64 = 128.0;
 const LINK_BYTES: f64 = 8.0;
 const BYTES_MOST: f64 = 8192.0;
@@ -24,9 +24,9 @@ row! {
     Node in "node" {
         /// Its type.
         kind: u32,
-        /// How often it was changed.
+        /// The number of its changes.
         version: u64,
-        /// When it was changed, on the device's clock.
+        /// The time of its last change, on the device's clock.
         time: u64,
         /// The payload.
         data: String,
@@ -36,11 +36,11 @@ row! {
 row! {
     /// A link; its key is the first node, the type and the second node.
     Link in "link" {
-        /// 1, or 0 for one that was deleted.
+        /// 1, or 0 if the link was deleted.
         visible: u8,
-        /// How often it was changed.
+        /// The number of its changes.
         version: u32,
-        /// When it was changed, on the device's clock; lists are ordered by it.
+        /// The time of its last change, on the device's clock; lists are ordered by it.
         time: u64,
         /// The payload.
         data: String,
@@ -48,11 +48,11 @@ row! {
 }
 
 row! {
-    /// How many visible links of a type go out from a node; its key is these two.
+    /// The number of visible outgoing links of a node and a type; its key is these two.
     Count in "count" {
         /// The links.
         count: u64,
-        /// How often it was changed.
+        /// The number of its changes.
         version: u64,
     }
 }
@@ -63,7 +63,7 @@ impl Node {
     }
 }
 
-/// A payload whose size has a log-normal distribution with this median and a sigma of 1.
+/// A payload of a random size, log-normal with this median and a sigma of 1.
 fn payload(prng: &mut Prng, median: f64) -> String {
     let bytes = (median * libm::exp(normal(prng))).min(BYTES_MOST) as u64;
     letters(prng, bytes, bytes)
@@ -73,17 +73,17 @@ pub(super) fn link_payload(prng: &mut Prng) -> String {
     payload(prng, LINK_BYTES)
 }
 
-/// How many links of one type go out from a node: a Pareto distribution of exponent 2, whose mean is twice its least
-/// value. A few nodes have very many.
+/// Draws the number of outgoing links of one type from a Pareto distribution of exponent 2, whose mean is
+/// twice its least value. A few nodes have very many links.
 fn degree(prng: &mut Prng, config: &LinkBenchConfig) -> u64 {
-    // The square root is exact by IEEE 754. One less than the uniform number is never zero.
+    // The square root is exact by IEEE 754. The uniform number is below one, so the difference is positive.
     let tail = (1.0 - prng.unit_f64()).sqrt();
     let drawn = f64::from(config.links) / 2.0 / tail;
-    // Rounded to the nearest, so that the mean stays.
+    // Rounding to the nearest number keeps the mean.
     ((drawn + 0.5) as u64).min(10_000).min(config.ids - 1)
 }
 
-/// Every node, type and number of links, in the order of keys: the same whenever it is asked for.
+/// Every node and type with its number of links, in the order of keys. Each call returns the same numbers.
 fn degrees(config: LinkBenchConfig, seed: u64) -> impl Iterator<Item = (u64, u32, u64)> {
     let mut prng = Prng::new(seed, "linkbench degrees");
     (1..=config.ids)
@@ -91,7 +91,7 @@ fn degrees(config: LinkBenchConfig, seed: u64) -> impl Iterator<Item = (u64, u32
         .map(move |(id, kind)| (id, kind, degree(&mut prng, &config)))
 }
 
-/// The `number`th node that a node is linked with after the load: those behind it, round and round.
+/// The `number`th node that the load links with a node: the nodes after it, continuing at the first one.
 pub(super) fn neighbour(id: u64, number: u64, ids: u64) -> u64 {
     (id + number) % ids + 1
 }
@@ -108,7 +108,7 @@ pub(super) async fn load<D: Device + 'static>(
     load_table(store, Node::TABLE, nodes).await?;
     let mut prng = Prng::new(seed, "linkbench links");
     let links = degrees(config, seed).flat_map(|(id, kind, degree)| {
-        // The nodes are sorted, because some of them wrap around.
+        // The nodes are sorted, because some of them continue at the first node.
         let nodes: BTreeSet<u64> = (0..degree).map(|number| neighbour(id, number, config.ids)).collect();
         let mut link = |other: u64| {
             let row =
@@ -134,10 +134,10 @@ pub(super) fn count_key(id: u64, kind: u32) -> Key {
     Key::new().u64(id).u32(kind)
 }
 
-/// The index of visible links by node, type and time, which lists go through.
+/// The index of visible links by node, type and time, which lists use.
 pub(super) async fn open_index<D: Device + 'static>(store: &Store<D>, table: Table) -> Result<Index, Error> {
     let extract: Extract = Rc::new(|key, value, keys| {
-        // A row that cannot be read has no entry; verifying finds it.
+        // A row that cannot be decoded has no entry; verification finds it.
         if let (Some((id, kind, _)), Ok(link)) = (read_link_key(key), Link::decode(value))
             && link.visible == 1
         {

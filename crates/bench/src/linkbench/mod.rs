@@ -1,22 +1,23 @@
 //! LinkBench: "LinkBench: a Database Benchmark Based on the Facebook Social Graph" (Armstrong et al., SIGMOD 2013). Ten
 //! operations in the shares of its production mix, on nodes, links between them and the number of links of each node.
 //!
-//! A link and its count change in one transaction, and a deleted link stays in its table, hidden. A list of links comes
-//! from a secondary index by time, latest first. Popularity falls as the power 0.8 of the rank for reads of links, 0.741
-//! for writes of them, 0.625 for reads and 0.606 for updates of nodes. Payloads are log-normal, the median 8 bytes for a
-//! link and 128 for a node.
+//! A link and its count change in one transaction. A deleted link stays in its table and is marked invisible.
+//! A list of links is read from a secondary index by time, latest first. Popularity is proportional to a
+//! negative power of the rank: 0.8 for reads of links, 0.741 for writes of links, 0.625 for reads and 0.606
+//! for updates of nodes. Payload sizes are log-normal, with a median of 8 bytes for a link and 128 bytes for
+//! a node.
 //!
-//! Assumed, where the measured distributions of the original are not published in a closed form: the number of links of a
-//! node has a Pareto distribution of exponent 2; a request for single links names those that the load made, most of which
-//! exist; popular nodes are scattered evenly.
+//! *Assumptions*, because the measured distributions of the original are not published in a closed form: the
+//! number of links of a node has a Pareto distribution of exponent 2; a request for single links names links
+//! of the load, most of which exist; popular nodes are scattered evenly.
 
 mod config;
 mod execute;
 mod load;
 mod verify;
 
-pub use config::LinkBenchConfig;
-pub use load::{Count, Link, Node};
+pub(crate) use config::LinkBenchConfig;
+pub use load::{Count, Link};
 
 use crate::benchmark::{Benchmark, Ending};
 use crate::codec::{KeyRange, Reader, Row};
@@ -30,7 +31,7 @@ use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Index, Store, Table};
 use fulgurite_workload::generate::zipf::ZipfLaw;
-use load::{TYPES, link_payload, neighbour, open_index};
+use load::{Node, TYPES, link_payload, neighbour, open_index};
 use std::cell::Cell;
 
 /// The operations' names and shares, in parts of ten thousand (table 3 of the paper).
@@ -56,7 +57,8 @@ const NAMES: [&str; MIX.len()] = {
     names
 };
 
-/// Links that one request for single links names at most, and the chance that it names no more, in parts of a thousand.
+/// The most links that one request for single links names, and the probability that a further link is not
+/// named, in parts of a thousand.
 const MULTIGET_MOST: usize = 128;
 const MULTIGET_ENDS: u64 = 382;
 
@@ -72,7 +74,7 @@ pub struct LinkBench {
     next: Cell<u64>,
 }
 
-/// How popular nodes are for each kind of operation.
+/// The popularity of nodes for each kind of operation.
 struct Laws {
     link_read: ZipfLaw,
     link_write: ZipfLaw,
@@ -116,17 +118,17 @@ impl LinkBench {
             node_read: law(0.625),
             node_update: law(0.606),
         };
-        // Deleted nodes keep their ids, of which the loaded ones are the least.
+        // Ids of deleted nodes are not reused, and the loaded ones are the lowest.
         let next = Cell::new(last.max(config.ids) + 1);
         Ok(LinkBench { config: *config, laws, node, link, count, by_time, next })
     }
 
-    /// A node by popularity; popular ones are scattered.
+    /// Draws a node by popularity; popular ones are scattered.
     fn popular(law: &ZipfLaw, prng: &mut Prng) -> u64 {
         law.place(law.rank(prng)) + 1
     }
 
-    /// A node that the load linked with `id`, or one shortly behind those.
+    /// Draws a node that the load linked with `id`, or one shortly after those.
     fn linked(&self, id: u64, prng: &mut Prng) -> u64 {
         neighbour(id, prng.below(u64::from(self.config.links) + 1), self.config.ids)
     }
@@ -135,7 +137,7 @@ impl LinkBench {
         (Self::popular(&self.laws.link_write, prng), between_u32(prng, 0, TYPES - 1))
     }
 
-    /// Single links of one node: a geometric number of them.
+    /// A request for a geometric number of single links of one node.
     fn draw_get_link(&self, prng: &mut Prng) -> Request {
         let id = Self::popular(&self.laws.link_read, prng);
         let kind = between_u32(prng, 0, TYPES - 1);

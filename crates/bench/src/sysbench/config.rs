@@ -3,7 +3,7 @@
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Choice, Declared, Form, Opt, opt};
 
-/// Which statements a transaction consists of.
+/// The statements of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each is a name in the registry
 pub enum Statements {
@@ -17,7 +17,7 @@ pub enum Statements {
     Delete,
 }
 
-/// How a transaction reads what it does not change.
+/// How a transaction reads rows that it does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     /// From a snapshot taken when the transaction begins, as MySQL does by default.
@@ -105,6 +105,6 @@ sysbench_options!(
         "reads",
         reads,
         Form::<Reads>::choice("snapshot|locked"),
-        "how a transaction reads what it does not change"
+        "how a transaction reads rows that it does not change"
     )
 );

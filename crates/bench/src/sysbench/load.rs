@@ -66,11 +66,11 @@ pub(super) async fn load<D: Device + 'static>(
     Ok(())
 }
 
-/// Opens a table with its index, which the load makes.
+/// Opens a table and its index. The load calls this to create the index.
 pub(super) async fn open<D: Device + 'static>(store: &Store<D>, number: u32) -> Result<Place, Error> {
     let table = store.table(&name(number)).await?;
     let extract: Extract = Rc::new(|_, value, keys| {
-        // `k` is the first field. A value that is none has no entry; verifying finds it.
+        // `k` is the first field. A value without it has no entry; verification finds it.
         if let Some(k) = Reader::new(value).field::<u32>() {
             keys.push(Key::new().u32(k).into_bytes());
         }
@@ -83,7 +83,7 @@ pub(super) async fn open<D: Device + 'static>(store: &Store<D>, number: u32) -> 
     Ok(Place { table, index, next: (last + 1).into() })
 }
 
-/// Twelve numbers make the bell curve (`rand-spec-iter`).
+/// The bell curve is the mean of twelve random numbers (`rand-spec-iter`).
 const BELL: u32 = 12;
 
 /// A number from 1 to `most` by sysbench's special distribution (`sb_rand_special`).
@@ -91,10 +91,10 @@ pub(super) fn special(prng: &mut Prng, most: u32) -> u32 {
     let (span, hundred) = (u64::from(most - 1), 100);
     if prng.below(hundred) >= 75 {
         let sum: f64 = (0..BELL).map(|_| prng.unit_f64()).sum();
-        // The mean of numbers below one lies below one, so the product lies below `most`.
+        // The mean of numbers below one is below one, so the product is below `most`.
         return 1 + (sum * span as f64 / f64::from(BELL)) as u32;
     }
-    // The hundredth in the middle, at least one number.
+    // The hundredth in the middle has at least one number.
     let popular = (span / hundred).max(1);
     1 + (span / 2 - popular / 2 + prng.below(popular)) as u32
 }
@@ -104,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_of_four_numbers_lie_in_the_middle_hundredth() {
+    fn three_of_four_numbers_are_in_the_middle_hundredth() {
         let (mut prng, draws) = (Prng::new(42, "special"), 100_000);
         let drawn: Vec<u32> = (0..draws).map(|_| special(&mut prng, 100_000)).collect();
         let popular = drawn.iter().filter(|id| (49_500..50_500).contains(*id)).count() as f64;
-        // A bell curve of standard deviation 1/12 puts 4.8 % of the rest there: 0.75 + 0.25 × 0.048 in all.
+        // The bell curve, of standard deviation 1/12, adds 4.8 % of the rest: 0.75 + 0.25 × 0.048 in all.
         assert!((popular / f64::from(draws) - 0.762).abs() < 0.005, "{popular}");
         let beyond = drawn.iter().filter(|id| !(25_000..75_000).contains(*id)).count() as f64;
-        // Three standard deviations: 0.27 % of a quarter, somewhat less for a sum of twelve.
+        // Beyond three standard deviations are 0.27 % of a quarter, somewhat less for a sum of twelve.
         assert!((10.0..120.0).contains(&beyond), "{beyond}");
         assert!(drawn.iter().all(|id| (1..=100_000).contains(id)));
         assert_eq!(special(&mut prng, 1), 1);

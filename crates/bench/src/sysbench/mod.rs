@@ -1,19 +1,18 @@
-//! sysbench's OLTP programs (`oltp_*.lua` of sysbench 1.0) with their defaults: read-write is 10 rows by key, 4 ranges of
-//! 100 rows (plain, sum, ordered, distinct), an update of the indexed column, one of another column, a row deleted and
-//! inserted again. The others are parts of it.
+//! sysbench's OLTP programs (`oltp_*.lua` of sysbench 1.0) with their defaults: read-write is 10 rows by key,
+//! 4 ranges of 100 rows (plain, sum, ordered, distinct), an update of the indexed column, an update of
+//! another column, and a row deleted and inserted again. The other programs are parts of it.
 //!
-//! Rows are chosen as by `--rand-type=special`: three of four among one hundredth of them in the middle, the others with a
-//! bell curve around the middle. Each statement draws its table.
+//! Rows are chosen as by `--rand-type=special`: three of four choices are among the hundredth of the rows in
+//! the middle, the others follow a bell curve around the middle. Each statement draws its table.
 //!
-//! Where this differs: ids stay in the numbers that were loaded (`insert` appends), and the work on the rows of a range
-//! that a server would do (sum, order, distinct) is done here.
+//! *Differences.* Ids are among the loaded ones, except that `insert` appends. The work of a server on the
+//! rows of a range (sum, order, distinct) is done here.
 
 mod config;
 mod load;
 mod verify;
 
-pub use config::{Reads, RowsConfig, SelectsConfig, Statements, Tables};
-pub use load::Sbtest;
+pub(crate) use config::{RowsConfig, SelectsConfig, Statements};
 
 use crate::benchmark::{Benchmark, Ending};
 use crate::codec::{Key, Row};
@@ -22,11 +21,11 @@ use crate::draw::between_u32;
 use crate::error::Error;
 use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::{Record, Session, View, Work};
-use config::ROWS;
+use config::{ROWS, Reads, Tables};
 use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store};
-use load::{Place, special};
+use load::{Place, Sbtest, special};
 use std::collections::BTreeSet;
 
 /// A program over a loaded store.
@@ -38,7 +37,7 @@ pub struct Sysbench {
     places: Vec<Place>,
 }
 
-/// What a range does with its rows.
+/// The work on the rows of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Range {
@@ -48,12 +47,12 @@ pub enum Range {
     Distinct,
 }
 
-/// A statement's action.
+/// The action of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A row by key.
+    /// Reads a row by key.
     Point,
-    /// The rows from the id on.
+    /// Reads the rows from the id on.
     Range(Range),
     /// Adds one to `k`.
     UpdateIndex,
@@ -74,7 +73,7 @@ pub struct Statement {
     pub action: Action,
 }
 
-/// How a transaction reads.
+/// The source of a transaction's reads.
 enum Reader<'a, D: Device + 'static> {
     Snapshot(View<'a, D>),
     Locked,
@@ -95,7 +94,7 @@ impl Sysbench {
         Ok(Sysbench { statements, tables, range, reads, places })
     }
 
-    /// A statement about a row that is drawn.
+    /// A statement about a random row.
     fn statement(&self, prng: &mut Prng, action: Action) -> Statement {
         let table = between_u32(prng, 0, self.tables.tables - 1);
         Statement { table, id: special(prng, self.tables.rows), action }
@@ -117,7 +116,7 @@ impl Sysbench {
         statements.extend([deleted, inserted]);
     }
 
-    /// Carries out one statement.
+    /// Executes one statement.
     async fn statement_in<D: Device + 'static>(
         &self,
         statement: &Statement,
@@ -126,7 +125,7 @@ impl Sysbench {
     ) -> Result<(), Error> {
         let (table, key) = (self.places[statement.table as usize].table, Key::new().u32(statement.id));
         match &statement.action {
-            // An id may be missing, because `delete` leaves gaps.
+            // The row may be missing, because `delete` leaves gaps.
             Action::Point => {
                 let found = match reader {
                     Reader::Snapshot(view) => view.get(table, &key).await?,
@@ -166,7 +165,7 @@ impl Sysbench {
     }
 }
 
-/// What a server does with the rows of a range.
+/// Does the work of a server on the rows of a range.
 fn evaluate(range: Range, records: &[Record]) -> Result<(), Error> {
     let rows: Result<Vec<Sbtest>, Error> = records.iter().map(|(_, value)| Sbtest::decode(value)).collect();
     let mut rows = rows?;
@@ -249,7 +248,7 @@ impl Benchmark for Sysbench {
     }
 }
 
-/// How each kind of options makes a program: the rows of its ranges, and how it reads.
+/// Implements [`Recipe`] for options, given the rows of a range and the way of reading.
 macro_rules! recipe {
     ($config:ty, $own:ident => ($range:expr, $reads:expr)) => {
         impl Recipe for $config {

@@ -1,5 +1,5 @@
-//! Checks sysbench's tables: every row can be read, and the index on `k` has exactly one entry for each, with
-//! that `k`.
+//! Checks sysbench's tables: every row can be read, and the index on `k` has exactly one entry for each row,
+//! with its `k`.
 
 use super::Sysbench;
 use super::load::{Place, Sbtest};
@@ -11,7 +11,7 @@ use fulgurite_engine::{Direction, Store};
 impl Sysbench {
     /// Checks every table against its index.
     ///
-    /// Fails with a sentence that names the first row that is wrong.
+    /// Fails with a sentence that names the first wrong row.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let mut verified = Verified::default();
         for place in &self.places {

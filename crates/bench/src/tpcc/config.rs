@@ -3,14 +3,15 @@
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, opt};
 
-/// The options. The defaults but for the number of warehouses are the specification's; other values are for tests.
+/// The options. The defaults of all except `warehouses` are those of the specification; other values are for
+/// tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TpccConfig {
     /// Warehouses, about 100 MB each.
     pub warehouses: u32,
-    /// Customers of a district, who have as many orders after the load.
+    /// Customers of a district. A district has as many orders after the load.
     pub customers: u32,
-    /// Items, of which every warehouse has a stock.
+    /// Items. Every warehouse has a stock of each.
     pub items: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The Delivery transaction (clause 2.7): the oldest order of each district that was not delivered.
+//! The Delivery transaction (clause 2.7): delivers the oldest undelivered order of each district.
 
 use super::program::Tpcc;
 use super::rows::*;
@@ -7,7 +7,7 @@ use crate::{Error, Record, Session, Work};
 use fulgurite_device::Device;
 use fulgurite_engine::Direction;
 
-/// Orders that are looked at in a snapshot, in case others deliver the first of them meanwhile.
+/// Orders that are read from a snapshot, in case concurrent transactions deliver the first of them.
 const CANDIDATES: usize = 4;
 
 impl Tpcc {
@@ -19,7 +19,7 @@ impl Tpcc {
     ) -> Result<(), Error> {
         let work = session.begin();
         for district in 1..=DISTRICTS {
-            // A district without such orders is skipped.
+            // A district without undelivered orders is skipped.
             if let Some(number) = self.take_oldest(session, &work, warehouse, district).await? {
                 self.deliver(session, &work, (warehouse, district, number), carrier).await?;
             }
@@ -27,7 +27,7 @@ impl Tpcc {
         work.commit().await
     }
 
-    /// Takes the oldest order that was not delivered out of NEW-ORDER and returns its number.
+    /// Removes the oldest undelivered order from NEW-ORDER and returns its number.
     async fn take_oldest<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -37,9 +37,9 @@ impl Tpcc {
     ) -> Result<Option<u32>, Error> {
         let table = self.tables.new_order;
         let range = district_key(warehouse, district).prefix();
-        // Two deliveries that locked the oldest order for reading could not both go on to delete it. So it is looked up
-        // in a snapshot and then locked for writing. Order numbers grow, so no older one can come up in between; what is
-        // gone by then was delivered by another.
+        // If two deliveries locked the oldest order for reading, neither could delete it. So the order is
+        // looked up in a snapshot and then locked for writing. Order numbers increase, so no older order can
+        // be inserted in between. An order that is missing by then was delivered by another transaction.
         for (key, _) in session.view().scan(table, &range, Direction::Forward, CANDIDATES).await? {
             let number = number_of(&key)?;
             let key = order_key(warehouse, district, number);
@@ -48,7 +48,7 @@ impl Tpcc {
                 return Ok(Some(number));
             }
         }
-        // The locked look decides: also that there is none.
+        // Only a locked scan can decide that there is no undelivered order.
         let found: Vec<Record> = work.scan(table, &range, Direction::Forward, 1).await?;
         let Some((key, _)) = found.first() else { return Ok(None) };
         let number = number_of(key)?;
@@ -56,7 +56,8 @@ impl Tpcc {
         Ok(Some(number))
     }
 
-    /// Notes carrier and time in an order and its lines, and adds their amounts to what the customer owes.
+    /// Writes the carrier into an order and the time into its lines, and adds the amounts of the lines to the
+    /// customer's balance.
     async fn deliver<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -70,7 +71,8 @@ impl Tpcc {
         order.carrier = carrier;
         work.put_row(tables.order, &key, &order).await?;
 
-        // Nobody else writes the lines of an order that is being delivered, so a lock for reading cannot be in the way.
+        // No other transaction writes the lines of an order that is being delivered, so locks for reading
+        // cause no conflict.
         let keys: Vec<Key> =
             (1..=order.lines).map(|line| line_key(warehouse, district, number, line)).collect();
         let (mut amount, now) = (0, session.now().0 + 1);

@@ -42,17 +42,17 @@ impl Tpcc {
         nurand(prng, 1_023, self.constants.customer, 1, self.config.customers.into()) as u32
     }
 
-    /// Six of ten customers are named by their last name.
+    /// Six of ten customers are selected by last name.
     fn draw_who(&self, prng: &mut Prng) -> Who {
         if !percent(prng, 60) {
             return Who::Number(self.draw_customer(prng));
         }
-        // With fewer than a thousand customers only the first names are in use.
+        // With fewer than a thousand customers, only the names with low numbers exist.
         let most = u64::from(self.config.customers.min(1_000)) - 1;
         Who::Name(last_name(nurand(prng, 255, self.constants.last_run, 0, most)))
     }
 
-    /// Fifteen of a hundred payments are for a customer of another warehouse, where there is one.
+    /// Fifteen of a hundred payments are for a customer of another warehouse, if there is one.
     fn draw_payer(&self, prng: &mut Prng, warehouse: u32, district: u8) -> Customers {
         let (warehouse, district) = match percent(prng, 15) {
             true => (self.draw_other_warehouse(prng, warehouse), Self::draw_district(prng)),
@@ -69,7 +69,8 @@ impl Tpcc {
         if other < home { other } else { other + 1 }
     }
 
-    /// 5 to 15 lines, one in a hundred from another warehouse. In one order of a hundred the last item does not exist.
+    /// 5 to 15 lines, one in a hundred from another warehouse. In one of a hundred orders, the last item does
+    /// not exist.
     fn draw_lines(&self, prng: &mut Prng, home: u32) -> Vec<Line> {
         let count = between(prng, 5, 15);
         let wrong = percent(prng, 1);

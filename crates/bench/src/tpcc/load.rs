@@ -12,7 +12,7 @@ use fulgurite_base::Prng;
 use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
-/// The time of the load: rows have it where the specification wants the current date.
+/// The time of the load, for columns that hold the current date by the specification.
 const LOADED: u64 = 1;
 
 /// Cents.
@@ -27,7 +27,7 @@ fn record<R: Row>(key: Key, row: &R) -> Encoded {
 }
 
 impl TpccConfig {
-    /// Of a district's orders the last three of ten are not delivered: 900 of 3,000.
+    /// The number of delivered orders of a district. The last three tenths are not delivered: 900 of 3,000.
     pub(super) fn delivered(&self) -> u32 {
         self.customers - self.customers * 3 / 10
     }
@@ -37,7 +37,7 @@ impl TpccConfig {
         (1..=self.warehouses).flat_map(|warehouse| (1..=DISTRICTS).map(move |district| (warehouse, district)))
     }
 
-    /// Every warehouse, district and number of a customer, or of an order, in order.
+    /// Every warehouse, district and number of a customer or an order, in order.
     fn customers(&self) -> impl Iterator<Item = (u32, u8, u32)> + use<> {
         let customers = self.customers;
         self.districts().flat_map(move |(warehouse, district)| {
@@ -157,7 +157,7 @@ async fn load_customers<D: Device + 'static>(
 }
 
 fn customer(prng: &mut Prng, constants: Constants, number: u32) -> Customer {
-    // The first thousand customers have all the names, the others those that are drawn.
+    // The first thousand customers have each name once, the others have random names.
     let name = match number {
         1..=1_000 => u64::from(number) - 1,
         _ => nurand(prng, 255, constants.last_load, 0, 999),
@@ -180,7 +180,7 @@ fn customer(prng: &mut Prng, constants: Constants, number: u32) -> Customer {
     }
 }
 
-/// Orders, their lines, and those that were not delivered.
+/// Orders, their lines, and the undelivered orders.
 async fn load_orders<D: Device + 'static>(
     config: &TpccConfig,
     store: &Store<D>,
@@ -189,7 +189,7 @@ async fn load_orders<D: Device + 'static>(
     let mut prng = Prng::new(seed, "tpcc orders");
     let mut customers = Vec::new();
     let orders = config.customers().zip(lines(seed)).map(|((warehouse, district, number), lines)| {
-        // Each customer of a district has one order, in random order.
+        // Each customer of a district has one order; the customers are in random order.
         if number == 1 {
             customers = permutation(&mut prng, config.customers);
         }
@@ -220,7 +220,8 @@ async fn load_orders<D: Device + 'static>(
     Ok(())
 }
 
-/// The number of lines of each order, the same whenever it is asked for: orders and lines are loaded one after the other.
+/// The number of lines of each order. Each call returns the same numbers, because orders and lines are loaded
+/// separately.
 fn lines(seed: u64) -> impl Iterator<Item = u8> {
     let mut prng = Prng::new(seed, "tpcc lines");
     std::iter::repeat_with(move || between(&mut prng, 5, 15) as u8)

@@ -1,14 +1,15 @@
 //! TPC-C (Standard Specification, revision 5.11): all five transactions on all nine tables, without think time.
 //!
-//! The mix is 45 % New-Order, 43 % Payment and 4 % each of Order-Status, Delivery and Stock-Level. Every user takes a
-//! warehouse anew for each transaction, since without think time there are far fewer users than terminals. Deliveries are
-//! not queued: one is a transaction over all ten districts. Throughput is transactions per second of the mix, not tpmC.
+//! The mix is 45 % New-Order, 43 % Payment and 4 % each of Order-Status, Delivery and Stock-Level. Every user
+//! draws a warehouse for each transaction, because without think time there are far fewer users than
+//! terminals. Deliveries are not queued: a delivery is one transaction over all ten districts. Throughput is
+//! transactions per second of the mix, not tpmC.
 //!
-//! Locks are taken in one order (warehouse, district, stocks by number, customer), so that few transactions meet in a
-//! deadlock. Columns that no transaction changes (taxes, discounts, names, prices) are read from a snapshot, without
-//! locks, as the engines do that keep versions; the transactions stay serialisable.
+//! Locks are taken in a fixed order (warehouse, district, stocks by number, customer), so that deadlocks are
+//! rare. Columns that no transaction changes (taxes, discounts, names, prices) are read from a snapshot
+//! without locks, as in engines with versions; the transactions stay serialisable.
 
-// Money is in cents, and 10_00 are ten dollars.
+// Money is in cents: 10_00 is ten dollars.
 #![allow(clippy::inconsistent_digit_grouping)]
 
 mod config;
@@ -18,17 +19,16 @@ mod load;
 mod new_order;
 mod payment;
 mod program;
-pub mod random;
+mod random;
 mod request;
 pub mod rows;
 mod status;
 mod tables;
 mod verify;
 
-pub use config::TpccConfig;
+pub(crate) use config::TpccConfig;
 pub use program::Tpcc;
 pub use request::{Customers, Line, Request, Who};
-pub use tables::Tables;
 pub use verify::verify;
 
 use crate::benchmark::{Benchmark, Ending, Verified};

@@ -17,7 +17,7 @@ impl Tpcc {
         lines: &[Line],
     ) -> Result<Ending, Error> {
         let tables = &self.tables;
-        // What is read here never changes: W_TAX, C_DISCOUNT, C_LAST, C_CREDIT and the items.
+        // These columns never change: W_TAX, C_DISCOUNT, C_LAST, C_CREDIT and those of the items.
         let view = session.view();
         let home: Warehouse = view.row(tables.warehouse, &warehouse_key(warehouse)).await?;
         let buyer: Customer = view.row(tables.customer, &customer_key(warehouse, district, customer)).await?;
@@ -34,7 +34,7 @@ impl Tpcc {
         work.put_row(tables.district, &place, &own).await?;
         let order = Order {
             customer,
-            // Zero would mean that there is no time.
+            // Zero would mean "no time".
             entry: session.now().0 + 1,
             carrier: 0,
             lines: lines.len() as u8,
@@ -47,7 +47,7 @@ impl Tpcc {
         let infos = self.take_from_stocks(&work, warehouse, district, lines, &items).await?;
         let mut total = 0;
         for (index, (line, info)) in lines.iter().zip(infos).enumerate() {
-            // An item that does not exist is found when all others have been dealt with, since it comes last.
+            // An item that does not exist is the last one, so it is found after all others were processed.
             let (Some(item), Some(info)) = (&items[index], info) else { return Ok(Ending::RolledBack) };
             let amount = i64::from(line.quantity) * item.price;
             total += amount;
@@ -61,8 +61,8 @@ impl Tpcc {
         Ok(Ending::Committed)
     }
 
-    /// Takes the quantities of all lines from the stocks and returns each line's S_DIST; none for an item that does not
-    /// exist.
+    /// Subtracts the quantities of all lines from the stocks and returns the S_DIST of each line; `None` for
+    /// an item that does not exist.
     async fn take_from_stocks<D: Device + 'static>(
         &self,
         work: &Work<'_, D>,
@@ -73,14 +73,14 @@ impl Tpcc {
     ) -> Result<Vec<Option<String>>, Error> {
         let mut infos = vec![None; lines.len()];
         let mut order: Vec<usize> = (0..lines.len()).filter(|index| items[*index].is_some()).collect();
-        // Everybody takes stocks in one order, so that no two orders wait for each other.
+        // All transactions lock stocks in the same order, so that no two of them wait for each other.
         order.sort_by_key(|index| (lines[*index].supplier, lines[*index].item));
         for index in order {
             let Line { item, supplier, quantity } = lines[index];
             let key = stock_key(supplier, item);
             let mut stock: Stock = work.row_for_update(self.tables.stock, &key).await?;
             let left = stock.quantity - i64::from(quantity);
-            // Clause 2.4.2.2: fewer than ten left are filled up by 91.
+            // Clause 2.4.2.2: if fewer than ten are left, 91 are added.
             stock.quantity = if left >= 10 { left } else { left + 91 };
             stock.ytd = stock.ytd.wrapping_add(quantity.into());
             stock.orders = stock.orders.wrapping_add(1);
@@ -92,7 +92,7 @@ impl Tpcc {
     }
 }
 
-/// The order's total in cents: discount and taxes are in parts of ten thousand.
+/// The order's total in cents. Discount and taxes are in parts of ten thousand.
 fn total_amount(sum: i64, discount: u32, warehouse_tax: u32, district_tax: u32) -> i64 {
     let discounted = sum * i64::from(10_000 - discount) / 10_000;
     discounted * i64::from(10_000 + warehouse_tax + district_tax) / 10_000

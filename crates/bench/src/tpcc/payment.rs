@@ -6,7 +6,7 @@ use super::rows::*;
 use crate::{Error, Session};
 use fulgurite_device::Device;
 
-/// Characters of C_DATA at most.
+/// The most characters of C_DATA.
 const DATA_MOST: usize = 500;
 
 impl Tpcc {
@@ -40,7 +40,7 @@ impl Tpcc {
         payer.payments = payer.payments.wrapping_add(1);
         if payer.credit == "BC" {
             let Customers { warehouse: home, district: own, .. } = customers;
-            // Clause 2.5.2.2: the payment's numbers go in front, and what does not fit any more goes.
+            // Clause 2.5.2.2: the payment's numbers are inserted in front, and the text is cut to its limit.
             payer.data = format!("{customer} {own} {home} {district} {warehouse} {amount} {}", payer.data);
             payer.data.truncate(DATA_MOST);
         }

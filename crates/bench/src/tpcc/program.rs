@@ -35,7 +35,8 @@ impl Tpcc {
         Ok(Tpcc { config: *config, constants: Constants::new(seed), tables, payments: Cell::new(next) })
     }
 
-    /// The number of a customer: of several with one name, the one in the middle by first names (clause 2.5.2.2).
+    /// The number of a customer. If several customers have the name, it is the middle one in the order of
+    /// first names (clause 2.5.2.2).
     pub(super) async fn customer<D: Device + 'static>(
         &self,
         view: &View<'_, D>,

@@ -5,10 +5,10 @@ use fulgurite_base::Prng;
 
 /// The constants C of the non-uniform random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Constants {
+pub(crate) struct Constants {
     /// For last names while loading.
     pub last_load: u64,
-    /// For last names in a run. Clause 2.1.6.1 says how far from the one before it must be.
+    /// For last names in a run. Clause 2.1.6.1 specifies its distance from `last_load`.
     pub last_run: u64,
     /// For customers' numbers.
     pub customer: u64,
@@ -17,23 +17,23 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// The constants of the data that were made from `seed`.
-    pub fn new(seed: u64) -> Constants {
+    /// The constants for data that are generated from `seed`.
+    pub(crate) fn new(seed: u64) -> Constants {
         let mut prng = Prng::new(seed, "tpcc constants");
         let last_load = prng.below(256);
-        // The distance must lie from 65 to 119 and be neither 96 nor 112.
+        // The distance must be from 65 to 119 and neither 96 nor 112.
         let last_run = if last_load < 128 { last_load + 100 } else { last_load - 100 };
         Constants { last_load, last_run, customer: prng.below(1_024), item: prng.below(8_192) }
     }
 }
 
 /// NURand(`a`, `least`, `most`) with the constant `c`.
-pub fn nurand(prng: &mut Prng, a: u64, c: u64, least: u64, most: u64) -> u64 {
+pub(crate) fn nurand(prng: &mut Prng, a: u64, c: u64, least: u64, most: u64) -> u64 {
     ((between(prng, 0, a) | between(prng, least, most)) + c) % (most - least + 1) + least
 }
 
-/// The last name with a number from 0 to 999: three syllables.
-pub fn last_name(number: u64) -> String {
+/// The last name with this number, from 0 to 999: three syllables.
+pub(crate) fn last_name(number: u64) -> String {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
     let syllable = |digit: u64| SYLLABLES[(digit % 10) as usize];
@@ -94,13 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn some_numbers_are_drawn_much_more_often() {
+    fn some_numbers_are_much_more_frequent() {
         let (mut prng, mut counts) = (Prng::new(42, "nurand"), vec![0u32; 3_001]);
         for _ in 0..300_000 {
             counts[nurand(&mut prng, 1_023, 259, 1, 3_000) as usize] += 1;
         }
         assert_eq!(counts[0], 0);
-        // Uniform numbers would come 100 times each, and none of 3,000 more than 150 times.
+        // Uniform numbers would occur about 100 times each, and none of 3,000 more than 150 times.
         let popular = counts.iter().filter(|count| **count > 300).count();
         assert!((50..1_000).contains(&popular), "{popular}");
     }

@@ -11,7 +11,7 @@ pub enum Request {
     StockLevel { warehouse: u32, district: u8, threshold: i64 },
 }
 
-/// A line of a new order. An item that does not exist makes the order be rolled back.
+/// A line of a new order. If its item does not exist, the order is rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Line {
@@ -29,7 +29,7 @@ pub struct Customers {
     pub who: Who,
 }
 
-/// How a customer is named.
+/// How a customer is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Who {

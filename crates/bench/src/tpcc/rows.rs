@@ -1,7 +1,7 @@
 //! TPC-C's nine tables (clause 1.3): their rows, without the columns of the keys, and the keys.
 //!
-//! Money is in cents, taxes and discounts in parts of ten thousand, times in nanoseconds of the device's clock plus one,
-//! so that zero means that there is none.
+//! Money is in cents, taxes and discounts in parts of ten thousand. A time is a number of nanoseconds on the
+//! device's clock plus one; zero means "no time".
 
 use crate::codec::{Key, Reader, row};
 
@@ -73,7 +73,7 @@ row! {
 }
 
 row! {
-    /// A payment. The table has no key in the specification; here the rows are numbered.
+    /// A payment. The specification gives the table no key; here the rows are numbered.
     History in "history" {
         /// H_C_ID.
         customer: u32,
@@ -95,7 +95,7 @@ row! {
 }
 
 row! {
-    /// An order that was not delivered yet: the key says all.
+    /// An undelivered order. The key has all its data.
     NewOrder in "new_order" {}
 }
 
@@ -106,7 +106,7 @@ row! {
         customer: u32,
         /// O_ENTRY_D.
         entry: u64,
-        /// O_CARRIER_ID; zero where it was not delivered.
+        /// O_CARRIER_ID; zero if the order was not delivered.
         carrier: u8,
         /// O_OL_CNT.
         lines: u8,
@@ -122,7 +122,7 @@ row! {
         item: u32,
         /// OL_SUPPLY_W_ID.
         supplier: u32,
-        /// OL_DELIVERY_D; zero where it was not delivered.
+        /// OL_DELIVERY_D; zero if the line was not delivered.
         delivered: u64,
         /// OL_QUANTITY.
         quantity: u8,
@@ -180,7 +180,7 @@ pub fn customer_key(warehouse: u32, district: u8, customer: u32) -> Key {
     district_key(warehouse, district).u32(customer)
 }
 
-/// The key of an order, and of the row that says that it was not delivered. Orders of a district count from one.
+/// The key of an order, also in NEW-ORDER. Orders of a district count from one.
 pub fn order_key(warehouse: u32, district: u8, order: u32) -> Key {
     district_key(warehouse, district).u32(order)
 }
@@ -201,21 +201,21 @@ pub fn stock_key(warehouse: u32, item: u32) -> Key {
 }
 
 /// The key of a payment.
-pub fn history_key(number: u64) -> Key {
+pub(crate) fn history_key(number: u64) -> Key {
     Key::new().u64(number)
 }
 
-/// The index of customers by last name: those of one name, in the order of first names.
-pub fn name_key(warehouse: u32, district: u8, last: &str) -> Key {
+/// A prefix of the index of customers by name: the customers with one last name, in the order of first names.
+pub(crate) fn name_key(warehouse: u32, district: u8, last: &str) -> Key {
     district_key(warehouse, district).text(last, 16)
 }
 
-/// The index of orders by customer, in the order of their numbers.
-pub fn orders_of_key(warehouse: u32, district: u8, customer: u32) -> Key {
+/// A prefix of the index of orders by customer: the orders of one customer, in the order of their numbers.
+pub(crate) fn orders_of_key(warehouse: u32, district: u8, customer: u32) -> Key {
     customer_key(warehouse, district, customer)
 }
 
-/// The warehouse, the district and the number of the key of a customer or an order.
+/// The warehouse, the district and the number in the key of a customer or an order.
 pub fn read_key(key: &[u8]) -> Option<(u32, u8, u32)> {
     let mut reader = Reader::new(key);
     let fields = (reader.key_u32()?, reader.key_u8()?, reader.key_u32()?);

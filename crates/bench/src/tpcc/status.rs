@@ -9,11 +9,11 @@ use fulgurite_device::Device;
 use fulgurite_engine::Direction;
 use std::collections::BTreeSet;
 
-/// Orders whose items Stock-Level looks at.
+/// The number of latest orders whose items Stock-Level checks.
 const LATEST: u32 = 20;
 
 impl Tpcc {
-    /// The last order of a customer, with its lines.
+    /// Reads the last order of a customer and its lines.
     pub(super) async fn order_status<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -25,7 +25,7 @@ impl Tpcc {
         let _: Customer = view.row(tables.customer, &customer_key(warehouse, district, customer)).await?;
         let range = orders_of_key(warehouse, district, customer).prefix();
         let last = view.index_scan(tables.orders_of, &range, Direction::Backward, 1).await?;
-        // The load gives everybody an order.
+        // Every customer has an order from the load.
         let missing = || Error::row(Order::TABLE, format!("is missing (of customer {customer})"));
         let last = last.first().ok_or_else(missing)?;
         let order = Order::decode(&last.value)?;
@@ -43,7 +43,7 @@ impl Tpcc {
         }
     }
 
-    /// How many of the items in a district's last 20 orders are short in stock.
+    /// Counts the items of a district's last 20 orders that are short in stock.
     pub(super) async fn stock_level<D: Device + 'static>(
         &self,
         session: &Session<D>,

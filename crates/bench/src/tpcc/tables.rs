@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// The nine tables and the two indexes.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // each is named as its row
-pub struct Tables {
+pub(crate) struct Tables {
     pub warehouse: Table,
     pub district: Table,
     pub customer: Table,
@@ -27,8 +27,8 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Opens them. The load makes the indexes by this.
-    pub async fn open<D: Device + 'static>(store: &Store<D>) -> Result<Tables, Error> {
+    /// Opens the tables and indexes. The load calls this to create the indexes.
+    pub(crate) async fn open<D: Device + 'static>(store: &Store<D>) -> Result<Tables, Error> {
         let customer = store.table(Customer::TABLE).await?;
         let order = store.table(Order::TABLE).await?;
         Ok(Tables {
@@ -48,8 +48,8 @@ impl Tables {
 
     fn name_of_customer() -> Extract {
         Rc::new(|key, value, keys: &mut Vec<Vec<u8>>| {
-            // A row that cannot be read has no entry; whoever reads the row finds it.
-            // Both names are the first fields, and an update of a customer should not read all of them.
+            // A row that cannot be decoded has no entry; a read of the row reports it. The names are the
+            // first two fields, so an update of a customer need not decode all fields.
             let mut value = Reader::new(value);
             let (last, first) = (value.field::<String>(), value.field::<String>());
             if let (Some((warehouse, district, _)), Some(last), Some(first)) = (read_key(key), last, first) {

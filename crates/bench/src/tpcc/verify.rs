@@ -16,12 +16,12 @@ struct Checked<D: Device + 'static> {
     order_line: Table,
 }
 
-/// Checks the consistency conditions 1 to 4 in one snapshot of a store, whoever wrote it: it needs no index and may follow
-/// a crash.
+/// Checks the consistency conditions 1 to 4 in one snapshot of a store. It needs no index and can also be
+/// used after a crash.
 ///
 /// 1. W_YTD is the sum of D_YTD of the warehouse's districts.
-/// 2. D_NEXT_O_ID less one is the greatest order of the district, and the greatest one that waits for delivery.
-/// 3. The orders of a district that wait for delivery have consecutive numbers.
+/// 2. D_NEXT_O_ID minus one is the greatest order number of the district, and the greatest one in NEW-ORDER.
+/// 3. The order numbers of a district in NEW-ORDER are consecutive.
 /// 4. The sum of O_OL_CNT of a district's orders is the number of its order lines.
 ///
 /// Fails with a sentence that names the condition, the warehouse and the district.
@@ -65,7 +65,7 @@ impl<D: Device + 'static> Checked<D> {
         }
     }
 
-    /// Condition 4, and of condition 2 what is about orders.
+    /// Checks condition 4, and the part of condition 2 about orders.
     async fn orders(
         &self,
         warehouse: u32,
@@ -101,7 +101,8 @@ impl<D: Device + 'static> Checked<D> {
         }
     }
 
-    /// Condition 3, and of condition 2 what is about orders that wait. Where none waits there is nothing to compare.
+    /// Checks condition 3, and the part of condition 2 about undelivered orders. Without undelivered orders
+    /// both hold.
     async fn waiting(
         &self,
         warehouse: u32,

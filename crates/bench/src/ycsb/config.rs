@@ -16,7 +16,7 @@ pub enum Letter {
     F,
 }
 
-/// The table, which all six have in common, and how popular its records are.
+/// The table, which all six workloads share, and the popularity of its records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Records {
     /// Records after the load.

@@ -1,4 +1,4 @@
-//! Keeps track of inserted records. Numbers are given out in order, and inserts end in any order.
+//! Tracks inserted records. Numbers are assigned in order, but inserts can end in any order.
 
 use super::record::scrambled;
 use crate::error::Error;
@@ -9,17 +9,18 @@ use std::collections::BTreeSet;
 
 /// The numbers of inserted records.
 pub(super) struct Inserts {
-    /// The next number to give out.
+    /// The next number to assign.
     next: Cell<u64>,
-    /// Every record below this number is there.
+    /// All records below this number were inserted.
     complete: Cell<u64>,
-    /// Inserts that ended while an earlier one had not.
+    /// Inserts that ended before an earlier one.
     ahead: RefCell<BTreeSet<u64>>,
 }
 
 impl Inserts {
-    /// Looks in the table for how many records there are, at least `loaded`: run after run may have inserted some.
-    pub async fn find<D: Device + 'static>(
+    /// Finds the number of records in the table, at least `loaded`, because earlier runs may have inserted
+    /// some.
+    pub(crate) async fn find<D: Device + 'static>(
         store: &Store<D>,
         table: Table,
         loaded: u64,
@@ -28,7 +29,7 @@ impl Inserts {
         let there = async |record: u64| -> Result<bool, Error> {
             Ok(snapshot.get(table, &scrambled(record).to_be_bytes()).await?.is_some())
         };
-        // Doubling steps find a record that is missing, halving steps the first one.
+        // Doubling steps find a missing record; halving steps then find the first missing one.
         let (mut low, mut step) = (loaded, 1);
         while there(low + step - 1).await? {
             low += step;
@@ -46,12 +47,12 @@ impl Inserts {
     }
 
     /// A number for a new record.
-    pub fn begin(&self) -> u64 {
+    pub(crate) fn begin(&self) -> u64 {
         self.next.replace(self.next.get() + 1)
     }
 
-    /// The record was inserted.
-    pub fn end(&self, record: u64) {
+    /// Notes that the insert of a record has ended.
+    pub(crate) fn end(&self, record: u64) {
         let mut ahead = self.ahead.borrow_mut();
         ahead.insert(record);
         while ahead.remove(&self.complete.get()) {
@@ -59,13 +60,13 @@ impl Inserts {
         }
     }
 
-    /// Every record below this number is there.
-    pub fn complete(&self) -> u64 {
+    /// All records below this number were inserted.
+    pub(crate) fn complete(&self) -> u64 {
         self.complete.get()
     }
 
-    /// The least and the greatest number of records that there can be.
-    pub fn bounds(&self) -> (u64, u64) {
+    /// The least and the greatest possible number of records.
+    pub(crate) fn bounds(&self) -> (u64, u64) {
         (self.complete.get() + self.ahead.borrow().len() as u64, self.next.get())
     }
 }

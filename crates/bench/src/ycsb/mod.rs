@@ -1,18 +1,19 @@
 //! YCSB's core workloads A to F: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010), with the
 //! defaults of its program: 10 fields of 100 bytes, a Zipf of 0.99, an update of one field, scans of 1 to 100 records.
 //!
-//! The key of record n is n scrambled by a bijection of 64 bits, so popular records and new ones lie anywhere in the
-//! table (`insertorder=hashed`). Every field holds the number of its updates and bytes that follow from the key, the field
-//! and that number, so [`Ycsb::verify`] recognises every byte that is wrong.
+//! The key of record n is n scrambled by a bijection of 64 bits, so popular and new records are scattered
+//! over the table (`insertorder=hashed`). Every field holds the number of its updates, and bytes that are a
+//! function of the key, the field and that number, so [`Ycsb::verify`] detects every wrong byte.
 //!
-//! Where this differs: ranks come from the exact Zipf and not from YCSB's approximation. Reads and scans read a snapshot.
-//! An update reads the record first, since the store has no partial update (`write_all=yes` writes all fields blindly).
+//! *Differences.* Ranks are drawn from the exact Zipf distribution, not from YCSB's approximation. Reads and
+//! scans read a snapshot. An update reads the record first, because the store has no partial update
+//! (`write_all=yes` writes all fields without reading).
 
 mod config;
 mod inserts;
 mod record;
 
-pub use config::{Letter, ReadsConfig, Records, ScansConfig, UpdatesConfig};
+pub(crate) use config::{Letter, ReadsConfig, ScansConfig, UpdatesConfig};
 
 use crate::benchmark::{Benchmark, Ending, Verified};
 use crate::codec::{Key, KeyRange, Reader};
@@ -21,7 +22,7 @@ use crate::draw::between_u32;
 use crate::error::Error;
 use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::Session;
-use config::RECORDS;
+use config::{RECORDS, Records};
 use fulgurite_base::{Prng, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store, Table};
@@ -42,7 +43,7 @@ pub struct Ycsb {
     table: Table,
 }
 
-/// One operation. Records are meant by number.
+/// One operation. Records are given by number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Request {
@@ -52,7 +53,7 @@ pub enum Request {
     Scan { record: u64, most: u32 },
 }
 
-/// Fills the table. All keys are held in memory meanwhile, 8 bytes for each.
+/// Fills the table. This holds all keys in memory, 8 bytes for each.
 pub(crate) async fn load<D: Device + 'static>(
     records: &Records,
     store: &Store<D>,
@@ -80,7 +81,7 @@ impl Ycsb {
         Ok(Ycsb { letter, records: *records, write_all, scan, popularity, inserts, seed, table })
     }
 
-    /// Checks that every record is there and that every byte of it is what its updates left.
+    /// Checks that every record exists and that every byte of it is right.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
@@ -92,7 +93,7 @@ impl Ycsb {
             verified.rows += 1;
             verified.changes += self.check(number, &found)?;
         }
-        // Records whose insert is under way may be there or not.
+        // Records that are being inserted may exist or not.
         let (least, most) = self.inserts.bounds();
         match (least..=most).contains(&verified.rows) {
             true => Ok(verified),
@@ -102,7 +103,7 @@ impl Ycsb {
         }
     }
 
-    /// Checks one record and returns the updates that it counts.
+    /// Checks one record and returns the number of its updates.
     fn check(&self, key: u64, found: &[u8]) -> Result<u64, Error> {
         let field_bytes = self.records.field_bytes as usize;
         if found.len() != field_bytes * self.records.fields as usize {
@@ -124,12 +125,12 @@ impl Ycsb {
         Ok(changes)
     }
 
-    /// A record by popularity: record 0 is the most popular one.
+    /// Draws a record by popularity; record 0 is the most popular one.
     fn popular(&self, prng: &mut Prng) -> u64 {
         self.popularity.rank(prng) - 1
     }
 
-    /// A record by popularity, where the latest one is the most popular.
+    /// Draws a record by popularity; the latest one is the most popular.
     fn latest(&self, prng: &mut Prng) -> u64 {
         // There are never fewer records than after the load.
         self.inserts.complete() - self.popularity.rank(prng)
@@ -143,7 +144,7 @@ impl Ycsb {
         stamp: u32,
     ) -> Result<(), Error> {
         let (work, place) = (session.begin(), Key::new().u64(key));
-        // F reads what it changes, whatever it then writes.
+        // F reads the record in any case.
         if self.write_all && self.letter != Letter::F {
             work.put(self.table, &place, &value(&self.records, self.seed, key, stamp)).await?;
             return work.commit().await;
@@ -223,7 +224,7 @@ impl Benchmark for Ycsb {
 impl Ycsb {
     fn draw_update(&self, prng: &mut Prng) -> Request {
         let record = self.popular(prng);
-        // The stamp counts only where all fields are written: a single field's is counted up.
+        // The stamp matters only if all fields are written; the stamp of a single field is incremented.
         Request::Update {
             record,
             field: between_u32(prng, 0, self.records.fields - 1),
@@ -232,7 +233,8 @@ impl Ycsb {
     }
 }
 
-/// How each kind of options makes a workload: its letter, whether updates write all fields, and the longest scan.
+/// Implements [`Recipe`] for options, given the workload's letter, whether updates write all fields, and the
+/// longest scan.
 macro_rules! recipe {
     ($config:ty, $own:ident => ($letter:expr, $write_all:expr, $scan:expr)) => {
         impl Recipe for $config {

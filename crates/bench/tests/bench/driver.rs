@@ -1,4 +1,4 @@
-//! The closed loop: every program runs, a seed gives one outcome, and a run ends when it should.
+//! The closed loop: every program runs, the outcome depends only on the seed, and a run ends in time.
 
 use crate::common::{config, loaded, on_store, plan, unwatched};
 use fulgurite_base::{Nanos, Prng};
@@ -19,7 +19,7 @@ fn small(name: &str) -> String {
     format!("{name}:{options}")
 }
 
-/// Loads, runs and verifies a benchmark; returns everything that was measured.
+/// Loads, runs and verifies a benchmark; returns all measurements.
 fn outcome(text: &str, seed: u64) -> String {
     let text = text.to_owned();
     on_store(async move |store| {
@@ -36,12 +36,12 @@ fn outcome(text: &str, seed: u64) -> String {
 }
 
 #[test]
-fn every_program_runs_and_verifies_and_a_seed_gives_one_outcome() {
+fn every_program_runs_and_its_outcome_depends_only_on_the_seed() {
     for name in BenchmarkConfig::registry().names() {
         let text = small(name);
         let first = outcome(&text, 42);
         assert!(first == outcome(&text, 42), "{text}");
-        // Where every transaction takes the same time, another seed may show in no figure.
+        // If every transaction takes the same time, another seed may change no figure.
         if ["ycsb-a", "tpcc", "linkbench"].contains(&name) {
             assert!(first != outcome(&text, 43), "{text}");
         }
@@ -49,12 +49,12 @@ fn every_program_runs_and_verifies_and_a_seed_gives_one_outcome() {
 }
 
 #[test]
-fn reads_and_commits_are_told_apart() {
+fn reads_and_commits_are_measured_separately() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-a:records=500").await;
         let outcome = program.run(&store, &plan(400), || (), &unwatched()).await.unwrap();
         let [reads, updates] = [0, 1].map(|kind: usize| outcome.kinds[kind].latency.count());
-        // A retried update reads again; a commit that was refused is none.
+        // A retried update reads again; a refused commit is not counted.
         assert_eq!(outcome.read_latency.count(), reads + updates + outcome.retries());
         assert_eq!(outcome.commit_latency.count(), updates);
         // A key of 8 bytes and ten fields of 100.
@@ -63,14 +63,14 @@ fn reads_and_commits_are_told_apart() {
     });
 }
 
-/// The rule: a read that memory answers is no miss, whatever it costs of the CPU; one that asks the drive is.
+/// The rule: a read is a miss exactly if it needs the drive, for any CPU time that it costs.
 #[test]
-fn reads_that_waited_are_told_apart() {
+fn reads_that_waited_for_the_drive_are_counted_as_misses() {
     // Memory takes 16 MiB, and each command of the drive 20 µs.
     for (records, cpu, some_wait) in [(500, 50, false), (40_000, 0, true)] {
         on_store(async move |store| {
             let program = loaded(&store, &format!("ycsb-c:records={records}")).await;
-            // With others, a read may join one that is under way, and wait for less than a command.
+            // With several users, a read may join another one and wait for less than a command.
             let plan = Plan { users: 1, cpu_per_op: Nanos::from_micros(cpu), ..plan(2_000) };
             let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
             let (reads, misses) = (outcome.read_latency, outcome.read_miss_latency);
@@ -86,13 +86,13 @@ fn reads_that_waited_are_told_apart() {
 }
 
 #[test]
-fn a_warm_up_is_not_measured_and_the_moment_between_is_told() {
+fn a_warm_up_is_not_measured_and_measured_is_called_after_it() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-f:records=500").await;
         let plan = Plan { warm_up: Extent::Ops(200), ..plan(100) };
         let noted = Rc::new(Cell::new(None));
         let (note, handle) = (Rc::clone(&noted), store.handle().clone());
-        // Every transaction of both parts is told, with the time since its part began.
+        // `ended` is called for every transaction of both parts, with the time since the begin of its part.
         let told = Rc::new(RefCell::new(Vec::new()));
         let ended: Rc<dyn Fn(Nanos)> = {
             let told = Rc::clone(&told);
@@ -105,21 +105,21 @@ fn a_warm_up_is_not_measured_and_the_moment_between_is_told() {
         assert!(told[..200].is_sorted() && told[200..].is_sorted() && told[200] < told[199]);
         assert_eq!(noted.get(), Some(outcome.begin));
         let updates = program.verify(&store).await.unwrap().changes;
-        // The updates of the warm-up are in the data and not in the figures.
+        // The updates of the warm-up are in the data but not in the figures.
         let measured = outcome.kinds[1].latency.count();
         assert!((measured + 60..measured + 140).contains(&updates), "{updates} {measured}");
     });
 }
 
 #[test]
-fn a_run_by_time_ends_on_time_with_all_that_had_begun() {
+fn a_run_by_time_ends_after_its_last_begun_transaction() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-a:records=500").await;
         let time = Nanos::from_micros(5_000);
         let plan = Plan { stop: Extent::Time(time), interval: Some(Nanos::from_micros(500)), ..plan(0) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         assert!(outcome.transactions() > 100, "{}", outcome.transactions());
-        // One transaction takes some tens of microseconds.
+        // A transaction takes some tens of microseconds.
         assert!(outcome.elapsed > time - Nanos::from_micros(500), "{}", outcome.elapsed);
         assert!(outcome.elapsed < time + Nanos::from_micros(1_000), "{}", outcome.elapsed);
         let series = outcome.series.as_ref().unwrap();
@@ -147,13 +147,13 @@ fn every_row_of_a_scan_costs_cpu() {
         let program = loaded(&store, "ycsb-e:records=500").await;
         let plan = Plan { users: 1, cpu_per_op: Nanos::from_micros(50), ..plan(200) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
-        // Scans have 50 rows on the average, some fewer at the end of the table.
+        // Scans have 50 rows on average, and fewer at the end of the table.
         assert!(outcome.elapsed >= Nanos::from_micros(200 * 30 * 50), "{}", outcome.elapsed);
     });
 }
 
 #[test]
-fn a_transaction_that_wrote_nothing_is_no_commit() {
+fn a_transaction_without_writes_is_not_counted_as_a_commit() {
     on_store(async |store| {
         let program = loaded(&store, "sysbench-point-select:rows=100").await;
         let outcome = program.run(&store, &plan(50), || (), &unwatched()).await.unwrap();
@@ -161,10 +161,10 @@ fn a_transaction_that_wrote_nothing_is_no_commit() {
     });
 }
 
-/// Far more requests than any run here has, so that one that does not end fails soon.
+/// Far more requests than any run here has, so that an endless run fails soon.
 const ASKED_MOST: usize = 1000;
 
-/// Refuses every request twice and notes what it is asked for.
+/// A benchmark that refuses every request twice and notes the requests.
 #[derive(Default)]
 struct Refusing {
     asked: RefCell<Vec<u64>>,
@@ -198,7 +198,7 @@ impl Benchmark for Refusing {
 }
 
 #[test]
-fn what_is_refused_is_tried_again_as_it_was_drawn() {
+fn a_refused_request_is_repeated_unchanged() {
     on_store(async |store| {
         let refusing = Rc::new(Refusing::default());
         let outcome = fulgurite_bench::run(&store, &refusing, &plan(40), || (), &unwatched()).await.unwrap();
@@ -211,7 +211,7 @@ fn what_is_refused_is_tried_again_as_it_was_drawn() {
     });
 }
 
-/// A benchmark of one's own: transactions that take no time, or that fail.
+/// A benchmark whose transactions take no time, or fail.
 #[derive(Default)]
 struct Own {
     fails: bool,
@@ -219,7 +219,7 @@ struct Own {
 }
 
 impl Own {
-    /// More than a run by time lets pass before it looks whether time does.
+    /// More transactions than a run by time allows before it checks the clock.
     const ASKED_MOST: u64 = 5_000_000;
 
     fn ending_well() -> Rc<Own> {
@@ -284,7 +284,7 @@ fn a_store_is_opened_only_for_the_data_that_it_holds() {
         let sentence = config("tpcc").open(&store).await.err().unwrap().to_string();
         assert!(sentence.starts_with("the store holds no complete data"), "{sentence}");
         loaded(&store, "ycsb-a:records=500").await;
-        // The same data serve another workload and another popularity.
+        // Another workload and another popularity use the same data.
         config("ycsb-e:records=500,theta=0.5").open(&store).await.unwrap();
         let sentence = config("ycsb-a:records=501").open(&store).await.err().unwrap().to_string();
         assert_eq!(
@@ -298,7 +298,7 @@ fn a_store_is_opened_only_for_the_data_that_it_holds() {
 }
 
 #[test]
-fn data_take_about_as_many_bytes_as_they_are_said_to() {
+fn the_size_of_data_is_about_the_announced_one() {
     for text in [
         "ycsb-a:records=20000",
         "ycsb-e:records=5000,fields=20",

@@ -1,4 +1,4 @@
-//! The index scan: rows of a range come through the index, and verifying compares rows and index.
+//! The index scan: ranges, both columns, and verification.
 
 use crate::common::{config, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
@@ -7,7 +7,7 @@ use fulgurite_bench::{Benchmark, Program};
 use std::ops::RangeBounds;
 
 #[test]
-fn ranges_have_their_share_and_lie_inside_the_column() {
+fn ranges_cover_their_share_and_are_inside_the_column() {
     on_store(async |store| {
         let program = loaded(&store, "index-scan:orders=500,share=10%").await;
         let Program::IndexScan(scan) = program else { panic!("not an index scan") };
@@ -36,7 +36,7 @@ fn both_columns_can_be_scanned() {
             let outcome = run(&program, &store, 100).await;
             assert_eq!((outcome.transactions(), outcome.commit_latency.count()), (100, 0));
             assert_eq!(program.verify(&store).await.unwrap().rows, 600);
-            // An index over the other column is other data.
+            // Data with an index over the other column are different data.
             let other = if column == "custkey" { "orderdate" } else { "custkey" };
             assert!(config(&format!("index-scan:orders=600,column={other}")).open(&store).await.is_err());
         });

@@ -11,7 +11,7 @@ use std::ops::Bound;
 const TEXT: &str = "linkbench:ids=400";
 
 #[test]
-fn the_mix_is_that_of_the_paper() {
+fn the_mix_equals_that_of_the_paper() {
     on_store(async |store| {
         let Program::LinkBench(linkbench) = loaded(&store, TEXT).await else { panic!("not LinkBench") };
         let shares = [50.71, 12.93, 8.99, 8.01, 7.37, 4.89, 2.99, 2.57, 1.01, 0.53];
@@ -33,7 +33,7 @@ fn requests_for_single_links_name_a_geometric_number_of_them() {
             })
             .collect();
         let mean = named.iter().sum::<usize>() as f64 / named.len() as f64;
-        // 1 / 0.382 is 2.62; about a thousand draws of deviation 2.06.
+        // The mean is 1 / 0.382 = 2.62; the test has about a thousand draws of standard deviation 2.06.
         assert!((mean - 2.618).abs() < 0.33, "{mean} of {}", named.len());
     });
 }
@@ -62,7 +62,7 @@ fn counts_equal_links_after_a_run_that_changes_both() {
     on_store(async |store| {
         let program = loaded(&store, TEXT).await;
         let before = program.verify(&store).await.unwrap();
-        // 400 nodes with two types of links, two of each on the average.
+        // 400 nodes with two types of links, on average two of each.
         assert!((1_200..2_200).contains(&before.changes), "{before:?}");
         let outcome = run(&program, &store, 1_500).await;
         let after = program.verify(&store).await.unwrap();
@@ -71,7 +71,7 @@ fn counts_equal_links_after_a_run_that_changes_both() {
     });
 }
 
-/// A loaded store with one row of a table written anew, and what verifying says.
+/// The sentence of the verification of a loaded store in which one row was rewritten.
 fn broken(change: impl AsyncFnOnce(&MemStore) + 'static) -> String {
     on_store(async move |store| {
         let program = loaded(&store, TEXT).await;
@@ -104,7 +104,7 @@ fn a_wrong_count_is_found() {
 }
 
 #[test]
-fn a_link_that_was_hidden_without_its_count_is_found() {
+fn an_invisible_link_that_is_still_counted_is_found() {
     let sentence = broken(async |store| {
         let (key, value) = first(store, "link").await;
         let link = Link::decode(&value).unwrap();
@@ -114,7 +114,7 @@ fn a_link_that_was_hidden_without_its_count_is_found() {
 }
 
 #[test]
-fn a_link_without_any_count_is_found() {
+fn a_link_without_a_count_is_found() {
     let sentence = broken(async |store| {
         let link = Link { visible: 1, version: 0, time: 1, data: String::new() };
         // No node has this number.

@@ -1,4 +1,4 @@
-//! sysbench: what a transaction consists of, and that rows and index agree.
+//! sysbench: the statements of transactions, and verification.
 
 use crate::common::{config, loaded, on_store, plan, refusal, run, unwatched};
 use fulgurite_base::{Nanos, Prng};
@@ -46,7 +46,7 @@ fn a_range_has_its_rows() {
         let cpu_per_op = Nanos::from_micros(1_000);
         let plan = Plan { users: 1, cpu_per_op, ..plan(50) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
-        // 10 rows by key, 4 ranges with 20 rows each and a commit make 95 calls; reading takes little beside them.
+        // 10 rows by key, 4 ranges with 20 rows each and a commit make 95 calls, which take most of the time.
         let calls = outcome.elapsed.0 / 50 / cpu_per_op.0;
         assert!((90..=100).contains(&calls), "{calls}");
     });
@@ -65,12 +65,12 @@ fn updates_of_the_indexed_column_add_up() {
 }
 
 #[test]
-fn rows_come_and_go_with_inserts_and_deletes() {
+fn inserts_and_deletes_change_the_number_of_rows() {
     on_store(async |store| {
         let program = loaded(&store, "sysbench-insert:rows=100").await;
         run(&program, &store, 150).await;
         assert_eq!(program.verify(&store).await.unwrap().rows, 250);
-        // Ids go on behind those that were inserted.
+        // New ids continue after the inserted ones.
         let again = config("sysbench-insert:rows=100").open(&store).await.unwrap();
         run(&again, &store, 50).await;
         assert_eq!(again.verify(&store).await.unwrap().rows, 300);
@@ -82,7 +82,7 @@ fn rows_come_and_go_with_inserts_and_deletes() {
 }
 
 #[test]
-fn locked_reads_are_an_option_and_keep_the_rows() {
+fn locked_reads_keep_the_rows() {
     on_store(async |store| {
         let text = "sysbench-read-write:rows=1000,range=20,reads=locked";
         let program = loaded(&store, text).await;

@@ -1,4 +1,4 @@
-//! YCSB: the mixes, no update is lost, and verifying finds what is wrong.
+//! YCSB: the mixes, updates, inserts, and verification.
 
 use crate::common::{check_mix, config, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
@@ -8,7 +8,7 @@ use fulgurite_engine::Direction;
 use std::ops::Bound;
 
 #[test]
-fn the_mixes_are_those_of_the_paper() {
+fn the_mixes_equal_those_of_the_paper() {
     let mixes: [(&str, &[f64]); 5] = [
         ("ycsb-a", &[50.0, 50.0]),
         ("ycsb-b", &[95.0, 5.0]),
@@ -29,7 +29,7 @@ fn the_mixes_are_those_of_the_paper() {
 }
 
 #[test]
-fn the_latest_records_and_short_scans_are_asked_for() {
+fn d_reads_the_latest_records_and_e_scans_short_ranges() {
     on_store(async |store| {
         let Program::Ycsb(ycsb) = loaded(&store, "ycsb-d:records=1000").await else { panic!("not YCSB") };
         let mut prng = Prng::new(1, "latest");
@@ -39,7 +39,8 @@ fn the_latest_records_and_short_scans_are_asked_for() {
                 _ => None,
             })
             .collect();
-        // Of a Zipf of 0.99 over 1,000 records the first ten get 39 %. Inserts that have not ended are not asked for.
+        // With a Zipf exponent of 0.99 over 1,000 records, the first ten records get 39 % of the reads.
+        // Records that are being inserted are not read.
         let latest = drawn.iter().filter(|record| **record >= 990).count() * 100 / drawn.len();
         assert!((34..44).contains(&latest), "{latest}");
         assert_eq!(drawn.iter().max(), Some(&999));
@@ -59,7 +60,7 @@ fn the_latest_records_and_short_scans_are_asked_for() {
 #[test]
 fn no_update_is_lost() {
     on_store(async |store| {
-        // Few records and a steep law: users meet at nearly every update.
+        // Few records with a steep popularity, so that nearly every update conflicts.
         let program = loaded(&store, "ycsb-f:records=20,theta=2").await;
         let outcome = run(&program, &store, 600).await;
         assert!(outcome.kinds[1].latency.count() > 200);
@@ -68,13 +69,13 @@ fn no_update_is_lost() {
 }
 
 #[test]
-fn inserts_are_found_again_and_counted_on() {
+fn inserted_records_are_found_again_and_numbering_continues() {
     on_store(async |store| {
         let program = loaded(&store, "ycsb-d:records=300").await;
         let inserted = run(&program, &store, 400).await.kinds[1].latency.count();
         assert!(inserted > 5, "{inserted}");
         assert_eq!(program.verify(&store).await.unwrap().rows, 300 + inserted);
-        // Opened again, the next record is the one behind the last.
+        // After opening the store again, the numbers of new records continue after the last one.
         let again = config("ycsb-d:records=300").open(&store).await.unwrap();
         let more = run(&again, &store, 400).await.kinds[1].latency.count();
         assert_eq!(again.verify(&store).await.unwrap().rows, 300 + inserted + more);

@@ -69,7 +69,7 @@ pub(super) struct History {
 }
 
 impl History {
-    pub fn new(entries: u32) -> History {
+    pub(crate) fn new(entries: u32) -> History {
         let empty = Entry { page: NO_PAGE, successor: NO_PAGE, believed: false };
         // The slot of a page is its hash under a mask, so the number of slots must be a power of two.
         History { entries: vec![empty; entries.next_power_of_two() as usize], last: NO_PAGE }

@@ -7,9 +7,9 @@
 //! order.
 
 mod both;
-pub mod history;
+mod history;
 mod policy;
-pub mod sequential;
+mod sequential;
 
 pub use policy::Prefetch;
 

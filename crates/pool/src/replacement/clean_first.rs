@@ -77,7 +77,7 @@ pub(super) struct CleanFirst {
 }
 
 impl CleanFirst {
-    pub fn new(frames: u32, choice: DirtyChoice, region: u32, window: u32) -> CleanFirst {
+    pub(crate) fn new(frames: u32, choice: DirtyChoice, region: u32, window: u32) -> CleanFirst {
         CleanFirst {
             all: Lists::new(frames, 1),
             kinds: Lists::new(frames, 2),
@@ -94,11 +94,11 @@ impl CleanFirst {
         }
     }
 
-    pub fn needs_erase_counts(&self) -> bool {
+    pub(crate) fn needs_erase_counts(&self) -> bool {
         self.choice == DirtyChoice::FewestErases
     }
 
-    pub fn insert(&mut self, frame: FrameId, arrival: Arrival) {
+    pub(crate) fn insert(&mut self, frame: FrameId, arrival: Arrival) {
         let frame = frame.0;
         self.uses[frame as usize] = 0;
         self.is_clean[frame as usize] = !arrival.write;
@@ -130,14 +130,14 @@ impl CleanFirst {
         }
     }
 
-    pub fn access(&mut self, frame: FrameId, write: bool) {
+    pub(crate) fn access(&mut self, frame: FrameId, write: bool) {
         self.remove(frame);
         self.uses[frame.index()] = self.uses[frame.index()].saturating_add(1);
         self.is_clean[frame.index()] &= !write;
         self.push_newest(frame.0, if self.is_clean[frame.index()] { CLEAN } else { DIRTY });
     }
 
-    pub fn cleaned(&mut self, frame: FrameId) {
+    pub(crate) fn cleaned(&mut self, frame: FrameId) {
         let frame = frame.0;
         if std::mem::replace(&mut self.is_clean[frame as usize], true) {
             return;
@@ -152,7 +152,7 @@ impl CleanFirst {
         }
     }
 
-    pub fn remove(&mut self, frame: FrameId) {
+    pub(crate) fn remove(&mut self, frame: FrameId) {
         let frame = frame.0;
         if self.border.is_some_and(|border| self.used[frame as usize] <= self.used[border as usize]) {
             // The region includes the next newer frame, or shrinks.
@@ -175,7 +175,7 @@ impl CleanFirst {
     /// `places`: the last returned clean frame, the last dirty frame that was returned in order, and the
     /// border, which moves by one frame with each returned one. `queue`: frames that were returned out of
     /// order.
-    pub fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
+    pub(crate) fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         if cursor.step == 0 {
             // A new cursor has no border, and the list may have none either, so `step` marks the start.
             cursor.places[2] = self.border;
@@ -246,7 +246,7 @@ impl CleanFirst {
     }
 
     #[inline]
-    pub fn prefetch(&self, frame: u32) {
+    pub(crate) fn prefetch(&self, frame: u32) {
         self.all.prefetch(frame);
         self.kinds.prefetch(frame);
         fulgurite_base::prefetch(&self.used, frame as usize);

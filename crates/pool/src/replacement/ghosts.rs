@@ -18,7 +18,7 @@ pub(crate) struct Ghosts {
 
 impl Ghosts {
     /// Room for `capacity` pages in all lists together; with 0, no page is remembered.
-    pub fn new(capacity: u32, lists: u32) -> Ghosts {
+    pub(crate) fn new(capacity: u32, lists: u32) -> Ghosts {
         Ghosts {
             table: PageTable::new(capacity),
             ghosts: vec![(PageId(0), List(0)); capacity as usize],
@@ -30,13 +30,13 @@ impl Ghosts {
 
     /// How many pages are remembered in `list`.
     #[inline]
-    pub fn len(&self, list: List) -> usize {
+    pub(crate) fn len(&self, list: List) -> usize {
         self.lens[list.0 as usize]
     }
 
     /// Remembers `page`, which is not remembered yet. If there is no room, the oldest page of the list is
     /// forgotten.
-    pub fn push(&mut self, list: List, page: PageId) {
+    pub(crate) fn push(&mut self, list: List, page: PageId) {
         if self.free.is_empty() {
             self.pop(list);
         }
@@ -49,14 +49,14 @@ impl Ghosts {
     }
 
     /// Forgets the oldest page of `list`.
-    pub fn pop(&mut self, list: List) {
+    pub(crate) fn pop(&mut self, list: List) {
         if let Some(ghost) = self.order.oldest(list) {
             self.remove(self.ghosts[ghost as usize].0);
         }
     }
 
     /// Forgets `page`. Returns the list that it was in, if any.
-    pub fn remove(&mut self, page: PageId) -> Option<List> {
+    pub(crate) fn remove(&mut self, page: PageId) -> Option<List> {
         let ghost = self.table.remove(page, |ghost| self.ghosts[ghost as usize].0)?;
         let (_, list) = self.ghosts[ghost as usize];
         self.order.unlink(ghost);

@@ -27,7 +27,7 @@ pub(crate) struct Lists {
 
 impl Lists {
     /// `lists` empty lists over `frames` frames.
-    pub fn new(frames: u32, lists: u32) -> Lists {
+    pub(crate) fn new(frames: u32, lists: u32) -> Lists {
         // Both ends of an empty list's link are that link itself.
         Lists { links: (0..frames + lists).map(|own| Link { newer: own, older: own }).collect(), frames }
     }
@@ -39,7 +39,7 @@ impl Lists {
 
     /// Puts `frame`, which is in no list, at the newest end of `list`.
     #[inline]
-    pub fn push_newest(&mut self, list: List, frame: u32) {
+    pub(crate) fn push_newest(&mut self, list: List, frame: u32) {
         let newer = self.ends(list);
         let older = self.links[newer as usize].older;
         self.link(frame, newer, older);
@@ -47,7 +47,7 @@ impl Lists {
 
     /// Puts `frame`, which is in no list, at the oldest end of `list`.
     #[inline]
-    pub fn push_oldest(&mut self, list: List, frame: u32) {
+    pub(crate) fn push_oldest(&mut self, list: List, frame: u32) {
         let older = self.ends(list);
         let newer = self.links[older as usize].newer;
         self.link(frame, newer, older);
@@ -56,7 +56,7 @@ impl Lists {
     /// Inserts `frame`, which is in no list, into `list`: a requested page at the newest end, a prefetched
     /// page at the oldest end.
     #[inline]
-    pub fn enter(&mut self, list: List, frame: u32, arrival: Arrival) {
+    pub(crate) fn enter(&mut self, list: List, frame: u32, arrival: Arrival) {
         match arrival.prefetched {
             false => self.push_newest(list, frame),
             true => self.push_oldest(list, frame),
@@ -65,14 +65,14 @@ impl Lists {
 
     /// Puts `frame`, which is in no list, just before `newer` in its list.
     #[inline]
-    pub fn insert_older(&mut self, newer: u32, frame: u32) {
+    pub(crate) fn insert_older(&mut self, newer: u32, frame: u32) {
         let older = self.links[newer as usize].older;
         self.link(frame, newer, older);
     }
 
     /// Puts `frame`, which is in no list, just after `older` in its list.
     #[inline]
-    pub fn insert_newer(&mut self, older: u32, frame: u32) {
+    pub(crate) fn insert_newer(&mut self, older: u32, frame: u32) {
         let newer = self.links[older as usize].newer;
         self.link(frame, newer, older);
     }
@@ -86,7 +86,7 @@ impl Lists {
 
     /// Removes `frame` from its list.
     #[inline]
-    pub fn unlink(&mut self, frame: u32) {
+    pub(crate) fn unlink(&mut self, frame: u32) {
         let Link { newer, older } = self.links[frame as usize];
         self.links[newer as usize].older = older;
         self.links[older as usize].newer = newer;
@@ -94,38 +94,38 @@ impl Lists {
 
     /// Moves `frame` to the newest end of `list`.
     #[inline]
-    pub fn move_newest(&mut self, list: List, frame: u32) {
+    pub(crate) fn move_newest(&mut self, list: List, frame: u32) {
         self.unlink(frame);
         self.push_newest(list, frame);
     }
 
     /// The oldest frame of `list`.
     #[inline]
-    pub fn oldest(&self, list: List) -> Option<u32> {
+    pub(crate) fn oldest(&self, list: List) -> Option<u32> {
         self.inside(self.links[self.ends(list) as usize].newer)
     }
 
     /// The next newer frame in `frame`'s list.
     #[inline]
-    pub fn newer(&self, frame: u32) -> Option<u32> {
+    pub(crate) fn newer(&self, frame: u32) -> Option<u32> {
         self.inside(self.links[frame as usize].newer)
     }
 
     /// The next older frame in `frame`'s list.
     #[inline]
-    pub fn older(&self, frame: u32) -> Option<u32> {
+    pub(crate) fn older(&self, frame: u32) -> Option<u32> {
         self.inside(self.links[frame as usize].older)
     }
 
     /// The frames of `list` from the oldest on.
-    pub fn iter(&self, list: List) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.oldest(list), |frame| self.newer(*frame))
     }
 
     /// Moves `place` to the next newer frame of `list` and returns it. At the newest end, it returns `None`
     /// and leaves `place` unchanged.
     #[inline]
-    pub fn walk(&self, list: List, place: &mut Option<u32>) -> Option<u32> {
+    pub(crate) fn walk(&self, list: List, place: &mut Option<u32>) -> Option<u32> {
         let next = match *place {
             None => self.oldest(list),
             Some(frame) => self.newer(frame),
@@ -136,14 +136,14 @@ impl Lists {
 
     /// Begins to fetch `frame`'s link into the cache.
     #[inline]
-    pub fn prefetch(&self, frame: u32) {
+    pub(crate) fn prefetch(&self, frame: u32) {
         fulgurite_base::prefetch(&self.links, frame as usize);
     }
 
     /// The next unpinned frame of a list whose pages get a second chance: first the frames for which `leaves`
     /// is true, then the others. Uses `step` and the first of `places`.
     #[inline]
-    pub fn next_after_second_chance(
+    pub(crate) fn next_after_second_chance(
         &self,
         list: List,
         frames: &FrameTable,
@@ -165,7 +165,7 @@ impl Lists {
     /// Removes the oldest unpinned frame for which `leaves` is true. Frames before it move to the newest end;
     /// `leaves` must be true for them at the next visit.
     #[inline]
-    pub fn evict_or_requeue(
+    pub(crate) fn evict_or_requeue(
         &mut self,
         list: List,
         frames: &FrameTable,
@@ -191,7 +191,12 @@ impl Lists {
 
     /// The next unpinned frame of a list after `place`.
     #[inline]
-    pub fn next_unpinned(&self, list: List, frames: &FrameTable, place: &mut Option<u32>) -> Option<FrameId> {
+    pub(crate) fn next_unpinned(
+        &self,
+        list: List,
+        frames: &FrameTable,
+        place: &mut Option<u32>,
+    ) -> Option<FrameId> {
         while let Some(frame) = self.walk(list, place) {
             if !frames.is_pinned(FrameId(frame)) {
                 return Some(FrameId(frame));

@@ -9,17 +9,17 @@
 //! can still be found until its write has ended. A cleaner, if there is one, writes dirty frames before a
 //! miss needs them. With a lock, no other miss evicts while one waits for its write.
 
-pub mod ace;
-pub mod ace_raw;
+mod ace;
+mod ace_raw;
 mod auto;
-pub mod background;
+mod background;
 mod number;
 mod policy;
-pub mod raw;
-pub mod single;
+mod raw;
+mod single;
 
-pub use number::Number;
-pub use policy::{Curve, MeasuredDrive, Order, Plan, WriteBack};
+pub use policy::{Curve, MeasuredDrive, WriteBack};
+pub(crate) use policy::{Order, Plan};
 
 use ace::AceConfig;
 use ace_raw::AceRawConfig;

@@ -6,17 +6,17 @@ use fulgurite_base::{FrameId, SpecError};
 
 /// The writes and evictions for a miss in a full pool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Dirty frames to write together, in eviction order.
-    pub write: Vec<FrameId>,
+    pub(crate) write: Vec<FrameId>,
     /// The frame to evict; `None` if every frame is in use.
-    pub evict: Option<FrameId>,
+    pub(crate) evict: Option<FrameId>,
     /// The number of further frames that may be evicted for prefetching.
-    pub prefetch: u32,
+    pub(crate) prefetch: u32,
 }
 
 /// A replacement policy's eviction order, read lazily.
-pub struct Order<'a> {
+pub(crate) struct Order<'a> {
     replacement: &'a Replacement,
     frames: &'a FrameTable,
     cursor: &'a mut Cursor,
@@ -24,7 +24,11 @@ pub struct Order<'a> {
 
 impl<'a> Order<'a> {
     /// The current order. `cursor` is reset first.
-    pub fn new(replacement: &'a Replacement, frames: &'a FrameTable, cursor: &'a mut Cursor) -> Order<'a> {
+    pub(crate) fn new(
+        replacement: &'a Replacement,
+        frames: &'a FrameTable,
+        cursor: &'a mut Cursor,
+    ) -> Order<'a> {
         cursor.reset();
         Order { replacement, frames, cursor }
     }
@@ -121,7 +125,12 @@ impl WriteBack {
     }
 
     /// Plans a miss, given the frames in eviction order. `plan` is cleared first.
-    pub fn plan(&self, mut order: impl Iterator<Item = FrameId>, frames: &FrameTable, plan: &mut Plan) {
+    pub(crate) fn plan(
+        &self,
+        mut order: impl Iterator<Item = FrameId>,
+        frames: &FrameTable,
+        plan: &mut Plan,
+    ) {
         plan.write.clear();
         // ACE prefetches only beside a batch, the other policies beside every read.
         plan.prefetch = if self.batches { 0 } else { u32::MAX };
@@ -139,7 +148,12 @@ impl WriteBack {
     }
 
     /// Plans the cleaner's next batch: `plan.write` stays empty if all frames ahead are clean.
-    pub fn plan_cleaning(&self, order: impl Iterator<Item = FrameId>, frames: &FrameTable, plan: &mut Plan) {
+    pub(crate) fn plan_cleaning(
+        &self,
+        order: impl Iterator<Item = FrameId>,
+        frames: &FrameTable,
+        plan: &mut Plan,
+    ) {
         plan.write.clear();
         let ahead = order.take(self.ahead as usize);
         let dirty = ahead.filter(|frame| frames.is_dirty(*frame));

@@ -1,6 +1,6 @@
 //! Draws an index with given weights in O(1): the alias method (Walker 1977; Vose 1991) with integer
-//! thresholds. Weights are rounded once, to multiples of 2^-64 of their sum; from there on all is
-//! exact, so the table is the same on every machine and no leftovers arise.
+//! thresholds. Weights are rounded once, to multiples of 2^-64 of their sum. All further arithmetic is exact,
+//! so the table is the same on every machine and has no leftovers.
 
 use fulgurite_base::Prng;
 
@@ -8,9 +8,10 @@ const ONE: u128 = 1 << 64;
 
 /// A table for drawing indices.
 #[derive(Clone, Debug)]
-pub struct Alias(Box<[Column]>);
+pub(crate) struct Alias(Box<[Column]>);
 
-/// One of n equal columns: its own index below the threshold (a fraction of 2^64), another's above.
+/// One of n equal columns. It draws its own index below the threshold (a fraction of 2^64), and another index
+/// above it.
 #[derive(Clone, Debug)]
 struct Column {
     threshold: u64,
@@ -19,16 +20,17 @@ struct Column {
 
 impl Alias {
     /// The table for these weights: at least one, fewer than 2^32, none negative, one positive.
-    pub fn new(weights: &[f64]) -> Alias {
+    pub(crate) fn new(weights: &[f64]) -> Alias {
         let columns = weights.len() as u128;
         // A part has at most 65 bits and the number of columns 32, so the product fits.
         let mut rest: Vec<u128> = in_parts_of_one(weights).into_iter().map(|part| part * columns).collect();
-        // A column that never takes from another draws its own index either way.
+        // A column that never gets a part from another one draws its own index in both cases.
         let mut table: Vec<Column> =
             (0..weights.len() as u32).map(|index| Column { threshold: 0, other: index }).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =
             (0..weights.len()).partition(|&index| rest[index] < ONE);
-        // The weights left sum to one per column left: while a small one is left, so is a large one.
+        // The remaining weights sum to one for each remaining column, so if a small one remains, a large one
+        // does too.
         while let (Some(&taker), Some(giver)) = (large.last(), small.pop()) {
             table[giver] = Column { threshold: rest[giver] as u64, other: taker as u32 };
             rest[taker] -= ONE - rest[giver];
@@ -41,8 +43,9 @@ impl Alias {
 
     /// An index, each with its weight's share as probability.
     #[inline]
-    pub fn draw(&self, prng: &mut Prng) -> usize {
-        // One word gives both: the column above the binary point, the place in it below.
+    pub(crate) fn draw(&self, prng: &mut Prng) -> usize {
+        // One random word gives both the column and the position in it: the high and the low half of the
+        // product.
         let wide = u128::from(prng.next_u64()) * self.0.len() as u128;
         let index = (wide >> 64) as usize;
         let column = &self.0[index];
@@ -50,11 +53,11 @@ impl Alias {
     }
 }
 
-/// The weights as whole parts of 2^64 that sum to exactly 2^64.
+/// The weights as integers that sum to exactly 2^64.
 fn in_parts_of_one(weights: &[f64]) -> Vec<u128> {
     let total: f64 = weights.iter().sum();
     let mut parts: Vec<u128> = weights.iter().map(|weight| (weight / total * ONE as f64) as u128).collect();
-    // The heaviest takes what rounding left over: there it weighs least.
+    // The rounding error is added to the heaviest weight, where it is relatively smallest.
     let rounding = ONE.wrapping_sub(parts.iter().sum());
     if let Some(heaviest) = parts.iter_mut().max() {
         *heaviest = heaviest.wrapping_add(rounding);
@@ -67,7 +70,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What each index gets over all columns, in parts of 2^64 of one column.
+    /// The total of each index over all columns, in parts of 2^64 of one column.
     fn received(alias: &Alias) -> Vec<u128> {
         let mut parts = vec![0; alias.0.len()];
         for (index, column) in alias.0.iter().enumerate() {

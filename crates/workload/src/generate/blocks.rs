@@ -1,11 +1,10 @@
-//! Turns accesses to pages into the writes that a storage engine sends to its drive for them: `blocks=yes`.
+//! Turns accesses to pages into the writes of a storage engine to its drive: `blocks=yes`.
 //!
-//! Shaped after InnoDB. A change makes a page dirty in the buffer pool and adds to the redo log. Once more
-//! than `dirty` of the data pages are dirty, pages are written in the order in which they became so. Thus a
-//! popular page is written once in a checkpoint's time, however often it is changed. Pages have 16 KiB and go
-//! through a doublewrite buffer of 2 MiB first. The log takes a 64th of the space and is written round and
-//! round. Commits are written in groups of eight, and the block that the log ends in is written again until
-//! it is full. Reads are left out.
+//! The model follows InnoDB. A change makes a page dirty in the buffer pool and adds to the redo log. When
+//! more than `dirty` of the data pages are dirty, pages are written in the order in which they became dirty.
+//! So a popular page is written once for many changes. Pages have 16 KiB and are first written to a
+//! doublewrite buffer of 2 MiB. The log is a ring of a 64th of the space. Commits are written in groups of
+//! eight, and the last block of the log is rewritten until it is full. Reads are omitted.
 
 use super::generator::{Generator, RequestSource};
 use super::recipe::Space;
@@ -13,12 +12,12 @@ use crate::{Op, Request};
 use fulgurite_base::{Share, SpecError};
 use std::collections::VecDeque;
 
-/// The options of the engine, for workloads that can have one below them.
+/// The options of the engine model, for workloads that can use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Whether the requests are what an engine writes to its drive, rather than what it is asked for.
+    /// Whether the requests are the engine's writes to its drive, not the accesses to its pages.
     pub blocks: bool,
-    /// Data pages that may be dirty in its buffer pool.
+    /// The most data pages that may be dirty in its buffer pool.
     pub dirty: Share,
 }
 
@@ -28,7 +27,7 @@ impl Default for EngineConfig {
     }
 }
 
-/// The options of a workload `$config` with a field `engine`, after its own.
+/// Declares the options of a workload `$config` with a field `engine`, after its own options.
 macro_rules! with_engine {
     ($config:ty $(, $own:expr)*) => {
         impl fulgurite_base::Declared for $config {
@@ -38,14 +37,14 @@ macro_rules! with_engine {
                     "blocks",
                     engine.blocks,
                     fulgurite_base::option::YES_NO,
-                    "what an engine writes to its drive, rather than what it is asked for"
+                    "an engine's writes to its drive, not the accesses to its pages"
                 ),
                 fulgurite_base::opt!(
                     "dirty",
                     engine.dirty,
                     fulgurite_base::option::SHARE,
                     fulgurite_base::Share::ZERO => fulgurite_base::Share::ONE,
-                    "with blocks=yes: data pages that may be dirty"
+                    "with blocks=yes: most data pages that may be dirty"
                 ),
             ];
         }
@@ -57,11 +56,11 @@ pub(super) use with_engine;
 /// Bytes of an engine's page, and of the doublewrite buffer.
 const PAGE_BYTES: u64 = 16 << 10;
 const DOUBLEWRITE_BYTES: u64 = 2 << 20;
-/// Changes that are committed together, and commits that fill a block of the log.
+/// Changes in a group of commits, and groups that fill a block of the log.
 const GROUP: u32 = 8;
 const COMMITS_IN_BLOCK: u32 = 4;
 
-/// A part of the space that is written round and round.
+/// A part of the space that is written as a ring.
 #[derive(Clone, Debug)]
 struct Ring {
     first: u64,
@@ -77,11 +76,11 @@ impl Ring {
     }
 }
 
-/// An engine over the pages of a workload.
+/// The engine model over the pages of a workload.
 #[derive(Debug)]
 struct Blocks {
     inner: Generator,
-    /// Device pages of an engine's page, and where the data begin.
+    /// Device pages in an engine's page, and the first page of the data.
     unit: u64,
     first: u64,
     log: Ring,
@@ -95,7 +94,7 @@ struct Blocks {
 }
 
 impl EngineConfig {
-    /// The generator that `start` makes, behind an engine if there is one.
+    /// The generator from `start`, behind the engine model if `blocks` is set.
     pub(super) fn start(
         &self,
         space: Space<'_>,
@@ -106,13 +105,13 @@ impl EngineConfig {
             return start(space);
         }
         let Space { name, pages, page_bytes, .. } = space;
-        // An engine that never writes would be waited for without end.
+        // A caller would wait for ever for a write of an engine that never writes.
         if !writes {
             return Err(SpecError::new(format!(
                 "blocks=yes of {name}: the workload changes nothing, so an engine writes no blocks; accepted: blocks=no"
             )));
         }
-        // A device page of more than 16 KiB stands for one of the engine's.
+        // A device page of more than 16 KiB counts as one page of the engine.
         let unit = (PAGE_BYTES / u64::from(page_bytes)).max(1);
         let log = (pages / 64).max(1);
         let doublewrite = (DOUBLEWRITE_BYTES / u64::from(page_bytes)).min(pages / 64).max(unit);
@@ -160,7 +159,7 @@ impl Blocks {
         self.changes += 1;
         if self.changes.is_multiple_of(GROUP) {
             self.commits += 1;
-            // The block that is not full yet is written again.
+            // A block that is not full is written again.
             let at = self.log.next;
             self.out.push_back(self.log.write());
             if !self.commits.is_multiple_of(COMMITS_IN_BLOCK) {

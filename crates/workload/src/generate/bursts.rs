@@ -1,8 +1,8 @@
 //! Decides which gaps between arrivals are inside bursts, for bursts of a given length.
 //!
-//! A burst of L gaps is followed by L (1 − p) / p gaps between bursts, so that of all gaps the share p is inside, however
-//! long single bursts are. Lengths are those of an exponential on top of a fixed part, `mean · (1 − s + s·E)` for a
-//! coefficient of variation s: all alike with s = 0, memoryless with s = 1.
+//! A burst of L gaps is followed by L (1 − p) / p gaps between bursts, so that the share p of all gaps is
+//! inside bursts of any lengths. A length has a fixed and an exponential part, `mean · (1 − s + s·E)` for a
+//! coefficient of variation s: constant with s = 0, memoryless with s = 1.
 
 use fulgurite_base::{Prng, Share};
 
@@ -11,23 +11,24 @@ use fulgurite_base::{Prng, Share};
 pub(super) struct Bursts {
     mean: f64,
     spread: f64,
-    /// Gaps between bursts for each one inside.
+    /// Gaps between bursts for each gap inside.
     between_for_each: f64,
     is_inside: bool,
-    /// Gaps left of the run under way.
+    /// Gaps left of the current run.
     left: u64,
-    /// Parts of gaps inside, and between, that earlier runs have left over.
+    /// Fractions of gaps inside and between bursts that rounding has left over.
     owed: [f64; 2],
     has_begun: bool,
 }
 
 impl Bursts {
-    /// Bursts of `mean` gaps, in which the share `inside` of all gaps lies; if they cannot, what can.
-    pub fn new(mean: u32, spread: Share, inside: Share) -> Result<Bursts, String> {
+    /// Bursts of `mean` gaps with the share `inside` of all gaps. The error has the accepted values of
+    /// `mean`.
+    pub(crate) fn new(mean: u32, spread: Share, inside: Share) -> Result<Bursts, String> {
         if inside == Share::ZERO {
             return Err("0, or bursty above zero".to_owned());
         }
-        // With shorter bursts the next one would begin where the last one ends.
+        // Shorter bursts would have no gap between them.
         let least = inside.ppm().div_ceil((Share::ONE.ppm() - inside.ppm()).max(1));
         if mean < least {
             return Err(format!("at least {least}, or 0"));
@@ -44,9 +45,9 @@ impl Bursts {
     }
 
     /// Whether the next gap is inside a burst.
-    pub fn next_is_inside(&mut self, prng: &mut Prng) -> bool {
+    pub(crate) fn next_is_inside(&mut self, prng: &mut Prng) -> bool {
         if !self.has_begun {
-            // Requests begin somewhere between two bursts.
+            // The workload begins at a random moment between two bursts.
             self.has_begun = true;
             self.begin_between(prng.unit_f64() * self.mean);
         }
@@ -64,7 +65,7 @@ impl Bursts {
     fn begin_burst(&mut self, prng: &mut Prng) {
         let exponential = -libm::log1p(-prng.unit_f64());
         let length = self.mean * (1.0 - self.spread + self.spread * exponential);
-        // What is cut off is added to a later burst, so that the mean stays.
+        // The fraction that is cut off is added to a later burst, so that the mean stays exact.
         self.owed[0] += length;
         self.left = self.owed[0] as u64;
         self.owed[0] -= self.left as f64;
@@ -72,7 +73,7 @@ impl Bursts {
         self.is_inside = true;
     }
 
-    /// The gaps that the last burst is followed by, and those of `more` gaps inside.
+    /// Begins the gaps after the last burst, plus those for `more` gaps inside.
     fn begin_between(&mut self, more: f64) {
         self.owed[1] += more * self.between_for_each;
         self.left = self.owed[1] as u64;
@@ -85,7 +86,8 @@ impl Bursts {
 mod tests {
     use super::*;
 
-    /// Gaps inside of a million, the mean length of a burst, and the coefficient of variation of lengths.
+    /// The share of gaps inside among a million, the mean length of a burst, and the coefficient of variation
+    /// of lengths.
     fn of(mean: u32, spread: u32, inside: f64) -> (f64, f64, f64) {
         let mut bursts =
             Bursts::new(mean, Share::percent(spread), Share::from_ppm((inside * 1e6) as u32)).unwrap();

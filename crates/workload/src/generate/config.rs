@@ -1,4 +1,4 @@
-//! The generated workloads by name, and `switch`, which is made of two of them.
+//! The generated workloads by name, and `switch`, which consists of two of them.
 
 use super::file_system::append_only::AppendOnlyConfig;
 use super::file_system::copy_on_write::CopyOnWriteConfig;
@@ -38,38 +38,61 @@ macro_rules! generators {
 
 // A new generator is a file and a line here.
 generators! {
-    "mixed-skewed" MixedSkewed(SkewConfig = SkewConfig::write(50)) "half reads, 90% of requests to the first 10% of pages"
-    "write-intensive" WriteIntensive(SkewConfig = SkewConfig::write(90)) "10% reads, 90% of requests to the first 10% of pages"
-    "read-intensive" ReadIntensive(SkewConfig = SkewConfig::write(10)) "90% reads, 90% of requests to the first 10% of pages"
+    "mixed-skewed" MixedSkewed(SkewConfig = SkewConfig::write(50))
+        "half reads, 90% of requests to the first 10% of pages"
+    "write-intensive" WriteIntensive(SkewConfig = SkewConfig::write(90))
+        "10% reads, 90% of requests to the first 10% of pages"
+    "read-intensive" ReadIntensive(SkewConfig = SkewConfig::write(10))
+        "90% reads, 90% of requests to the first 10% of pages"
     "mixed-uniform" MixedUniform(UniformConfig) "half reads, every page equally likely"
     "zipf" Zipf(ZipfConfig) "page popularity falls as rank^-theta, popular pages scattered"
     "tpcc" Tpcc(TpccConfig) "pages like those of TPC-C, or an engine's writes; not transactions (see bench)"
-    "ycsb-a" YcsbA(YcsbConfig = YcsbConfig::new(Letter::A)) "pages like those of YCSB A, half updates, Zipf, or an engine's writes; not transactions (see bench)"
-    "ycsb-b" YcsbB(YcsbConfig = YcsbConfig::new(Letter::B)) "pages like those of YCSB B, a twentieth updates; not transactions (see bench)"
+    "ycsb-a" YcsbA(YcsbConfig = YcsbConfig::new(Letter::A))
+        "pages like those of YCSB A, half updates, Zipf, or an engine's writes; not transactions (see bench)"
+    "ycsb-b" YcsbB(YcsbConfig = YcsbConfig::new(Letter::B))
+        "pages like those of YCSB B, a twentieth updates; not transactions (see bench)"
     "ycsb-c" YcsbC(YcsbReadsConfig) "pages like those of YCSB C, reads alone; not transactions (see bench)"
-    "ycsb-d" YcsbD(YcsbConfig = YcsbConfig::new(Letter::D)) "pages like those of YCSB D, reads of the latest, a twentieth inserts; not transactions (see bench)"
-    "ycsb-e" YcsbE(YcsbConfig = YcsbConfig::new(Letter::E)) "pages like those of YCSB E, short scans, a twentieth inserts; not transactions (see bench)"
-    "ycsb-f" YcsbF(YcsbConfig = YcsbConfig::new(Letter::F)) "pages like those of YCSB F, half read and then written; not transactions (see bench)"
+    "ycsb-d" YcsbD(YcsbConfig = YcsbConfig::new(Letter::D))
+        "pages like those of YCSB D, reads of the latest, a twentieth inserts; not transactions (see bench)"
+    "ycsb-e" YcsbE(YcsbConfig = YcsbConfig::new(Letter::E))
+        "pages like those of YCSB E, short scans, a twentieth inserts; not transactions (see bench)"
+    "ycsb-f" YcsbF(YcsbConfig = YcsbConfig::new(Letter::F))
+        "pages like those of YCSB F, half read and then written; not transactions (see bench)"
     "fio-h" FioH(FioConfig = FioConfig { theta: 1.0 }) "writes alone, Zipf of 1.0"
     "fio-m" FioM(FioConfig = FioConfig { theta: 0.8 }) "writes alone, Zipf of 0.8"
     "fio-u" FioU(FioConfig = FioConfig { theta: 0.0 }) "writes alone, every page equally likely"
     "varmail" Varmail(VarmailConfig) "blocks of a mail server's files on a file system with a journal, writes alone"
-    "journaling" Journaling(JournalingConfig) "blocks of a file system with a journal, after ext4: written twice, or shared from the journal (SHARE)"
-    "log-structured" LogStructured(LogStructuredConfig) "blocks of a log-structured file system, after F2FS, with its cleaning and discards"
-    "copy-on-write" CopyOnWrite(CopyOnWriteConfig) "blocks of a copy-on-write file system, after BTRFS: each change writes a path of its tree anew"
-    "append-only" AppendOnly(AppendOnlyConfig) "blocks of a document store, after Couchbase's: appended to a file, whose compaction copies them or shares them (SHARE)"
-    "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA) "made up after a cloud volume: short intensive phases, writes alone"
-    "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE) "made up after a mail server: long phases, each of another kind, writes alone"
-    "switch" Switch(SwitchConfig) "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first"
-    "linkbench" LinkBench(LinkBenchConfig) "pages like those of LinkBench's operations on a social graph; not transactions (see bench)"
-    "sysbench-read-write" SysbenchReadWrite(SysbenchConfig = SysbenchConfig { reads: true, writes: true }) "pages like those of sysbench's OLTP: points, ranges, updates; not transactions (see bench)"
-    "sysbench-read-only" SysbenchReadOnly(SysbenchConfig = SysbenchConfig { reads: true, writes: false }) "pages like those of sysbench's OLTP without its updates; not transactions (see bench)"
-    "sysbench-write-only" SysbenchWriteOnly(SysbenchConfig = SysbenchConfig { reads: false, writes: true }) "pages like those of sysbench's OLTP without its points and ranges; not transactions (see bench)"
+    "journaling" Journaling(JournalingConfig)
+        "blocks of a file system with a journal, after ext4: written twice, or shared from the journal (SHARE)"
+    "log-structured" LogStructured(LogStructuredConfig)
+        "blocks of a log-structured file system, after F2FS, with its cleaning and discards"
+    "copy-on-write" CopyOnWrite(CopyOnWriteConfig)
+        "blocks of a copy-on-write file system, after BTRFS: each change writes a path of its tree anew"
+    "append-only" AppendOnly(AppendOnlyConfig)
+        "blocks of a document store, after Couchbase's: appended to a file, whose compaction copies them or shares them (SHARE)"
+    "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA)
+        "made up after a cloud volume: short intensive phases, writes alone"
+    "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE)
+        "made up after a mail server: long phases, each of another kind, writes alone"
+    "switch" Switch(SwitchConfig)
+        "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first"
+    "linkbench" LinkBench(LinkBenchConfig)
+        "pages like those of LinkBench's operations on a social graph; not transactions (see bench)"
+    "sysbench-read-write" SysbenchReadWrite(SysbenchConfig = SysbenchConfig { reads: true, writes: true })
+        "pages like those of sysbench's OLTP: points, ranges, updates; not transactions (see bench)"
+    "sysbench-read-only" SysbenchReadOnly(SysbenchConfig = SysbenchConfig { reads: true, writes: false })
+        "pages like those of sysbench's OLTP without its updates; not transactions (see bench)"
+    "sysbench-write-only" SysbenchWriteOnly(SysbenchConfig = SysbenchConfig { reads: false, writes: true })
+        "pages like those of sysbench's OLTP without its points and ranges; not transactions (see bench)"
     "synthetic" Synthetic(SyntheticConfig) "timed: one size, Poisson arrivals"
-    "financial-like" FinancialLike(TraceLikeConfig = TraceLikeConfig::new(timed::FINANCIAL)) "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s"
-    "cello-like" CelloLike(TraceLikeConfig = TraceLikeConfig::new(timed::CELLO)) "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s"
-    "tpch-like" TpchLike(TraceLikeConfig = TraceLikeConfig::new(timed::TPCH)) "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s"
-    "openmail-like" OpenmailLike(TraceLikeConfig = TraceLikeConfig::new(timed::OPENMAIL)) "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s"
+    "financial-like" FinancialLike(TraceLikeConfig = TraceLikeConfig::new(timed::FINANCIAL))
+        "timed, synthetic, after a trace's row: 7.09 KB, 18.92% reads, 47.19/s"
+    "cello-like" CelloLike(TraceLikeConfig = TraceLikeConfig::new(timed::CELLO))
+        "timed, synthetic, after a trace's row: 7.06 KB, 19.63% reads, 74.24/s"
+    "tpch-like" TpchLike(TraceLikeConfig = TraceLikeConfig::new(timed::TPCH))
+        "timed, synthetic, after a trace's row: 31.62 KB, 91.80% reads, 172.73/s"
+    "openmail-like" OpenmailLike(TraceLikeConfig = TraceLikeConfig::new(timed::OPENMAIL))
+        "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s"
 }
 
 /// 2^48 pages: an exbibyte in pages of 4 KiB, and every page number is exact in an `f64`.
@@ -78,7 +101,7 @@ const MAX_PAGES: u64 = 1 << 48;
 impl GeneratorConfig {
     /// The generator over the pages `0..pages` of `page_bytes` bytes.
     ///
-    /// Fails on options that do not go together and on a number of pages that the workload cannot work with.
+    /// Fails if options contradict each other, and if the workload does not support this number of pages.
     pub fn start(&self, pages: u64, page_bytes: u32, seed: u64) -> Result<Generator, SpecError> {
         let name = self.name();
         if !(1..=MAX_PAGES).contains(&pages) {
@@ -87,59 +110,59 @@ impl GeneratorConfig {
             )));
         }
         let generator = self.recipe().start(Space { name, pages, page_bytes, seed })?;
-        // Sources do not know the mean gap; the description does.
+        // The mean gap follows from the description, not from the source.
         Ok(generator.with_mean_gap_ns(self.mean_gap_ns()))
     }
 
-    /// Whether any request can ever be a write or a trim.
-    pub fn writes_anything(&self) -> bool {
+    /// Whether any request can be a write or a trim.
+    pub(crate) fn writes_anything(&self) -> bool {
         self.recipe().writes_anything()
     }
 
-    /// Whether any request can ever be a trim.
+    /// Whether any request can be a trim.
     pub fn trims_anything(&self) -> bool {
         self.recipe().trims_anything()
     }
 
-    /// Whether any request can ever be a write of what another page holds ([`Request::copy_of`]).
+    /// Whether any request can be a write of another page's content ([`Request::copy_of`]).
     pub fn shares_anything(&self) -> bool {
         self.recipe().shares_anything()
     }
 
-    /// Whether writes or trims go on for ever: a run that ends after a number of them ends only then.
+    /// Whether writes or trims never cease, so that a run that waits for a number of them ends.
     pub fn keeps_writing(&self) -> bool {
         self.recipe().keeps_writing()
     }
 
-    /// The mean time between arrivals, in nanoseconds; none where requests have no times.
+    /// The mean time between arrivals, in nanoseconds; `None` if requests have no times.
     pub fn mean_gap_ns(&self) -> Option<f64> {
         self.recipe().mean_gap_ns()
     }
 
-    /// Whether requests have arrival times; without, they are all at time zero.
+    /// Whether requests have arrival times. Otherwise they are all at time zero.
     pub fn is_timed(&self) -> bool {
         self.mean_gap_ns().is_some()
     }
 
-    /// Whether every page is equally likely in every request, independently of all others: the case in which write
+    /// Whether every page is equally likely in every request, independently of all other requests. Then write
     /// amplification has a closed form.
     pub fn is_uniform_random(&self) -> bool {
         self.recipe().is_uniform_random()
     }
 }
 
-/// Two workloads and how many requests come of the first.
+/// The options of `switch`: two workloads, and the number of requests of the first.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
     /// The first.
     pub first: Box<GeneratorConfig>,
-    /// Requests of the first.
+    /// The number of requests of the first.
     pub after: u64,
     /// The second.
     pub second: Box<GeneratorConfig>,
 }
 
-/// What a `switch` without workloads would be; the command refuses it.
+/// A placeholder for a `switch` without workloads, which cannot be parsed.
 impl Default for SwitchConfig {
     fn default() -> SwitchConfig {
         let fio = |theta| Box::new(GeneratorConfig::FioU(FioConfig { theta }));
@@ -147,7 +170,7 @@ impl Default for SwitchConfig {
     }
 }
 
-/// All that follows the colon is one text, not `key=value`.
+/// The whole text after the colon is one option, not `key=value`.
 impl Declared for SwitchConfig {
     const OPTIONS: &'static [Opt<SwitchConfig>] = &[];
 
@@ -157,7 +180,7 @@ impl Declared for SwitchConfig {
             text.ok_or_else(|| SpecError::new("switch names no workloads; write switch:ycsb-a,tpcc@1.1G"))?;
         let refused = || {
             SpecError::new(format!(
-                "`switch:{text}` is not a change of workload; write switch:ycsb-a,tpcc@1.1G"
+                "`switch:{text}` is not a pair of workloads; write switch:ycsb-a,tpcc@1.1G"
             ))
         };
         let (workloads, after) = text.rsplit_once('@').ok_or_else(refused)?;
@@ -178,10 +201,10 @@ impl Declared for SwitchConfig {
 
 impl Recipe for SwitchConfig {
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
-        // The times of the second workload would start from zero again.
+        // The times of the second workload would start from zero.
         if self.first.is_timed() || self.second.is_timed() {
             return Err(SpecError::new(
-                "switch does not go with workloads that have times; accepted: those without, like zipf and ycsb-a",
+                "switch cannot use workloads that have times; accepted: those without, like zipf and ycsb-a",
             ));
         }
         let Space { pages, page_bytes, seed, .. } = space;
@@ -210,7 +233,7 @@ impl Recipe for SwitchConfig {
     }
 }
 
-/// Two workloads and how many requests of the first are left.
+/// Two workloads, and the number of requests left of the first.
 #[derive(Debug)]
 struct Switch {
     first: Generator,

@@ -1,4 +1,4 @@
-//! Random choices that several generators have in common.
+//! Random choices that several generators use.
 
 use crate::Op;
 use fulgurite_base::{Prng, Share};

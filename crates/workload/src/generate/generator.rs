@@ -1,24 +1,25 @@
-//! A workload at work: an endless iterator of requests.
+//! The generator of a workload: an endless iterator of requests.
 
 use super::two_class::TwoClass;
 use super::zipf::Zipf;
 use crate::Request;
 use std::fmt::Debug;
 
-/// A source of requests without end.
+/// An endless source of requests.
 pub trait RequestSource: Debug + Send {
     /// The next request.
     fn request(&mut self) -> Request;
 }
 
-/// A workload at work: an endless iterator of requests.
+/// The generator of a workload: an endless iterator of requests.
 #[derive(Debug)]
 pub struct Generator {
     source: Source,
     mean_gap_ns: Option<f64>,
 }
 
-/// Counting runs draw hundreds of millions of requests from these two, so a call of them is compiled in place.
+/// Counting runs draw hundreds of millions of requests from the first two sources, so their calls are
+/// inlined.
 #[derive(Debug)]
 enum Source {
     TwoClass(TwoClass),
@@ -57,7 +58,7 @@ impl Generator {
 
     /// Appends the next `count` requests.
     pub fn append(&mut self, requests: &mut Vec<Request>, count: usize) {
-        // The source is told from the others once, not for each request.
+        // The kind of source is matched once, not for each request.
         match &mut self.source {
             Source::TwoClass(source) => requests.extend((0..count).map(|_| source.request())),
             Source::Zipf(source) => requests.extend((0..count).map(|_| source.request())),
@@ -65,12 +66,12 @@ impl Generator {
         }
     }
 
-    /// The mean time between arrivals, in nanoseconds; none where requests have no times.
+    /// The mean time between arrivals, in nanoseconds; `None` if requests have no times.
     pub fn mean_gap_ns(&self) -> Option<f64> {
         self.mean_gap_ns
     }
 
-    /// Whether requests have arrival times; without, they are all at time zero.
+    /// Whether requests have arrival times. Otherwise they are all at time zero.
     pub fn is_timed(&self) -> bool {
         self.mean_gap_ns.is_some()
     }

@@ -1,11 +1,13 @@
-//! Writes whose pattern changes as they go on, after what MiDAS (FAST 2024) says of two production traces.
+//! Writes whose pattern changes over time, after the description of two production traces in MiDAS (FAST
+//! 2024).
 //!
-//! `alibaba-like` is a cloud volume with "short and intensive write patterns". A phase has a 50th to a fifth as
-//! many writes as there are pages. In each phase, a region of 1 to 10 % of the pages, begun anywhere, takes 70 %
-//! of the writes, a sequential run elsewhere takes 20 %, and a steady Zipf of 0.9 over all pages takes the rest.
-//! `exchange-like` is a mail server made of small workloads with irregular patterns. It has longer phases and
-//! regions of 5 to 40 %, and each phase draws anew how much is sequential, regional and popular. Lengths and
-//! shares are assumed, because the traces are not at hand and the paper prints no more than the above.
+//! `alibaba-like` is a cloud volume with "short and intensive write patterns". A phase has a 50th to a fifth
+//! as many writes as there are pages. In each phase, a region of 1 to 10 % of the pages with a random start
+//! gets 70 % of the writes, a sequential run with a random start gets 20 %, and a constant Zipf distribution
+//! of exponent 0.9 over all pages gets the rest. `exchange-like` is a mail server with small workloads of
+//! irregular patterns. It has longer phases and regions of 5 to 40 %, and each phase has random shares of
+//! sequential, regional and popular writes. Lengths and shares are assumed, because the traces are not
+//! available and the paper has no further figures.
 
 use super::draw::between;
 use super::generator::{Generator, RequestSource};
@@ -14,14 +16,14 @@ use super::zipf::Zipf;
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 
-/// What phases are like: a workload without options.
+/// The distribution of phases: a workload without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasesConfig {
-    /// Writes of a phase, in thousandths of the pages: least, most.
+    /// The least and the most writes of a phase, in thousandths of the pages.
     length: (u64, u64),
-    /// Pages of a region, in thousandths.
+    /// The least and the most pages of a region, in thousandths of the pages.
     region: (u64, u64),
-    /// Writes to the region and in sequence, in percent: least, most.
+    /// The least and the most writes to the region and in sequence, in percent.
     regional: (u64, u64),
     sequential: (u64, u64),
 }
@@ -31,7 +33,7 @@ pub(super) const ALIBABA: PhasesConfig =
 pub(super) const EXCHANGE: PhasesConfig =
     PhasesConfig { length: (100, 1_500), region: (50, 400), regional: (10, 70), sequential: (0, 30) };
 
-/// The phase under way.
+/// The current phase.
 #[derive(Debug)]
 struct Irregular {
     shape: PhasesConfig,
@@ -75,7 +77,7 @@ impl Recipe for PhasesConfig {
 impl Irregular {
     fn begin(&mut self) {
         let Irregular { shape, pages, prng, .. } = self;
-        // With few pages the share rounds to zero, and a phase has at least one write.
+        // With few pages the share would round to zero, but a phase has at least one write.
         let mut thousandths = |(least, most)| (*pages * between(prng, least, most) / 1000).max(1);
         (self.left, self.region_pages) = (thousandths(shape.length), thousandths(shape.region));
         self.region = prng.below(*pages);
@@ -93,7 +95,7 @@ impl RequestSource for Irregular {
         self.left -= 1;
         let kind = self.prng.below(100);
         let page = if kind < self.regional {
-            // A region that reaches beyond the last page goes on at the first.
+            // A region beyond the last page continues at the first.
             (self.region + self.prng.below(self.region_pages)) % self.pages
         } else if kind < self.regional + self.sequential {
             self.next = (self.next + 1) % self.pages;

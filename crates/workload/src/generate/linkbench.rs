@@ -1,9 +1,9 @@
 //! LinkBench's page accesses: "LinkBench: a Database Benchmark Based on the Facebook Social Graph"
 //! (Armstrong et al., SIGMOD 2013), table 3: the mix of operations on nodes, links and their counts.
 //!
-//! Assumed: the node table takes two fifths of the pages, the link table, clustered by its first node,
-//! half, the counts a tenth; nodes are asked for with a popularity that falls as the 0.8th power of the
-//! rank, popular ones scattered; a list of links lies on one page.
+//! Assumed: the node table takes two fifths of the pages, the link table, clustered by its first node, half,
+//! the counts a tenth; the popularity of nodes is proportional to rank^-0.8, with popular nodes scattered; a
+//! list of links is on one page.
 
 use super::generator::{Generator, RequestSource};
 use super::recipe::{Recipe, Space};
@@ -27,7 +27,7 @@ struct LinkBench {
     link: Table,
     count: Table,
     nodes: Zipf,
-    /// How many nodes there are.
+    /// The number of nodes.
     node_count: u64,
     accesses: Accesses,
     prng: Prng,
@@ -39,7 +39,7 @@ impl Recipe for LinkBenchConfig {
         space.check_tables()?;
         let mut layout = Layout::new(pages);
         let (node, link, count) = (layout.table(395.0), layout.table(495.0), layout.table(95.0));
-        // Rows of a node have some 200 bytes.
+        // A node's row has about 200 bytes.
         let node_count = (node.leaves * u64::from(page_bytes) / 200).max(2);
         let nodes = Zipf::new(node_count, 0.8, Share::ZERO, Prng::new(seed, "linkbench nodes"));
         let (accesses, prng) = (Accesses::default(), Prng::new(seed, "linkbench operations"));

@@ -1,9 +1,10 @@
-//! Synthetic workloads by name. [`GeneratorConfig`] describes one and lists all of them. [`Generator`] is one at
-//! work, an endless iterator of requests, most of one page and without times. It is a pure function of the
-//! description, the pages and the seed. It uses integers, IEEE 754 basic arithmetic and `libm` only, so the
-//! stream is the same on every machine.
+//! Synthetic workloads by name. A [`GeneratorConfig`] is the description of one, and lists all of them. A
+//! [`Generator`] is an endless iterator of its requests, mostly for one page and without times. It is a pure
+//! function of the description, the number of pages and the seed. It uses only integers, IEEE 754 basic
+//! arithmetic and `libm`, so the stream is the same on every machine.
 //!
-//! To add one: a file here, with a [`Recipe`] and a [`RequestSource`], and a line of `generators!`.
+//! A new workload is a file here with a `Recipe` and a `RequestSource`, and a line of `generators!` in
+//! `config.rs`.
 
 mod alias;
 mod blocks;

@@ -1,4 +1,4 @@
-//! The workloads whose pages are asked for by a Zipf law.
+//! The workloads with Zipf-distributed popularity of pages.
 
 use super::generator::Generator;
 use super::recipe::{Recipe, Space};
@@ -42,7 +42,7 @@ impl Recipe for ZipfConfig {
     }
 }
 
-/// Writes alone, with a fixed exponent: a workload without options.
+/// Only writes, with a fixed exponent: a workload without options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FioConfig {
     /// The exponent.

@@ -1,15 +1,15 @@
-//! Sums of powers over runs of ranks: Σ r^-theta, term by term for short runs, by the Euler–Maclaurin
-//! formula for long ones. Relative error below 1e-12: to see that much in a histogram takes more
-//! than 10^24 draws. Uses `libm`, never the platform's mathematics, to be the same on every machine.
+//! Sums of powers over runs of ranks: Σ r^-theta, term by term for short runs, by the Euler–Maclaurin formula
+//! for long ones. The relative error is below 1e-12; a histogram would need more than 10^24 draws to show it.
+//! The functions are those of `libm`, not the platform's, so that results are the same on every machine.
 
-/// Up to this many terms are added one by one.
+/// The most terms that are added one by one.
 const DIRECT: u64 = 64;
 
 /// The sum of `r^-theta` over the `count` ranks from `low` on.
 ///
 /// `theta` is in [0, 5], and a run of more than 64 ranks starts at rank 1024 or above. There the
 /// first term left out of the formula is less than `theta⋯(theta+5) / (30240 × low^6)` < 1e-17.
-pub fn power_sum(low: u64, count: u64, theta: f64) -> f64 {
+pub(crate) fn power_sum(low: u64, count: u64, theta: f64) -> f64 {
     debug_assert!(count <= DIRECT || low >= 1024);
     let power = |x: f64| libm::pow(x, -theta);
     if count <= DIRECT {
@@ -22,8 +22,8 @@ pub fn power_sum(low: u64, count: u64, theta: f64) -> f64 {
         - (third(b) - third(a)) / 720.0
 }
 
-/// The integral of `x^-theta` from `a` to `b`, without cancellation where theta is close to one or
-/// `b` to `a`: `a^(1−theta) × (e^t − 1) / (1 − theta)` with `t = (1 − theta) × ln(b / a)`.
+/// The integral of `x^-theta` from `a` to `b`, without cancellation if theta is close to one or `b` to `a`:
+/// `a^(1−theta) × (e^t − 1) / (1 − theta)` with `t = (1 − theta) × ln(b / a)`.
 fn integral(a: f64, b: f64, theta: f64) -> f64 {
     let ln_ratio = libm::log1p((b - a) / a);
     let t = (1.0 - theta) * ln_ratio;

@@ -1,29 +1,29 @@
-//! The interface of a workload's description, and the space that a generator is started over.
+//! The interface of a workload's options, and the parameters with which a generator is started.
 
 use super::generator::Generator;
 use fulgurite_base::{Prng, SpecError};
 use std::fmt::Debug;
 
-/// What a generator is started over.
+/// The parameters with which a generator is started.
 #[derive(Clone, Copy, Debug)]
-pub struct Space<'a> {
+pub(crate) struct Space<'a> {
     /// The workload's name, for errors.
     pub name: &'a str,
     /// Pages, at least one.
     pub pages: u64,
     /// Bytes in a page.
     pub page_bytes: u32,
-    /// The seed of all randomness.
+    /// The random seed.
     pub seed: u64,
 }
 
 impl Space<'_> {
-    /// The stream that the requests are drawn from.
-    pub fn prng(&self) -> Prng {
+    /// The random stream for the requests.
+    pub(crate) fn prng(&self) -> Prng {
         Prng::new(self.seed, "workload")
     }
 
-    /// Fails where there is no room for tables and their index pages.
+    /// Fails if there are too few pages for tables and their index pages.
     pub(super) fn check_tables(&self) -> Result<(), SpecError> {
         let Space { name, pages, .. } = self;
         match *pages < 100 {
@@ -35,35 +35,35 @@ impl Space<'_> {
     }
 }
 
-/// A workload as described. It tells the properties of its requests and starts a generator of them.
-pub trait Recipe: Debug + Send + Sync {
-    /// The generator over a space.
+/// A workload's options. They tell properties of its requests, and start a generator.
+pub(crate) trait Recipe: Debug + Send + Sync {
+    /// Starts the generator.
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError>;
 
-    /// Whether any request can ever be a write or a trim.
+    /// Whether any request can be a write or a trim.
     fn writes_anything(&self) -> bool;
 
-    /// Whether writes or trims go on for ever, so that any number of them comes in time.
+    /// Whether writes or trims never cease, so that any number of them occurs eventually.
     fn keeps_writing(&self) -> bool {
         self.writes_anything()
     }
 
-    /// Whether any request can ever be a trim.
+    /// Whether any request can be a trim.
     fn trims_anything(&self) -> bool {
         false
     }
 
-    /// Whether any request can ever be a write of what another page holds, for which a drive must be able to share.
+    /// Whether any request can be a write of another page's content, for which a drive needs SHARE.
     fn shares_anything(&self) -> bool {
         false
     }
 
-    /// The mean time between arrivals, in nanoseconds; none where requests have no times.
+    /// The mean time between arrivals, in nanoseconds; `None` if requests have no times.
     fn mean_gap_ns(&self) -> Option<f64> {
         None
     }
 
-    /// Whether every page is equally likely in every request, independently of all others: the case in which write
+    /// Whether every page is equally likely in every request, independently of all other requests. Then write
     /// amplification has a closed form.
     fn is_uniform_random(&self) -> bool {
         false

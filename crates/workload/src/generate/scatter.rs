@@ -1,11 +1,11 @@
-//! A fixed bijection from popularity rank to page: `page = rank × stride mod pages`, where the stride
-//! is the first number from `pages / φ` on that is coprime with `pages`. The golden ratio spreads any
-//! number of top ranks evenly over the address space (three-distance theorem), as a drive or a file
-//! would hold them, and puts neighbouring ranks far apart. Cost: three multiplications.
+//! A fixed bijection from popularity rank to page: `page = rank × stride mod pages`, where the stride is the
+//! first number from `pages / φ` on that is coprime with `pages`. The golden ratio spreads any number of top
+//! ranks evenly over the address space (three-distance theorem), and places neighbouring ranks far apart.
+//! Cost: three multiplications.
 
 /// Maps the ranks `1..=pages` onto the pages `0..pages`.
 #[derive(Clone, Debug)]
-pub struct Scatter {
+pub(crate) struct Scatter {
     pages: u64,
     stride: u64,
     /// `⌊stride × 2^64 / pages⌋`
@@ -14,7 +14,7 @@ pub struct Scatter {
 
 impl Scatter {
     /// The bijection for this many pages, at least 1 and less than 2^63.
-    pub fn new(pages: u64) -> Scatter {
+    pub(crate) fn new(pages: u64) -> Scatter {
         let golden = (u128::from(pages) * 0x9e37_79b9_7f4a_7c15) >> 64;
         // `pages − 1` is coprime with `pages`, so the search ends.
         let stride = (golden as u64..).find(|stride| gcd(*stride, pages) == 1).unwrap_or(1);
@@ -23,9 +23,9 @@ impl Scatter {
 
     /// The page of a rank in `1..=pages`.
     #[inline]
-    pub fn page(&self, rank: u64) -> u64 {
-        // Shoup's modular multiplication: the quotient is at most one too small, so the remainder,
-        // right modulo 2^64, lies below twice `pages`.
+    pub(crate) fn page(&self, rank: u64) -> u64 {
+        // Shoup's modular multiplication: the quotient is at most one too small, so the remainder, which is
+        // right modulo 2^64, is below twice `pages`.
         let quotient = ((u128::from(rank) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = rank.wrapping_mul(self.stride).wrapping_sub(quotient.wrapping_mul(self.pages));
         if rest >= self.pages { rest - self.pages } else { rest }

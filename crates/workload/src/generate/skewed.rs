@@ -11,13 +11,14 @@ use fulgurite_base::{Declared, Opt, Share, SpecError, opt};
 pub struct SkewConfig {
     /// Requests that write.
     pub write: Share,
-    /// Pages that are hot; neither none nor all.
+    /// Hot pages; neither none nor all.
     pub hot_pages: Share,
     /// Requests to hot pages.
     pub hot_requests: Share,
     /// Whether requests carry their class as a placement hint.
     pub hints: bool,
-    /// Pages that are asked for in a row, always the same after the first: a record's, or an index's path.
+    /// Pages that are requested in a row, always the same ones after the same first page, like the pages of a
+    /// record or of an index path.
     pub chain: u32,
 }
 
@@ -34,7 +35,7 @@ impl SkewConfig {
     }
 }
 
-/// The least share that is not nothing, and the greatest that is not all.
+/// The least share above zero, and the greatest below one.
 const SOME: Share = Share::from_ppm(1);
 const NOT_ALL: Share = Share::from_ppm(Share::ONE.ppm() - 1);
 
@@ -44,7 +45,10 @@ impl Declared for SkewConfig {
         opt!("hot_pages", hot_pages, SHARE, SOME => NOT_ALL, "pages that are hot"),
         opt!("hot_requests", hot_requests, SHARE, Share::ZERO => Share::ONE, "requests to hot pages"),
         opt!("hints", hints, YES_NO, "requests carry their class as a placement hint"),
-        opt!("chain", chain, COUNT, 1 => 1 << 16, "pages in a row, always the same after the first, so that history can be learnt"),
+        opt!(
+            "chain", chain, COUNT, 1 => 1 << 16,
+            "pages requested in a row, always the same ones after the same first page, so that their order can be learnt"
+        ),
     ];
 }
 
@@ -83,7 +87,7 @@ impl Recipe for SkewConfig {
         self.write > Share::ZERO
     }
 
-    /// Up to the rounding of the hot class to whole pages.
+    /// This ignores the rounding of the hot class to whole pages.
     fn is_uniform_random(&self) -> bool {
         self.hot_pages == self.hot_requests && self.chain == 1
     }
@@ -194,11 +198,11 @@ mod tests {
                 assert!(pair[0].abs_diff(pair[1]) > 1 && (pair[0] < 2_000) == (pair[1] < 2_000));
             }
         }
-        // The first of the next chain is drawn anew.
+        // The first page of each chain is random.
         let follows = requests.chunks(4).zip(requests.chunks(4).skip(1));
         let by_chance = follows.filter(|(chain, after)| next.get(&chain[3]) == Some(&after[0])).count();
         assert!(by_chance < 50, "{by_chance}");
-        // One page in a row is the workload as it was.
+        // Chains of one page are the workload without chains.
         let plain =
             |text| make(text, 1_000).unwrap().take(1_000).map(|request| request.page).collect::<Vec<_>>();
         assert_eq!(plain("mixed-skewed:chain=1"), plain("mixed-skewed"));

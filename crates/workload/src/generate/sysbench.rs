@@ -13,7 +13,7 @@ use super::tables::{Accesses, Layout, Table};
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, SpecError};
 
-/// Which parts of a transaction there are: a workload without options.
+/// The parts of a transaction: a workload without options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SysbenchConfig {
     /// Points and ranges.
@@ -57,7 +57,7 @@ impl Recipe for SysbenchConfig {
 }
 
 impl Sysbench {
-    /// A row's place: three of four in the hundredth around the middle.
+    /// A row's relative place; three of four are in the hundredth around the middle.
     fn row(&mut self) -> f64 {
         let place = self.prng.unit_f64();
         if percent(&mut self.prng, 75) { 0.495 + place / 100.0 } else { place }
@@ -84,7 +84,7 @@ impl RequestSource for Sysbench {
                 let [moved, changed, replaced] = [self.row(), self.row(), self.row()];
                 let [from, to] = [self.row(), self.row()];
                 self.accesses.row(self.rows, moved, Op::Write);
-                // The update takes the index entry out of one leaf and puts it into another.
+                // The update moves the index entry from one leaf to another.
                 self.accesses.row(self.index, from, Op::Write);
                 self.accesses.row(self.index, to, Op::Write);
                 self.accesses.row(self.rows, changed, Op::Write);

@@ -1,13 +1,13 @@
-//! Page accesses of transactions: tables as runs of pages, each with a level of index pages above its
-//! leaves, and a queue of what the transaction under way still has to touch.
+//! Page accesses of transactions: tables as runs of pages, each with a level of index pages above its leaves,
+//! and the queue of accesses of the current transaction.
 //!
-//! These stand in for an engine: they give the pages that one would ask a buffer pool for, in order, and
-//! not its log, its locks or its splits. Root pages are left out: no pool would ever miss them.
+//! These replace an engine: they give the pages that an engine would request from its buffer pool, in order,
+//! without its log, locks and page splits. Root pages are omitted, because they never miss.
 
 use crate::{Op, Request};
 use std::collections::VecDeque;
 
-/// Leaves below one index page: keys and pointers of some 20 bytes in a page of 4 KiB.
+/// Leaves below one index page: keys and pointers of about 20 bytes in a page of 4 KiB.
 const FANOUT: u64 = 200;
 
 /// A table: index pages, then leaves.
@@ -19,19 +19,19 @@ pub(super) struct Table {
     pub leaves: u64,
 }
 
-/// Hands out pages to tables.
+/// Assigns pages to tables.
 pub(super) struct Layout {
     next: u64,
     pages: u64,
 }
 
 impl Layout {
-    pub fn new(pages: u64) -> Layout {
+    pub(crate) fn new(pages: u64) -> Layout {
         Layout { next: 0, pages }
     }
 
     /// A table that takes `share` parts of a thousand of the pages.
-    pub fn table(&mut self, share: f64) -> Table {
+    pub(crate) fn table(&mut self, share: f64) -> Table {
         let pages = ((self.pages as f64 * share / 1000.0) as u64).max(2).min(self.pages - self.next);
         let index = pages.div_ceil(FANOUT + 1);
         let table = Table { first: self.next, index, leaves: (pages - index).max(1) };
@@ -40,31 +40,31 @@ impl Layout {
     }
 }
 
-/// What the transaction under way still has to touch.
+/// The remaining accesses of the current transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Accesses(VecDeque<Request>);
 
 impl Accesses {
-    pub fn pop(&mut self) -> Option<Request> {
+    pub(crate) fn pop(&mut self) -> Option<Request> {
         self.0.pop_front()
     }
 
-    /// Looks a row up by way of the index and reads or changes its page. `row` is the row's place among
-    /// all rows, from 0 to 1.
-    pub fn row(&mut self, table: Table, row: f64, op: Op) {
+    /// Looks a row up in the index and reads or changes its page. `row` is the row's relative place in the
+    /// table, from 0 to 1.
+    pub(crate) fn row(&mut self, table: Table, row: f64, op: Op) {
         let leaf = ((table.leaves as f64 * row) as u64).min(table.leaves - 1);
         self.leaf(table, leaf, op);
     }
 
-    /// The same for a leaf by number.
-    pub fn leaf(&mut self, table: Table, leaf: u64, op: Op) {
+    /// Looks a leaf up in the index, by number, and reads or changes it.
+    pub(crate) fn leaf(&mut self, table: Table, leaf: u64, op: Op) {
         let leaf = leaf % table.leaves;
         self.0.push_back(Request::of_page(Op::Read, table.first + leaf / FANOUT % table.index));
         self.0.push_back(Request::of_page(op, table.first + table.index + leaf));
     }
 
-    /// Reads leaves one after the other.
-    pub fn scan(&mut self, table: Table, row: f64, leaves: u64) {
+    /// Reads consecutive leaves, beginning at the row's.
+    pub(crate) fn scan(&mut self, table: Table, row: f64, leaves: u64) {
         let leaf = ((table.leaves as f64 * row) as u64).min(table.leaves - 1);
         self.leaf(table, leaf, Op::Read);
         // Leaves are linked, so the following ones need no index page.

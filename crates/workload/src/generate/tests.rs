@@ -14,8 +14,8 @@ fn sentence(spec: &str, pages: u64) -> String {
 }
 
 #[test]
-fn streams_are_pinned() {
-    // Golden: these requests may never change, or every recorded result would.
+fn the_first_requests_are_pinned() {
+    // Golden requests: a change of them would change every recorded result.
     let golden = [
         ("mixed-skewed", "W49475 R96292 W38451 W76456 R69970 R46150 W67240 R67121"),
         ("write-intensive", "W49475 W96292 W38451 W76456 W69970 W46150 W67240 W67121"),
@@ -69,14 +69,15 @@ fn transactions_read_and_write_as_specified() {
         let requests = make(spec, 100_000, 3).unwrap().take(200_000);
         requests.filter(|request| request.op == Op::Write).count() as f64 / 200_000.0
     };
-    // Every row is reached through an index page, so writes are at most half of the accesses.
+    // Every row access reads an index page, so writes are at most half of the accesses.
     assert_eq!(writes("tpcc:transaction=order-status") + writes("tpcc:transaction=stock-level"), 0.0);
     assert_eq!(writes("tpcc:transaction=delivery"), 0.5);
-    // Ten lines on average, of each a read of the item and two writes; five more rows, three written.
+    // An order has ten lines on average, each with a read of the item and two writes, and five more rows,
+    // three of them written.
     assert!((writes("tpcc:transaction=new-order") - 23.0 / 70.0).abs() < 0.003);
     assert_eq!((writes("sysbench-read-only"), writes("sysbench-write-only")), (0.0, 0.5));
     assert!(writes("sysbench-read-write") < 0.15 && writes("linkbench") > 0.1);
-    // New orders go to pages of their own district: as many append points as districts.
+    // New orders are written to pages of their own district, so there are as many append points as districts.
     let distinct = |spec: &str| {
         let written: std::collections::BTreeSet<u64> = make(spec, 100_000, 3)
             .unwrap()
@@ -91,7 +92,7 @@ fn transactions_read_and_write_as_specified() {
 
 #[test]
 fn an_engine_writes_each_dirty_page_once_in_a_while() {
-    // Of 100,000 pages 1/64 are the log, 512 the doublewrite buffer, the others the data.
+    // 1/64 of 100,000 pages are the log, 512 are the doublewrite buffer, and the others are the data.
     let requests: Vec<Request> = make("ycsb-a:blocks=yes", 100_000, 3).unwrap().take(300_000).collect();
     assert!(requests.iter().all(|request| request.op == Op::Write));
     let part = |from: u64, to: u64| {
@@ -127,7 +128,7 @@ fn hints_name_the_class() {
 #[test]
 fn a_default_written_out_changes_no_text_and_another_value_does() {
     let Registry { kind, entries } = GeneratorConfig::registry();
-    // A switch is not one without its two workloads.
+    // A switch needs its two workloads.
     let at = entries.iter().position(|entry| entry.name == "switch").unwrap();
     for entries in [&entries[..at], &entries[at + 1..]] {
         Registry { kind, entries }.check_texts().unwrap();
@@ -142,7 +143,7 @@ fn a_default_written_out_changes_no_text_and_another_value_does() {
 }
 
 #[test]
-fn what_never_writes_is_told_before_it_is_drawn() {
+fn writes_anything_and_keeps_writing_agree_with_the_requests() {
     let own = GeneratorConfig::registry().names().filter(|name| *name != "switch");
     let others = [
         "read-intensive:write=0%",
@@ -168,7 +169,7 @@ fn what_never_writes_is_told_before_it_is_drawn() {
         assert_eq!(config.keeps_writing(), writes() > 0, "{text}");
         assert_eq!(config.is_timed(), config.start(5_000, 4096, 5).unwrap().is_timed(), "{text}");
     }
-    // Without this an engine would be waited for without end.
+    // Otherwise a caller would wait for ever for the engine's first write.
     assert!(sentence("tpcc:transaction=order-status,blocks=yes", 100_000).contains("accepted: blocks=no"));
 }
 
@@ -181,7 +182,7 @@ fn uniform_is_recognised() {
 }
 
 #[test]
-fn what_cannot_be_made_is_named() {
+fn impossible_workloads_are_refused() {
     assert!(sentence("zpif", 10).starts_with("unknown workload `zpif`; did you mean `zipf`?"));
     assert_eq!(
         sentence("mixed-uniform", 0),

@@ -1,20 +1,21 @@
-//! Requests that arrive at times of their own and have sizes: the workloads of "A Semi-Preemptive Garbage
-//! Collector for Solid State Drives" (ISPASS 2011), for open-loop replay.
+//! Requests with arrival times and sizes, for open-loop replay: the workloads of "A Semi-Preemptive Garbage
+//! Collector for Solid State Drives" (ISPASS 2011).
 //!
-//! `synthetic` is after the synthetic generator of DiskSim, which that study used: one size, exponential
-//! times between arrivals, and probabilities of a sequential access and of a read. Its defaults are what the
-//! study's journal version (IEEE TCAD 2013, Table VII) fixes in the sweeps of the others.
+//! `synthetic` follows the synthetic generator of DiskSim, which that study used: one size, exponential times
+//! between arrivals, and probabilities of a sequential access and of a read. Its defaults are the fixed
+//! values of the sweeps in the study's journal version (IEEE TCAD 2013, Table VII).
 //!
-//! The others are synthetic stand-ins for four traces, after the one row that the study prints of each: mean
-//! request size, read share, arrival rate, and in the journal version the share of requests that come in bursts.
-//! What the rows do not say is assumed, and an option: sizes are geometric in whole pages; a request is
-//! sequential with the given probability and otherwise starts anywhere; the gaps inside bursts and those
-//! between are exponential, so that all gaps together are hyperexponential with
-//! `1 + cv² = 2 (p a² + (1 − p) b²) / mean²` for a share p of gaps inside bursts of mean a, and b between.
+//! The others are synthetic substitutes for four traces, after the row of figures that the study gives for
+//! each trace: mean request size, read share, arrival rate, and in the journal version the share of requests
+//! in bursts. Other properties are assumed, and can be set by options: sizes are geometric in whole pages; a
+//! request is sequential with the given probability and otherwise starts at a random page; the gaps inside
+//! bursts and between bursts are exponential, so that all gaps together are hyperexponential with `1 + cv² =
+//! 2 (p a² + (1 − p) b²) / mean²` for a share p of gaps inside bursts of mean a, and b between.
 //!
-//! How long bursts are, nobody says. Without `burst` each gap is inside a burst or not by itself, so that a burst has
-//! 1 / (1 − p) gaps on average. With it, bursts have that many on average, and as many gaps between them as keep
-//! the share: so the rate, the share and the distribution of all gaps stay, and only their order changes.
+//! The study does not give the length of bursts. Without `burst`, each gap is independently inside a burst or
+//! not, so that a burst has 1 / (1 − p) gaps on average. With `burst`, bursts have that many gaps on average,
+//! and the number of gaps between bursts keeps the share p. So the rate, the share and the distribution of
+//! gaps stay the same, and only their order changes.
 
 use super::bursts::Bursts;
 use super::draw::draw_op;
@@ -54,13 +55,13 @@ struct Gaps {
     inside: f64,
     mean_inside: f64,
     mean_between: f64,
-    /// Which gap is inside; by itself where there are none.
+    /// Decides which gaps are inside bursts; without it, each gap is independent.
     bursts: Option<Bursts>,
 }
 
-/// The row of a trace, and what is assumed in addition.
+/// The row of a trace, and an assumed share of sequential requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TraceRow {
+pub(crate) struct TraceRow {
     /// Mean request size, in bytes.
     pub size: f64,
     /// Reads per million requests.
@@ -73,7 +74,7 @@ pub struct TraceRow {
     pub sequential: u32,
 }
 
-/// The mean gap inside a burst: a third of the 1.5 ms below which the study calls requests bursty.
+/// The mean gap inside a burst: a third of 1.5 ms, the greatest gap that the study considers a burst.
 const BURST_GAP: Nanos = Nanos::from_micros(500);
 
 /// UMass Financial: online transactions.
@@ -97,18 +98,18 @@ pub struct TraceLikeConfig {
     pub bursty: Share,
     /// Their mean length.
     pub burst_gap: Nanos,
-    /// Gaps in a burst, on average; zero: each gap is inside one or not by itself.
+    /// The average number of gaps in a burst; 0 if each gap is independent.
     pub burst: u32,
-    /// How much bursts differ: the coefficient of variation of their gaps.
+    /// The coefficient of variation of the number of gaps in a burst.
     pub burst_spread: Share,
-    /// Requests that follow the one before.
+    /// Requests that start at the end of the previous one.
     pub sequential: Share,
     /// Pages that are used.
     pub footprint: Share,
 }
 
 impl TraceLikeConfig {
-    /// As the row says.
+    /// The options of a row.
     pub(super) fn new(row: TraceRow) -> TraceLikeConfig {
         TraceLikeConfig {
             row,
@@ -134,9 +135,9 @@ impl Declared for TraceLikeConfig {
     const OPTIONS: &'static [Opt<TraceLikeConfig>] = &[
         opt!("bursty", bursty, SHARE, Share::ZERO => Share::ONE, "gaps that are inside bursts"),
         opt!("burst_gap_us", burst_gap, MICROS, "their mean length"),
-        opt!("burst", burst, COUNT, "gaps in a burst, on average; 0: each by itself"),
+        opt!("burst", burst, COUNT, "average number of gaps in a burst; 0: each gap is independent"),
         opt!("burst_spread", burst_spread, SHARE, Share::ZERO => Share::ONE, "coefficient of variation of that number"),
-        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that follow the one before"),
+        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that start at the end of the previous one"),
         opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
     ];
 }
@@ -169,11 +170,11 @@ pub struct SyntheticConfig {
     pub bursty: Share,
     /// Their mean length.
     pub burst_gap: Nanos,
-    /// Gaps in a burst, on average; zero: each gap is inside one or not by itself.
+    /// The average number of gaps in a burst; 0 if each gap is independent.
     pub burst: u32,
-    /// How much bursts differ: the coefficient of variation of their gaps.
+    /// The coefficient of variation of the number of gaps in a burst.
     pub burst_spread: Share,
-    /// Requests that follow the one before.
+    /// Requests that start at the end of the previous one.
     pub sequential: Share,
     /// Requests that read.
     pub read: Share,
@@ -206,9 +207,9 @@ impl Declared for SyntheticConfig {
         opt!("interval_us", interval, MICROS, INTERVALS.0 => INTERVALS.1, "the mean time between arrivals"),
         opt!("bursty", bursty, SHARE, Share::ZERO => Share::ONE, "gaps that are inside bursts"),
         opt!("burst_gap_us", burst_gap, MICROS, "their mean length"),
-        opt!("burst", burst, COUNT, "gaps in a burst, on average; 0: each by itself"),
+        opt!("burst", burst, COUNT, "average number of gaps in a burst; 0: each gap is independent"),
         opt!("burst_spread", burst_spread, SHARE, Share::ZERO => Share::ONE, "coefficient of variation of that number"),
-        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that follow the one before"),
+        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that start at the end of the previous one"),
         opt!("read", read, SHARE, Share::ZERO => Share::ONE, "requests that read"),
         opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
     ];
@@ -250,7 +251,7 @@ impl Recipe for SyntheticConfig {
     }
 }
 
-/// Gaps inside bursts that are no shorter than all gaps on average, `mean` nanoseconds.
+/// The error if the gaps inside bursts are not shorter than the mean gap of `mean` nanoseconds.
 fn too_long(space: &Space<'_>, gap: Nanos, mean: f64) -> SpecError {
     SpecError::new(format!(
         "burst_gap_us of {}: gaps of {gap} inside bursts are no shorter than those of all requests at {:.2} a second; accepted: less than {:.0}",
@@ -261,7 +262,8 @@ fn too_long(space: &Space<'_>, gap: Nanos, mean: f64) -> SpecError {
 }
 
 impl Gaps {
-    /// Gaps of `mean` in all, a share of them inside bursts; `None` where those would not be shorter.
+    /// Gaps with the mean `mean`, a share of them inside bursts. `None` if the gaps inside bursts would not
+    /// be shorter.
     fn bursts(mean: f64, bursty: Share, inside: Nanos) -> Option<Gaps> {
         let (share, mean_inside) = (bursty.as_f64(), inside.0 as f64);
         // A share of one divides by zero here and is refused below.
@@ -274,7 +276,7 @@ impl Gaps {
         })
     }
 
-    /// The same gaps in bursts of `burst` gaps on average, unless that is zero.
+    /// The same gaps in bursts of `burst` gaps on average, unless `burst` is zero.
     fn in_bursts(
         self,
         burst: u32,
@@ -288,7 +290,7 @@ impl Gaps {
         let bursts = Bursts::new(burst, spread, bursty).map_err(|accepted| {
             let of = space.name;
             SpecError::new(format!(
-                "burst={burst} of {of} does not go with {} of the gaps inside bursts; accepted: {accepted}",
+                "burst={burst} of {of} is impossible with {} of the gaps inside bursts; accepted: {accepted}",
                 bursty
             ))
         })?;
@@ -335,7 +337,7 @@ impl Timed {
 
 impl RequestSource for Timed {
     fn request(&mut self) -> Request {
-        // The clock keeps fractions of a nanosecond, so that rounding does not add up.
+        // The clock keeps fractions of a nanosecond, so that rounding errors do not accumulate.
         let at = Nanos(self.now_ns as u64);
         self.now_ns += self.gaps.draw(&mut self.prng);
         let op = draw_op(&mut self.prng, self.write);
@@ -358,7 +360,7 @@ impl Sizes {
             Sizes::Geometric { mean } if mean <= 1.0 => 1,
             Sizes::Geometric { mean } => {
                 let more = libm::log1p(-prng.unit_f64()) / libm::log1p(-1.0 / mean);
-                // The tail has no end, and a request has at most 1,024 pages.
+                // The distribution is unbounded, but a request has at most 1,024 pages.
                 1 + (more as u32).min(1023)
             }
         }
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rows_are_matched() {
+    fn the_means_equal_those_of_the_rows() {
         let rows = [
             ("financial-like", FINANCIAL),
             ("cello-like", CELLO),
@@ -407,7 +409,7 @@ mod tests {
 
     /// Bursts with a length change the order of the gaps and nothing else.
     #[test]
-    fn bursts_keep_the_row() {
+    fn bursts_keep_the_means_of_the_row() {
         for (options, row) in
             [("cello-like:burst=100", CELLO), ("cello-like:burst=20,burst_spread=0%", CELLO)]
         {
@@ -418,7 +420,8 @@ mod tests {
             assert!((rate / row.rate - 1.0).abs() < 0.01, "{options}: {rate} requests/s");
             assert!((cv2 / gaps.cv2() - 1.0).abs() < 0.03, "{options}: {cv2} for {}", gaps.cv2());
         }
-        // The closest hundredth of all runs of a hundred gaps: all inside one burst, or a third by chance.
+        // The shortest hundredth of all runs of a hundred gaps: all gaps inside one burst, or a third of them
+        // by chance.
         let shortest = |options| {
             let requests: Vec<Request> = make(options, 4096).unwrap().take(200_000).collect();
             let mut times: Vec<u64> = requests.windows(100).map(|run| run[99].at.0 - run[0].at.0).collect();
@@ -432,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn synthetic_does_what_its_options_say() {
+    fn synthetic_obeys_its_options() {
         let [bytes, reads, rate, cv2] = means("synthetic:size=16KiB,interval_us=1000,read=80%", 4096);
         assert_eq!(bytes, 16384.0);
         assert!(
@@ -445,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_named() {
+    fn impossible_options_are_refused() {
         let sentence = |text| make(text, 4096).unwrap_err().to_string();
         assert!(sentence("synthetic:interval_us=0").contains("accepted: 0.001 to 86400000000"));
         assert!(sentence("synthetic:size=1GiB").contains("1 to 1024 pages"));

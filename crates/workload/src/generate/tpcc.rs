@@ -1,10 +1,10 @@
 //! TPC-C's page accesses (Standard Specification, revision 5.11): the nine tables in proportion to their
-//! rows, the five transactions with their row counts and non-uniform choices, one of them or the mix of the
-//! ACE study (New-Order 45 %, Payment 43 %, Order-Status, Stock-Level and Delivery 4 % each).
+//! rows, and the five transactions with their row counts and non-uniform choices: one transaction, or the mix
+//! of the ACE study (New-Order 45 %, Payment 43 %, Order-Status, Stock-Level and Delivery 4 % each).
 //!
-//! Assumed, where the specification leaves it to the engine: tables are clustered by their keys, rows are
-//! not split over pages, and orders grow at the end of each district. The run is in a steady state, so new
-//! orders overwrite the oldest ones. With pages for less than one warehouse all tables shrink alike.
+//! *Assumptions* about the engine: tables are clustered by their keys, rows are not split over pages, and
+//! orders are appended at the end of each district. The run is in a steady state, so new orders overwrite the
+//! oldest ones. With pages for less than one warehouse, all tables shrink in proportion.
 
 use super::blocks::{EngineConfig, with_engine};
 use super::draw::{between, percent};
@@ -14,7 +14,8 @@ use super::tables::{Accesses, Layout, Table};
 use crate::{Op, Request};
 use fulgurite_base::{Choice, Form, Prng, SpecError, opt};
 
-/// Bytes of a warehouse's rows, from rows and their sizes in clause 1.3, and of the items, which all share.
+/// Bytes of a warehouse's rows, from the numbers and sizes in clause 1.3, and of the items, which all
+/// warehouses share.
 const CUSTOMER: f64 = 30_000.0 * 655.0;
 const STOCK: f64 = 100_000.0 * 306.0;
 const ORDER: f64 = 30_000.0 * 24.0;
@@ -81,7 +82,7 @@ impl Recipe for TpccConfig {
     }
 }
 
-/// The tables and where the orders of each district stand.
+/// The tables, and the numbers of orders of each district.
 #[derive(Debug)]
 struct Tpcc {
     warehouses: u64,
@@ -110,7 +111,7 @@ impl Tpcc {
         let warehouses = (((bytes - ITEM) / PER_WAREHOUSE) as u64).max(1);
         let all = warehouses as f64 * PER_WAREHOUSE + ITEM;
         let mut layout = Layout::new(pages);
-        // A little less than all, for tables that are rounded up.
+        // A little less than all pages, because the tables' sizes are rounded up.
         let mut table = |bytes: f64| layout.table(980.0 * warehouses as f64 * bytes / all);
         Ok(Generator::new(Tpcc {
             warehouses,
@@ -122,7 +123,7 @@ impl Tpcc {
             order_line: table(ORDER_LINE),
             new_order: table(NEW_ORDER),
             history: table(HISTORY),
-            // All warehouses share the items, and `table` multiplies by the warehouses.
+            // All warehouses share the items, but `table` multiplies by the number of warehouses.
             item: table(ITEM / warehouses as f64),
             // The initial population of clause 4.3.3: the last 900 orders of a district are not delivered.
             placed: vec![3_000; 10 * warehouses as usize],
@@ -148,7 +149,7 @@ impl Tpcc {
         (self.prng.below(a + 1) | self.prng.below(n)) % n
     }
 
-    /// A row's place among all, where each of `groups` has `rows` of them.
+    /// A row's relative place in a table of `groups` groups with `rows` rows each.
     fn place(groups: u64, rows: u64, group: u64, row: u64) -> f64 {
         (group as f64 + row as f64 / rows as f64) / groups as f64
     }
@@ -162,8 +163,8 @@ impl Tpcc {
         Self::place(self.districts(), 3_000, district, customer)
     }
 
-    /// Finds a customer by number or, in six of ten cases, by name. Three customers share a name, and the middle
-    /// one is meant.
+    /// Finds a customer by number or, in six of ten cases, by name. Three customers share a name, and the
+    /// middle one is selected.
     fn customer_by_name(&mut self, district: u64, op: Op) {
         if percent(&mut self.prng, 60) {
             for _ in 0..2 {
@@ -175,7 +176,7 @@ impl Tpcc {
         self.accesses.row(self.customer, row, op);
     }
 
-    /// The place of an order, of 3,000 that each district keeps.
+    /// The relative place of an order; each district keeps 3,000.
     fn order_place(&self, district: u64, order: u64) -> f64 {
         Self::place(self.districts(), 3_000, district, order % 3_000)
     }
@@ -214,7 +215,7 @@ impl Tpcc {
         let elsewhere = percent(&mut self.prng, 15);
         let home = if elsewhere { self.prng.below(self.districts()) } else { district };
         self.customer_by_name(home, Op::Write);
-        // One heap for all: everybody appends at its end.
+        // The history is one heap, and all payments append at its end.
         let rows_a_page = 80;
         let appended: u64 = self.placed.iter().sum();
         self.accesses.leaf(self.history, appended / rows_a_page, Op::Write);
@@ -240,8 +241,8 @@ impl Tpcc {
         }
     }
 
-    /// Delivers the oldest order of a district that was not delivered yet. Without other transactions, orders
-    /// are placed without any access.
+    /// Delivers the oldest undelivered order of a district. If only deliveries run, new orders appear without
+    /// any access.
     fn delivery(&mut self, district: u64) {
         let order = self.delivered[district as usize];
         self.delivered[district as usize] += 1;

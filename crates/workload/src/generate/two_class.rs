@@ -1,6 +1,6 @@
-//! Two classes of pages, hot and cold, each drawn from uniformly; with all pages in one class, the
-//! uniform workload. Hot pages are the first ones. These are the synthetic workloads of Papon and
-//! Athanassoulis, "ACEing the Bufferpool Management Paradigm for Modern Storage Devices", ICDE 2023:
+//! Two classes of pages, hot and cold. A page is drawn uniformly from its class. With all pages in one class,
+//! this is the uniform workload. The hot pages are the first ones. These are the synthetic workloads of Papon
+//! and Athanassoulis, "ACEing the Bufferpool Management Paradigm for Modern Storage Devices", ICDE 2023:
 //! mixed, write-intensive and read-intensive with a 90/10 skew, and mixed uniform.
 
 use super::draw::draw_op;
@@ -9,23 +9,24 @@ use fulgurite_base::{Prng, Share};
 
 /// A generator over a hot class, the pages `0..hot`, and a cold class, the `cold` pages behind it.
 #[derive(Clone, Debug)]
-pub struct TwoClass {
+pub(crate) struct TwoClass {
     pub(super) write: Share,
     pub(super) hot_requests: Share,
     pub(super) hot: u64,
-    /// Zero only where every request is hot.
+    /// Zero only if every request is hot.
     pub(super) cold: u64,
     /// Requests carry their class as a placement hint: 1 for hot, 0 for cold.
     pub(super) hints: bool,
-    /// Pages that are asked for one after the other, the first of them drawn.
+    /// Pages that are requested in a row, beginning with a random one.
     pub(super) chain: u32,
-    /// How many of the chain under way are still to come, and the page before them.
+    /// The remaining pages of the current chain, and the page before them.
     pub(super) left: u32,
     pub(super) last: u64,
     pub(super) prng: Prng,
 }
 
-/// From a page to the next of its chain, within its class. Far enough for no two of a chain to be neighbours.
+/// The distance between consecutive pages of a chain within their class, large enough that they are not
+/// neighbours.
 const STEP: u64 = 7_919;
 
 impl TwoClass {

@@ -1,12 +1,12 @@
-//! A mail server's blocks, after Filebench's varmail: files are deleted, made, appended to and synced, on a file
-//! system with a journal.
+//! The blocks of a mail server, after Filebench's varmail: files are deleted, created, appended to and
+//! synced, on a file system with a journal.
 //!
-//! Assumed: files have 1 to 8 blocks, 4 on average, and fill two thirds of the space. The popularity of a file
-//! falls as the 0.9th power of its rank (MiDAS, FAST 2024, calls varmail Zipfian). Half of the operations delete
-//! a file and write a new one, half append a block or two. New blocks take the next free ones, round and round
-//! the space. Each sync writes two blocks of the journal, which takes a 128th of the space. Every sixteenth
-//! sync writes the file's inode block back to its place; inodes take a 64th of the space. Reads and discards
-//! are left out.
+//! Assumed: files have 1 to 8 blocks, 4 on average, and fill two thirds of the space. The popularity of a
+//! file is proportional to rank^-0.9 (MiDAS, FAST 2024, calls varmail Zipfian). Half of the operations delete
+//! a file and write a new one, half append a block or two. New blocks use the next free ones, circling
+//! through the space. Each sync writes two blocks of the journal, which has a 128th of the space. Every
+//! sixteenth sync writes the file's inode block; inodes have a 64th of the space. Reads and discards are
+//! omitted.
 
 use super::draw::between;
 use super::generator::{Generator, RequestSource};
@@ -100,7 +100,7 @@ impl Varmail {
 
     fn operation(&mut self) {
         let file = self.popular.request().page as usize;
-        // The list is taken out because finding free blocks borrows the whole generator.
+        // The list is taken out, because finding free blocks borrows the whole generator.
         let mut blocks = std::mem::take(&mut self.files[file]);
         // A file of eight blocks is full, so it is replaced.
         let replaced = self.prng.below(2) == 0 || blocks.len() as u64 >= MOST_BLOCKS;

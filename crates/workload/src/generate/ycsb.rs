@@ -1,11 +1,11 @@
 //! YCSB's core workloads as pages: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010),
 //! table 1.
 //!
-//! A, B, C and F ask for records by a scattered Zipf of 0.99, D for the latest ones, E for short runs from records
-//! of that Zipf on.
-//! A: half updates; B: a twentieth; C: none; D and E: a twentieth of inserts; F: half are read and then written.
-//! Assumed: records of 1 KB fill pages in the order of their keys, below one level of index pages; inserts go
-//! to the end of the table and, the run being in a steady state, overwrite its oldest pages.
+//! A, B, C and F access records by a scattered Zipf distribution of exponent 0.99, D the latest records, E
+//! short runs that start at records of that distribution. A has half updates, B a twentieth, C none; D and E
+//! have a twentieth inserts; F reads and then writes half of its records. *Assumptions.* Records of 1 KB fill
+//! pages in the order of their keys, below one level of index pages. Inserts append to the table; because the
+//! run is in a steady state, they overwrite its oldest pages.
 
 use super::blocks::{EngineConfig, with_engine};
 use super::draw::{between, percent};
@@ -56,7 +56,7 @@ impl Recipe for YcsbConfig {
     }
 }
 
-/// YCSB C: reads alone, so no engine below it would ever write.
+/// YCSB C: only reads, so an engine below it would never write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct YcsbReadsConfig;
 
@@ -80,7 +80,7 @@ struct Ycsb {
     letter: Letter,
     table: Table,
     popular: Zipf,
-    /// How far back the latest records are asked for: ranks.
+    /// Ranks that tell how far back the latest records are read.
     latest: Zipf,
     inserted: u64,
     accesses: Accesses,
@@ -109,7 +109,7 @@ impl Ycsb {
         self.accesses.leaf(self.table, leaf, op);
     }
 
-    /// The page that grows: four records a page.
+    /// The page that gets inserts: four records in each page.
     fn end(&self) -> u64 {
         self.inserted / 4 % self.table.leaves
     }

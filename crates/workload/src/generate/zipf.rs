@@ -1,12 +1,12 @@
-//! Zipf: the page of popularity rank r is asked for with probability proportional to `r^-theta`,
-//! exactly, for any number of pages, from a table of a few hundred rows.
+//! Zipf: draws the page of popularity rank r with a probability exactly proportional to `r^-theta`, for any
+//! number of pages, from a table of a few hundred rows.
 //!
-//! Ranks are grouped in buckets, sixteen to the octave (the first 31 ranks stand alone). An alias
-//! table picks a bucket by its exact mass; in the bucket a uniform rank is accepted with probability
-//! `(r / low)^-theta` (rejection sampling; at least 0.73). Two polynomials squeeze that power, so that
-//! `pow` runs about once in a thousand draws at theta 1. The popular pages are scattered, see
-//! `Scatter`. The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1 and,
-//! at theta 0.99 over a million pages, draws rank 3 by 19 % and rank 10 by 4 % too often.
+//! Ranks are grouped in buckets, sixteen to the octave (each of the first 31 ranks has its own). An alias
+//! table picks a bucket by its exact mass. In the bucket, a uniform rank is accepted with probability `(r /
+//! low)^-theta` (rejection sampling; at least 0.73). Two polynomials bound that power from below and above,
+//! so that `pow` runs about once in a thousand draws at theta 1. The popular pages are scattered, see
+//! `Scatter`. The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1 and, at theta
+//! 0.99 over a million pages, draws rank 3 by 19 % and rank 10 by 4 % too often.
 
 use super::alias::Alias;
 use super::draw::draw_op;
@@ -29,11 +29,11 @@ pub struct Zipf {
     prng: Prng,
 }
 
-/// How popular each of a number of things is. It holds no randomness, so many users can draw from one.
+/// The popularity of a number of things. It has no random state, so many users can draw from one.
 #[derive(Clone, Debug)]
 pub struct ZipfLaw {
     theta: f64,
-    /// `theta (theta + 1) / 2`, the squeeze's quadratic term.
+    /// `theta (theta + 1) / 2`, the quadratic term of the upper bound.
     curvature: f64,
     buckets: Box<[Bucket]>,
     alias: Alias,
@@ -50,8 +50,7 @@ struct Bucket {
 }
 
 impl Zipf {
-    /// Pages that are asked for in proportion to the `-theta`th power of their rank, popular ones
-    /// scattered.
+    /// Draws pages in proportion to the `-theta`th power of their rank; popular pages are scattered.
     pub(super) fn new(pages: u64, theta: f64, write: Share, prng: Prng) -> Zipf {
         Zipf { law: ZipfLaw::new(pages, theta), write, prng }
     }
@@ -71,8 +70,8 @@ impl Zipf {
 }
 
 impl ZipfLaw {
-    /// The law of `things` things, at least 1 and at most 2^48, whose popularity falls as the `-theta`th power of
-    /// their rank, for theta from 0 (all alike) to 5.
+    /// The law of `things` things, at least 1 and at most 2^48, whose popularity is proportional to the
+    /// `-theta`th power of their rank, for theta from 0 (uniform) to 5.
     pub fn new(things: u64, theta: f64) -> ZipfLaw {
         let buckets = buckets(things);
         let masses: Vec<f64> =
@@ -90,7 +89,7 @@ impl ZipfLaw {
     #[inline]
     pub fn rank(&self, prng: &mut Prng) -> u64 {
         let bucket = &self.buckets[self.alias.draw(prng)];
-        // A bucket of one rank takes the same path: a branch would cost more than two idle draws.
+        // A bucket of one rank uses the same path, because a branch would cost more than two unused draws.
         loop {
             let offset = prng.below(bucket.ranks);
             let height = prng.unit_f64();
@@ -100,16 +99,17 @@ impl ZipfLaw {
         }
     }
 
-    /// Where the thing of a rank lies among all, counted from zero: popular things are scattered.
+    /// The number of the thing with this rank, counted from zero; popular things are scattered.
     #[inline]
     pub fn place(&self, rank: u64) -> u64 {
         self.scatter.page(rank)
     }
 
-    /// Whether `height`, uniform in [0, 1), lies below `(1 + x)^-theta`, for x in [0, 1/16].
+    /// Whether `height`, uniform in [0, 1), is below `(1 + x)^-theta`, for x in [0, 1/16].
     #[inline]
     fn accepts(&self, x: f64, height: f64) -> bool {
-        // Taylor's series alternates: one term less lies below the power, one more above.
+        // Taylor's series alternates: its linear polynomial is below the power, its quadratic polynomial
+        // above.
         let below = 1.0 - self.theta * x;
         height < below || (height < below + self.curvature * x * x && height < self.power(x))
     }
@@ -135,7 +135,7 @@ fn buckets(pages: u64) -> Box<[Bucket]> {
 }
 
 fn parse_theta(text: &str) -> Result<f64, SpecError> {
-    // The parser of floats also takes signs, exponents and `inf`.
+    // The parser of floats also accepts signs, exponents and `inf`.
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|theta| is_decimal && *theta <= THETA_MAX).ok_or_else(|| {
         SpecError::new(format!(
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn acceptance_follows_the_power_exactly() {
-        // A histogram would need billions of draws to see a fault here.
+        // A histogram would need billions of draws to detect an error here.
         for theta in [0.0, 0.5, 0.99, 1.0, 2.5, 5.0] {
             let generator = ZipfLaw::new(1000, theta);
             for step in 0..=1000 {

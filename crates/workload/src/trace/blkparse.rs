@@ -1,9 +1,9 @@
 //! `blkparse`: the default output of blkparse(1), the text form of Linux's blktrace:
 //! `dev cpu sequence time pid action RWBS sector + sectors [process]`, time in seconds, sectors of 512 bytes.
 //!
-//! A request passes several actions; one of them counts: Q (queued) or D (issued to the driver), whichever
-//! comes first in the file. RWBS with R is a read, W a write, D a discard; others carry no data. Lines that
-//! do not begin with a device are blkparse's summary. A device is a volume.
+//! A request causes events for several actions. One action counts: Q (queued) or D (issued to the driver),
+//! the one that occurs first in the file. In RWBS, R is a read, W a write, D a discard; other events carry no
+//! data. Lines that do not begin with a device belong to blkparse's summary. A device is a volume.
 
 use super::field::{SECTOR_BYTES, quote, sectors, time};
 use super::record::{Line, Record, Unit};
@@ -30,7 +30,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let is_device = device.split(|byte| *byte == b',').count() == 2
         && device.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
     if !is_device {
-        // Before the first event this is some other format.
+        // Before the first event, such a line means another format.
         return if state.choice.is_some() || line.is_empty() {
             Ok(Line::Nothing)
         } else {

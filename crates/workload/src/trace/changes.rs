@@ -1,5 +1,5 @@
-//! The page writes and trims of a trace at their own addresses, at four bytes each: for counting runs over long
-//! traces.
+//! The page writes and trims of a trace at their original addresses, in four bytes each: for counting runs
+//! over long traces.
 
 use super::error::TraceError;
 use super::reader::PageStream;
@@ -10,19 +10,19 @@ use fulgurite_base::PageId;
 #[derive(Clone, Debug, Default)]
 pub struct PageChanges {
     pages: Vec<u32>,
-    /// Which of them are trims.
+    /// The indices of the trims.
     trims: Vec<u64>,
 }
 
 impl PageChanges {
-    /// Reads all that `stream` has to give; nothing where a change lies beyond the first
-    /// `pages` pages or where there are several volumes, whose addresses mean different things.
+    /// Reads all changes of `stream`. Returns `None` if a change is beyond the first `pages` pages, or if
+    /// there are several volumes, because their addresses are not comparable.
     pub fn read(mut stream: PageStream, pages: u32) -> Result<Option<PageChanges>, TraceError> {
         let mut changes = PageChanges::default();
         let mut fits = true;
         while fits {
             let more = stream.for_some(1 << 12, |request| fits &= changes.push(&request, pages))?;
-            // A check after each batch spares reading the rest of a long trace in vain.
+            // A check after each batch avoids reading the rest of a long trace in vain.
             fits &= stream.volumes() <= 1;
             if !more {
                 break;
@@ -31,7 +31,7 @@ impl PageChanges {
         Ok(fits.then_some(changes))
     }
 
-    /// Adds a request page by page; false where it lies beyond `pages`.
+    /// Adds the pages of a request. Returns false if it is beyond `pages`.
     fn push(&mut self, request: &Request, pages: u32) -> bool {
         if request.op == Op::Read {
             return true;
@@ -49,30 +49,30 @@ impl PageChanges {
         true
     }
 
-    /// How many there are.
+    /// The number of changes.
     pub fn len(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// Whether there are none.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// How many are writes.
+    /// The number of writes.
     pub fn writes(&self) -> u64 {
         self.len() - self.trims.len() as u64
     }
 
-    /// One behind the last page that is written or trimmed; 0 where none is.
+    /// One more than the greatest page that is written or trimmed; 0 without changes.
     pub fn end(&self) -> u64 {
         self.pages.iter().max().map_or(0, |last| u64::from(*last) + 1)
     }
 
-    /// A hash of all of them.
+    /// A hash of all changes.
     pub fn hash(&self) -> u64 {
         let mix = |hash: u64, word: u64| PageId(hash ^ word).mixed();
-        // Four at once: one after the other each would wait for the last.
+        // Four independent lanes, because in a single chain each step would wait for the previous one.
         let mut lanes = [self.len(), 1, 2, 3];
         let fours = self.pages.chunks_exact(lanes.len());
         let rest = fours.remainder().iter().map(|page| u64::from(*page));
@@ -84,7 +84,7 @@ impl PageChanges {
         lanes.into_iter().chain(rest).chain(self.trims.iter().copied()).fold(0, mix)
     }
 
-    /// The changes from the one with number `from` on.
+    /// The changes from number `from` on.
     pub fn iter_from(&self, from: usize) -> impl Iterator<Item = Request> {
         let mut trims =
             self.trims[self.trims.partition_point(|at| *at < from as u64)..].iter().copied().peekable();
@@ -110,7 +110,7 @@ mod tests {
     const TEXT: &str = "0 1 5 8192\n0 0 90 4096\n0 3 6 8192\n0 1 2 4096\n";
 
     #[test]
-    fn reads_are_left_out_and_longer_requests_taken_apart() {
+    fn reads_are_skipped_and_longer_requests_are_split() {
         let changes = read(TEXT, 8).unwrap();
         let expected = [(Op::Write, 5), (Op::Write, 6), (Op::Trim, 6), (Op::Trim, 7), (Op::Write, 2)];
         for from in 0..=expected.len() {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beyond_does_not_fit() {
+    fn changes_beyond_the_pages_are_refused() {
         assert!(read(TEXT, 7).is_none());
         assert!(read(TEXT, 8).is_some());
     }

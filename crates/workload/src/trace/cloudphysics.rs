@@ -2,9 +2,9 @@
 //! as distributed with libCacheSim; the header line is optional. The operation is a SCSI operation code
 //! in hex (SBC-4), the size in bytes, the position in sectors of 512 bytes.
 //!
-//! Times are whole seconds. The binary traces count microseconds, but their conversion to CSV divided
-//! by a million: the distributed sample spans 7,200 units with 113,872 requests, two hours and not
-//! seven milliseconds. All requests of a second therefore arrive together.
+//! Times are whole seconds. The binary traces have microseconds, but their conversion to CSV divided by a
+//! million: the distributed sample has 113,872 requests in 7,200 units, which are two hours and not seven
+//! milliseconds. So all requests of a second arrive together.
 
 use super::field::{number, quote};
 use super::record::{Line, Record, Unit};
@@ -57,11 +57,11 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     }))
 }
 
-/// What a SCSI operation code asks for, if it is about data.
+/// The operation of a SCSI operation code, if the command transfers or unmaps data.
 pub(super) fn operation(code: u8) -> Option<Op> {
     match code {
         0x08 | 0x28 | 0x88 | 0xa8 => Some(Op::Read),
-        // WRITE and WRITE AND VERIFY, each of (6) to (16).
+        // WRITE (6) to (16), and WRITE AND VERIFY (10) to (16).
         0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Some(Op::Write),
         0x42 => Some(Op::Trim),
         _ => None,
@@ -97,7 +97,7 @@ fn not_five(line: &[u8]) -> String {
 fn op_code(field: &[u8]) -> Result<u8, String> {
     std::str::from_utf8(field)
         .ok()
-        // The parser of numbers would accept a sign.
+        // The number parser would accept a sign.
         .filter(|text| text.len() <= 2 && !text.starts_with('+'))
         .and_then(|text| u8::from_str_radix(text, 16).ok())
         .ok_or_else(|| {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_code_is_sorted() {
+    fn every_operation_code_is_classified() {
         for (codes, expected) in [
             (["08", "28", "88", "a8", "A8"].as_slice(), Some(Op::Read)),
             (["0a", "2A", "8a", "aa", "2e", "8e", "ae"].as_slice(), Some(Op::Write)),
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn the_header_stands_only_on_top() {
+    fn a_header_is_accepted_only_in_the_first_line() {
         assert_eq!(parse(b"version,time,op,size,lbn", 1), Ok(Line::Nothing));
         assert_eq!(parse(b"Version,Time,Op,Size,LBN", 1), Ok(Line::Nothing));
         assert_eq!(reason("version,time,op,size,lbn"), "version `version` is unknown; 1 and 2 are known");
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_name_the_wrong_field() {
         assert_eq!(reason("1,2,28"), "`1,2,28` has 3 fields; a line has five: version,time,op,size,lbn");
         assert_eq!(
             reason("1,2,28,512,4,5"),

@@ -1,9 +1,9 @@
 //! `disksim`: the ASCII traces of DiskSim, `time device block blocks flags`. "The DiskSim Simulation
 //! Environment Version 4.0 Reference Manual", 2008: time in milliseconds, blocks of 512 bytes, flags in
-//! hexadecimal, of which bit 0 says that it is a read. SSDsim writes the same columns with times in
-//! nanoseconds. `time_unit=` says which; without it the first time above zero tells: DiskSim's has a
-//! decimal point, and a whole number of a million or more, a quarter of an hour in milliseconds, is taken
-//! for nanoseconds. A device is a volume.
+//! hexadecimal, with bit 0 set for a read. SSDsim writes the same columns with times in nanoseconds.
+//! `time_unit=` selects the unit. Without it, the first time above zero decides: a whole number of at least a
+//! million (a quarter of an hour in milliseconds) means nanoseconds, any other number means milliseconds. A
+//! device is a volume.
 
 use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors, time};
 use super::record::{Line, Record, Unit};
@@ -43,7 +43,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record { at, op, start, length })
 }
 
-/// The unit that a trace's first time above zero gives away; see the module.
+/// The unit that follows from the first time above zero; see the module.
 fn unit_of(field: &[u8]) -> Option<TimeUnit> {
     const LEAST_NANOSECONDS: u64 = 1_000_000;
     let whole = std::str::from_utf8(field).ok()?.parse::<u64>();
@@ -55,7 +55,7 @@ fn unit_of(field: &[u8]) -> Option<TimeUnit> {
     }
 }
 
-/// A time in a unit that the format leaves open.
+/// A time in this unit.
 pub(super) fn scaled_time(field: &[u8], unit: TimeUnit) -> Result<Nanos, String> {
     let (multiplier, divisor) = unit.scale();
     Ok(Nanos(time(field, multiplier)?.0 / divisor))

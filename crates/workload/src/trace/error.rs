@@ -2,14 +2,14 @@
 
 use thiserror::Error;
 
-/// A trace that cannot be read, in one sentence that names the place and what would be accepted.
+/// The reason why a trace cannot be read: one sentence with the place and the accepted input.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}{}: {reason}", line.map_or_else(String::new, |line| format!(", line {line}")))]
 pub struct TraceError {
     /// The file as it was given.
     pub file: String,
-    /// The line at fault, counted from one; none where it is the file as a whole.
+    /// The wrong line, counted from one; `None` if the whole file is wrong.
     pub line: Option<u64>,
-    /// What is wrong there.
+    /// The reason.
     pub reason: String,
 }

@@ -1,14 +1,14 @@
-//! Parses the fields of text formats: numbers, and how an error quotes a field that is not one.
+//! Parses the fields of text formats, and quotes wrong fields in errors.
 
 use super::record::Record;
 use fulgurite_base::Nanos;
 
 /// Parses the whole number `field`, at most `most`; `what` names it in the error.
 #[inline]
-pub fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
+pub(crate) fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     match digits(field) {
         Some(value) if value <= most => Ok(value),
-        // The slow way finds out what is wrong, so the fast one has a single check.
+        // The slow function finds the reason, so the fast path has a single check.
         _ => long_number(what, field, most),
     }
 }
@@ -30,7 +30,7 @@ fn digits(field: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A number of any length, or why it is none.
+/// Parses a number of any length, or returns the reason why it is wrong.
 #[cold]
 fn long_number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
@@ -43,17 +43,17 @@ fn long_number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     value.ok_or_else(|| format!("{what} {} is out of range; at most {most}", quote(field)))
 }
 
-/// Parses a decimal number of units of `unit_ns` nanoseconds, a power of ten. Digits beyond a nanosecond are
-/// cut.
+/// Parses a decimal number of units of `unit_ns` nanoseconds, a power of ten. Digits below a nanosecond are
+/// dropped.
 #[inline]
-pub fn time(field: &[u8], unit_ns: u64) -> Result<Nanos, String> {
+pub(crate) fn time(field: &[u8], unit_ns: u64) -> Result<Nanos, String> {
     debug_assert!(1_000_000_000 % unit_ns == 0);
     let dot = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
     let (whole, fraction) = (&field[..dot], field.get(dot + 1..).unwrap_or_default());
     // With this bound the product with the unit does not overflow.
     let whole = number("time", whole, u64::MAX / unit_ns)
         .map_err(|reason| if field.iter().all(u8::is_ascii_digit) { reason } else { not_a_time(field) })?;
-    // No unit has more than nine places.
+    // No unit has more than nine decimal places of nanoseconds.
     let places = &fraction[..fraction.len().min(9)];
     let rest = if fraction.is_empty() { Some(0) } else { digits(places) };
     let rest = rest.filter(|_| fraction[places.len()..].iter().all(u8::is_ascii_digit));
@@ -68,16 +68,16 @@ fn not_a_time(field: &[u8]) -> String {
     format!("time {} is not a decimal number, like 12.5", quote(field))
 }
 
-/// Fields of digits, read one after the other in a single pass, for the plain lines of long traces. A line
-/// that is not plain reads as `None` and is left to the functions that can say what is wrong with it.
-pub struct Plain<'a>(pub &'a [u8]);
+/// Parses fields of digits in a single pass, for the usual lines of long traces. It returns `None` for any
+/// other line, which the slower functions then parse or refuse with a reason.
+pub(crate) struct Plain<'a>(pub &'a [u8]);
 
 impl Plain<'_> {
     /// A number of at most 19 digits.
     #[inline]
-    pub fn number(&mut self) -> Option<u64> {
-        // Eight bytes at once where there are as many: lines differ in the lengths of their numbers, and a
-        // branch on each digit would be mispredicted once a number.
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        // Parses eight bytes at once if there are as many. The numbers differ in length, so a loop over
+        // digits would have one mispredicted branch for each number.
         if let Some((bytes, _)) = self.0.split_first_chunk::<8>() {
             let (value, length) = leading_number(u64::from_le_bytes(*bytes));
             if length < 8 {
@@ -88,14 +88,14 @@ impl Plain<'_> {
         self.long_number()
     }
 
-    /// The same digit by digit.
+    /// A number of at most 19 digits, parsed digit by digit.
     #[inline]
     fn long_number(&mut self) -> Option<u64> {
         let (mut value, mut length) = (0u64, 0);
         while let Some(digit) =
             self.0.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9)
         {
-            // Numbers that may overflow have 20 digits or more and are dropped below.
+            // Numbers that may overflow have at least 20 digits and are refused below.
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             length += 1;
         }
@@ -103,24 +103,24 @@ impl Plain<'_> {
         (1..=19).contains(&length).then_some(value)
     }
 
-    /// The next byte, whatever it is.
+    /// The next byte.
     #[inline]
-    pub fn first(&mut self) -> Option<u8> {
+    pub(crate) fn first(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
     }
 
-    /// This byte.
+    /// The next byte, which must be this one.
     #[inline]
-    pub fn byte(&mut self, byte: u8) -> Option<()> {
+    pub(crate) fn byte(&mut self, byte: u8) -> Option<()> {
         (self.first()? == byte).then_some(())
     }
 
-    /// Seconds with nine places, in nanoseconds.
+    /// Seconds with nine decimal places, in nanoseconds.
     #[inline]
-    pub fn nanos(&mut self) -> Option<Nanos> {
-        // A guess of one digit lets the CPU go on before it knows the length of the number.
+    pub(crate) fn nanos(&mut self) -> Option<Nanos> {
+        // The frequent case of one digit lets the CPU continue before it knows the length of the number.
         let seconds = match self.0 {
             [digit @ b'0'..=b'9', b'.', ..] => {
                 self.0 = &self.0[1..];
@@ -135,16 +135,16 @@ impl Plain<'_> {
         let ninth = last.wrapping_sub(b'0');
         self.0 = rest;
         let has_nine_places = length == 8 && ninth <= 9 && !rest.first().is_some_and(u8::is_ascii_digit);
-        // A ninth place that is no digit gives a wrong number, which the filter below drops.
+        // If the ninth place is not a digit, the number is wrong, and the filter below refuses it.
         let fraction = eight * 10 + u64::from(ninth);
         seconds.checked_mul(1_000_000_000)?.checked_add(fraction).map(Nanos).filter(|_| has_nine_places)
     }
 }
 
-/// Reads lines from the start of `text` as long as `line` understands them, at most `most`. It stops at a
-/// line that is cut off and at a record without a length. Returns the bytes read.
+/// Parses lines from the start of `text` while `line` accepts them, at most `most`. It stops at an incomplete
+/// line and at a record of length zero. Returns the number of bytes read.
 #[inline]
-pub fn plain_lines(
+pub(crate) fn plain_lines(
     text: &[u8],
     most: usize,
     records: &mut Vec<Record>,
@@ -162,19 +162,19 @@ pub fn plain_lines(
     read
 }
 
-/// The number that eight bytes of text begin with, the first one lowest, and how many digits it has.
+/// The number at the start of eight bytes of text, the first byte lowest, and its number of digits.
 #[inline]
 fn leading_number(text: u64) -> (u64, usize) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let digits = text ^ (ONES * 0x30);
-    // A byte above 9 carries into its high half, or has something there already.
+    // Marks the bytes above 9: the addition carries into their high bit, or the bit is set already.
     let others = (digits | ((digits & (ONES * 0x7f)) + ONES * 0x76)) & (ONES * 0x80);
     let length = (others.trailing_zeros() / 8) as usize;
     // A shift by all 64 bits would overflow.
     if length == 0 {
         return (0, 0);
     }
-    // The digits at the end, with zeros before them; then pairs, fours and all eight are put together.
+    // Moves the digits to the end, after zeros, then combines pairs, groups of four and all eight.
     let digits = digits << (64 - 8 * length);
     let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
@@ -182,15 +182,15 @@ fn leading_number(text: u64) -> (u64, usize) {
     (eight, length)
 }
 
-/// Splits a line into exactly `N` fields; `form` is what they should be.
-pub fn fields<'a, const N: usize>(
+/// Splits a line into exactly `N` fields. `form` describes them in the error.
+pub(crate) fn fields<'a, const N: usize>(
     line: &'a [u8],
     separator: Separator,
     form: &str,
 ) -> Result<[&'a [u8]; N], String> {
     let mut fields = [[].as_slice(); N];
     let (mut count, mut start) = (0, 0);
-    // A separator at the very end is followed by one more field, which is empty.
+    // A separator at the end is followed by one more, empty field.
     while start <= line.len() {
         let rest = &line[start..];
         let length = match separator {
@@ -199,7 +199,7 @@ pub fn fields<'a, const N: usize>(
         };
         let field = &rest[..length.unwrap_or(rest.len())];
         start += field.len() + 1;
-        // Between spaces there may be several.
+        // Several spaces count as one separator.
         if field.is_empty() && matches!(separator, Separator::Space) {
             continue;
         }
@@ -217,41 +217,41 @@ fn wrong_count(line: &[u8], count: usize, form: &str) -> String {
     format!("{} has {count} fields; a line is {form}", quote(line))
 }
 
-/// What stands between fields.
+/// The separator of fields.
 #[derive(Clone, Copy)]
-pub enum Separator {
+pub(crate) enum Separator {
     Comma,
     Space,
 }
 
-/// A position or length in sectors of 512 bytes, in bytes.
-pub fn sectors(what: &str, field: &[u8]) -> Result<u64, String> {
+/// Parses a position or length in sectors of 512 bytes, and returns it in bytes.
+pub(crate) fn sectors(what: &str, field: &[u8]) -> Result<u64, String> {
     Ok(number(what, field, u64::MAX / SECTOR_BYTES)? * SECTOR_BYTES)
 }
 
-/// The sector of most formats.
-pub const SECTOR_BYTES: u64 = 512;
+/// The bytes of a sector in most formats.
+pub(crate) const SECTOR_BYTES: u64 = 512;
 
 #[cold]
 fn not_a_number(what: &str, field: &[u8]) -> String {
     format!("{what} {} is not a whole number; it has decimal digits only, like 4096", quote(field))
 }
 
-/// The bytes as they can stand in a sentence: printable, and cut after 40 characters.
+/// The bytes as a quotation in an error: printable, and cut after 40 characters.
 #[cold]
-pub fn quote(bytes: &[u8]) -> String {
+pub(crate) fn quote(bytes: &[u8]) -> String {
     const MOST: usize = 40;
-    // No character is longer than four bytes, so the rest of a long line need not be looked at.
+    // No character is longer than four bytes, so the rest of a long line is not needed.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MOST)]);
     let shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
     let is_cut = bytes.len() > 4 * MOST || text.chars().nth(MOST).is_some();
     format!("`{shown}{}`", if is_cut { "…" } else { "" })
 }
 
-/// The reason why a text was refused, or the simpler one that the bytes are no text at all: that
-/// they hold control characters other than white space.
+/// The reason why a text was refused. If the bytes have control characters other than white space, the reason
+/// is that they are not text.
 #[cold]
-pub fn unless_binary(bytes: &[u8], reason: String) -> String {
+pub(crate) fn unless_binary(bytes: &[u8], reason: String) -> String {
     let is_binary = bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
     if is_binary {
         "this is binary data; a trace is text, plain or packed with gzip or zstd".to_owned()
@@ -286,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn eight_bytes_at_once_are_what_they_are_one_by_one() {
-        // Every byte at every place behind digits, and numbers of every length.
+    fn parsing_eight_bytes_at_once_equals_parsing_digit_by_digit() {
+        // Every byte value at every place after digits, and numbers of every length.
         for length in 0..8usize {
             for byte in 0..=255u8 {
                 let mut text = *b"98765432";

@@ -30,7 +30,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
         [] => return Ok(Line::Nothing),
         b"fio version 2 iolog" if state.number == 1 => return Ok(Line::Nothing),
-        // The first line alone tells the versions apart.
+        // Only the first line distinguishes the versions.
         _ if state.number == 1 => {
             return Err(format!("{} is not the first line of the log, `fio version 2 iolog`", quote(line)));
         }
@@ -48,7 +48,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     request(file, action, parts, at, state)
 }
 
-/// What follows the file in both versions.
+/// Parses the part of a line after the file, which both versions share.
 pub(super) fn request<'a>(
     file: &[u8],
     action: &[u8],
@@ -81,7 +81,8 @@ pub(super) fn word(op: Op) -> &'static str {
 }
 
 fn write(record: &Record, since: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    // Whole microseconds up to this record less those up to the one before: no error adds up.
+    // The difference of whole microseconds up to this record and up to the previous one, so that rounding
+    // errors do not accumulate.
     let wait = record.at.0 / 1_000 - (record.at.0 - since.0) / 1_000;
     if wait > 0 {
         let _ = writeln!(out, "trace wait {wait}");

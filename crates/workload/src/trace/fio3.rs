@@ -29,7 +29,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
         [] => return Ok(Line::Nothing),
         b"fio version 3 iolog" if state.number == 1 => return Ok(Line::Nothing),
-        // The first line alone tells the versions apart.
+        // Only the first line distinguishes the versions.
         _ if state.number == 1 => {
             return Err(format!("{} is not the first line of the log, `fio version 3 iolog`", quote(line)));
         }

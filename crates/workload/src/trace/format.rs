@@ -1,5 +1,5 @@
-//! The trace formats by name. [`Format`] is one of them, or a user's own, by what the reader must know of it: a
-//! [`FormatRow`]. To add one: a file beside this one with its `FORMAT`, and a line of `formats!`.
+//! The trace formats by name. A [`Format`] is one of them or a user's own, described by a [`FormatRow`]. A
+//! new format is a file beside this one with its `FORMAT`, and a line of `formats!`.
 
 use super::record::{Line, Unit};
 use super::row::{FormatRow, Shape};
@@ -9,7 +9,7 @@ use fulgurite_base::{Declared, Opt, OptionHelp, Spec, SpecError};
 use std::fmt;
 use std::path::Path;
 
-/// A format that traces can be read from, and most written.
+/// A format of traces. All formats can be read, and most can be written.
 #[derive(Clone, Copy)]
 pub struct Format(&'static FormatRow);
 
@@ -74,17 +74,17 @@ impl Format {
         self.row().name
     }
 
-    /// One line: what a line of the file holds, and in which units.
+    /// One line about the fields of the file's lines and their units.
     pub fn about(self) -> &'static str {
         self.row().about
     }
 
-    /// What its positions and lengths count.
+    /// The unit of its positions and lengths.
     pub fn unit(self) -> Unit {
         self.row().unit
     }
 
-    /// The format of this name, or the nearest name in the error.
+    /// The format of this name. The error suggests the nearest name.
     pub fn from_name(name: &str) -> Result<Format, SpecError> {
         ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
             let names: Vec<&str> = ALL.iter().map(|format| format.name()).collect();
@@ -92,7 +92,7 @@ impl Format {
         })
     }
 
-    /// The format that `spec` names, with options for its reader.
+    /// The format that `spec` names, and the options for its reader.
     pub fn from_spec(mut spec: Spec) -> Result<(Format, TraceOptions), SpecError> {
         let format = Format::from_name(spec.name())?;
         let mut options = TraceOptions::default();
@@ -111,7 +111,7 @@ impl Format {
         TraceOptions::OPTIONS.iter().filter(move |option| accepts(option.key))
     }
 
-    /// The options that it accepts, for lists.
+    /// The options that it accepts, for help.
     pub fn options(self) -> Vec<OptionHelp> {
         let all = TraceOptions::default().describe_options();
         let accepted = |option: &OptionHelp| self.accepted().any(|own| own.key == option.key);
@@ -123,9 +123,9 @@ impl Format {
         with_name(self.name(), &options.options_beside(&TraceOptions::default()))
     }
 
-    /// The format that a file's name tells or, failing that, the first that understands its first
-    /// request. `first_bytes` are the content's, unpacked.
-    pub fn detect(file_name: &str, first_bytes: &[u8]) -> Option<Format> {
+    /// The format that the file's name selects or, if it selects none, the first format that can parse the
+    /// first request. `first_bytes` are the first bytes of the unpacked content.
+    pub(crate) fn detect(file_name: &str, first_bytes: &[u8]) -> Option<Format> {
         let name = Path::new(file_name).file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let of_part =
             |part| ALL.iter().copied().find(|format: &Format| format.row().name_parts.contains(&part));
@@ -170,7 +170,7 @@ mod tests {
         );
     }
 
-    /// Every format, every option that it accepts: read, written and read back.
+    /// Parses, writes and parses again every option of every format.
     #[test]
     fn a_default_written_out_changes_no_text_and_another_value_does() {
         let text = |text: String| -> Result<String, SpecError> {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_tells_first_then_the_content() {
+    fn the_file_name_decides_before_the_content() {
         let pages = Some(Format::PAGE_OPS);
         let cloudphysics = Some(Format::CLOUD_PHYSICS);
         assert_eq!(Format::detect("a/b.csv/postgres.pages.zst", b"1,2,28,512,4"), pages);

@@ -1,38 +1,38 @@
-//! A trace file as lines. The file is unpacked on the way. There is one buffer, and no line may be longer.
+//! Reads a trace file as lines or binary records, and unpacks it. No line may be longer than the one buffer.
 
 use super::error::TraceError;
 use super::field::unless_binary;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, ErrorKind, Read};
 
-/// The longest line that is read, without its end.
+/// The length of the longest accepted line, without its line end.
 const LINE_MAX: usize = 64 << 10;
 
 /// The lines of a file.
 pub(super) struct Lines {
     file: String,
     source: Box<dyn Read + Send>,
-    /// What the file is packed with; none where it is plain.
+    /// The compression of the file; `None` if it is plain.
     packing: Option<&'static str>,
     buffer: Box<[u8]>,
-    /// `buffer[start..end]` is read and not yet handed out.
+    /// `buffer[start..end]` holds the bytes that were read from the file and not returned yet.
     start: usize,
     end: usize,
-    /// How many lines were handed out.
+    /// The number of returned lines.
     number: u64,
-    /// What went wrong while looking ahead: reported once the lines before it are handed out.
+    /// An error while peeking. It is reported after the lines before it.
     failed: Option<io::Error>,
 }
 
 impl Lines {
-    /// The lines of `source`, unpacked as its first bytes tell; `file` names it in errors.
-    pub fn new(file: &str, source: impl Read + Send + 'static) -> Result<Lines, TraceError> {
+    /// The lines of `source`, whose first bytes tell its compression. `file` is its name in errors.
+    pub(crate) fn new(file: &str, source: impl Read + Send + 'static) -> Result<Lines, TraceError> {
         let (packing, source) = unpack(source).map_err(|error| TraceError {
             file: file.to_owned(),
             line: None,
             reason: format!("cannot be read: {error}"),
         })?;
-        // One byte more than the longest line, for its end.
+        // One byte more than the longest line, for the line end.
         let buffer = vec![0; LINE_MAX + 1].into();
         Ok(Lines {
             file: file.to_owned(),
@@ -46,8 +46,8 @@ impl Lines {
         })
     }
 
-    /// The bytes ahead, at most one buffer of them, without handing them out.
-    pub fn peek(&mut self) -> &[u8] {
+    /// The next bytes, at most a full buffer, without consuming them.
+    pub(crate) fn peek(&mut self) -> &[u8] {
         while self.end < self.buffer.len() {
             match self.fill() {
                 Ok(true) => {}
@@ -61,8 +61,8 @@ impl Lines {
         &self.buffer[self.start..self.end]
     }
 
-    /// The next line without surrounding white space; none at the end of the file.
-    pub fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
+    /// The next line without surrounding white space; `None` at the end of the file.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
         let mut length = 0;
         loop {
             let unread = &self.buffer[self.start..self.end];
@@ -90,19 +90,19 @@ impl Lines {
         Ok(Some(self.buffer[line].trim_ascii()))
     }
 
-    /// The bytes at hand, without handing them out or reading more.
-    pub fn at_hand(&self) -> &[u8] {
+    /// The bytes in the buffer, without consuming them or reading more.
+    pub(crate) fn at_hand(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Hands out `bytes` of them, which are `lines` lines.
-    pub fn pass(&mut self, bytes: usize, lines: usize) {
+    /// Consumes `bytes` bytes of the buffer, which are `lines` lines.
+    pub(crate) fn pass(&mut self, bytes: usize, lines: usize) {
         self.start += bytes;
         self.number += lines as u64;
     }
 
-    /// The next `size` bytes; none at the end of the file.
-    pub fn next_record(&mut self, size: usize) -> Result<Option<&[u8]>, TraceError> {
+    /// The next `size` bytes; `None` at the end of the file.
+    pub(crate) fn next_record(&mut self, size: usize) -> Result<Option<&[u8]>, TraceError> {
         while self.end - self.start < size {
             match self.fill() {
                 Ok(true) => {}
@@ -119,10 +119,10 @@ impl Lines {
         Ok(Some(&self.buffer[self.start - size..self.start]))
     }
 
-    /// As many whole runs of `size` bytes as are at hand, at most `most`; none at the end of the file.
-    /// [`Lines::next_record`] gives what comes after them.
-    pub fn next_records(&mut self, size: usize, most: usize) -> Result<Option<&[u8]>, TraceError> {
-        // The first record fills the buffer or gives the error.
+    /// As many whole records of `size` bytes as the buffer holds, at most `most`; `None` at the end of the
+    /// file.
+    pub(crate) fn next_records(&mut self, size: usize, most: usize) -> Result<Option<&[u8]>, TraceError> {
+        // Reading the first record fills the buffer or fails.
         if self.next_record(size)?.is_none() {
             return Ok(None);
         }
@@ -133,27 +133,28 @@ impl Lines {
         Ok(Some(&self.buffer[first..self.start]))
     }
 
-    /// The number of the line that [`Lines::next`] gave last, from one on.
-    pub fn number(&self) -> u64 {
+    /// The number of the last line from [`Lines::next`], counted from one.
+    pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// An error in the file as a whole.
-    pub fn error(&self, reason: String) -> TraceError {
+    /// An error of the whole file.
+    pub(crate) fn error(&self, reason: String) -> TraceError {
         TraceError { file: self.file.clone(), line: None, reason }
     }
 
-    /// An error in this line.
-    pub fn error_at(&self, line: u64, reason: String) -> TraceError {
+    /// An error of this line.
+    pub(crate) fn error_at(&self, line: u64, reason: String) -> TraceError {
         TraceError { line: Some(line), ..self.error(reason) }
     }
 
-    /// Reads more bytes behind the unread ones, for which there must be room; false at the end.
+    /// Reads more bytes behind the unconsumed ones, for which there must be room. Returns false at the end of
+    /// the file.
     fn fill(&mut self) -> io::Result<bool> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        // The unread bytes move to the front, so that a line is always in one piece.
+        // The unconsumed bytes move to the front, so that a line is always contiguous.
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -188,9 +189,9 @@ fn unpack(mut source: impl Read + Send + 'static) -> io::Result<Unpacked> {
     source.by_ref().take(4).read_to_end(&mut magic)?;
     let whole = io::Cursor::new(magic.clone()).chain(source);
     Ok(match magic[..] {
-        // A file may be several gzip streams in a row; all of them are one trace.
+        // A file may consist of several gzip streams, which together are one trace.
         [0x1f, 0x8b, ..] => (Some("gzip"), Box::new(MultiGzDecoder::new(whole))),
-        // A frame, or a frame to be skipped, with which some packers begin.
+        // A zstd frame, or a skippable frame, with which some compressors begin.
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
             (Some("zstd"), Box::new(zstd::Decoder::new(whole)?))
         }
@@ -202,7 +203,7 @@ fn unpack(mut source: impl Read + Send + 'static) -> io::Result<Unpacked> {
 mod tests {
     use super::*;
 
-    /// Every line, then the error if there is one.
+    /// All lines, then the error if there is one.
     fn lines(source: &[u8]) -> Vec<String> {
         let mut lines = Lines::new("file", io::Cursor::new(source.to_vec())).unwrap();
         let mut all = Vec::new();
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_ahead_changes_nothing() {
+    fn peeking_consumes_nothing() {
         let text = "0123456789\n".repeat(20_000);
         let mut seen = Lines::new("file", io::Cursor::new(text.clone())).unwrap();
         assert_eq!(seen.peek().len(), LINE_MAX + 1);

@@ -1,4 +1,4 @@
-//! A trace in memory, and its requests to single pages. Pages get new, consecutive numbers.
+//! A trace in memory, and its requests for pages, which can get new, consecutive numbers.
 
 use super::error::TraceError;
 use super::format::Format;
@@ -32,9 +32,9 @@ impl Trace {
         Trace::read(open(path, format, options)?)
     }
 
-    /// Reads all that a reader has to give.
+    /// Reads all records of a reader.
     pub fn read(mut reader: TraceReader) -> Result<Trace, TraceError> {
-        // The reader is needed after the last record, for its counts.
+        // The reader is needed for its counts after the last record.
         let records = reader.by_ref().collect::<Result<Vec<Record>, TraceError>>()?;
         Ok(Trace {
             records,
@@ -56,38 +56,39 @@ impl Trace {
         self.format
     }
 
-    /// What their positions and lengths count.
+    /// The unit of their positions and lengths.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// What was left out, by reason.
+    /// The skipped lines, by reason.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// How many records had a time before their predecessor's and were given that instead.
+    /// The number of records whose time was before their predecessor's and was set to it.
     pub fn clamped(&self) -> u64 {
         self.clamped
     }
 
-    /// How many volumes occur; zero in formats that do not tell them apart.
+    /// The number of volumes; zero in formats without volumes.
     pub fn volumes(&self) -> usize {
         self.volumes
     }
 
-    /// The trace as requests to pages of `page_bytes` bytes (without effect where the unit is pages
-    /// already). A record that covers a part of a page touches the page. Pages that occur are
-    /// numbered from zero on in their own order, so that neighbours stay neighbours.
+    /// The trace as requests for pages of `page_bytes` bytes (without effect if the unit is pages). A record
+    /// that covers a part of a page is a request for that page. The pages that occur get new numbers from
+    /// zero on, in ascending order, so that neighbours stay neighbours.
     ///
-    /// Fails where `page_bytes` is zero.
+    /// Fails if `page_bytes` is zero.
     pub fn page_requests(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
         let paging = Paging::new(self.unit, page_bytes)?;
         let mut touched = PageSet::default();
         for record in &self.records {
             touched.insert(paging.pages(record));
         }
-        // Pages are numbered in their own order, so all must be known before the first gets its number.
+        // Pages are numbered in ascending order, so all of them must be known before the first one gets its
+        // number.
         let numbering = touched.numbering();
         let requests = self.records.iter().map(|record| {
             let request = paging.request(record);
@@ -96,19 +97,19 @@ impl Trace {
         Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages(), span: touched.pages() })
     }
 
-    /// The trace as requests to pages of `page_bytes` bytes where they are: not renumbered.
+    /// The trace as requests for pages of `page_bytes` bytes, with their original numbers.
     ///
-    /// Fails where `page_bytes` is zero.
+    /// Fails if `page_bytes` is zero.
     pub fn pages_in_place(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
         let paging = Paging::new(self.unit, page_bytes)?;
         let requests: Vec<Request> = self.records.iter().map(|record| paging.request(record)).collect();
         let span = requests.iter().map(|request| request.page + u64::from(request.pages)).max().unwrap_or(0);
-        // Pages that do not occur lie between, so this is no count of those that do.
+        // The span also has pages that do not occur, so it is an upper bound of the distinct pages.
         Ok(PageTrace { requests, distinct_pages: span, span })
     }
 }
 
-/// A trace as requests to densely numbered pages.
+/// A trace as requests for pages.
 #[derive(Clone, Debug)]
 pub struct PageTrace {
     requests: Vec<Request>,
@@ -122,28 +123,28 @@ impl PageTrace {
         &self.requests
     }
 
-    /// The end of the last page.
+    /// One more than the greatest page number.
     pub fn span(&self) -> u64 {
         self.span
     }
 
-    /// How many pages occur; they are numbered below this.
+    /// The number of distinct pages, or an upper bound with original numbers. All page numbers are below it.
     pub fn distinct_pages(&self) -> u64 {
         self.distinct_pages
     }
 
-    /// How many one-page requests [`PageTrace::iter`] gives.
+    /// The number of one-page requests from [`PageTrace::iter`].
     pub fn pages_requested(&self) -> u64 {
         self.requests.iter().map(|request| u64::from(request.pages)).sum()
     }
 
-    /// How many of those change their page: writes and trims.
+    /// The number of one-page requests that are writes or trims.
     pub fn pages_changed(&self) -> u64 {
         let changes = self.requests.iter().filter(|request| request.op != Op::Read);
         changes.map(|request| u64::from(request.pages)).sum()
     }
 
-    /// Every request as one-page requests, page by page, at the request's time.
+    /// Every request as one-page requests at the request's time.
     pub fn iter(&self) -> impl Iterator<Item = Request> {
         self.requests.iter().flat_map(|request| {
             let pages = request.page..request.page + u64::from(request.pages);

@@ -25,7 +25,7 @@ const BLOCK_BYTES: u64 = 4096;
 const STARTS_IN_BLOCKS: Loss =
     Loss { what: "starts inside a block of 4 KiB", of: |record| !record.start.is_multiple_of(BLOCK_BYTES) };
 
-/// A plain line, as simulators write it.
+/// A line as simulators write it.
 #[inline]
 fn plain(line: &mut Plain) -> Option<Record> {
     let at = line.nanos()?;

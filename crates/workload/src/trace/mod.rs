@@ -1,11 +1,11 @@
-//! Recorded workloads: readers that stream [`Record`]s out of trace files, plain or packed with gzip
-//! or zstd, in bounded memory. Invariants: times start at zero and never run backwards; every record
-//! is at least one unit long and ends inside 64 bits; a trace holds at least one request. Lines that are
-//! left out and times that are clamped for this are counted. A line that cannot be understood is an error
-//! that names file and line.
+//! Recorded workloads: readers that stream [`Record`]s from trace files, plain or packed with gzip or zstd,
+//! in bounded memory. Invariants: times start at zero and never decrease; every record is at least one unit
+//! long and ends within 64 bits; a trace has at least one request. The readers count the lines that they skip
+//! and the times that they clamp for this. A line that cannot be parsed is an error that names the file and
+//! the line.
 //!
-//! [`open`] streams; [`Trace::load`] keeps the records, for page requests and for a summary. What can be
-//! read is listed in [`Format`].
+//! [`open`] streams a trace. [`Trace::load`] keeps its records in memory, for page requests and for a
+//! summary. [`Format`] lists the formats.
 
 mod alibaba;
 mod blkparse;

@@ -36,14 +36,14 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         b"Write" | b"write" => Op::Write,
         _ => return Err(format!("type {} is unknown; Read and Write are known", quote(kind))),
     };
-    // Ticks since 1601 would overflow in nanoseconds; the reader wants differences only.
+    // Ticks since 1601 would overflow in nanoseconds, and the reader needs only differences.
     let ticks = number("time", time, u64::MAX)?;
     let origin = *state.origin.get_or_insert(ticks);
     let most = origin.saturating_add((u64::MAX - ORIGIN_NS) / TICK_NS);
     if ticks > most {
         return Err(format!("time {} is out of range; at most {most}", quote(time)));
     }
-    // A time of 0 among others is centuries too early, and as early as there is room for.
+    // A time of 0 is centuries before the first line's; it becomes the earliest representable time.
     let at = match ticks.checked_sub(origin) {
         Some(since) => ORIGIN_NS + since * TICK_NS,
         None => ORIGIN_NS.saturating_sub((origin - ticks).saturating_mul(TICK_NS)),
@@ -56,7 +56,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(&volume, Record { at, op, start, length })
 }
 
-/// An offset that keeps times before the first line's from being negative.
+/// An offset, so that times before the first line's are not negative.
 const ORIGIN_NS: u64 = 1 << 62;
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {

@@ -2,11 +2,11 @@
 //! 24 bytes, little endian: u32 time in seconds, u64 object, u32 size in bytes, i64 next access (in requests;
 //! −1: never). An object is a block of 512 bytes here, as in the traces made from block traces.
 //!
-//! A next access is known only once the trace is read to its end, so a trace is written as a whole:
+//! A next access is known only at the end of the trace, so a trace is written as a whole:
 //! [`write_oracle_general`].
 //!
-//! The format has no operations: all are reads, or writes with probability `write_share`, drawn in order from
-//! a fixed seed.
+//! The format has no operations. A request is a write with probability `write_share`, drawn in order from a
+//! fixed seed, otherwise a read.
 
 use super::field::SECTOR_BYTES;
 use super::record::{Line, Record, Unit};
@@ -41,9 +41,10 @@ fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record { at: Nanos(seconds * 1_000_000_000), op, start, length }))
 }
 
-/// Writes all `records`, in bytes, to `out`. What they do is lost, and so are times below a second and starts inside a sector.
+/// Writes all `records`, in bytes, to `out`. Operations, times below a second and starts inside a sector are
+/// lost.
 pub fn write_oracle_general(records: &[Record], out: &mut impl Write) -> io::Result<()> {
-    // Backwards, so that the next access to each object is the one seen last.
+    // The loop runs backwards, so that the last seen access to an object is its next one.
     let mut seen: FxHashMap<u64, i64> = FxHashMap::default();
     let nexts = records
         .iter()

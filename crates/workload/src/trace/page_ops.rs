@@ -1,6 +1,6 @@
-//! `page-ops`: one request to one page per line, `R page` or `W page`, in either case and with any
-//! white space between; blank lines and lines that start with `#` are left out. There are no times.
-//! The format of the traces that this project records itself.
+//! `page-ops`: one request for one page per line, `R page` or `W page`, in upper or lower case and with any
+//! white space in between. Blank lines and lines that start with `#` are skipped. There are no times. The
+//! traces that this project records have this format.
 
 use super::field::{number, quote};
 use super::record::{Line, Record, Unit};
@@ -23,7 +23,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 
 const TIMES: Loss = Loss { what: "times", of: |record| record.at.0 > 0 };
 const LENGTHS: Loss =
-    Loss { what: "which pages one request has, since each has a line", of: |record| record.length > 1 };
+    Loss { what: "which pages belong to one request, since each has a line", of: |record| record.length > 1 };
 
 fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());

@@ -1,5 +1,5 @@
-//! A set of page numbers as disjoint runs. Its size grows with the number of requests and not with the pages
-//! that they cover, so a trace of long requests costs no more than one of short ones.
+//! A set of page numbers as disjoint runs. Its size grows with the number of inserted runs and not with the
+//! pages in them, so a trace of long requests costs no more than one of short requests.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,19 +7,19 @@ use std::ops::Range;
 /// A set of page numbers.
 #[derive(Debug, Default)]
 pub(super) struct PageSet {
-    /// First page → end of each run. Runs neither overlap nor touch.
+    /// Maps the first page of each run to the run's end. Runs neither overlap nor touch.
     runs: BTreeMap<u64, u64>,
     pages: u64,
 }
 
 impl PageSet {
-    /// Adds a run of pages, at least one; returns whether any of them was there before.
-    pub fn insert(&mut self, pages: Range<u64>) -> bool {
+    /// Adds a run of at least one page. Returns whether any of its pages was in the set before.
+    pub(crate) fn insert(&mut self, pages: Range<u64>) -> bool {
         let (mut first, mut end) = (pages.start, pages.end);
         let mut was_there = false;
-        // From the last run that overlaps or touches to the first.
+        // Merges overlapping and touching runs, from the last one to the first.
         while let Some((&run_first, &run_end)) = self.runs.range(..=end).next_back() {
-            // A run that only touches is merged too, so `<` and not `<=`.
+            // A touching run is merged too, so the comparison is `<` and not `<=`.
             if run_end < first {
                 break;
             }
@@ -37,13 +37,13 @@ impl PageSet {
         was_there
     }
 
-    /// How many pages are in it.
-    pub fn pages(&self) -> u64 {
+    /// The number of pages in the set.
+    pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The numbering of its pages from zero on, in their own order.
-    pub fn numbering(&self) -> Numbering {
+    /// A numbering of its pages from zero on, in ascending order.
+    pub(crate) fn numbering(&self) -> Numbering {
         let runs = self.runs.iter().scan(0, |before, (&first, &end)| {
             let run = (first, *before);
             *before += end - first;
@@ -53,14 +53,14 @@ impl PageSet {
     }
 }
 
-/// A dense numbering of the pages of a set: the first page of each run and its number.
+/// A dense numbering of the pages of a set, as pairs of the first page of each run and its number.
 pub(super) struct Numbering(Vec<(u64, u64)>);
 
 impl Numbering {
     /// The number of a page of the set. Pages of one run have consecutive numbers.
-    pub fn of(&self, page: u64) -> u64 {
+    pub(crate) fn of(&self, page: u64) -> u64 {
         let behind = self.0.partition_point(|(first, _)| *first <= page);
-        // The page is in the set, so a run begins at it or before it.
+        // The page is in the set, so a run begins at or before it.
         let (first, number) = self.0[behind - 1];
         number + (page - first)
     }
@@ -74,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_equals_a_set_of_single_pages(
+        fn runs_equal_a_set_of_single_pages(
             inserts in prop::collection::vec((0u64..200, 1u64..20), 0..60)
         ) {
             let (mut runs, mut single) = (PageSet::default(), BTreeSet::new());
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_far_end_is_reached() {
+    fn a_set_can_hold_the_greatest_pages() {
         let mut set = PageSet::default();
         assert!(!set.insert(0..1) && !set.insert(u64::MAX - 1..u64::MAX) && set.insert(1..u64::MAX));
         assert_eq!(set.pages(), u64::MAX);

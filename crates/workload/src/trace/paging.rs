@@ -1,4 +1,4 @@
-//! Turns the positions and lengths of a trace into pages.
+//! Converts the positions and lengths of a trace to pages.
 
 use super::record::{Record, Unit};
 use crate::Request;
@@ -6,18 +6,18 @@ use fulgurite_base::SpecError;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// How records map to pages.
+/// The mapping of records to pages.
 #[derive(Clone, Copy)]
 pub(super) enum Paging {
-    /// Pages of two to the power of this many units: nearly all pages, and far cheaper than dividing.
+    /// Pages of two to the power of this number of units: the usual case, and far cheaper than a division.
     Shift(u32),
     /// Pages of any other number of units.
     Divide(NonZeroU64),
 }
 
 impl Paging {
-    /// Pages of this size, or of one unit where that is a page.
-    pub fn new(unit: Unit, page_bytes: u64) -> Result<Paging, SpecError> {
+    /// Pages of this size, or of one unit if the unit is pages.
+    pub(crate) fn new(unit: Unit, page_bytes: u64) -> Result<Paging, SpecError> {
         match (unit, NonZeroU64::new(page_bytes)) {
             (_, None) => Err(SpecError::new("a page of 0 bytes holds nothing; write a size like 4KiB")),
             (Unit::Pages, Some(_)) => Ok(Paging::Shift(0)),
@@ -28,9 +28,9 @@ impl Paging {
         }
     }
 
-    /// The pages that a record covers, wholly or in part.
+    /// The pages that a record covers completely or partly.
     #[inline]
-    pub fn pages(self, record: &Record) -> Range<u64> {
+    pub(crate) fn pages(self, record: &Record) -> Range<u64> {
         let page = |unit| match self {
             Paging::Shift(bits) => unit >> bits,
             Paging::Divide(units) => unit / units,
@@ -39,9 +39,9 @@ impl Paging {
         page(record.start)..page(record.start + record.length - 1) + 1
     }
 
-    /// The request to them.
+    /// The request for the pages of a record.
     #[inline]
-    pub fn request(self, record: &Record) -> Request {
+    pub(crate) fn request(self, record: &Record) -> Request {
         let pages = self.pages(record);
         // The reader admits at most 2^30 bytes or 2^20 pages.
         let count = (pages.end - pages.start) as u32;

@@ -1,5 +1,5 @@
-//! The reader behind every format: it hands lines to the format's parser, counts what is left out,
-//! and enforces what holds of all records (times, lengths, at least one request).
+//! The reader of all formats: it calls the format's parser, counts skipped lines, and enforces the invariants
+//! of records (times, lengths, at least one request).
 
 use super::error::TraceError;
 use super::field::{SECTOR_BYTES, unless_binary};
@@ -15,16 +15,16 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Longer requests are taken for errors: 1 GiB, or 2^20 pages.
+/// The longest accepted request: 1 GiB, or 2^20 pages. Longer ones are considered errors.
 const BYTES_MAX: u64 = 1 << 30;
 const PAGES_MAX: u64 = 1 << 20;
 
-/// Lines that were left out for the same reason.
+/// Lines that were skipped for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// What they held.
+    /// The reason: their contents.
     pub reason: &'static str,
-    /// How many there were.
+    /// The number of lines.
     pub count: u64,
 }
 
@@ -37,25 +37,25 @@ pub struct TraceReader {
     record_bytes: usize,
     admission: Admission,
     skipped: Vec<Skipped>,
-    /// Records that were read together, to be handed on.
+    /// Records that were parsed together and are passed on one by one.
     plain: Vec<Record>,
     is_done: bool,
 }
 
-/// The rules for all records: a greatest length, and a time that starts at zero and never runs backwards.
+/// Enforces the rules for all records: a greatest length, and times that start at zero and never decrease.
 struct Admission {
     unit: Unit,
-    /// Whether records are made to be of one page; see [`TraceOptions::objects`].
+    /// Whether every record becomes a request for one page; see [`TraceOptions::objects`].
     objects: bool,
     /// The time of the first request on the format's own clock, once known.
     origin: Option<Nanos>,
-    /// The time of the last record, counted from the first.
+    /// The time of the last record since the first one.
     now: Nanos,
     clamped: u64,
 }
 
 impl Admission {
-    /// Checks a record's extent and counts its time from the first request.
+    /// Checks a record's extent and makes its time relative to the first request.
     #[inline]
     fn admit(&mut self, mut record: Record) -> Result<Record, String> {
         let Record { start, length, .. } = record;
@@ -93,10 +93,10 @@ impl Admission {
     }
 }
 
-/// Opens a trace file, plain or packed, of the given format or of the one that its name or content
-/// tells.
+/// Opens a trace file, plain or packed, of the given format or of the format that its name or content
+/// selects.
 ///
-/// Fails where the file cannot be read or its format cannot be told.
+/// Fails if the file cannot be read or its format is not recognised.
 pub fn open(
     path: impl AsRef<Path>,
     format: Option<Format>,
@@ -111,12 +111,12 @@ pub fn open(
     TraceReader::new(&name, file, format, options)
 }
 
-/// What some editors and spreadsheets write before a text in UTF-8.
+/// Some editors and spreadsheets write this before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 const NO_LENGTH: &str = "a request of length zero";
 
-/// Counts a line that is left out.
+/// Counts a skipped line.
 fn count(skipped: &mut Vec<Skipped>, reason: &'static str) {
     match skipped.iter_mut().find(|skipped| skipped.reason == reason) {
         Some(skipped) => skipped.count += 1,
@@ -125,8 +125,7 @@ fn count(skipped: &mut Vec<Skipped>, reason: &'static str) {
 }
 
 impl TraceReader {
-    /// The same as [`open`] over any source of bytes; `file_name` stands in errors and may tell the
-    /// format.
+    /// Like [`open`], for any source of bytes. `file_name` is used in errors and can select the format.
     pub fn new(
         file_name: &str,
         source: impl Read + Send + 'static,
@@ -145,7 +144,7 @@ impl TraceReader {
         };
         let record_bytes = match format.row().shape {
             Shape::Lines { .. } => {
-                // In a binary format the same bytes are a part of the first record.
+                // In a binary format, the same bytes belong to the first record.
                 lines.pass(mark, 0);
                 0
             }
@@ -169,36 +168,37 @@ impl TraceReader {
         })
     }
 
-    /// The format that is read.
+    /// The trace's format.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// What positions and lengths count: the format's unit, or pages where requests are objects.
+    /// The unit of positions and lengths: the format's unit, or pages if requests are objects.
     pub fn unit(&self) -> Unit {
         if self.state.options.objects { Unit::Pages } else { self.format.unit() }
     }
 
-    /// The requests as they are read, to pages of `page_bytes` bytes where they are: not renumbered.
+    /// The requests as a stream of requests for pages of `page_bytes` bytes, with their original page
+    /// numbers.
     ///
-    /// Fails where `page_bytes` is zero.
+    /// Fails if `page_bytes` is zero.
     pub fn page_requests(self, page_bytes: u64) -> Result<PageStream, SpecError> {
         let paging = Paging::new(self.unit(), page_bytes)?;
         Ok(PageStream { reader: self, paging })
     }
 
-    /// What was left out so far, by reason, in order of first appearance. Comments, headers and blank
-    /// lines do not count.
+    /// The lines that were skipped so far, by reason, in order of first appearance. Comments, headers and
+    /// blank lines do not count.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// How many records so far had a time before their predecessor's and were given that instead.
+    /// The number of records so far whose time was before their predecessor's and was set to it.
     pub fn clamped(&self) -> u64 {
         self.admission.clamped
     }
 
-    /// Volumes (disks, devices, files) that occurred so far, in formats that tell them apart.
+    /// The number of volumes (disks, devices, files) so far, in formats that have volumes.
     pub fn volumes(&self) -> usize {
         self.state.volumes()
     }
@@ -210,8 +210,8 @@ impl TraceReader {
         Ok(found)
     }
 
-    /// Hands some of the next records to `each`, at most `most`. Many at a time is several times as fast as
-    /// one by one. False at the end.
+    /// Calls `each` with some of the next records, at most `most`. Many at a time are several times faster
+    /// than one by one. Returns false at the end.
     fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
         let parse = match self.format.row().shape {
             Shape::Records { parse, .. } => parse,
@@ -219,7 +219,7 @@ impl TraceReader {
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
-            // The first request sets the origin, so a file without one has no request.
+            // The first request sets the origin, so without an origin there was no request.
             return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
         };
         // The records borrow the buffer of `lines`, so the error is made after the loop.
@@ -237,7 +237,7 @@ impl TraceReader {
         }
     }
 
-    /// The same for lines of text.
+    /// [`TraceReader::advance_by`] for lines of text.
     fn advance_lines(
         &mut self,
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
@@ -267,20 +267,21 @@ impl TraceReader {
         Ok(true)
     }
 
-    /// The same for the plain lines that come next, if any are at hand; how many there were.
+    /// Calls `each` with the records of the next plain lines in the buffer, if there are any. Returns their
+    /// number.
     fn advance_plain(
         &mut self,
         plain: PlainLines,
         most: usize,
         each: &mut impl FnMut(Record),
     ) -> Result<usize, TraceError> {
-        // This number of records stays in the nearest cache.
+        // This number of records fits in the first-level cache.
         const TOGETHER: usize = 256;
         self.plain.clear();
         let bytes = plain(self.lines.at_hand(), most.min(TOGETHER), &mut self.plain);
         let before = self.lines.number();
         self.lines.pass(bytes, self.plain.len());
-        // Parsers count lines, so those that bypass them are counted here.
+        // Usually the parser counts lines, so the lines that bypass it are counted here.
         self.state.pass(self.plain.len());
         for (at, record) in (1..).zip(&self.plain) {
             let admitted = self.admission.admit(*record);
@@ -289,7 +290,7 @@ impl TraceReader {
         Ok(self.plain.len())
     }
 
-    /// An error in the line or record read last.
+    /// An error of the last line or record.
     fn error_here(&self, reason: String) -> TraceError {
         match self.format.row().shape {
             Shape::Lines { .. } => self.lines.error_at(self.lines.number(), reason),
@@ -306,7 +307,7 @@ impl TraceReader {
     }
 }
 
-/// Hands on the request of a line or record, or counts why it was left out.
+/// Passes on the request of a line or record, or counts the reason why it is skipped.
 #[inline]
 fn take(
     understood: Result<Line, String>,
@@ -331,7 +332,7 @@ impl Iterator for TraceReader {
             return None;
         }
         let item = self.advance().transpose();
-        // After an error the place in the file is not reliable, so the reader stops.
+        // After an error, the place in the file is not reliable, so the reader stops.
         self.is_done = !matches!(item, Some(Ok(_)));
         item
     }
@@ -344,12 +345,12 @@ pub struct PageStream {
 }
 
 impl PageStream {
-    /// How many volumes have occurred; zero in formats that do not tell them apart.
+    /// The number of volumes so far; zero in formats without volumes.
     pub fn volumes(&self) -> usize {
         self.reader.volumes()
     }
 
-    /// Hands at least one and at most `most` of the next requests to `each`; false at the end.
+    /// Calls `each` with at least one and at most `most` of the next requests. Returns false at the end.
     pub fn for_some(&mut self, most: usize, mut each: impl FnMut(Request)) -> Result<bool, TraceError> {
         let paging = self.paging;
         self.reader.advance_by(most, |record| each(paging.request(&record)))
@@ -369,7 +370,7 @@ impl Iterator for PageStream {
 fn format_unknown(lines: &mut Lines) -> TraceError {
     let first_bytes = lines.peek();
     if first_bytes.is_empty() {
-        // An error met while looking ahead is reported by the next read.
+        // The next read reports an error that happened while peeking.
         return match lines.next() {
             Err(error) => error,
             Ok(_) => lines.error("the file is empty; a trace has at least one request".to_owned()),

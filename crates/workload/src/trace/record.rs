@@ -1,4 +1,4 @@
-//! The request of a trace, and what one line of a trace holds.
+//! The requests of a trace, and the parsed lines of a trace.
 
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -6,32 +6,32 @@ use fulgurite_base::Nanos;
 /// One request of a trace, in the [`Unit`] of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When it arrived, counted from the first request; zero in formats without times.
+    /// The arrival time since the first request; zero in formats without times.
     pub at: Nanos,
-    /// What it does.
+    /// The operation.
     pub op: Op,
-    /// Its first byte or page.
+    /// The first byte or page.
     pub start: u64,
-    /// How many bytes or pages from there on.
+    /// The number of bytes or pages.
     pub length: u64,
 }
 
-/// What a format counts positions and lengths in.
+/// The unit of a format's positions and lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Bytes: a page size divides them into pages.
+    /// Bytes; a page size turns them into pages.
     Bytes,
-    /// Pages of a size that the trace does not tell.
+    /// Pages; the trace does not have their size.
     Pages,
 }
 
-/// What one line or binary record holds.
+/// A parsed line or binary record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A request, its time on the format's own clock.
+    /// A request; its time is on the format's own clock.
     Request(Record),
-    /// Something that is not a request to a page, for the reason given: left out and counted.
+    /// Not a request for pages, for this reason; it is skipped and counted.
     Skip(&'static str),
-    /// A comment, a header or nothing: left out.
+    /// A comment, a header or an empty line; it is skipped.
     Nothing,
 }

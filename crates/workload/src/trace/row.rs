@@ -1,34 +1,34 @@
-//! The description of a trace format: how its lines or records are read and written.
+//! The description of a trace format: how its lines or binary records are read and written.
 
 use super::field::SECTOR_BYTES;
 use super::record::{Line, Record, Unit};
 use super::state::ReaderState;
 use fulgurite_base::Nanos;
 
-/// How a format is laid out, and how its pieces are understood. The error is the reason alone.
+/// The layout of a format, and its parsers. A parser's error is only the reason, without file and line.
 pub enum Shape {
-    /// Lines, given without surrounding white space. Where most lines of a format are `plain`, those at the
-    /// beginning of a text are read together, as many as are plain and asked for; it returns their bytes.
+    /// Lines of text.
     Lines {
-        /// Understands a line.
+        /// Parses a line without its surrounding white space.
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
-        /// Reads plain lines.
+        /// A faster parser for the most usual lines of the format.
         plain: Option<PlainLines>,
     },
-    /// Records of a size that the first bytes of the file tell.
+    /// Binary records, whose size follows from the first bytes of the file.
     Records {
-        /// The bytes of a record.
+        /// Returns the bytes of a record.
         size: fn(&[u8]) -> Result<usize, String>,
-        /// Understands a record.
+        /// Parses a record.
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
     },
 }
 
-/// Reads plain lines; see [`Shape::Lines`].
+/// Parses usual lines at the beginning of a text, at most the given number, and appends their records. It
+/// stops before the first unusual line and returns the number of bytes that it has read.
 pub type PlainLines = fn(&[u8], usize, &mut Vec<Record>) -> usize;
 
 impl Shape {
-    /// Lines that are read one by one.
+    /// Lines that are parsed one by one.
     pub const fn lines(parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>) -> Shape {
         Shape::Lines { parse, plain: None }
     }
@@ -36,58 +36,60 @@ impl Shape {
 
 /// How a format is written.
 pub struct Writer {
-    /// What comes before all records.
+    /// The text before all records.
     pub header: &'static str,
-    /// Appends a record, given the time since the one before.
+    /// Appends a record, given the time since the previous one.
     pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Result<(), &'static str>,
-    /// What comes after them.
+    /// The text after all records.
     pub footer: &'static str,
-    /// What of some records the format cannot hold.
+    /// The properties of records that the format cannot hold.
     pub loses: &'static [Loss],
 }
 
-/// Something that a format cannot hold of a record.
+/// A property of records that a format cannot hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
-    /// In words.
+    /// The property in words.
     pub what: &'static str,
-    /// Whether a record has that.
+    /// Whether a record has the property.
     pub of: fn(&Record) -> bool,
 }
 
 impl Loss {
-    /// Of formats whose times count whole seconds.
+    /// For formats with times in whole seconds.
     pub const BELOW_1_S: Loss =
         Loss { what: "times below 1 s", of: |record| !record.at.0.is_multiple_of(1_000_000_000) };
-    /// Of formats whose times count whole microseconds.
+    /// For formats with times in whole microseconds.
     pub const BELOW_1_US: Loss =
         Loss { what: "times below 1 µs", of: |record| !record.at.0.is_multiple_of(1_000) };
-    /// Of formats that begin a request with a sector and count bytes from there.
+    /// For formats with starts in sectors and lengths in bytes.
     pub const STARTS_IN_SECTORS: Loss =
         Loss { what: "starts inside a sector", of: |record| !record.start.is_multiple_of(SECTOR_BYTES) };
-    /// Of formats that count sectors.
+    /// For formats with starts and lengths in sectors.
     pub const PARTS_OF_SECTORS: Loss = Loss {
         what: "parts of sectors",
         of: |record| !(record.start | record.length).is_multiple_of(SECTOR_BYTES),
     };
 }
 
-/// All that the reader knows of a format.
+/// The properties of a format.
 pub struct FormatRow {
     /// Its name, as after `--format`.
     pub name: &'static str,
-    /// One line: what a line of the file holds, and in which units.
+    /// One line about the fields of the file's lines and their units.
     pub about: &'static str,
-    /// What its positions and lengths count.
+    /// The unit of its positions and lengths.
     pub unit: Unit,
-    /// The format is told from a file name with one of these between its dots: `x.pages.zst`. The last one counts.
+    /// A file name with one of these parts between its dots selects the format: `x.pages.zst`. The last such
+    /// part counts.
     pub name_parts: &'static [&'static str],
-    /// Whether the content alone tells it from the others.
+    /// Whether the format can be recognised by the content alone.
     pub is_told_by_content: bool,
-    /// Those of [`TraceOptions`] that it accepts, by key, besides `objects`, which all accept.
+    /// The keys of the [`TraceOptions`](super::TraceOptions) that it accepts. All formats accept `objects`
+    /// too.
     pub options: &'static [&'static str],
-    /// How it is laid out.
+    /// Its layout and its parsers.
     pub shape: Shape,
-    /// How it is written, if record by record.
+    /// Its writer, if it can be written record by record.
     pub writer: Option<Writer>,
 }

@@ -1,6 +1,7 @@
 //! `spc`: the traces of the Storage Performance Council, as UMass distributes them (Financial, WebSearch):
-//! `ASU,LBA,size,opcode,time`, further fields left out. "SPC Trace File Format Specification", 2002: LBA in
-//! blocks of 512 bytes, size in bytes, the opcode R or W in either case, time in seconds. An ASU is a volume.
+//! `ASU,LBA,size,opcode,time`, further fields are ignored. "SPC Trace File Format Specification", 2002: LBA
+//! in blocks of 512 bytes, size in bytes, the opcode R or W in either case, time in seconds. An ASU is a
+//! volume.
 
 use super::field::{SECTOR_BYTES, number, quote, sectors, time};
 use super::record::{Line, Record, Unit};
@@ -36,7 +37,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         b"W" | b"w" => Op::Write,
         _ => return Err(format!("opcode {} is unknown; R and W are known", quote(op))),
     };
-    // A line of another format is refused here.
+    // This refuses lines of other formats.
     number("ASU", asu, u64::MAX)?;
     let at = time(at, 1_000_000_000)?;
     let (start, length) = (sectors("LBA", lba)?, number("size", size, u64::MAX)?);

@@ -1,4 +1,4 @@
-//! The state of a reader between two lines, and the options that it was given.
+//! A reader's options, and its state between lines.
 
 use super::field::quote;
 use super::record::{Line, Record};
@@ -6,19 +6,19 @@ use fulgurite_base::option::{SHARE, YES_NO, name_of, parse_choice};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt};
 use rustc_hash::FxHashMap;
 
-/// Choices that some formats leave to their reader.
+/// Options that some formats have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
     /// Only requests to this volume (disk, device, ASU), as the trace names it.
     pub volume: Option<String>,
     /// Share of writes in a format without operations.
     pub write_share: Share,
-    /// The unit of times in a format that has none of its own; its default where there is none.
+    /// The unit of times in a format that does not fix it; `None` for the format's default.
     pub time_unit: Option<TimeUnit>,
-    /// Take every request for one to a single page, named by where it starts. Its length does not count.
-    /// Simulators of caches call this an object.
+    /// Treat every request as one for a single page that is identified by its start. Its length is ignored.
+    /// Cache simulators call this an object.
     pub objects: bool,
-    /// Spread requests with times in whole seconds evenly over their second, as far as known.
+    /// Put a microsecond between the requests of a second, in a format with times in whole seconds.
     pub spread: bool,
 }
 
@@ -50,14 +50,14 @@ const UNIT: Form<Option<TimeUnit>> = Form {
 };
 const USUAL: &str = "usual";
 
-/// All that any format accepts; [`FormatRow::options`](super::FormatRow) says which each does.
+/// The options of all formats together; [`FormatRow::options`](super::FormatRow) lists those of one format.
 impl Declared for TraceOptions {
     const OPTIONS: &'static [Opt<TraceOptions>] = &[
         opt!("time_unit", time_unit, UNIT, "the unit of times"),
         opt!("spread", spread, YES_NO, "requests of a second follow each other by a microsecond"),
-        opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are taken for writes"),
+        opt!("write_share", write_share, SHARE, Share::ZERO => Share::ONE, "requests that are treated as writes"),
         opt!("volume", volume, VOLUME, "only requests to this volume"),
-        opt!("objects", objects, YES_NO, "every request is one to a single page, named by where it starts"),
+        opt!("objects", objects, YES_NO, "every request is for a single page, identified by its start"),
     ];
 }
 
@@ -95,31 +95,31 @@ impl TimeUnit {
     }
 }
 
-/// Volumes are laid out one after another, this many bytes apart: 16 TiB.
+/// The distance between the regions of two volumes: 16 TiB.
 const VOLUME_BYTES: u64 = 1 << 44;
-/// A bound on the memory that names take.
+/// A bound on the memory of names.
 const VOLUME_NAME_BYTES_AT_MOST: usize = 255;
-/// A bound on memory, and on addresses, which stay within 62 bits.
+/// A bound on memory, and on addresses, which must fit in 62 bits.
 const VOLUMES_AT_MOST: usize = 1 << 18;
 
-/// A reader's memory.
+/// The state of a reader.
 pub struct ReaderState {
-    /// Those of the reader.
+    /// The reader's options.
     pub options: TraceOptions,
-    /// Lines or records so far, the present one included.
+    /// The number of lines or records so far, including the current one.
     pub number: u64,
-    /// The clock of formats that count time from line to line.
+    /// The clock of formats with times relative to the previous line.
     pub clock: Nanos,
-    /// The first time, for formats whose times count from too long ago.
+    /// The first time, for formats whose times would overflow in nanoseconds.
     pub origin: Option<u64>,
-    /// A choice that the first lines made.
+    /// A choice that the first lines have made.
     pub choice: Option<u8>,
     volumes: FxHashMap<Box<[u8]>, u64>,
     prng: Prng,
 }
 
 impl ReaderState {
-    /// Before the first line.
+    /// The state before the first line.
     pub fn new(options: TraceOptions) -> ReaderState {
         ReaderState {
             options,
@@ -133,24 +133,24 @@ impl ReaderState {
         }
     }
 
-    /// Counts lines that needed no state to be understood.
+    /// Counts lines that were parsed without the state.
     pub fn pass(&mut self, lines: usize) {
         self.number += lines as u64;
     }
 
-    /// Counts a line and understands it.
+    /// Counts a line and parses it.
     pub fn count<T>(&mut self, understand: impl FnOnce(&mut ReaderState) -> T) -> T {
         self.number += 1;
         understand(self)
     }
 
-    /// Volumes seen.
+    /// The number of volumes so far.
     pub fn volumes(&self) -> usize {
         self.volumes.len()
     }
 
-    /// Where the byte `start` of a volume lies, each volume in a region of its own in the order of first
-    /// appearance; `None` where another volume was asked for.
+    /// The address of byte `start` of a volume. Each volume has its own region, in the order of first
+    /// appearance. `None` if the options select another volume.
     fn place(&mut self, volume: &[u8], start: u64) -> Result<Option<u64>, String> {
         if volume.len() > VOLUME_NAME_BYTES_AT_MOST {
             return Err(format!(
@@ -162,7 +162,7 @@ impl ReaderState {
             if wanted.as_bytes() != volume {
                 return Ok(None);
             }
-            // The chosen volume is the only one, so it lies at the start.
+            // The selected volume is the only one, so its region begins at zero.
             self.volumes.entry(volume.into()).or_insert(0);
             return Ok(Some(start));
         }
@@ -187,7 +187,7 @@ impl ReaderState {
         }
     }
 
-    /// A request to a volume, moved to where that volume lies.
+    /// A request for a volume, moved to the volume's region.
     pub fn request(&mut self, volume: &[u8], record: Record) -> Result<Line, String> {
         Ok(match self.place(volume, record.start)? {
             Some(start) => Line::Request(Record { start, ..record }),
@@ -195,9 +195,9 @@ impl ReaderState {
         })
     }
 
-    /// A write with the share that was asked for.
+    /// Returns true with the probability `write_share`.
     #[inline]
-    pub fn draw_write(&mut self) -> bool {
+    pub(crate) fn draw_write(&mut self) -> bool {
         self.options.write_share > Share::ZERO && self.prng.chance(self.options.write_share)
     }
 }

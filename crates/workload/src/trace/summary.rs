@@ -1,5 +1,5 @@
-//! Describes a trace in figures, in one pass over its records. Its memory grows with the runs of pages that the trace
-//! touches.
+//! Computes the figures of a trace in one pass over its records. Its memory grows with the number of runs of
+//! pages that the trace touches.
 
 use super::load::Trace;
 use super::page_set::PageSet;
@@ -24,34 +24,34 @@ pub struct Summary {
     pub read_share: f64,
     /// Distinct pages that any request touches.
     pub footprint_pages: u64,
-    /// The time of the last request, counted from the first.
+    /// The time of the last request since the first one.
     pub duration: Nanos,
-    /// Requests over duration, per second; none where the trace has no times or no duration.
+    /// Requests per second of the duration; `None` if the trace has no times or no duration.
     pub rate_requests_s: Option<f64>,
-    /// Most requests that arrived within a second, counted from the first request; none without times, and none where all
-    /// arrived within one: they would be fewer than the rate.
+    /// The most requests in one second, with seconds counted from the first request. `None` without times,
+    /// and if the trace is shorter than a second, because its peak would be below its rate.
     pub peak_requests_s: Option<u64>,
     /// The squared coefficient of variation of the times between requests: 1 for random arrivals, more for
-    /// bursts; none without times.
+    /// bursts. `None` without times.
     pub burstiness: Option<f64>,
-    /// Volumes, in formats that tell them apart.
+    /// The number of volumes, in formats with volumes.
     pub volumes: usize,
-    /// Share of the requests that start where the one before ended.
+    /// Share of the requests that start at the end of the previous one.
     pub sequential_share: f64,
-    /// Share of the requests that touch a page that a request before touched.
+    /// Share of the requests that touch a page of an earlier request.
     pub reuse_share: f64,
-    /// What was left out, by reason.
+    /// The skipped lines, by reason.
     pub skipped: Vec<Skipped>,
-    /// How many times ran backwards and were clamped.
+    /// The number of times that decreased and were clamped.
     pub clamped: u64,
 }
 
 /// The figures of one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OpSummary {
-    /// How many there are.
+    /// The number of requests.
     pub requests: u64,
-    /// Their lengths; none where there are no such requests.
+    /// Their lengths; `None` if there are no such requests.
     pub sizes: Option<Sizes>,
     /// Distinct pages that they touch.
     pub footprint_pages: u64,
@@ -69,10 +69,9 @@ pub struct Sizes {
 }
 
 impl Trace {
-    /// The figures of this trace at pages of `page_bytes` bytes (without effect where the unit is
-    /// pages).
+    /// The figures of this trace with pages of `page_bytes` bytes (without effect if the unit is pages).
     ///
-    /// Fails where `page_bytes` is zero.
+    /// Fails if `page_bytes` is zero.
     pub fn summary(&self, page_bytes: u64) -> Result<Summary, SpecError> {
         let paging = Paging::new(self.unit(), page_bytes)?;
         let [mut reads, mut writes, mut trims] = [(); 3].map(|()| Tally::default());
@@ -96,14 +95,14 @@ impl Trace {
             }
             in_second += 1;
             peak = peak.max(in_second);
-            // The reader lets no time run backwards, so the difference is not negative.
+            // The reader ensures that times never decrease, so the difference is not negative.
             squares += ((record.at.0 - duration.0) as f64).powi(2);
             duration = record.at;
         }
         let requests = self.records().len() as u64;
         let share = |count: u64| count as f64 / requests as f64;
         let has_times = duration > Nanos::ZERO;
-        // A trace has at least one request, and a single one has no gap.
+        // A trace has at least one request; a single request has no gap.
         let gaps = (requests - 1).max(1) as f64;
         let mean_gap = duration.0 as f64 / gaps;
         Ok(Summary {
@@ -126,7 +125,7 @@ impl Trace {
     }
 }
 
-/// An [`OpSummary`] in the making.
+/// The state for an [`OpSummary`].
 #[derive(Default)]
 struct Tally {
     requests: u64,
@@ -177,7 +176,7 @@ mod tests {
             footprint_pages: 4,
             duration: Nanos(4_000_000_000),
             rate_requests_s: Some(1.25),
-            // Gaps of 1, 0, 0 and 3 seconds.
+            // The gaps are 1, 0, 0 and 3 seconds.
             peak_requests_s: Some(3),
             burstiness: Some(1.5),
             volumes: 0,
@@ -189,7 +188,7 @@ mod tests {
         assert_eq!(summary, expected);
     }
 
-    /// The rule: the peak is never below the rate, so a trace that is over within a second has none.
+    /// The rule: the peak is never below the rate, so a trace shorter than a second has no peak.
     #[test]
     fn a_trace_of_less_than_a_second_has_no_peak() {
         for (last, peak) in [("0.999", None), ("1.0", Some(2))] {

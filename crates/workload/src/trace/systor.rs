@@ -31,7 +31,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let [at, _, kind, lun, offset, size] =
         fields(line, Separator::Comma, "time,response,type,LUN,offset,size")?;
     let at = time(at, 1_000_000_000)?;
-    // A line of another format with six fields is refused here.
+    // This refuses lines of other formats with six fields.
     number("LUN", lun, u64::MAX)?;
     let op = match kind {
         b"R" => Op::Read,

@@ -17,7 +17,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     about: "`time,offset,size,type,volume` per line; time in s, sectors of 512 B, type 1 = write",
     unit: Unit::Bytes,
     name_parts: &["tencent"],
-    // Five numbers are not much to go by.
+    // Five numbers are not enough to recognise the format.
     is_told_by_content: false,
     options: &["spread", "volume"],
     shape: Shape::lines(parse),
@@ -44,7 +44,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     };
     let second = Nanos(number("time", at, u64::MAX / SECOND_NS)? * SECOND_NS);
     let next = state.clock.0.checked_add(SPREAD_NS).filter(|next| {
-        // The last second that 64 bits hold is cut short.
+        // The last second that fits in 64 bits is shorter.
         state.options.spread && state.clock >= second && *next < second.0.saturating_add(SECOND_NS)
     });
     let at = next.map_or(second, Nanos);

@@ -60,7 +60,7 @@ fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     } else {
         (short(bytes, 0), word(bytes, 8), long(bytes, 16), long(bytes, 24))
     };
-    // A larger code must not be cut down to a known one.
+    // A larger code must not be truncated to a known one.
     let Some(op) = operation(code as u8).filter(|_| code < 256) else {
         return Ok(Line::Skip("a command other than read, write and unmap"));
     };

@@ -1,4 +1,4 @@
-//! Traces written, in every format that can hold them.
+//! Writes traces in every format that can be written record by record.
 
 use super::format::Format;
 use super::record::{Record, Unit};
@@ -6,7 +6,7 @@ use super::row::Writer;
 use fulgurite_base::{Nanos, SpecError};
 use std::io::{self, Write};
 
-/// The last byte that every reader takes.
+/// The greatest byte address that every reader accepts.
 const FARTHEST: u64 = u64::MAX >> 2;
 
 /// Writes records in a format.
@@ -14,22 +14,22 @@ pub struct TraceWriter<W> {
     out: W,
     format: Format,
     writer: &'static Writer,
-    /// Bytes in a page, where pages become bytes or bytes pages.
+    /// Bytes in a page, for conversions between pages and bytes.
     page_bytes: u64,
     from: Unit,
     before: Nanos,
     line: Vec<u8>,
     left_out: u64,
-    /// Which of the format's losses occurred.
+    /// For each of the format's losses, whether it occurred.
     lost: Vec<bool>,
-    /// Whether a request in bytes did not begin and end with a page.
+    /// Whether a request in bytes did not begin and end at page boundaries.
     has_parts_of_pages: bool,
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// A writer of `format` to `out` for records in the unit `from`; pages have `page_bytes`.
+    /// A writer of `format` to `out`, for records in the unit `from` and pages of `page_bytes`.
     ///
-    /// Fails where the format cannot be written.
+    /// Fails if the format cannot be written.
     pub fn new(out: W, format: Format, from: Unit, page_bytes: u64) -> Result<TraceWriter<W>, SpecError> {
         let Some(writer) = &format.row().writer else {
             let writable = Format::all().iter().filter(|format| format.row().writer.is_some());
@@ -58,8 +58,8 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// Writes a record. What the format does not know (trims, in most), and a page that is too far out to have a place in bytes, is
-    /// left out and counted.
+    /// Writes a record. Operations that the format does not have (mostly trims), and pages whose address in
+    /// bytes is too large, are skipped and counted.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
         let Some(written) = self.converted(record) else {
             self.left_out += 1;
@@ -72,7 +72,7 @@ impl<W: Write> TraceWriter<W> {
             }
             Err(_) => self.left_out += 1,
         }
-        // In large pieces, since each may be packed.
+        // Output is written in large pieces, because each piece may be compressed.
         if self.line.len() > 1 << 16 { self.spill() } else { Ok(()) }
     }
 
@@ -108,7 +108,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Ends the trace; returns how many requests the format could not hold.
+    /// Ends the trace. Returns the number of requests that the format could not hold.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
         self.line.extend(self.writer.footer.as_bytes());
         self.spill()?;
@@ -116,7 +116,8 @@ impl<W: Write> TraceWriter<W> {
         Ok((self.out, self.left_out))
     }
 
-    /// What the format could not hold of the records so far, in words; `nothing` where it holds all of them.
+    /// The properties of the records so far that the format could not hold, in words; `nothing` if there are
+    /// none.
     pub fn lost(&self) -> String {
         let of_format = self.writer.loses.iter().zip(&self.lost).filter(|(_, is_lost)| **is_lost);
         let parts = self.has_parts_of_pages.then_some("parts of pages");

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 pub type MemStore = Store<MemDevice>;
 
-/// Runs `test` over an empty store on a drive on which every command takes 20 µs.
+/// Runs `test` over an empty store on a drive whose commands take 20 µs each.
 pub fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {
     let executor = Executor::new(MemDevice::new(1 << 16, 4096, 64, Nanos::from_micros(20)));
     let handle = executor.handle();
@@ -32,12 +32,12 @@ pub async fn loaded(store: &MemStore, text: &str) -> Program {
     config(text).open(store).await.unwrap()
 }
 
-/// Eight users, so many transactions.
+/// A plan with eight users and `ops` transactions.
 pub fn plan(transactions: u64) -> Plan {
     Plan { users: 8, stop: Extent::Ops(transactions), ..Plan::default() }
 }
 
-/// Nobody wants to know that a transaction has ended.
+/// A callback that ignores the ends of transactions.
 pub fn unwatched() -> Rc<dyn Fn(Nanos)> {
     Rc::new(|_| ())
 }

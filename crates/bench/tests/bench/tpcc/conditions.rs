@@ -1,4 +1,4 @@
-//! The consistency conditions hold after a run, and each is found broken when one row is changed by hand.
+//! The consistency conditions hold after a run, and a change of one row by hand breaks each of them.
 
 use super::{SMALL, delete, put, row, rows};
 use crate::common::{MemStore, loaded, on_store, plan, refusal, unwatched};
@@ -26,7 +26,7 @@ fn the_conditions_hold_after_a_run_by_many_users() {
     });
 }
 
-/// What verifying says of a store in which one row was changed.
+/// The sentence of the verification of a store in which one row was changed.
 fn broken(change: impl AsyncFnOnce(&MemStore) + 'static) -> String {
     on_store(async move |store| {
         let program = loaded(&store, SMALL).await;

@@ -1,4 +1,4 @@
-//! The inputs of the transactions against clauses 2.4.1 to 2.8.1.
+//! Compares the inputs of the transactions with clauses 2.4.1 to 2.8.1.
 
 use super::{SMALL, tpcc};
 use crate::common::{check_mix, loaded, on_store};
@@ -62,7 +62,7 @@ fn payments_are_remote_and_by_name_as_often_as_specified() {
         let Request::Payment { warehouse, district, customers, amount, .. } = request else { continue };
         payments += 1;
         let elsewhere = customers.warehouse != warehouse;
-        // At home the customer is of the same district.
+        // A customer of the same warehouse is of the same district.
         assert!(elsewhere || customers.district == district);
         remote += usize::from(elsewhere);
         by_name += usize::from(matches!(customers.who, Who::Name(_)));

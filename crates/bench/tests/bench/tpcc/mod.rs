@@ -1,6 +1,6 @@
-//! TPC-C: what is loaded, what is drawn, what the transactions do, and the consistency conditions.
+//! TPC-C: the load, the inputs, the transactions and the consistency conditions.
 
-// Money is in cents, and 10_00 are ten dollars.
+// Money is in cents: 10_00 is ten dollars.
 #![allow(clippy::inconsistent_digit_grouping)]
 
 mod conditions;

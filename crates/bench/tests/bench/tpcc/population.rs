@@ -1,4 +1,4 @@
-//! The initial population against clause 4.3.3.1 of the specification.
+//! Compares the initial population with clause 4.3.3.1 of the specification.
 
 use super::{SMALL, rows};
 use crate::common::{loaded, on_store};
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 #[test]
 fn one_warehouse_has_the_rows_of_the_specification() {
     on_store(async |store| {
-        // Districts and orders in full; fewer items keep the test short.
+        // The full number of districts and orders, but fewer items, to keep the test short.
         loaded(&store, "tpcc:items=1000").await;
         assert_eq!(rows::<Warehouse>(&store).await.len(), 1);
         assert_eq!(rows::<District>(&store).await.len(), 10);
@@ -21,7 +21,7 @@ fn one_warehouse_has_the_rows_of_the_specification() {
         assert_eq!(rows::<Order>(&store).await.len(), 30_000);
         assert_eq!(rows::<NewOrder>(&store).await.len(), 9_000);
         let lines = rows::<OrderLine>(&store).await.len();
-        // 5 to 15 lines an order: 300,000 on the average, with a deviation of 548.
+        // 5 to 15 lines for each order: 300,000 on average, with a standard deviation of 548.
         assert!((297_000..303_000).contains(&lines), "{lines}");
     });
 }
@@ -58,7 +58,7 @@ fn rows_have_the_sizes_and_values_of_the_specification() {
 }
 
 #[test]
-fn every_customer_has_one_order_and_the_last_three_of_ten_wait() {
+fn every_customer_has_one_order_and_the_last_three_tenths_are_undelivered() {
     on_store(async |store| {
         loaded(&store, SMALL).await;
         let mut customers = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What the transactions do, one by one.
+//! The effects of the single transactions.
 
 use super::{SMALL, put, row, rows, tpcc};
 use crate::common::{MemStore, loaded, on_store, plan, unwatched};
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// TPC-C with requests of our own.
+/// TPC-C with given requests.
 struct Script {
     tpcc: Rc<Tpcc>,
     requests: RefCell<VecDeque<Request>>,
@@ -42,7 +42,7 @@ impl Benchmark for Script {
     }
 }
 
-/// Carries the requests out, all at once, over a loaded store.
+/// Executes the requests concurrently over a loaded store.
 async fn script(store: &MemStore, program: &Program, requests: Vec<Request>) -> Outcome {
     let count = requests.len() as u64;
     let script = Rc::new(Script { tpcc: tpcc(program), requests: RefCell::new(requests.into()) });
@@ -52,7 +52,7 @@ async fn script(store: &MemStore, program: &Program, requests: Vec<Request>) -> 
     outcome
 }
 
-/// The same over a small store that is loaded first.
+/// Loads a small store and executes the requests over it.
 async fn carry_out(store: &MemStore, requests: Vec<Request>) -> Outcome {
     let program = loaded(store, SMALL).await;
     script(store, &program, requests).await
@@ -71,7 +71,7 @@ fn a_payment_reaches_warehouse_district_customer_and_history() {
         assert_eq!(row::<District>(&store, district_key(1, 5)).await.ytd, 30_123_45);
         let customer: Customer = row(&store, customer_key(2, 3, 8)).await;
         assert_eq!((customer.balance, customer.ytd_payment, customer.payments), (-133_45, 133_45, 2));
-        // Two warehouses with ten districts of 30 customers have 600 payments from the load.
+        // The load makes 600 payments: two warehouses with ten districts of 30 customers.
         let (_, last) = rows::<History>(&store).await.pop().unwrap();
         assert_eq!((last.customer, last.customer_warehouse, last.warehouse, last.amount), (8, 2, 1, 123_45));
         assert!(last.data.contains("    "));
@@ -85,10 +85,10 @@ fn a_payment_reaches_warehouse_district_customer_and_history() {
 }
 
 #[test]
-fn a_payment_by_name_takes_the_customer_in_the_middle() {
+fn a_payment_by_name_selects_the_middle_customer() {
     on_store(async |store| {
         let program = loaded(&store, SMALL).await;
-        // Four customers get one name; of their first names the second in order counts.
+        // Four customers get the same last name; the second one in the order of first names is selected.
         for (number, first) in [(8, "D"), (9, "B"), (10, "C"), (11, "A")] {
             let customer: Customer = row(&store, customer_key(2, 3, number)).await;
             let (last, first) = ("SAMENAME".to_owned(), first.to_owned());
@@ -106,7 +106,7 @@ fn a_payment_by_name_takes_the_customer_in_the_middle() {
 }
 
 #[test]
-fn bad_credit_gets_the_payment_into_its_data() {
+fn a_payment_of_a_customer_with_bad_credit_is_noted_in_its_data() {
     on_store(async |store| {
         let program = loaded(&store, SMALL).await;
         let customer: Customer = row(&store, customer_key(2, 3, 8)).await;
@@ -143,14 +143,14 @@ fn a_new_order_takes_its_items_from_the_stocks() {
         let left = before.quantity - 4;
         assert_eq!(after.quantity, if left >= 10 { left } else { left + 91 });
         assert_eq!((after.ytd, after.orders, after.remote), (4, 1, 1));
-        // The same item twice in one order counts twice.
+        // An item that occurs twice in an order counts twice.
         let twice: Stock = row(&store, stock_key(1, 7)).await;
         assert_eq!((twice.ytd, twice.orders, twice.remote), (8, 2, 0));
     });
 }
 
 #[test]
-fn an_order_of_an_item_that_does_not_exist_leaves_nothing() {
+fn an_order_with_an_unknown_item_leaves_no_trace() {
     on_store(async |store| {
         let outcome = carry_out(&store, vec![new_order(lines(&[(7, 1), (201, 1)]))]).await;
         assert_eq!((outcome.rollbacks(), outcome.commit_latency.count()), (1, 0));
@@ -161,11 +161,11 @@ fn an_order_of_an_item_that_does_not_exist_leaves_nothing() {
 }
 
 #[test]
-fn deliveries_at_once_deliver_different_orders() {
+fn concurrent_deliveries_deliver_different_orders() {
     on_store(async |store| {
         let requests = (1..=3).map(|carrier| Request::Delivery { warehouse: 1, carrier }).collect();
         carry_out(&store, requests).await;
-        // Orders 22 to 30 of each district waited.
+        // Orders 22 to 30 of each district were undelivered.
         for district in 1..=10 {
             let mut carriers = Vec::new();
             for number in 22..=24 {
@@ -187,7 +187,7 @@ fn deliveries_at_once_deliver_different_orders() {
 #[test]
 fn a_warehouse_without_waiting_orders_is_skipped() {
     on_store(async |store| {
-        // Nine orders of each district wait, and ten deliveries come.
+        // Nine orders of each district are undelivered, and there are ten deliveries.
         let requests = (1..=10).map(|carrier| Request::Delivery { warehouse: 1, carrier }).collect();
         let outcome = carry_out(&store, requests).await;
         assert_eq!(outcome.transactions(), 10);

@@ -1,13 +1,16 @@
-//! An append-only document store, after Couchbase's storage: changes go to the end of a file, which is compacted.
+//! An append-only document store, after Couchbase's storage: changes are appended to a file, which is
+//! compacted.
 //!
-//! Documents are the leaves of a tree, whose nodes lie between them and have `fanout` children each. A transaction
-//! appends its changed documents, then the nodes above them, each once, then a header that says where the root is. What
-//! they replace stays in the file. When the next transaction finds no room, the file is *compacted*: all documents come
-//! to a new file, in their order, then the tree is written there, and the old file is discarded (`trim`). With
-//! `compaction=copy` each document is written again. With `compaction=share` its new page is made to share the old one
-//! ("SHARE Interface for Flash Storage", SIGMOD 2016): only the tree is written, since its nodes say where documents are.
+//! Documents are the leaves of a tree whose nodes have `fanout` children each. A transaction appends its
+//! changed documents, then the nodes above them, each once, then a header with the place of the root. The
+//! replaced versions stay in the file. When the next transaction finds no room, the file is *compacted*: all
+//! documents are moved to a new file, in their order, then the tree is written there, and the old file is
+//! discarded (`trim`). With `compaction=copy`, each document is written again. With `compaction=share`, its
+//! new page shares the old one ("SHARE Interface for Flash Storage", SIGMOD 2016), and only the tree is
+//! written, because its nodes have the places of the documents.
 //!
-//! Assumed: a document has one page; each of the two files has half of the space; compaction lets no transaction in between.
+//! *Assumptions.* A document has one page. Each of the two files has half of the space. No transaction runs
+//! during a compaction.
 
 use super::{Changes, ChangesConfig, Tree, check_pages, with_changes};
 use crate::generate::generator::{Generator, RequestSource};
@@ -17,7 +20,7 @@ use fulgurite_base::option::{COUNT, SHARE};
 use fulgurite_base::{Choice, Form, Share, SpecError, opt};
 use std::collections::VecDeque;
 
-/// How documents come to the new file.
+/// How a compaction moves documents to the new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compaction {
     /// They are written again.
@@ -35,18 +38,19 @@ impl Choice for Compaction {
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AppendOnlyConfig {
-    /// How documents come to the new file.
+    /// How a compaction moves documents to the new file.
     pub compaction: Compaction,
     /// Pages of a file that hold documents.
     pub fill: Share,
     /// Children of a node.
     pub fanout: u32,
-    /// What is asked of the store.
+    /// The load.
     pub changes: ChangesConfig,
 }
 
 impl Default for AppendOnlyConfig {
-    /// Couchbase compacts a file of which 30 per cent is stale. A node of 4 KiB has room for about a hundred entries.
+    /// Couchbase compacts a file when 30 per cent of it is stale. A node of 4 KiB has room for about a
+    /// hundred entries.
     fn default() -> AppendOnlyConfig {
         let (compaction, changes) = (Compaction::Copy, ChangesConfig::default());
         AppendOnlyConfig { compaction, fill: Share::percent(70), fanout: 100, changes }
@@ -93,7 +97,7 @@ impl Recipe for AppendOnlyConfig {
         };
         (0..store.place.len() as u32).for_each(|number| store.append(number));
         store.write();
-        // What the drive holds at the beginning is not part of the traffic.
+        // The initial contents of the drive are not part of the traffic.
         store.out.clear();
         Ok(Generator::new(store))
     }
@@ -111,7 +115,7 @@ impl Recipe for AppendOnlyConfig {
     }
 }
 
-/// Where documents and nodes are, the latter numbered behind the documents.
+/// The places of documents and nodes; nodes are numbered after the documents.
 #[derive(Debug)]
 struct AppendOnly {
     compaction: Compaction,
@@ -119,7 +123,7 @@ struct AppendOnly {
     documents: u32,
     tree: Tree,
     place: Vec<u32>,
-    /// Which of the two files is appended to, and how many of its pages are used.
+    /// The current one of the two files, and the number of its used pages.
     file: u32,
     used: u32,
     changes: Changes,
@@ -136,7 +140,7 @@ impl AppendOnly {
         self.write();
     }
 
-    /// The next page of the file.
+    /// Takes the next page of the file.
     fn take(&mut self) -> u32 {
         self.used += 1;
         self.file * self.file_pages + self.used - 1

@@ -1,11 +1,12 @@
-//! A copy-on-write file system, after BTRFS: a changed block goes to a new place, and so does every node above it.
+//! A copy-on-write file system, after BTRFS: a changed block is written to a new place, and so is every node
+//! above it.
 //!
-//! Blocks are the leaves of a tree, whose nodes lie between them and have `fanout` children each. A transaction writes
-//! its changed blocks to free pages, then the nodes above them, each once, level by level up to the root, then the
-//! superblock in its place: the *wandering tree*. When the superblock is written, the old places are discarded
-//! (`trim`). Free pages are taken in order, round and round the space.
+//! Blocks are the leaves of a tree whose nodes have `fanout` children each. A transaction writes its changed
+//! blocks to free pages, then the nodes above them, each once, level by level up to the root, then the
+//! superblock in its fixed place: the *wandering tree*. When the superblock is written, the old places are
+//! discarded (`trim`). Free pages are used in order, circling through the space.
 //!
-//! Assumed: extents have one block; there is one tree; its nodes have one page, BTRFS's 16 KiB.
+//! *Assumptions.* Extents have one block. There is one tree. Its nodes have one page; BTRFS's have 16 KiB.
 
 use super::{Changes, ChangesConfig, Tree, check_pages, with_changes};
 use crate::generate::generator::{Generator, RequestSource};
@@ -22,7 +23,7 @@ pub struct CopyOnWriteConfig {
     pub fill: Share,
     /// Children of a node.
     pub fanout: u32,
-    /// What is asked of the file system.
+    /// The load.
     pub changes: ChangesConfig,
 }
 
@@ -47,7 +48,7 @@ impl Recipe for CopyOnWriteConfig {
         let blocks = self.fill.of(pages);
         let tree = Tree::new(blocks, self.fanout);
         let numbers = tree.numbers();
-        // A transaction needs new places for all that it changes before it gives up the old ones.
+        // A transaction needs new places for all its writes before it frees the old ones.
         let needed = 1 + numbers + u64::from(self.changes.transaction) * tree.levels() as u64;
         if needed > pages {
             return Err(SpecError::new(format!(
@@ -74,7 +75,7 @@ impl Recipe for CopyOnWriteConfig {
     }
 }
 
-/// Where blocks and nodes are.
+/// The places of blocks and nodes.
 #[derive(Debug)]
 struct CopyOnWrite {
     tree: Tree,
@@ -96,7 +97,7 @@ impl CopyOnWrite {
         }
     }
 
-    /// Writes a block or node to the next free page. Returns the page that it leaves.
+    /// Writes a block or node to the next free page. Returns its old page.
     fn write_anew(&mut self, number: u32) -> u32 {
         // `start` has checked that there is always a free page.
         while self.is_used[self.next as usize] {

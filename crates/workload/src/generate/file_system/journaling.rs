@@ -1,13 +1,14 @@
-//! A file system with a journal, after ext4 with its data in the journal, and after SHARE's change of it.
+//! A file system with a journal, after ext4 with data journaling, and after the variant of it with SHARE.
 //!
-//! A transaction goes to the journal: a block that describes it, the changed blocks, a block that commits it. The
-//! journal is written round and round. When the next transaction finds no room, the oldest ones are *checkpointed*:
-//! those of their blocks that no later transaction has changed come to their places, and the journal's superblock says
-//! from where on it is needed. With `checkpoint=copy` each of these blocks is written a second time, as ext4 does. With
-//! `checkpoint=share` its place is made to share the page that the journal holds ("SHARE Interface for Flash Storage",
-//! SIGMOD 2016): nothing is written, and the page stays when the journal overwrites its own address.
+//! A transaction is written to the journal, a ring: a descriptor block, the changed blocks, and a commit
+//! block. When the next transaction finds no room, the oldest ones are *checkpointed*: their blocks that no
+//! later transaction has changed are moved to their home places, and the journal's superblock notes the new
+//! start of the journal. With `checkpoint=copy`, each of these blocks is written a second time, as in ext4.
+//! With `checkpoint=share`, its home place shares the page in the journal ("SHARE Interface for Flash
+//! Storage", SIGMOD 2016): nothing is written, and the page survives when the journal overwrites its own
+//! address.
 //!
-//! Assumed: ext4's other metadata are blocks like others; a transaction is not delayed by a timer.
+//! *Assumptions.* ext4's other metadata are blocks like all others. A transaction is not delayed by a timer.
 
 use super::{Changes, ChangesConfig, check_pages, with_changes};
 use crate::generate::generator::{Generator, RequestSource};
@@ -17,13 +18,13 @@ use fulgurite_base::option::SHARE;
 use fulgurite_base::{Choice, Form, Share, SpecError, opt};
 use std::collections::VecDeque;
 
-/// How journaled blocks come to their places.
+/// How journaled blocks are moved to their home places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checkpoint {
     /// They are written again.
     #[default]
     Copy,
-    /// Their places share the journal's pages.
+    /// Their home places share the journal's pages.
     Share,
 }
 
@@ -35,11 +36,11 @@ impl Choice for Checkpoint {
 /// The options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JournalingConfig {
-    /// How journaled blocks come to their places.
+    /// How journaled blocks are moved to their home places.
     pub checkpoint: Checkpoint,
     /// Pages that belong to the journal.
     pub journal: Share,
-    /// What is asked of the file system.
+    /// The load.
     pub changes: ChangesConfig,
 }
 
@@ -56,12 +57,12 @@ with_changes!(
         "checkpoint",
         checkpoint,
         Form::<Checkpoint>::choice("copy|share"),
-        "copy: a journaled block is written again to its place, share: its place shares the journal's page"
+        "copy: a journaled block is written again to its home place, share: its home place shares the journal's page"
     ),
     opt!("journal", journal, SHARE, Share::ZERO => Share::percent(50), "pages that belong to the journal")
 );
 
-/// Blocks of a transaction that are not of files: the one that describes it and the one that commits it.
+/// Additional blocks of a transaction: the descriptor block and the commit block.
 const BESIDE: u64 = 2;
 
 impl Recipe for JournalingConfig {
@@ -99,25 +100,26 @@ impl Recipe for JournalingConfig {
     }
 }
 
-/// A transaction in the journal: its blocks, each with the slot that holds it, and how many slots it has in all.
+/// A transaction in the journal: its blocks, each with its slot, and the number of its slots.
 #[derive(Debug)]
 struct Transaction {
     blocks: Vec<(u32, u32)>,
     slots: u64,
 }
 
-/// The journal and the places of the blocks. Page 0 is the journal's superblock; the slots follow, then the blocks.
+/// The journal and the home places of the blocks. Page 0 is the journal's superblock; the slots follow, then
+/// the blocks.
 #[derive(Debug)]
 struct Journaling {
     checkpoint: Checkpoint,
     slots: u64,
     /// The page of block 0.
     first: u64,
-    /// The next slot, and how many are free from there on.
+    /// The next slot, and the number of free slots from there on.
     next: u64,
     free: u64,
     journaled: VecDeque<Transaction>,
-    /// The slot that holds each block's newest version, plus one; 0 where it is in its place.
+    /// The slot of each block's newest version, plus one; 0 if it is in its home place.
     newest: Vec<u32>,
     changes: Changes,
     out: VecDeque<Request>,
@@ -158,7 +160,7 @@ impl Journaling {
     fn checkpoint(&mut self, transaction: &Transaction) {
         self.free += transaction.slots;
         for (block, slot) in &transaction.blocks {
-            // A later transaction that changed the block brings it to its place.
+            // The checkpoint of a later transaction that changed the block moves it to its home place.
             if self.newest[*block as usize] != slot + 1 {
                 continue;
             }

@@ -1,12 +1,13 @@
 //! A log-structured file system, after F2FS: nothing is written in place, so segments must be cleaned.
 //!
-//! A transaction appends its changed blocks, then the nodes that say where they are: a node has the addresses of 1,018
-//! blocks, and is itself found through a table that is left out. Data, nodes and what cleaning moves go to segments of
-//! their own. When few segments are free, the one with the fewest valid blocks is cleaned: these are appended, and the
-//! segment is discarded (`trim`). The nodes of moved blocks are written by a checkpoint, after four moves for each node
-//! that there is.
+//! A transaction appends its changed blocks, then the nodes with their addresses: a node has the addresses of
+//! 1,018 blocks and is found through a table, which is omitted. Data, nodes and moved blocks are appended to
+//! separate segments. When few segments are free, the segment with the fewest valid blocks is cleaned: its
+//! valid blocks are appended elsewhere, and the segment is discarded (`trim`). A checkpoint writes the nodes
+//! of moved blocks when there were four moves for each existing node.
 //!
-//! Assumed: F2FS has six logs, cleans by age beside the count, and uses a cleaned segment only after a checkpoint.
+//! *Differences.* F2FS has six logs, also considers age in cleaning, and reuses a cleaned segment only after
+//! a checkpoint.
 
 use super::{Changes, ChangesConfig, check_pages, with_changes};
 use crate::generate::generator::{Generator, RequestSource};
@@ -21,9 +22,9 @@ use std::collections::{BTreeSet, VecDeque};
 pub struct LogStructuredConfig {
     /// Pages that hold files.
     pub fill: Share,
-    /// Pages in a segment; at most a 64th of all.
+    /// Pages in a segment; at most a 64th of all pages.
     pub segment_pages: u32,
-    /// What is asked of the file system.
+    /// The load.
     pub changes: ChangesConfig,
 }
 
@@ -43,18 +44,18 @@ with_changes!(
 
 /// Addresses in a node.
 const IN_NODE: u32 = 1_018;
-/// Segments that are free when cleaning begins: each of the logs may need one while a victim is cleaned.
+/// Cleaning begins with fewer free segments than this: each log may need one while a segment is cleaned.
 const RESERVE: usize = 4;
-/// Segments in a space, at least.
+/// The least number of segments.
 const LEAST_SEGMENTS: u64 = 64;
 /// Moves for each node between two checkpoints.
 const MOVES_PER_NODE: usize = 4;
-/// What a page holds where it holds nothing.
+/// The number in place of a block or a page if there is none.
 const NOTHING: u32 = u32::MAX;
-/// Pages that do not hold files, in segments: the logs, the reserve, and one for cleaning to gain.
+/// Segments that files cannot fill: the logs, the reserve, and one for cleaning to gain space.
 const SPARE_SEGMENTS: u64 = LOGS as u64 + RESERVE as u64 + 1;
 
-/// Which log a block is appended to.
+/// The log to which a block is appended.
 #[derive(Clone, Copy)]
 enum Log {
     Data,
@@ -64,11 +65,11 @@ enum Log {
 
 const LOGS: usize = 3;
 
-/// What a segment is used for.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
-    /// A log goes on in it.
+    /// A log appends to it.
     Open,
     Full,
 }
@@ -76,12 +77,12 @@ enum State {
 impl Recipe for LogStructuredConfig {
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
         let Space { name, pages, seed, .. } = space;
-        // A small space needs enough segments to choose from.
+        // In a small space, segments are smaller, so that cleaning can choose among enough of them.
         let segment_pages = u64::from(self.segment_pages).min(pages / LEAST_SEGMENTS);
         check_pages(name, pages, 1_000)?;
         let segments = pages / segment_pages;
         let files = self.fill.of(segments * segment_pages);
-        // Of 1,019 pages of files one is a node.
+        // One of 1,019 pages of files is a node.
         let nodes = files.div_ceil(u64::from(IN_NODE) + 1).max(1);
         if segments * segment_pages < files + SPARE_SEGMENTS * segment_pages || files < nodes + 100 {
             return Err(SpecError::new(format!(
@@ -105,7 +106,7 @@ impl Recipe for LogStructuredConfig {
             out: VecDeque::new(),
         };
         (0..files.place.len() as u32).for_each(|block| files.append(block, files.log(block)));
-        // What the drive holds at the beginning is not part of the traffic.
+        // The initial contents of the drive are not part of the traffic.
         files.out.clear();
         Ok(Generator::new(files))
     }
@@ -119,7 +120,7 @@ impl Recipe for LogStructuredConfig {
     }
 }
 
-/// Where blocks are. Nodes are numbered behind the blocks of data.
+/// The places of blocks. Nodes are numbered after the blocks of data.
 #[derive(Debug)]
 struct LogStructured {
     segment_pages: u32,
@@ -127,13 +128,13 @@ struct LogStructured {
     /// The page of each block, and the block in each page.
     place: Vec<u32>,
     holds: Vec<u32>,
-    /// Of each segment: pages that hold a block's newest version, and its state.
+    /// For each segment, its number of valid pages and its state.
     valid: Vec<u32>,
     states: Vec<State>,
     free: VecDeque<u32>,
     /// The next page of each log, and the end of its segment.
     heads: [Option<(u32, u32)>; LOGS],
-    /// Blocks moved since the last checkpoint, and the nodes that it will write for them.
+    /// Blocks moved since the last checkpoint, and the nodes that the next one will write for them.
     moves: usize,
     moved_nodes: BTreeSet<u32>,
     changes: Changes,
@@ -155,7 +156,7 @@ impl LogStructured {
         }
     }
 
-    /// Writes a block anew, after making room for it.
+    /// Writes a new version of a block, after making room for it.
     fn write(&mut self, block: u32) {
         while self.free.len() < RESERVE {
             self.clean();
@@ -198,7 +199,7 @@ impl LogStructured {
         self.out.push_back(Request::of_page(Op::Write, page.into()));
     }
 
-    /// Moves the valid blocks of the segment that has the fewest, and discards it.
+    /// Moves the valid blocks of the segment with the fewest, and discards the segment.
     fn clean(&mut self) {
         let full = (0..self.valid.len()).filter(|segment| self.states[*segment] == State::Full);
         let victim = full.min_by_key(|segment| self.valid[*segment]).expect("files fill segments");

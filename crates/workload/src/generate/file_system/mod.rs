@@ -1,25 +1,25 @@
-//! What file systems write to their drive to survive a crash: [`journaling`] writes twice, [`log_structured`] cleans
-//! segments, [`copy_on_write`] writes a tree's path anew. The three kinds of "SHARE Interface for Flash Storage"
-//! (SIGMOD 2016) and of the slides of MyFlashSQL, as traffic of blocks; and a store in a file that has the same task,
-//! [`append_only`], which compacts.
+//! The traffic of file systems that survive a crash: [`journaling`] writes blocks twice, [`log_structured`]
+//! cleans segments, [`copy_on_write`] rewrites the path of a tree. These are the three kinds of file systems
+//! in "SHARE Interface for Flash Storage" (SIGMOD 2016) and in the slides of MyFlashSQL. A document store in
+//! a file, [`append_only`], survives a crash by appending, and compacts its file.
 //!
-//! They have in common what is asked of them: blocks of files are changed, popular ones more often, and a number of
-//! changes is made durable together. A block has one page of the drive. Reads are left out.
+//! All of them have the same load: blocks of files are changed, popular blocks more often, and a number of
+//! changes becomes durable together. A block is one page of the drive. Reads are omitted.
 
-pub mod append_only;
-pub mod copy_on_write;
-pub mod journaling;
-pub mod log_structured;
+pub(crate) mod append_only;
+pub(crate) mod copy_on_write;
+pub(crate) mod journaling;
+pub(crate) mod log_structured;
 
 use super::zipf::Zipf;
 use fulgurite_base::{Prng, Share, SpecError};
 
-/// What is asked of a file system.
+/// The load of a file system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangesConfig {
     /// The exponent of the blocks' popularity.
     pub theta: f64,
-    /// Changes that are made durable together. A block that is changed twice among them is written once.
+    /// Changes that become durable together. A block that is changed twice among them is written once.
     pub transaction: u32,
 }
 
@@ -29,10 +29,10 @@ impl Default for ChangesConfig {
     }
 }
 
-/// Changes that are made durable together, at most.
+/// The most changes that become durable together.
 const TRANSACTION_MOST: u32 = 1 << 12;
 
-/// The options of a file system `$config` with a field `changes`, after its own.
+/// Declares the options of a file system `$config` with a field `changes`, after its own options.
 macro_rules! with_changes {
     ($config:ty $(, $own:expr)*) => {
         impl fulgurite_base::Declared for $config {
@@ -50,7 +50,7 @@ macro_rules! with_changes {
                     changes.transaction,
                     fulgurite_base::option::COUNT,
                     1 => $crate::generate::file_system::TRANSACTION_MOST,
-                    "changes of blocks that are made durable together"
+                    "changes of blocks that become durable together"
                 ),
             ];
         }
@@ -59,7 +59,7 @@ macro_rules! with_changes {
 
 use with_changes;
 
-/// The changes of `blocks` blocks, a transaction after the other.
+/// The changes of blocks, transaction by transaction.
 #[derive(Debug)]
 struct Changes {
     popular: Zipf,
@@ -78,7 +78,7 @@ impl Changes {
     /// The blocks that the next transaction changes, each once.
     fn next(&mut self) -> Vec<u32> {
         if self.number == u32::MAX {
-            // Numbers begin again; no block may be taken for one of the new transaction's.
+            // The numbers start again, and no block may seem to be changed by the new transaction.
             self.changed_in.fill(0);
             self.number = 0;
         }
@@ -112,12 +112,12 @@ impl Tree {
         Tree { fanout, firsts, numbers }
     }
 
-    /// Levels, that of the blocks among them.
+    /// The number of levels, including that of the blocks.
     fn levels(&self) -> usize {
         self.firsts.len()
     }
 
-    /// Blocks and nodes.
+    /// The number of blocks and nodes.
     fn numbers(&self) -> u64 {
         self.numbers
     }
@@ -135,7 +135,7 @@ impl Tree {
     }
 }
 
-/// Refuses a space that is too small, or too large for the tables.
+/// Fails if the space is too small, or too large for page numbers of 32 bits.
 fn check_pages(name: &str, pages: u64, least: u64) -> Result<(), SpecError> {
     match (least..1 << 32).contains(&pages) {
         true => Ok(()),
