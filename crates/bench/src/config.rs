@@ -35,11 +35,11 @@ macro_rules! benchmarks {
 benchmarks! {
     "ycsb-a" YcsbA(UpdatesConfig = UpdatesConfig::new(Letter::A)) "half reads, half updates of a field"
     "ycsb-b" YcsbB(UpdatesConfig = UpdatesConfig::new(Letter::B)) "reads, a twentieth updates of a field"
-    "ycsb-c" YcsbC(ReadsConfig = ReadsConfig::new(Letter::C)) "reads alone"
+    "ycsb-c" YcsbC(ReadsConfig = ReadsConfig::new(Letter::C)) "only reads"
     "ycsb-d" YcsbD(ReadsConfig = ReadsConfig::new(Letter::D)) "reads of the latest records, a twentieth inserts"
     "ycsb-e" YcsbE(ScansConfig) "short scans, a twentieth inserts"
     "ycsb-f" YcsbF(UpdatesConfig = UpdatesConfig::new(Letter::F))
-        "half reads, half reads with an update of what was read"
+        "half reads, half reads with an update of the record"
     "tpcc" Tpcc(TpccConfig) "TPC-C's five transactions, without think time"
     "linkbench" LinkBench(LinkBenchConfig) "ten operations on a social graph of nodes, links and counts"
     "sysbench-read-write" SysbenchReadWrite(SelectsConfig = SelectsConfig::new(Statements::ReadWrite))
@@ -144,7 +144,8 @@ mod tests {
             assert_eq!(
                 sentence.to_string(),
                 format!(
-                    "degree of index-scan: `{refused}` is not a number of rows to read at once; accepted: 1 to 256, or auto (the drive's k_r)"
+                    "degree of index-scan: `{refused}` is not a number of rows to read at once; accepted: 1 to \
+                     256, or auto (the drive's k_r)"
                 )
             );
         }

@@ -35,16 +35,6 @@ impl Outcome {
         self.kinds.iter().map(|kind| kind.latency.count()).sum()
     }
 
-    /// The number of retries of all types.
-    pub fn retries(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.retries).sum()
-    }
-
-    /// The number of rollbacks of all types that the benchmark specifies.
-    pub fn rollbacks(&self) -> u64 {
-        self.kinds.iter().map(|kind| kind.rollbacks).sum()
-    }
-
     /// The figures of the whole run, like those of an interval.
     pub fn figures(&self) -> Figures {
         let reads = [&self.read_latency, &self.read_miss_latency];

@@ -158,6 +158,11 @@ impl<D: Device + 'static> Work<'_, D> {
         self.session.read(1, self.transaction.get_for_update(table, key.bytes())).await
     }
 
+    /// A row that this transaction will change, if there is one.
+    pub(crate) async fn find_for_update<R: Row>(&self, table: Table, key: &Key) -> Result<Option<R>, Error> {
+        self.get_for_update(table, key).await?.map(|found| R::decode(&found)).transpose()
+    }
+
     /// A row that this transaction will change. Fails if there is none.
     pub(crate) async fn row_for_update<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
         R::found(self.get_for_update(table, key).await?)

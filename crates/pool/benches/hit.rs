@@ -49,7 +49,8 @@ fn main() -> Result<(), SpecError> {
             let read = time(&pages, |page| drop(black_box(pool.try_read(page).expect("resident"))));
             let write = time(&pages, |page| drop(black_box(pool.try_write(page).expect("resident"))));
             println!(
-                "{frames:7} frames, {name:6} bare look-up {bare:5.1} ns, read hit {read:5.1} ns, write hit {write:5.1} ns"
+                "{frames:7} frames, {name:6} bare look-up {bare:5.1} ns, read hit {read:5.1} ns, write hit \
+                 {write:5.1} ns"
             );
         }
     }

@@ -52,7 +52,11 @@ impl MissCounter {
     /// Serves requests, each for a page and with whether it changes that page.
     pub fn request_all(&mut self, requests: &[(PageId, bool)]) {
         let MissCounter { replacement, rest } = self;
-        dispatch!(replacement, policy => rest.serve(policy, requests), custom policy => rest.serve(&mut **policy, requests));
+        dispatch!(
+            replacement,
+            policy => rest.serve(policy, requests),
+            custom policy => rest.serve(&mut **policy, requests)
+        );
     }
 
     /// The counters so far.

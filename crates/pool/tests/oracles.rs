@@ -112,7 +112,10 @@ proptest! {
         );
         // Without a drive all erase blocks are equally worn, so the victim is a clean page or, without one,
         // the least recent page.
-        prop_assert_eq!(counted(&trace, "dl-cflru-e", frames), model(&trace, all, clean_first(all, least_recent), to_end));
+        prop_assert_eq!(
+            counted(&trace, "dl-cflru-e", frames),
+            model(&trace, all, clean_first(all, least_recent), to_end)
+        );
         let warm = |pool: &mut Vec<Entry>, at: usize| {
             pool[at].cold = false;
             to_end(pool, at);

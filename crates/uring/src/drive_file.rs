@@ -56,7 +56,10 @@ pub enum OpenError {
         error: io::Error,
     },
     /// The file or device has no mark.
-    #[error("{} was not made by Fulgurite; its contents are kept unless they may be destroyed (--destroy-contents)", .0.display())]
+    #[error(
+        "{} was not made by Fulgurite; its contents are kept unless they may be destroyed (--destroy-contents)",
+        .0.display()
+    )]
     NotOurs(PathBuf),
     /// The drive does not exist, and the options have no size for a new one.
     #[error("{} does not exist; to make it, give its size (size=1GiB)", .0.display())]

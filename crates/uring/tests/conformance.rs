@@ -360,7 +360,10 @@ fn a_drive_has_one_user_at_a_time() {
     let folder = Folder::new("lock");
     let path = folder.next();
     let first = PsyncDevice::open(&path, &options()).unwrap();
-    let refused = |outcome: Result<PsyncDevice, OpenError>| matches!(outcome, Err(OpenError::InUse(drive)) if drive == path);
+    let refused = |outcome: Result<PsyncDevice, OpenError>| match outcome {
+        Err(OpenError::InUse(drive)) => drive == path,
+        _ => false,
+    };
     assert!(refused(PsyncDevice::open(&path, &options())));
     // A second user can neither destroy its contents nor enlarge it.
     let destroy = DriveOptions { destroy_contents: true, pages: Some(256), ..options() };

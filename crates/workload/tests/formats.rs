@@ -70,18 +70,22 @@ fn samples_are_read_by_definition() {
         ),
         (
             "systor",
-            "Timestamp,Response,IOType,LUN,Offset,Size\n1455592201.12,0.000331,W,3,1234567168,4096\n1455592201.13,,R,3,0,512\n",
+            "Timestamp,Response,IOType,LUN,Offset,Size\n\
+             1455592201.12,0.000331,W,3,1234567168,4096\n1455592201.13,,R,3,0,512\n",
             &[record(0, W, 1_234_567_168, 4096), record(10_000_000, R, 0, 512)],
         ),
         (
             "blkparse",
-            "259,0 0 1 0.000000500 1234 A R 2048 + 8 <- (259,1) 0\n259,0 0 2 0.000001000 1234 Q R 2048 + 8 [x]\n259,0 0 3 0.000002000 1234 D R 2048 + 8 [x]\n\
-             259,0 0 4 0.000003000 1234 Q WS 8 + 16 [x]\n259,0 0 5 0.000004000 1234 Q DS 0 + 8 [x]\n259,0 0 6 0.000005000 1 Q FN [x]\n\nCPU0 (x):\n Reads Queued: 1, 4KiB\n",
+            "259,0 0 1 0.000000500 1234 A R 2048 + 8 <- (259,1) 0\n259,0 0 2 0.000001000 1234 Q R 2048 + 8 \
+             [x]\n259,0 0 3 0.000002000 1234 D R 2048 + 8 [x]\n\
+             259,0 0 4 0.000003000 1234 Q WS 8 + 16 [x]\n259,0 0 5 0.000004000 1234 Q DS 0 + 8 [x]\n259,0 0 6 \
+             0.000005000 1 Q FN [x]\n\nCPU0 (x):\n Reads Queued: 1, 4KiB\n",
             &[record(0, R, 1 << 20, 4096), record(2_000, W, 4096, 8192), record(3_000, T, 0, 4096)],
         ),
         (
             "fio2",
-            "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 61440 4096\n/dev/x wait 100\n/dev/x write 0 512\n/dev/x trim 512 512\n/dev/x sync\n/dev/x close\n",
+            "fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 61440 4096\n/dev/x wait 100\n/dev/x write \
+             0 512\n/dev/x trim 512 512\n/dev/x sync\n/dev/x close\n",
             &[record(0, R, 61_440, 4096), record(100_000, W, 0, 512), record(100_000, T, 512, 512)],
         ),
         (
@@ -276,7 +280,7 @@ fn a_users_own_format_is_read_and_written() {
             header: "",
             record: |record, _, out| {
                 out.extend(format!("{}\n", record.start).bytes());
-                Ok(())
+                Some(())
             },
             footer: "",
             loses: &[],
@@ -303,7 +307,8 @@ proptest! {
             let mut at = 0;
             let mut records = Vec::new();
             for (gap, op, start, length) in &gaps {
-                at += gap / 1_000_000_000 * 1_000_000_000 + if tick < 1_000_000_000 { gap % 1_000_000_000 / tick * tick } else { 0 };
+                let below = if tick < 1_000_000_000 { gap % 1_000_000_000 / tick * tick } else { 0 };
+                at += gap / 1_000_000_000 * 1_000_000_000 + below;
                 let op = [R, W, T][usize::from(*op)];
                 let length = if format == Format::PAGE_OPS { 1 } else { length * unit };
                 records.push(record(if tick == u64::MAX { 0 } else { at }, op, start * unit, length));
@@ -320,7 +325,8 @@ proptest! {
             }
             let origin = records[0].at;
             records.iter_mut().for_each(|record| record.at = record.at - origin);
-            let trace = read(format.name(), &bytes).map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
+            let trace = read(format.name(), &bytes)
+                .map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
             prop_assert_eq!(trace.records(), &records[..], "{}", format.name());
         }
     }
@@ -345,7 +351,8 @@ proptest! {
             records.iter().for_each(|record| writer.write(record).unwrap());
             let lost = writer.lost();
             let (bytes, _) = writer.finish().unwrap();
-            let trace = read(format.name(), &bytes).map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
+            let trace = read(format.name(), &bytes)
+                .map_err(|error| TestCaseError::fail(format!("{}: {error}", format.name())))?;
             prop_assert_eq!(trace.records() == &records[..], lost == "nothing", "{}: {}", format.name(), lost);
         }
     }
@@ -363,7 +370,8 @@ proptest! {
     #[test]
     fn no_line_makes_a_reader_panic(text in "[0-9RW,. +QDaefio/\n]{0,300}") {
         for format in Format::all() {
-            if let Ok(reader) = TraceReader::new("file", Cursor::new(text.clone()), Some(*format), TraceOptions::default()) {
+            let options = TraceOptions::default();
+            if let Ok(reader) = TraceReader::new("file", Cursor::new(text.clone()), Some(*format), options) {
                 reader.for_each(drop);
             }
         }

@@ -78,7 +78,8 @@ fn parse_degree(text: &str) -> Result<Degree, SpecError> {
         "auto" => Ok(Degree::Auto),
         _ => rows().map(Degree::Rows).ok_or_else(|| {
             SpecError::new(format!(
-                "`{text}` is not a number of rows to read at once; accepted: 1 to {MOST_ROWS}, or auto (the drive's k_r)"
+                "`{text}` is not a number of rows to read at once; accepted: 1 to {MOST_ROWS}, or auto (the \
+                 drive's k_r)"
             ))
         }),
     }

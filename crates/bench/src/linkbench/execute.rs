@@ -76,8 +76,7 @@ impl LinkBench {
     ) -> Result<(), Error> {
         let (work, key) = (session.begin(), Key::new().u64(id));
         // A deleted node is not inserted again.
-        if let Some(found) = work.get_for_update(self.node, &key).await? {
-            let node = Node::decode(&found)?;
+        if let Some(node) = work.find_for_update::<Node>(self.node, &key).await? {
             let (version, time) = (node.version + 1, session.now().0);
             work.put_row(self.node, &key, &Node { version, time, data: data.to_owned(), ..node }).await?;
         }
@@ -92,8 +91,7 @@ impl LinkBench {
         data: &str,
     ) -> Result<(), Error> {
         let (work, key) = (session.begin(), link_key(id, kind, other));
-        let before = work.get_for_update(self.link, &key).await?;
-        let before = before.map(|found| Link::decode(&found)).transpose()?;
+        let before: Option<Link> = work.find_for_update(self.link, &key).await?;
         let version = before.as_ref().map_or(0, |link| link.version.wrapping_add(1));
         let row = Link { visible: 1, version, time: session.now().0, data: data.to_owned() };
         work.put_row(self.link, &key, &row).await?;
@@ -110,8 +108,7 @@ impl LinkBench {
         (id, kind, other): (u64, u32, u64),
     ) -> Result<(), Error> {
         let (work, key) = (session.begin(), link_key(id, kind, other));
-        let before = work.get_for_update(self.link, &key).await?;
-        let before = before.map(|found| Link::decode(&found)).transpose()?;
+        let before: Option<Link> = work.find_for_update(self.link, &key).await?;
         if let Some(link) = before.filter(|link| link.visible == 1) {
             let version = link.version.wrapping_add(1);
             work.put_row(self.link, &key, &Link { visible: 0, version, ..link }).await?;
@@ -129,8 +126,7 @@ impl LinkBench {
         by: i64,
     ) -> Result<(), Error> {
         let key = count_key(id, kind);
-        let found = work.get_for_update(self.count, &key).await?;
-        let before = found.map(|found| Count::decode(&found)).transpose()?;
+        let before: Option<Count> = work.find_for_update(self.count, &key).await?;
         let Count { count, version } = before.unwrap_or(Count { count: 0, version: 0 });
         let count = count.checked_add_signed(by).ok_or_else(|| {
             Error::row(Count::TABLE, format!("counts no link although one exists (node {id}, type {kind})"))

@@ -143,14 +143,12 @@ impl Sysbench {
                 evaluate(*range, &records)?;
             }
             Action::UpdateIndex => {
-                if let Some(found) = work.get_for_update(table, &key).await? {
-                    let row = Sbtest::decode(&found)?;
+                if let Some(row) = work.find_for_update::<Sbtest>(table, &key).await? {
                     work.put_row(table, &key, &Sbtest { k: row.k.wrapping_add(1), ..row }).await?;
                 }
             }
             Action::UpdateNonIndex(c) => {
-                if let Some(found) = work.get_for_update(table, &key).await? {
-                    let row = Sbtest::decode(&found)?;
+                if let Some(row) = work.find_for_update::<Sbtest>(table, &key).await? {
                     work.put_row(table, &key, &Sbtest { c: c.clone(), ..row }).await?;
                 }
             }

@@ -55,7 +55,7 @@ fn reads_and_commits_are_measured_separately() {
         let outcome = program.run(&store, &plan(400), || (), &unwatched()).await.unwrap();
         let [reads, updates] = [0, 1].map(|kind: usize| outcome.kinds[kind].latency.count());
         // A retried update reads again; a refused commit is not counted.
-        assert_eq!(outcome.read_latency.count(), reads + updates + outcome.retries());
+        assert_eq!(outcome.read_latency.count(), reads + updates + outcome.figures().retries());
         assert_eq!(outcome.commit_latency.count(), updates);
         // A key of 8 bytes and ten fields of 100.
         assert_eq!(outcome.user_bytes_written, updates * 1_008);
@@ -202,7 +202,7 @@ fn a_refused_request_is_repeated_unchanged() {
     on_store(async |store| {
         let refusing = Rc::new(Refusing::default());
         let outcome = fulgurite_bench::run(&store, &refusing, &plan(40), || (), &unwatched()).await.unwrap();
-        assert_eq!((outcome.transactions(), outcome.retries()), (40, 80));
+        assert_eq!((outcome.transactions(), outcome.figures().retries()), (40, 80));
         // Three tries for each of 40 requests, all different.
         let mut asked = refusing.asked.take();
         asked.sort_unstable();
@@ -274,7 +274,7 @@ fn a_failure_ends_the_run_and_rollbacks_are_counted() {
         assert_eq!(failed.unwrap_err().to_string(), "it fails");
         let outcome =
             fulgurite_bench::run(&store, &Own::ending_well(), &plan(100), || (), &unwatched()).await;
-        assert_eq!(outcome.unwrap().rollbacks(), 100);
+        assert_eq!(outcome.unwrap().figures().rollbacks(), 100);
     });
 }
 

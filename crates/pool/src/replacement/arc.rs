@@ -96,10 +96,9 @@ impl ReplacementPolicy for Arc {
         let frequent = arrival.recall != Recall::default();
         self.is_frequent[frame.index()] = frequent;
         self.held[usize::from(frequent)] += 1;
-        match (frequent, arrival.prefetched) {
-            (false, true) => self.lists.push_oldest(T1, frame.0),
-            (false, false) => self.lists.push_newest(T1, frame.0),
-            (true, _) => self.lists.push_newest(T2, frame.0),
+        match frequent {
+            false => self.lists.enter(T1, frame.0, arrival),
+            true => self.lists.push_newest(T2, frame.0),
         }
     }
 

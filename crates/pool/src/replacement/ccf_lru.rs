@@ -37,10 +37,9 @@ impl CcfLru {
 impl ReplacementPolicy for CcfLru {
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
         self.cold[frame.index()] = !arrival.write;
-        match (arrival.write, arrival.prefetched) {
-            (true, _) => self.lists.push_newest(MIXED, frame.0),
-            (false, false) => self.lists.push_newest(COLD_CLEAN, frame.0),
-            (false, true) => self.lists.push_oldest(COLD_CLEAN, frame.0),
+        match arrival.write {
+            true => self.lists.push_newest(MIXED, frame.0),
+            false => self.lists.enter(COLD_CLEAN, frame.0, arrival),
         }
     }
 

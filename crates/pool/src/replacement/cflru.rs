@@ -6,16 +6,5 @@
 //! a third of the frames by default, as in the published scripts of ACE.
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
-use fulgurite_base::SpecError;
 
-/// See the module.
-pub struct Cflru(CleanFirst);
-
-impl Cflru {
-    pub(super) fn new(config: &CleanFirstConfig, frames: u32) -> Result<Cflru, SpecError> {
-        let window = config.window(frames)?;
-        Ok(Cflru(CleanFirst::new(frames, DirtyChoice::LeastRecent, window, window)))
-    }
-}
-
-clean_first_policy!(Cflru);
+clean_first_policy!(Cflru, LeastRecent, |window, frames| window);

@@ -6,16 +6,5 @@
 //! last use breaks ties. O(window).
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
-use fulgurite_base::SpecError;
 
-/// See the module.
-pub struct CflruC(CleanFirst);
-
-impl CflruC {
-    pub(super) fn new(config: &CleanFirstConfig, frames: u32) -> Result<CflruC, SpecError> {
-        let window = config.window(frames)?;
-        Ok(CflruC(CleanFirst::new(frames, DirtyChoice::FewestUses, window, window)))
-    }
-}
-
-clean_first_policy!(CflruC);
+clean_first_policy!(CflruC, FewestUses, |window, frames| window);

@@ -6,16 +6,5 @@
 //! has no erase block and counts as 0; the last use breaks ties. O(window).
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
-use fulgurite_base::SpecError;
 
-/// See the module.
-pub struct CflruE(CleanFirst);
-
-impl CflruE {
-    pub(super) fn new(config: &CleanFirstConfig, frames: u32) -> Result<CflruE, SpecError> {
-        let window = config.window(frames)?;
-        Ok(CflruE(CleanFirst::new(frames, DirtyChoice::FewestErases, window, window)))
-    }
-}
-
-clean_first_policy!(CflruE);
+clean_first_policy!(CflruE, FewestErases, |window, frames| window);

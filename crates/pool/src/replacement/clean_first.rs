@@ -253,9 +253,23 @@ impl CleanFirst {
     }
 }
 
-/// A policy that is the mechanism with its own parameters.
+/// Declares a policy: the mechanism with a choice among dirty pages, and the size of its region for a window and a
+/// number of frames.
 macro_rules! clean_first_policy {
-    ($policy:ident) => {
+    ($policy:ident, $choice:ident, |$window:ident, $frames:ident| $region:expr) => {
+        /// See the module.
+        pub struct $policy(CleanFirst);
+
+        impl $policy {
+            pub(super) fn new(
+                config: &CleanFirstConfig,
+                $frames: u32,
+            ) -> Result<$policy, fulgurite_base::SpecError> {
+                let $window = config.window($frames)?;
+                Ok($policy(CleanFirst::new($frames, DirtyChoice::$choice, $region, $window)))
+            }
+        }
+
         impl crate::ReplacementPolicy for $policy {
             fn needs_erase_counts(&self) -> bool {
                 self.0.needs_erase_counts()

@@ -52,7 +52,8 @@ impl Clock {
         let ClockConfig { max, initial } = *config;
         if max == 0 || max > MOST_USES || initial > max {
             return Err(SpecError::new(format!(
-                "initial={initial} and max={max} contradict each other; accepted: max from 1 to {MOST_USES}, initial up to max"
+                "initial={initial} and max={max} contradict each other; accepted: max from 1 to {MOST_USES}, \
+                 initial up to max"
             )));
         }
         // A count is one byte, so that a hit touches little memory.

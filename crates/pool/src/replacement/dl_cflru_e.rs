@@ -6,16 +6,5 @@
 //! ones by its last use. O(window) without clean pages.
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
-use fulgurite_base::SpecError;
 
-/// See the module.
-pub struct DlCflruE(CleanFirst);
-
-impl DlCflruE {
-    pub(super) fn new(config: &CleanFirstConfig, frames: u32) -> Result<DlCflruE, SpecError> {
-        let window = config.window(frames)?;
-        Ok(DlCflruE(CleanFirst::new(frames, DirtyChoice::FewestErases, frames, window)))
-    }
-}
-
-clean_first_policy!(DlCflruE);
+clean_first_policy!(DlCflruE, FewestErases, |window, frames| frames);

@@ -106,8 +106,8 @@ policies! {
     "nru" Nru(nru::Nru, NruConfig) "a random page of the lowest class of referenced and dirty"
     "lfu" Lfu(lfu::Lfu, NoOptions) "the page used least often; of several, the one used least recently"
     "lru" Lru(lru::Lru, NoOptions) "the page that was used least recently"
-    "2q" TwoQ(two_q::TwoQ, TwoQConfig) "a fifo of new pages, an lru of those asked for again after it"
-    "arc" Arc(arc::Arc, NoOptions) "two lru lists, seen once and more often, whose sizes adapt to what is missed"
+    "2q" TwoQ(two_q::TwoQ, TwoQConfig) "a fifo of new pages, an lru of pages requested again after it"
+    "arc" Arc(arc::Arc, NoOptions) "two lru lists, of pages used once and more often, whose sizes adapt to the misses"
     "cflru" Cflru(cflru::Cflru, CleanFirstConfig) "the least recent clean page of the window, else the least recent"
     "cflru-c" CflruC(cflru_c::CflruC, CleanFirstConfig)
         "cflru; without a clean page, the dirty one of the window used least often"

@@ -133,10 +133,9 @@ impl ReplacementPolicy for S3Fifo {
         self.uses[frame.index()] = 0;
         self.is_main[frame.index()] = is_main;
         self.held[usize::from(is_main)] += 1;
-        match (is_main, arrival.prefetched) {
-            (false, true) => self.lists.push_oldest(SMALL, frame.0),
-            (false, false) => self.lists.push_newest(SMALL, frame.0),
-            (true, _) => self.lists.push_newest(MAIN, frame.0),
+        match is_main {
+            false => self.lists.enter(SMALL, frame.0, arrival),
+            true => self.lists.push_newest(MAIN, frame.0),
         }
     }
 

@@ -77,7 +77,8 @@ proptest! {
             let mut cursor = Cursor::default();
             // One more than there are frames, so that an endless order fails.
             let most = FRAMES as usize + 1;
-            let everything: Vec<FrameId> = std::iter::from_fn(|| policy.next(&frames, &mut cursor)).take(most).collect();
+            let everything: Vec<FrameId> =
+                std::iter::from_fn(|| policy.next(&frames, &mut cursor)).take(most).collect();
             prop_assert!(everything.len() < most, "{} gives a frame twice", &name);
             prop_assert_eq!(policy.next(&frames, &mut cursor), None, "{} goes on after its end", &name);
             for frame in &pinned {

@@ -76,10 +76,9 @@ impl ReplacementPolicy for TwoQ {
         let is_in = arrival.recall != WAS_IN;
         self.is_in[frame.index()] = is_in;
         self.held_in += u32::from(is_in);
-        match (is_in, arrival.prefetched) {
-            (true, false) => self.lists.push_newest(IN, frame.0),
-            (true, true) => self.lists.push_oldest(IN, frame.0),
-            (false, _) => self.lists.push_newest(MAIN, frame.0),
+        match is_in {
+            true => self.lists.enter(IN, frame.0, arrival),
+            false => self.lists.push_newest(MAIN, frame.0),
         }
     }
 

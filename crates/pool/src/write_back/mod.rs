@@ -53,10 +53,10 @@ macro_rules! policies {
 policies! {
     "single" Single(SingleConfig, single::resolve) "write the one dirty victim frame, wait, evict it"
     "background" Background(BackgroundConfig, background::resolve)
-        "a cleaner writes ahead of the evictions; a miss that meets a dirty frame does as in single"
+        "a cleaner writes ahead of the evictions; a miss with a dirty victim writes it as in single"
     "ace" Ace(AceConfig, ace::resolve) "write n_w dirty frames together in eviction order, wait, evict one"
     "raw" Raw(RawConfig, raw::resolve) "read at once, write the dirty victim frame behind it"
-    "ace+raw" AceRaw(AceRawConfig, ace_raw::resolve) "ace whose batches no read waits for"
+    "ace+raw" AceRaw(AceRawConfig, ace_raw::resolve) "batches as in ace, for which no read waits"
     "auto" Auto(NoOptions, auto::resolve) "ace+raw, or raw, with n_w, n_e and buffers from the drive's measured curves"
 }
 

@@ -51,17 +51,17 @@ generators! {
         "pages like those of YCSB A, half updates, Zipf, or an engine's writes; not transactions (see bench)"
     "ycsb-b" YcsbB(YcsbConfig = YcsbConfig::new(Letter::B))
         "pages like those of YCSB B, a twentieth updates; not transactions (see bench)"
-    "ycsb-c" YcsbC(YcsbReadsConfig) "pages like those of YCSB C, reads alone; not transactions (see bench)"
+    "ycsb-c" YcsbC(YcsbReadsConfig) "pages like those of YCSB C, only reads; not transactions (see bench)"
     "ycsb-d" YcsbD(YcsbConfig = YcsbConfig::new(Letter::D))
         "pages like those of YCSB D, reads of the latest, a twentieth inserts; not transactions (see bench)"
     "ycsb-e" YcsbE(YcsbConfig = YcsbConfig::new(Letter::E))
         "pages like those of YCSB E, short scans, a twentieth inserts; not transactions (see bench)"
     "ycsb-f" YcsbF(YcsbConfig = YcsbConfig::new(Letter::F))
         "pages like those of YCSB F, half read and then written; not transactions (see bench)"
-    "fio-h" FioH(FioConfig = FioConfig { theta: 1.0 }) "writes alone, Zipf of 1.0"
-    "fio-m" FioM(FioConfig = FioConfig { theta: 0.8 }) "writes alone, Zipf of 0.8"
-    "fio-u" FioU(FioConfig = FioConfig { theta: 0.0 }) "writes alone, every page equally likely"
-    "varmail" Varmail(VarmailConfig) "blocks of a mail server's files on a file system with a journal, writes alone"
+    "fio-h" FioH(FioConfig = FioConfig { theta: 1.0 }) "only writes, Zipf of 1.0"
+    "fio-m" FioM(FioConfig = FioConfig { theta: 0.8 }) "only writes, Zipf of 0.8"
+    "fio-u" FioU(FioConfig = FioConfig { theta: 0.0 }) "only writes, every page equally likely"
+    "varmail" Varmail(VarmailConfig) "blocks of a mail server's files on a file system with a journal, only writes"
     "journaling" Journaling(JournalingConfig)
         "blocks of a file system with a journal, after ext4: written twice, or shared from the journal (SHARE)"
     "log-structured" LogStructured(LogStructuredConfig)
@@ -69,11 +69,12 @@ generators! {
     "copy-on-write" CopyOnWrite(CopyOnWriteConfig)
         "blocks of a copy-on-write file system, after BTRFS: each change writes a path of its tree anew"
     "append-only" AppendOnly(AppendOnlyConfig)
-        "blocks of a document store, after Couchbase's: appended to a file, whose compaction copies them or shares them (SHARE)"
+        "blocks of a document store, after Couchbase's: appended to a file, whose compaction copies them or \
+         shares them (SHARE)"
     "alibaba-like" AlibabaLike(PhasesConfig = irregular::ALIBABA)
-        "made up after a cloud volume: short intensive phases, writes alone"
+        "made up after a cloud volume: short intensive phases, only writes"
     "exchange-like" ExchangeLike(PhasesConfig = irregular::EXCHANGE)
-        "made up after a mail server: long phases, each of another kind, writes alone"
+        "made up after a mail server: long phases, each of another kind, only writes"
     "switch" Switch(SwitchConfig)
         "one workload, then another: switch:ycsb-a,tpcc@1.1G for 1.1 billion requests of the first"
     "linkbench" LinkBench(LinkBenchConfig)

@@ -47,7 +47,8 @@ impl Declared for SkewConfig {
         opt!("hints", hints, YES_NO, "requests carry their class as a placement hint"),
         opt!(
             "chain", chain, COUNT, 1 => 1 << 16,
-            "pages requested in a row, always the same ones after the same first page, so that their order can be learnt"
+            "pages requested in a row, always the same ones after the same first page, so that their order can \
+             be learnt"
         ),
     ];
 }

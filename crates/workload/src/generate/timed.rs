@@ -137,7 +137,10 @@ impl Declared for TraceLikeConfig {
         opt!("burst_gap_us", burst_gap, MICROS, "their mean length"),
         opt!("burst", burst, COUNT, "average number of gaps in a burst; 0: each gap is independent"),
         opt!("burst_spread", burst_spread, SHARE, Share::ZERO => Share::ONE, "coefficient of variation of that number"),
-        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that start at the end of the previous one"),
+        opt!(
+            "sequential", sequential, SHARE, Share::ZERO => Share::ONE,
+            "requests that start at the end of the previous one"
+        ),
         opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
     ];
 }
@@ -209,7 +212,10 @@ impl Declared for SyntheticConfig {
         opt!("burst_gap_us", burst_gap, MICROS, "their mean length"),
         opt!("burst", burst, COUNT, "average number of gaps in a burst; 0: each gap is independent"),
         opt!("burst_spread", burst_spread, SHARE, Share::ZERO => Share::ONE, "coefficient of variation of that number"),
-        opt!("sequential", sequential, SHARE, Share::ZERO => Share::ONE, "requests that start at the end of the previous one"),
+        opt!(
+            "sequential", sequential, SHARE, Share::ZERO => Share::ONE,
+            "requests that start at the end of the previous one"
+        ),
         opt!("read", read, SHARE, Share::ZERO => Share::ONE, "requests that read"),
         opt!("footprint", footprint, SHARE, Share::ZERO => Share::ONE, "pages that are used"),
     ];
@@ -254,7 +260,8 @@ impl Recipe for SyntheticConfig {
 /// The error if the gaps inside bursts are not shorter than the mean gap of `mean` nanoseconds.
 fn too_long(space: &Space<'_>, gap: Nanos, mean: f64) -> SpecError {
     SpecError::new(format!(
-        "burst_gap_us of {}: gaps of {gap} inside bursts are no shorter than those of all requests at {:.2} a second; accepted: less than {:.0}",
+        "burst_gap_us of {}: gaps of {gap} inside bursts are no shorter than those of all requests at {:.2} a \
+         second; accepted: less than {:.0}",
         space.name,
         1e9 / mean,
         mean / 1e3

@@ -2,7 +2,7 @@
 //! Analysis of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020: opcode R or W, offset
 //! and length in bytes, time in microseconds since 1970. A device is a volume.
 
-use super::field::{Separator, fields, number, quote};
+use super::field::{Separator, fields, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -36,13 +36,9 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record { at, op, start, length })
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let op = match record.op {
-        Op::Read => 'R',
-        Op::Write => 'W',
-        Op::Trim => return Err("a trim, which alibaba does not know"),
-    };
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let op = read_or_write(record.op, 'R', 'W')?;
     let Record { at, start, length, .. } = record;
     let _ = writeln!(out, "0,{op},{start},{length},{}", at.0 / 1_000);
-    Ok(())
+    Some(())
 }

@@ -5,7 +5,7 @@
 //! the one that occurs first in the file. In RWBS, R is a read, W a write, D a discard; other events carry no
 //! data. Lines that do not begin with a device belong to blkparse's summary. A device is a volume.
 
-use super::field::{SECTOR_BYTES, quote, sectors, time};
+use super::field::{in_sectors, quote, sectors, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -63,19 +63,18 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record { at, op, start, length })
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let rwbs = match record.op {
         Op::Read => 'R',
         Op::Write => 'W',
         Op::Trim => 'D',
     };
-    let Record { at, start, length, .. } = record;
+    let at = record.at;
     let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
-    let first = start / SECTOR_BYTES;
-    let sectors = (start + length).div_ceil(SECTOR_BYTES) - first;
+    let (first, sectors) = in_sectors(record);
     let _ = writeln!(
         out,
         "  8,0    0        0 {seconds:>5}.{nanos:09}     0  Q   {rwbs} {first} + {sectors} [fulgurite]"
     );
-    Ok(())
+    Some(())
 }

@@ -6,7 +6,7 @@
 //! million: the distributed sample has 113,872 requests in 7,200 units, which are two hours and not seven
 //! milliseconds. So all requests of a second arrive together.
 
-use super::field::{number, quote};
+use super::field::{SECTOR_BYTES, number, quote};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -32,7 +32,6 @@ pub(super) static FORMAT: FormatRow = FormatRow {
 
 const HEADER: &[u8] = b"version,time,op,size,lbn";
 const TICK_NS: u64 = 1_000_000_000;
-const SECTOR_BYTES: u64 = 512;
 
 fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     if line.is_empty() || (state.number == 1 && line.eq_ignore_ascii_case(HEADER)) {
@@ -68,7 +67,7 @@ pub(super) fn operation(code: u8) -> Option<Op> {
     }
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let code = match record.op {
         Op::Read => "28",
         Op::Write => "2a",
@@ -76,7 +75,7 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static st
     };
     let Record { at, start, length, .. } = record;
     let _ = writeln!(out, "1,{},{code},{length},{}", at.0 / TICK_NS, start / SECTOR_BYTES);
-    Ok(())
+    Some(())
 }
 
 fn fields(line: &[u8]) -> Result<[&[u8]; 5], String> {

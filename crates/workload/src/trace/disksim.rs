@@ -5,7 +5,7 @@
 //! million (a quarter of an hour in milliseconds) means nanoseconds, any other number means milliseconds. A
 //! device is a volume.
 
-use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors, time};
+use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::{ReaderState, TimeUnit};
@@ -15,7 +15,8 @@ use std::io::Write as _;
 
 pub(super) static FORMAT: FormatRow = FormatRow {
     name: "disksim",
-    about: "`time device block blocks flags` per line; time in ms or, whole and large, ns; blocks of 512 B, flag 1 = read",
+    about: "`time device block blocks flags` per line; time in ms or, whole and large, ns; blocks of 512 B, \
+            flag 1 = read",
     unit: Unit::Bytes,
     name_parts: &["disksim"],
     // MQSim's lines look the same.
@@ -61,16 +62,11 @@ pub(super) fn scaled_time(field: &[u8], unit: TimeUnit) -> Result<Nanos, String>
     Ok(Nanos(time(field, multiplier)?.0 / divisor))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let flags = match record.op {
-        Op::Read => 1,
-        Op::Write => 0,
-        Op::Trim => return Err("a trim, which disksim does not know"),
-    };
-    let Record { at, start, length, .. } = record;
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let flags = read_or_write(record.op, 1, 0)?;
+    let at = record.at;
     let (millis, nanos) = (at.0 / 1_000_000, at.0 % 1_000_000);
-    let first = start / SECTOR_BYTES;
-    let blocks = (start + length).div_ceil(SECTOR_BYTES) - first;
+    let (first, blocks) = in_sectors(record);
     let _ = writeln!(out, "{millis}.{nanos:06} 0 {first} {blocks} {flags}");
-    Ok(())
+    Some(())
 }

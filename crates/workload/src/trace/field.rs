@@ -1,6 +1,7 @@
 //! Parses the fields of text formats, and quotes wrong fields in errors.
 
 use super::record::Record;
+use crate::Op;
 use fulgurite_base::Nanos;
 
 /// Parses the whole number `field`, at most `most`; `what` names it in the error.
@@ -231,6 +232,21 @@ pub(crate) fn sectors(what: &str, field: &[u8]) -> Result<u64, String> {
 
 /// The bytes of a sector in most formats.
 pub(crate) const SECTOR_BYTES: u64 = 512;
+
+/// The first sector of a record in bytes, and the number of sectors that it covers.
+pub(crate) fn in_sectors(record: &Record) -> (u64, u64) {
+    let first = record.start / SECTOR_BYTES;
+    (first, (record.start + record.length).div_ceil(SECTOR_BYTES) - first)
+}
+
+/// The value for a read or for a write; `None` for a trim.
+pub(crate) fn read_or_write<T>(op: Op, read: T, write: T) -> Option<T> {
+    match op {
+        Op::Read => Some(read),
+        Op::Write => Some(write),
+        Op::Trim => None,
+    }
+}
 
 #[cold]
 fn not_a_number(what: &str, field: &[u8]) -> String {

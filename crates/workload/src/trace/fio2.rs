@@ -80,7 +80,7 @@ pub(super) fn word(op: Op) -> &'static str {
     }
 }
 
-fn write(record: &Record, since: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+fn write(record: &Record, since: Nanos, out: &mut Vec<u8>) -> Option<()> {
     // The difference of whole microseconds up to this record and up to the previous one, so that rounding
     // errors do not accumulate.
     let wait = record.at.0 / 1_000 - (record.at.0 - since.0) / 1_000;
@@ -88,5 +88,5 @@ fn write(record: &Record, since: Nanos, out: &mut Vec<u8>) -> Result<(), &'stati
         let _ = writeln!(out, "trace wait {wait}");
     }
     let _ = writeln!(out, "trace {} {} {}", word(record.op), record.start, record.length);
-    Ok(())
+    Some(())
 }

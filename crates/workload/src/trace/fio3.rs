@@ -41,8 +41,8 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     request(file, action, parts, at, state)
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let Record { at, op, start, length } = record;
     let _ = writeln!(out, "{} trace {} {start} {length}", at.0 / 1_000, word(*op));
-    Ok(())
+    Some(())
 }

@@ -158,7 +158,8 @@ mod tests {
 
     #[test]
     fn names_and_rows_agree() {
-        let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fio2 fio3 mqsim oracle-general midas";
+        let names = "page-ops cloudphysics vscsi msr spc disksim alibaba tencent systor blkparse fio2 fio3 mqsim \
+            oracle-general midas";
         for (format, name) in ALL.iter().copied().zip(names.split(' ')) {
             assert_eq!(format.name(), name);
             assert_eq!(Format::from_name(name), Ok(format));

@@ -59,7 +59,7 @@ fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record { at, op, start, length: number("size", size, u64::MAX)? }))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let kind = match record.op {
         Op::Read => 0,
         Op::Write => 1,
@@ -69,5 +69,5 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static st
     let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
     let block = start / BLOCK_BYTES;
     let _ = writeln!(out, "{seconds}.{nanos:09} {kind} {block} {}", start + length - block * BLOCK_BYTES);
-    Ok(())
+    Some(())
 }

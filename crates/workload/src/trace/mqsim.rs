@@ -3,7 +3,7 @@
 //! unless its configuration says otherwise (`mqsim:time_unit=ps`). A device is a volume.
 
 use super::disksim::scaled_time;
-use super::field::{SECTOR_BYTES, Separator, fields, quote, sectors};
+use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::{ReaderState, TimeUnit};
@@ -39,15 +39,10 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record { at, op, start, length })
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let kind = match record.op {
-        Op::Read => 1,
-        Op::Write => 0,
-        Op::Trim => return Err("a trim, which mqsim does not know"),
-    };
-    let Record { at, start, length, .. } = record;
-    let first = start / SECTOR_BYTES;
-    let sectors = (start + length).div_ceil(SECTOR_BYTES) - first;
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let kind = read_or_write(record.op, 1, 0)?;
+    let at = record.at;
+    let (first, sectors) = in_sectors(record);
     let _ = writeln!(out, "{} 0 {first} {sectors} {kind}", at.0);
-    Ok(())
+    Some(())
 }

@@ -2,7 +2,7 @@
 //! Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008; distributed by SNIA IOTTA. Time and
 //! response in units of 100 ns, the time since 1601; offset and size in bytes. A disk of a host is a volume.
 
-use super::field::{Separator, fields, number, quote};
+use super::field::{Separator, fields, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -59,13 +59,9 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
 /// An offset, so that times before the first line's are not negative.
 const ORIGIN_NS: u64 = 1 << 62;
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let kind = match record.op {
-        Op::Read => "Read",
-        Op::Write => "Write",
-        Op::Trim => return Err("a trim, which msr does not know"),
-    };
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let kind = read_or_write(record.op, "Read", "Write")?;
     let Record { at, start, length, .. } = record;
     let _ = writeln!(out, "{},fulgurite,0,{kind},{start},{length},0", at.0 / TICK_NS);
-    Ok(())
+    Some(())
 }

@@ -2,7 +2,7 @@
 //! white space in between. Blank lines and lines that start with `#` are skipped. There are no times. The
 //! traces that this project records have this format.
 
-use super::field::{number, quote};
+use super::field::{number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -43,16 +43,12 @@ fn parse(line: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record { at: Nanos::ZERO, op, start, length: 1 }))
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let op = match record.op {
-        Op::Read => 'R',
-        Op::Write => 'W',
-        Op::Trim => return Err("a trim, which page-ops does not know"),
-    };
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let op = read_or_write(record.op, 'R', 'W')?;
     for page in record.start..record.start + record.length {
         let _ = writeln!(out, "{op} {page}");
     }
-    Ok(())
+    Some(())
 }
 
 #[cfg(test)]

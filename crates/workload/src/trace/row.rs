@@ -38,8 +38,8 @@ impl Shape {
 pub struct Writer {
     /// The text before all records.
     pub header: &'static str,
-    /// Appends a record, given the time since the previous one.
-    pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Result<(), &'static str>,
+    /// Appends a record, given the time since the previous one. Returns `None` if the format cannot hold the record.
+    pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Option<()>,
     /// The text after all records.
     pub footer: &'static str,
     /// The properties of records that the format cannot hold.

@@ -3,7 +3,7 @@
 //! in blocks of 512 bytes, size in bytes, the opcode R or W in either case, time in seconds. An ASU is a
 //! volume.
 
-use super::field::{SECTOR_BYTES, number, quote, sectors, time};
+use super::field::{SECTOR_BYTES, number, quote, read_or_write, sectors, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -44,14 +44,10 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(asu, Record { at, op, start, length })
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let op = match record.op {
-        Op::Read => 'R',
-        Op::Write => 'W',
-        Op::Trim => return Err("a trim, which spc does not know"),
-    };
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let op = read_or_write(record.op, 'R', 'W')?;
     let Record { at, start, length, .. } = record;
     let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
     let _ = writeln!(out, "0,{},{length},{op},{seconds}.{nanos:09}", start / SECTOR_BYTES);
-    Ok(())
+    Some(())
 }

@@ -3,7 +3,7 @@
 //! 2017; distributed by SNIA IOTTA: times in seconds (the response may be empty), type R or W (others are not
 //! transfers), offset and size in bytes. A LUN is a volume.
 
-use super::field::{Separator, fields, number, time};
+use super::field::{Separator, fields, number, read_or_write, time};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Shape, Writer};
 use super::state::ReaderState;
@@ -42,14 +42,10 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(lun, Record { at, op, start, length })
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let op = match record.op {
-        Op::Read => 'R',
-        Op::Write => 'W',
-        Op::Trim => return Err("a trim, which systor does not know"),
-    };
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let op = read_or_write(record.op, 'R', 'W')?;
     let Record { at, start, length, .. } = record;
     let (seconds, nanos) = (at.0 / 1_000_000_000, at.0 % 1_000_000_000);
     let _ = writeln!(out, "{seconds}.{nanos:09},,{op},0,{start},{length}");
-    Ok(())
+    Some(())
 }

@@ -4,7 +4,7 @@
 //!
 //! All requests of a second arrive together, unless `tencent:spread=yes` puts a microsecond between them.
 
-use super::field::{SECTOR_BYTES, Separator, fields, number, quote, sectors};
+use super::field::{Separator, fields, in_sectors, number, quote, read_or_write, sectors};
 use super::record::{Line, Record, Unit};
 use super::row::{FormatRow, Loss, Shape, Writer};
 use super::state::ReaderState;
@@ -54,15 +54,10 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(volume, Record { at, op, start, length })
 }
 
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
-    let kind = match record.op {
-        Op::Read => 0,
-        Op::Write => 1,
-        Op::Trim => return Err("a trim, which tencent does not know"),
-    };
-    let Record { at, start, length, .. } = record;
-    let first = start / SECTOR_BYTES;
-    let sectors = (start + length).div_ceil(SECTOR_BYTES) - first;
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
+    let kind = read_or_write(record.op, 0, 1)?;
+    let at = record.at;
+    let (first, sectors) = in_sectors(record);
     let _ = writeln!(out, "{},{first},{sectors},{kind},0", at.0 / SECOND_NS);
-    Ok(())
+    Some(())
 }

@@ -70,13 +70,13 @@ fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
 }
 
 /// Version 1.
-fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static str> {
+fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let code: u16 = match record.op {
         Op::Read => 0x28,
         Op::Write => 0x2a,
         Op::Trim => 0x42,
     };
-    let length = u32::try_from(record.length).map_err(|_| "a request of 4 GiB or more")?;
+    let length = u32::try_from(record.length).ok()?;
     out.extend(0u32.to_le_bytes());
     out.extend(length.to_le_bytes());
     out.extend(1u32.to_le_bytes());
@@ -85,5 +85,5 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Result<(), &'static st
     out.extend(0x100u16.to_le_bytes());
     out.extend((record.start / SECTOR_BYTES).to_le_bytes());
     out.extend((record.at.0 / 1_000).to_le_bytes());
-    Ok(())
+    Some(())
 }

@@ -66,11 +66,11 @@ impl<W: Write> TraceWriter<W> {
             return Ok(());
         };
         match (self.writer.record)(&written, Nanos(written.at.0 - self.before.0), &mut self.line) {
-            Ok(()) => {
+            Some(()) => {
                 self.before = written.at;
                 self.note_losses(record, &written);
             }
-            Err(_) => self.left_out += 1,
+            None => self.left_out += 1,
         }
         // Output is written in large pieces, because each piece may be compressed.
         if self.line.len() > 1 << 16 { self.spill() } else { Ok(()) }

@@ -14,7 +14,7 @@ fn the_conditions_hold_after_a_run_by_many_users() {
         let plan = Plan { users: 20, stop: Extent::Ops(2_000), ..plan(0) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         let verified = program.verify(&store).await.unwrap();
-        let placed = outcome.kinds[0].latency.count() - outcome.rollbacks();
+        let placed = outcome.kinds[0].latency.count() - outcome.figures().rollbacks();
         assert!(placed > 700, "{placed}");
         // Two warehouses with ten districts and 30 orders each, and the new ones.
         assert_eq!(verified.changes, 600 + placed);

@@ -153,7 +153,7 @@ fn a_new_order_takes_its_items_from_the_stocks() {
 fn an_order_with_an_unknown_item_leaves_no_trace() {
     on_store(async |store| {
         let outcome = carry_out(&store, vec![new_order(lines(&[(7, 1), (201, 1)]))]).await;
-        assert_eq!((outcome.rollbacks(), outcome.commit_latency.count()), (1, 0));
+        assert_eq!((outcome.figures().rollbacks(), outcome.commit_latency.count()), (1, 0));
         assert_eq!(row::<District>(&store, district_key(1, 2)).await.next_order, 31);
         assert_eq!(row::<Stock>(&store, stock_key(1, 7)).await.orders, 0);
         assert_eq!(rows::<NewOrder>(&store).await.len(), 180);

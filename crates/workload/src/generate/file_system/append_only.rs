@@ -81,7 +81,8 @@ impl Recipe for AppendOnlyConfig {
             tree.numbers() + header + u64::from(self.changes.transaction) * tree.levels() as u64 + header;
         if needed > file_pages {
             return Err(SpecError::new(format!(
-                "pages of {name}: a file of half of {pages} does not hold {documents} documents, their tree and a transaction, {needed} pages; accepted: more pages, or a smaller fill= or transaction="
+                "pages of {name}: a file of half of {pages} does not hold {documents} documents, their tree and \
+                 a transaction, {needed} pages; accepted: more pages, or a smaller fill= or transaction="
             )));
         }
         let mut store = AppendOnly {

@@ -52,7 +52,8 @@ impl Recipe for CopyOnWriteConfig {
         let needed = 1 + numbers + u64::from(self.changes.transaction) * tree.levels() as u64;
         if needed > pages {
             return Err(SpecError::new(format!(
-                "pages of {name}: {pages} do not hold {blocks} blocks, their tree and a transaction, {needed} pages; accepted: more pages, or a smaller fill= or transaction="
+                "pages of {name}: {pages} do not hold {blocks} blocks, their tree and a transaction, {needed} \
+                 pages; accepted: more pages, or a smaller fill= or transaction="
             )));
         }
         // The superblock has page 0; the blocks and the tree follow.

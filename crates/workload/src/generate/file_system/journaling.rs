@@ -72,7 +72,8 @@ impl Recipe for JournalingConfig {
         let least = u64::from(self.changes.transaction) + BESIDE;
         if slots < least {
             return Err(SpecError::new(format!(
-                "journal={} of {}: its {slots} pages cannot hold a transaction of {} changes; accepted: at least {least} pages, or a smaller transaction=",
+                "journal={} of {}: its {slots} pages cannot hold a transaction of {} changes; accepted: at least \
+                 {least} pages, or a smaller transaction=",
                 self.journal, space.name, self.changes.transaction
             )));
         }

@@ -39,7 +39,10 @@ impl Default for LogStructuredConfig {
 with_changes!(
     LogStructuredConfig,
     opt!("fill", fill, SHARE, Share::percent(1) => Share::percent(95), "pages that hold files"),
-    opt!("segment", segment_pages, COUNT, 2 => 1 << 16, "pages in a segment, which is cleaned as a whole; at most a 64th of all")
+    opt!(
+        "segment", segment_pages, COUNT, 2 => 1 << 16,
+        "pages in a segment, which is cleaned as a whole; at most a 64th of all"
+    )
 );
 
 /// Addresses in a node.
@@ -86,7 +89,8 @@ impl Recipe for LogStructuredConfig {
         let nodes = files.div_ceil(u64::from(IN_NODE) + 1).max(1);
         if segments * segment_pages < files + SPARE_SEGMENTS * segment_pages || files < nodes + 100 {
             return Err(SpecError::new(format!(
-                "pages of {name}: {pages} leave too few segments of {segment_pages} pages free with fill={}; accepted: more pages, or a smaller segment= or fill=",
+                "pages of {name}: {pages} leave too few segments of {segment_pages} pages free with fill={}; \
+                 accepted: more pages, or a smaller segment= or fill=",
                 self.fill
             )));
         }
