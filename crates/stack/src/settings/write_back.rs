@@ -25,10 +25,7 @@ pub(super) fn canonical_write_back(ChosenWriteBack { policy, batches }: &ChosenW
     let lock = if *lock { ",lock=yes" } else { "" };
     // `u32::MAX` means that there is no bound.
     let under_way = if *under_way < u32::MAX { format!(",under_way={under_way}") } else { String::new() };
-    let name = match policy {
-        WriteBackConfig::Custom(custom) => custom.text(),
-        config => config.name().to_owned(),
-    };
+    let name = policy.name();
     format!(
         "{name}:n_w={n_w},n_e={n_e},buffers={buffers},least={least}{under_way},ahead={ahead},\
          cleaner_n_w={cleaner_n_w}{lock}"
