@@ -5,16 +5,16 @@
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod config_enum;
 mod error;
-mod histogram;
 mod huge_pages;
 mod ids;
-pub mod option;
+mod histogram;
 mod prefetch;
+pub mod units;
 mod prng;
 mod spec;
-pub mod units;
+pub mod option;
+mod config_enum;
 
 pub use error::SpecError;
 pub use histogram::{Histogram, Summary};

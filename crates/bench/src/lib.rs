@@ -12,24 +12,24 @@
 //! run on simulated and on real drives.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
-mod benchmark;
-pub mod codec;
-mod config;
-mod data;
 mod draw;
-mod driver;
 mod error;
+pub mod codec;
+mod data;
 mod figures;
+mod series;
+mod meter;
+mod session;
+mod benchmark;
+mod driver;
+mod recipe;
 pub mod index_scan;
 pub mod linkbench;
-mod meter;
-mod program;
-mod recipe;
-mod series;
-mod session;
 pub mod sysbench;
 pub mod tpcc;
 pub mod ycsb;
+mod program;
+mod config;
 
 pub use benchmark::{Benchmark, Ending, Verified};
 pub use config::BenchmarkConfig;

@@ -1,15 +1,15 @@
 //! The `fulgurite` command: parses arguments, calls other crates, and prints results. It has no logic of its
 //! own.
 
-mod arguments;
 mod common;
 mod examples;
-mod interrupt;
 mod output;
+mod interrupt;
 mod progress;
+mod store_arguments;
+mod arguments;
 mod reference;
 mod store;
-mod store_arguments;
 
 use arguments::{Arguments, Command, Trace, Typed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};

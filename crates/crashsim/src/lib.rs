@@ -6,15 +6,15 @@
 //! all transactions have a serial order. [`search`] runs each seed twice and reduces the plan of a failing seed.
 
 mod device;
+mod shrink;
+mod value;
 mod history;
 mod plan;
+mod serial;
+mod violation;
 mod recovery;
 mod run;
 pub mod search;
-mod serial;
-mod shrink;
-mod value;
-mod violation;
 
 pub use device::FaultKind;
 pub use plan::Plan;

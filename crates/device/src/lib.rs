@@ -7,11 +7,11 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod buffer;
+mod failure;
 mod command;
+pub mod executor;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-pub mod executor;
-mod failure;
 mod fault;
 mod mem;
 mod meter;

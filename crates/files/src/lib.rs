@@ -4,9 +4,9 @@
 //! complete. [`obstacle`] words why the system refused a path. [`holds_store`] tells whether a file holds a store.
 
 mod obstacle;
-pub mod output;
 mod store;
 pub mod unfinished;
+pub mod output;
 
 pub use obstacle::obstacle;
 pub use store::holds_store;

@@ -8,23 +8,25 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod analytic;
-mod candidates;
-pub mod check;
-mod collect;
 mod divisor;
-mod ftl;
-mod gate;
 mod mapping;
-pub mod placement;
-pub mod precondition;
 pub mod schedule;
 mod segments;
 pub mod victim;
+pub mod placement;
+mod candidates;
+mod collect;
+mod config;
 mod wear;
+mod ftl;
+pub mod check;
+mod gate;
+pub mod precondition;
 
 pub use collect::{Collect, SEGMENTS_AT_MOST};
+pub use config::{FtlConfig, Stripe, WearLeveling};
 pub use divisor::Divisor;
-pub use ftl::{CountingSink, FlashSink, Ftl, FtlConfig, FtlCounters, Stripe, UnitId, WearLeveling};
+pub use ftl::{CountingSink, FlashSink, Ftl, FtlCounters, UnitId};
 pub use gate::{AfterPick, Gate, Unplaced};
 pub use mapping::Mapping;
 pub use segments::{GroupCounters, SegmentId, SegmentState, SegmentTable};

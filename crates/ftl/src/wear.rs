@@ -1,7 +1,7 @@
 //! Wear in a unit: the free segment to write next, the segments that are worn out, and the moves of cold data
 //! by wear leveling.
 
-use crate::ftl::config::{FtlConfig, WearLeveling};
+use crate::config::{FtlConfig, WearLeveling};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
 use std::collections::BTreeSet;
 use std::ops::Range;

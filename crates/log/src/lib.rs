@@ -7,16 +7,16 @@
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
-mod collect;
 mod collection;
 mod command;
 mod config;
-mod counters;
-mod device;
-mod host;
-mod precondition;
 mod run;
 mod tails;
+mod device;
+mod collect;
+mod counters;
+mod host;
+mod precondition;
 
 pub use config::LogConfig;
 pub use counters::{LogCounters, LogError};

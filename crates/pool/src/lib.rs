@@ -22,25 +22,25 @@
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 mod counters;
-mod counting;
 mod departed;
 mod error;
-mod fetch;
-mod flush;
 mod frames;
-mod guards;
-mod lent;
-mod miss;
 mod page_table;
-mod pool;
 pub mod prefetch;
 pub mod replacement;
 mod spare;
-mod state;
 mod store;
 mod waiting;
-mod write;
 pub mod write_back;
+mod counting;
+mod state;
+mod guards;
+mod miss;
+mod pool;
+mod fetch;
+mod flush;
+mod lent;
+mod write;
 
 pub use counters::PoolCounters;
 pub use counting::MissCounter;

@@ -9,16 +9,16 @@
 //! command prints. A panic becomes an error that names the failed check.
 
 mod arrow;
-mod describe;
 mod errors;
-mod models;
+mod describe;
 mod policies;
+mod table;
+mod watched;
+mod models;
 mod runs;
 mod store;
 mod studies;
-mod table;
 mod trace;
-mod watched;
 
 use pyo3::prelude::*;
 

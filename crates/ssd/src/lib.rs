@@ -6,9 +6,9 @@
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
 mod config;
-mod drive;
 mod layout;
 mod nand;
+mod drive;
 pub mod preset;
 
 pub use config::{GcUnit, SsdConfig, WriteCache};

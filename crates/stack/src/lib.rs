@@ -5,28 +5,28 @@
 //! and run ids. This crate has no tables, reports or study files, so that a server or a binding can use a
 //! stack without them.
 
-mod build;
-pub mod catalogue;
-mod check;
-mod column;
 mod command;
-pub mod device;
 mod error;
-mod execute;
 mod memo;
+pub mod progress;
+pub mod device;
+mod value;
+mod column;
 pub mod memory;
+mod row;
+mod timeline;
+pub mod workload;
+mod run;
+pub mod catalogue;
 mod open;
 pub mod outlook;
 mod profile;
-pub mod progress;
-mod row;
-mod run;
-pub mod run_list;
+mod build;
+mod execute;
+mod check;
 pub mod runner;
+pub mod run_list;
 pub mod settings;
-mod timeline;
-mod value;
-pub mod workload;
 
 pub use column::Column;
 pub use command::Command;

@@ -9,22 +9,22 @@
 //! Some functions block on other files inside a task of an executor. This is harmless because only one task
 //! runs.
 
+mod file;
+mod new_file;
+mod report;
+mod shared_drive;
+mod text;
+mod input;
+mod open;
 mod backup;
 mod check;
-mod database;
-mod file;
-mod get;
-mod input;
-mod load;
-mod new_file;
 mod new_store;
-mod open;
+mod database;
+mod load;
 mod repair;
-mod report;
 mod scan;
-mod shared_drive;
+mod get;
 mod stat;
-mod text;
 
 pub use backup::backup;
 pub use check::check;

@@ -1,17 +1,17 @@
 //! Studies of storage stacks: grids of runs, tables of their rows, HTML reports.
 
-pub mod advise;
 mod change;
-pub mod diff;
 pub mod grid;
-pub mod list;
+pub mod table;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod people;
-pub mod reference;
+pub mod advise;
+pub mod diff;
 pub mod report;
 pub mod study;
-pub mod table;
+pub mod list;
+pub mod reference;
 pub mod trace_convert;
 pub mod trace_info;
 

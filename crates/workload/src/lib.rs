@@ -5,8 +5,8 @@
 //! here reads a clock or has a random source of its own, and the only files that it opens are the given
 //! traces.
 
-pub mod generate;
 mod request;
+pub mod generate;
 pub mod trace;
 
 pub use generate::{Generator, GeneratorConfig};

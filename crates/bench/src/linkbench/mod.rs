@@ -12,8 +12,8 @@
 //! of the load, most of which exist; popular nodes are scattered evenly.
 
 mod config;
-mod execute;
 mod load;
+mod execute;
 mod verify;
 
 pub(crate) use config::LinkBenchConfig;

@@ -13,17 +13,17 @@
 #![allow(clippy::inconsistent_digit_grouping)]
 
 mod config;
-mod delivery;
-mod draw;
-mod load;
-mod new_order;
-mod payment;
-mod program;
 mod random;
 mod request;
 pub mod rows;
-mod status;
 mod tables;
+mod load;
+mod program;
+mod delivery;
+mod draw;
+mod new_order;
+mod payment;
+mod status;
 mod verify;
 
 pub(crate) use config::TpccConfig;

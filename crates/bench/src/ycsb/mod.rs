@@ -10,8 +10,8 @@
 //! (`write_all=yes` writes all fields without reading).
 
 mod config;
-mod inserts;
 mod record;
+mod inserts;
 
 pub(crate) use config::{Letter, ReadsConfig, ScansConfig, UpdatesConfig};
 

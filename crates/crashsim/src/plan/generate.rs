@@ -299,7 +299,7 @@ fn work(prng: &mut Prng, plan: &Plan) -> Work {
             let keys = (0..1 + prng.below(6)).map(|_| Key::new(table, prng.below(40) as u32)).collect();
             Work::GetMany { keys, snapshot }
         }
-        92..97 => Work::IndexScan { group: prng.below(u64::from(crate::run::GROUPS)) as u8, snapshot },
+        92..97 => Work::IndexScan { group: prng.below(u64::from(super::GROUPS)) as u8, snapshot },
         _ => Work::Checkpoint,
     }
 }

@@ -14,6 +14,9 @@ use crate::value::Key;
 use fulgurite_base::Nanos;
 use fulgurite_engine::{Durability, Planted, TornPages};
 
+/// The number of groups in the index.
+pub(crate) const GROUPS: u8 = 8;
+
 /// How the store is created and opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorePlan {

@@ -5,12 +5,10 @@
 //! continues from there. [`FaultKind::allows`](crate::device::FaultKind::allows) lists the consequences that
 //! each fault may have. If the medium is damaged and the store reports that, the run ends.
 
-mod client;
-mod session;
-mod verify;
 mod world;
-
-pub(crate) use world::GROUPS;
+mod session;
+mod client;
+mod verify;
 
 use crate::device::{Allowed, CrashDevice, Fault};
 use crate::history::History;

@@ -1,7 +1,8 @@
 //! Reads a whole store in several ways and compares the results.
 
 use super::session::Session;
-use super::world::{GROUPS, Stop, World, group};
+use super::world::{Stop, World, group};
+use crate::plan::GROUPS;
 use crate::value::{Key, TableName, Value};
 use crate::violation::{Violation, ViolationKind};
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 use crate::device::CrashDevice;
 use crate::history::History;
+use crate::plan::GROUPS;
 use crate::plan::StorePlan;
 use crate::value::{Key, TableName, TxnId, Version};
 use crate::violation::{Violation, ViolationKind};
@@ -9,9 +10,6 @@ use fulgurite_engine::{Error, Extract, Index, Options, Store, Table};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
-
-/// The number of groups in the index.
-pub(crate) const GROUPS: u8 = 8;
 
 /// The group of an amount.
 pub(super) fn group(amount: i64) -> u8 {

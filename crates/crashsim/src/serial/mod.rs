@@ -21,9 +21,9 @@
 //! that are known to be durable precede a snapshot in real time.
 
 mod anomaly;
-mod cycle;
-mod graph;
 mod observe;
+mod graph;
+mod cycle;
 mod solve;
 #[cfg(test)]
 mod tests;

@@ -14,26 +14,24 @@
 //! Invariants ([`crate::check::check`] verifies all of them): L2P and P2L agree on every valid page; the
 //! valid count of a segment equals its bits in the bitmap; a free segment holds no page.
 
-mod collection;
-pub(crate) mod config;
+mod unit;
 mod groups;
+mod sink;
+mod collection;
 mod host;
 mod kept;
-mod sink;
-mod unit;
 mod units;
 
-pub use config::{FtlConfig, Stripe, WearLeveling};
 pub use sink::{CountingSink, FlashSink};
 pub use unit::UnitId;
 
 use crate::collect::Collect;
+use crate::config::{FtlConfig, spare};
 use crate::divisor::Divisor;
 use crate::mapping::{Mapping, Moving};
 use crate::placement::{PlacementPolicy, Placer};
 use crate::schedule::{FtlState, Progress, ScheduleState};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
-use config::spare;
 use fulgurite_base::{Ppn, SpecError, StreamId};
 use unit::{Turn, Unit};
 
@@ -312,6 +310,7 @@ mod tests {
     use super::*;
     use crate::WearLeveling;
     use crate::check::check;
+    use crate::config::Stripe;
     use crate::schedule::Schedule;
     use fulgurite_base::Prng;
 

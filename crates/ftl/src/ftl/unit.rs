@@ -1,9 +1,9 @@
 //! A unit of a drive: it has its own segments and an append point for every stream, and is collected by
 //! itself. All units share one map and one placement policy.
 
-use super::config::FtlConfig;
 use crate::Divisor;
 use crate::candidates::Candidates;
+use crate::config::FtlConfig;
 use crate::schedule::Progress;
 use crate::segments::SegmentId;
 use crate::wear::Wear;

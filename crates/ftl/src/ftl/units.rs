@@ -1,8 +1,8 @@
 //! Chooses the unit for each host page, by the drive's [`Stripe`].
 
 use super::Ftl;
-use super::config::Stripe;
 use super::unit::{Unit, UnitId};
+use crate::config::Stripe;
 use crate::segments::SegmentId;
 use fulgurite_base::{Ppn, StreamId};
 

@@ -9,16 +9,16 @@
 //!
 //! A new policy is one file with its `mod` line below and one line in `placements!`.
 
+mod policy;
 mod autostream;
 mod dac;
 mod fulgurite;
 mod hints;
 mod mida;
-pub mod midas;
 mod none;
-pub mod oracle;
-mod policy;
 mod runaway;
+pub mod midas;
+pub mod oracle;
 mod sep_gc;
 mod sepbit;
 

@@ -8,11 +8,11 @@
 //!
 //! A new rule is one file with its `mod` line below and one line in `rules!`.
 
+mod rule;
 mod non_preemptive;
 mod paced;
-mod preemptive;
-mod rule;
 mod semi_preemptive;
+mod preemptive;
 
 pub use preemptive::SUSPENSIONS;
 pub use rule::{FtlState, Progress, ScheduleRule, ScheduleState};

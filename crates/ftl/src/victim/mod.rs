@@ -3,14 +3,14 @@
 //!
 //! A new policy is one file with its `mod` line below and one line in `victims!`.
 
+pub(crate) mod per_segment;
 mod by_age;
+mod policy;
 pub mod cost_benefit;
 mod d_choices;
 mod fifo;
 mod greedy;
 mod hazard;
-pub(crate) mod per_segment;
-mod policy;
 pub mod windowed_greedy;
 
 pub use policy::{AnyVictim, CustomVictim, VictimPolicy};

@@ -6,10 +6,10 @@
 //! them as it may evict frames for, beside the missed page, and inserts them at the head of the eviction
 //! order.
 
-mod both;
-mod history;
 mod policy;
 mod sequential;
+mod history;
+mod both;
 
 pub use policy::Prefetch;
 

@@ -1,23 +1,23 @@
 //! Decides which frame is evicted. Each policy has a file. [`ReplacementConfig`] describes a policy and lists
 //! all of them, and [`Replacement`] is a policy at work.
 
-mod arc;
-mod ccf_lru;
-mod cflru;
-mod cflru_c;
-mod cflru_e;
-mod clean_first;
+mod policy;
 mod clock;
-mod dl_cflru_e;
+mod lists;
+mod ccf_lru;
 mod fifo;
 mod ghosts;
+mod arc;
 mod lfu;
-mod lists;
 mod lru;
 mod lru_wsr;
 mod nru;
-mod policy;
 mod portions;
+mod clean_first;
+mod cflru;
+mod cflru_c;
+mod cflru_e;
+mod dl_cflru_e;
 mod s3_fifo;
 mod second_chance;
 mod sieve;

@@ -9,13 +9,13 @@
 //! can still be found until its write has ended. A cleaner, if there is one, writes dirty frames before a
 //! miss needs them. With a lock, no other miss evicts while one waits for its write.
 
-mod ace;
-mod ace_raw;
-mod auto;
-mod background;
 mod number;
 mod policy;
+mod ace;
+mod background;
 mod raw;
+mod ace_raw;
+mod auto;
 mod single;
 
 pub use policy::{Curve, MeasuredDrive, WriteBack};

@@ -16,21 +16,21 @@
 //! The drive asks for the schedule's state whenever it may have changed. The state decides which commands
 //! enter the dies' queues. In these queues, host operations go before collection.
 
-mod collector;
-mod command;
 mod contents;
-mod counters;
-mod device;
-mod flash;
-mod host;
-mod image;
 mod in_place;
-mod power;
-mod timeline;
+mod image;
 mod tournament;
-mod units;
 mod waiting;
 mod waits;
+mod flash;
+mod collector;
+mod command;
+mod counters;
+mod device;
+mod power;
+mod timeline;
+mod host;
+mod units;
 
 pub use counters::{DriveCounters, DriveError};
 pub use image::Image;

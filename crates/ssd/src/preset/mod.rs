@@ -4,13 +4,13 @@
 //! The capacities are scaled down: alpha, k_r and k_w do not depend on them, and a run should take seconds.
 //! Every parameter can be changed (`p4510:channels=4,program_us=400`).
 
+mod target;
+mod reference_e;
 mod femu;
 mod optane;
 mod p4510;
 mod preemptive_gc;
-mod reference_e;
 mod sata;
-mod target;
 mod virtual_ssd;
 
 pub use reference_e::reference_e;

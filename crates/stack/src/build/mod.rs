@@ -1,13 +1,13 @@
 //! Builds a run from the values of its settings, and fills in the defaults that depend on other settings.
 
 mod asked;
-mod bench;
-mod gc;
 mod measured;
+mod stack;
+mod bench;
+mod trace_length;
+mod gc;
 mod pool;
 mod replay;
-mod stack;
-mod trace_length;
 
 pub(crate) use asked::{Asked, Memory};
 

@@ -1,8 +1,8 @@
 //! Refuses settings that cannot work together. Each run is checked before anything is executed, whether a
 //! user typed it or a program built it.
 
-mod bench;
 mod intervals;
+mod bench;
 
 use crate::device::DriveConfig;
 use crate::execute::replay::request_log;

@@ -1,15 +1,15 @@
 //! Executes runs into rows. Each command has a file or folder here.
 
-mod bench;
 mod columns;
-mod counting;
 mod device_counts;
 mod gc;
 mod latency;
-mod pool;
+mod bench;
 mod profile;
 pub(crate) mod replay;
 mod stamps;
+mod pool;
+mod counting;
 
 use crate::run::{Load, PROFILE_OPS, Requested, Rows};
 use crate::{Progress, Row, Run, StackError};

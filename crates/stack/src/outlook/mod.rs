@@ -3,8 +3,8 @@
 //! Memory is the sum of the tables that grow with the sizes of a run, rounded up. Time is a range that
 //! follows from measured costs of requests.
 
-mod needs;
 mod seconds;
+mod needs;
 
 use crate::run::Run;
 use crate::{Column, Row, StackError, Unit, Value, memory};

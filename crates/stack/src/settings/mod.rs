@@ -6,8 +6,8 @@
 
 mod read;
 mod setting;
-mod table;
 mod write_back;
+mod table;
 
 pub use crate::workload::Workloads;
 pub use setting::{Absent, Setting};

@@ -5,11 +5,11 @@
 //! written, or of a drive. A [`Workload`] with a view is a `Bound` workload, which gives the `Requests`
 //! of a run.
 
-mod bound;
 mod read_once;
 mod requests;
 mod spool;
 mod trace_file;
+mod bound;
 
 pub use bound::View;
 pub(crate) use bound::{AddressMap, Bound};

@@ -6,14 +6,14 @@
 //! workload (`verdict`). All runs are runs of `fulgurite pool`, so each can be repeated with one command.
 
 mod axis;
-mod builder;
 mod evidence;
-mod lab;
 mod question;
-mod rows;
+mod builder;
+mod lab;
 mod search;
-mod text;
 mod verdict;
+mod rows;
+mod text;
 
 pub use question::{Asked, Question, settings};
 

@@ -1,19 +1,19 @@
 //! A study: a grid of runs with comparisons, checks and plots. It is read from TOML and executed. The results
 //! are a table and a report.
 
-mod check;
-mod fault;
 mod file;
-mod finding;
 mod finished;
-mod folder;
 mod interval;
 mod ledger;
-mod mend;
+mod folder;
 mod parts;
-mod plot;
 mod select;
 mod words;
+mod fault;
+mod finding;
+mod check;
+mod mend;
+mod plot;
 
 use crate::grid::{self, Settings};
 use crate::people;

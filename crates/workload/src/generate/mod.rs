@@ -7,27 +7,27 @@
 //! `config.rs`.
 
 mod alias;
-mod blocks;
 mod bursts;
-mod config;
 mod draw;
-mod file_system;
+mod power_sum;
+mod scatter;
+mod tables;
+mod two_class;
+pub mod zipf;
 mod generator;
+mod recipe;
+mod blocks;
+mod file_system;
 mod irregular;
 mod linkbench;
 mod popular;
-mod power_sum;
-mod recipe;
-mod scatter;
 mod skewed;
 mod sysbench;
-mod tables;
 mod timed;
 mod tpcc;
-mod two_class;
 mod varmail;
 mod ycsb;
-pub mod zipf;
+mod config;
 
 pub use config::GeneratorConfig;
 pub use generator::Generator;

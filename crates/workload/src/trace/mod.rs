@@ -7,30 +7,30 @@
 //! [`open`] streams a trace. [`Trace::load`] keeps its records in memory, for page requests and for a
 //! summary. [`Format`] lists the formats.
 
+mod error;
+mod page_set;
+mod record;
+mod field;
+mod input;
+mod paging;
+mod state;
+mod row;
 mod alibaba;
 mod blkparse;
-mod changes;
 mod cloudphysics;
 mod disksim;
-mod error;
-mod field;
 mod fio2;
 mod fio3;
 mod format;
-mod input;
-mod load;
 mod midas;
 mod mqsim;
 mod msr;
 mod oracle_general;
 mod page_ops;
-mod page_set;
-mod paging;
 mod reader;
-mod record;
-mod row;
+mod changes;
+mod load;
 mod spc;
-mod state;
 mod summary;
 mod systor;
 mod tencent;

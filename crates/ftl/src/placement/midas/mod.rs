@@ -41,13 +41,13 @@
 //! when all had. 4 bytes for each watched page and 2 bits for every page.
 
 mod config;
+mod hot;
+pub mod model;
 mod configure;
 mod event;
-mod hot;
 mod judge;
-mod lifetimes;
-pub mod model;
 mod short;
+mod lifetimes;
 #[cfg(test)]
 mod tests;
 

@@ -11,8 +11,8 @@
 //! here in queues, and [`Flash::next_host`] takes from them; the collector starts collection operations when
 //! no host operation waits for the die.
 
-mod die;
 mod op;
+mod die;
 mod program;
 mod work;
 

@@ -1,9 +1,9 @@
 //! Executes a run of `bench`: loads the data, warms up, runs the measured part, and then makes all checks.
 
+mod watched;
+mod shared;
 mod prepare;
 mod row;
-mod shared;
-mod watched;
 
 use crate::progress::{Step, step};
 use crate::run::Rows;

@@ -7,9 +7,9 @@
 //! A run gives one row, one per interval ([`series`]), or one per group of segments ([`census`]). These are
 //! [`Observer`]s: each chooses the page writes at which it looks at the run.
 
-mod census;
 mod explain;
 mod observer;
+mod census;
 mod series;
 
 use super::columns::set_cost;
