@@ -1,6 +1,6 @@
 //! The interface of an executor for its tasks: commands to the device, the clock, and other tasks.
 
-use super::core::{Core, Kind, Task, Waiter};
+use super::state::{Core, Kind, Task, Waiter};
 use crate::{Arena, Caps, Device, IoError, Operation};
 use fulgurite_base::{Lpn, Nanos};
 use std::cell::RefCell;

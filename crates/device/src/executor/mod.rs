@@ -11,15 +11,15 @@
 //! A command in flight belongs to the executor, not to the future that asked for it. If the future is
 //! dropped, the command still completes, and its buffer stays allocated until then.
 
-mod core;
 mod handle;
+mod state;
 
-pub use core::{RunError, TaskId};
 pub use handle::{Handle, Io};
+pub use state::{RunError, TaskId};
 
 use crate::{Completion, Device, Done, Errand};
-use core::{Core, ForeignWakes, Kind};
 use fulgurite_base::Nanos;
+use state::{Core, ForeignWakes, Kind};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
