@@ -388,8 +388,8 @@ mod tests {
     }
 
     /// The power mean of the remaining times of pages of this age, by its definition, in eighths of octaves
-    /// of segments' worth of writes. Of a kind, `died` is the number in each octave, and `beyond` the number
-    /// that outlives all of them. Half of a page's own octave is past.
+    /// of segments' worth of writes. For one kind of page, `died` is the number in each octave, and `beyond`
+    /// the number that outlives all of them. Half of a page's own octave is past.
     fn by_definition(died: &[f64; AGES], beyond: f64, age: usize, capacity: f64) -> u16 {
         let ends = |octave: usize| {
             if octave == 0 { (0.0, 1.0) } else { (2f64.powi(octave as i32 - 1), 2f64.powi(octave as i32)) }
