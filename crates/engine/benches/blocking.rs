@@ -1,5 +1,5 @@
-//! What a call through the blocking handle costs: cached reads by one thread and by several, and relaxed commits; beside
-//! them the same read on the executor's own core.
+//! The cost of a call through the blocking handle: cached reads by one thread and by several, and relaxed
+//! commits. For comparison, the same read on the executor's own thread.
 //!
 //! `cargo bench -p fulgurite-engine --bench blocking`; `--test` makes a short run.
 
@@ -38,10 +38,10 @@ fn filled() -> Result<(Db<MemDevice>, Table), Error> {
     Ok((db, table))
 }
 
-/// Rounds of each measurement; the best one counts, because other programs only make it slower.
+/// Rounds of each measurement. The best one counts, because other programs only make it slower.
 const ROUNDS: u64 = 40;
 
-/// Nanoseconds a call, of `threads` that make `calls` in all.
+/// Nanoseconds per call, for `calls` made by `threads`.
 fn time(threads: u64, calls: u64, call: impl Fn(&mut Prng) + Sync) -> f64 {
     let each = (calls / threads / ROUNDS).max(1);
     let begin = Barrier::new(threads as usize + 1);
@@ -58,7 +58,7 @@ fn time(threads: u64, calls: u64, call: impl Fn(&mut Prng) + Sync) -> f64 {
             });
         }
         let round = |_| {
-            // The clock starts before the threads do: this one may be the last to run again.
+            // The clock starts before the threads do, because this thread may be the last to be scheduled.
             let start = Instant::now();
             begin.wait();
             begin.wait();

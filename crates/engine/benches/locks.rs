@@ -1,5 +1,5 @@
-//! What a lock costs: one point lock and its release, without contention, beside other locks; a range lock; and one
-//! key that many transactions want at once.
+//! The cost of locks: a point lock and its release without contention, beside other locks; a range lock; and
+//! one key that many transactions want.
 //!
 //! `cargo bench -p fulgurite-engine --bench locks`; `--test` makes a short run.
 
@@ -7,33 +7,33 @@ use fulgurite_engine::locks::{Locks, Mode, Outcome, TxnId};
 use std::ops::Bound;
 use std::time::Instant;
 
-/// A key of 16 bytes, in the order of its number.
+/// A key of 16 bytes, ordered by its number.
 fn key(number: u64) -> [u8; 16] {
     let mut key = *b"customer00000000";
     key[8..].copy_from_slice(&number.to_be_bytes());
     key
 }
 
-/// Nanoseconds for each of `operations`.
+/// Nanoseconds per operation.
 fn time(operations: u64, mut operation: impl FnMut(u64)) -> f64 {
     let start = Instant::now();
     (0..operations).for_each(&mut operation);
     start.elapsed().as_secs_f64() * 1e9 / operations as f64
 }
 
-/// Another transaction for every ten keys, every one of them locked in `mode`. Keys have odd numbers.
+/// Locks every key in `mode`, ten keys in each transaction. Keys have odd numbers.
 fn hold_keys(locks: &mut Locks, keys: u64, mode: Mode) {
     for number in 0..keys {
         drop(locks.lock_key(TxnId(1 + number / 10), 1, &key(number * 2 + 1), mode));
     }
 }
 
-/// One point lock and release after the other, on keys that nobody else holds.
+/// Point locks, each with its release, on keys that nobody else holds.
 fn points(name: &str, locks: &mut Locks, operations: u64, mode: Mode) {
     let mut granted = Vec::new();
     let each = time(operations, |number| {
         let txn = TxnId(1_000_000 + number);
-        // A multiplicative step through all even keys, so that no two in a row are neighbours.
+        // A multiplicative step through all even keys, so that consecutive keys are no neighbours.
         let key = key(number.wrapping_mul(0x9e37_79b1) % 100_000 * 2);
         assert_eq!(locks.lock_key(txn, 1, &key, mode), Outcome::Granted);
         locks.release(txn, &mut granted);
@@ -42,7 +42,7 @@ fn points(name: &str, locks: &mut Locks, operations: u64, mode: Mode) {
     println!("{name:50} {each:7.1} ns  ({held} held, {bytes} bytes)");
 }
 
-/// Range locks over ten keys each, by transactions of their own, all apart or all over each other.
+/// Range locks over ten keys each, by transactions of their own, disjoint or all overlapping.
 fn hold_ranges(locks: &mut Locks, ranges: u64, apart: bool) {
     for number in 0..ranges {
         let first = if apart { 1_000_000 + number * 10 } else { 1_000_000 };
@@ -69,7 +69,7 @@ fn transactions(locks: &mut Locks, operations: u64) {
     println!("{:44} {each:7.1} ns", "ten exclusive keys, one range, release");
 }
 
-/// `users` transactions queue for one key; each that gets it locks a second key that many want, and ends.
+/// `users` transactions queue for one key. The owner locks a second contended key, and ends.
 fn hot_key(users: u64, operations: u64) {
     let mut locks = Locks::new();
     let mut granted = Vec::new();
@@ -85,8 +85,8 @@ fn hot_key(users: u64, operations: u64) {
     println!("one hot key, {users:4} users: a transaction          {each:7.1} ns  ({} bytes)", locks.bytes());
 }
 
-/// The owner of the hot key has to wait for somebody who runs, or who waits too. Only then is there a search for a
-/// cycle, and it sees all who wait for the hot key.
+/// The owner of the hot key waits for a transaction that runs, or that waits too. Only the latter needs a
+/// search for a cycle, which visits all transactions that wait for the hot key.
 fn hot_search(users: u64, operations: u64, runs: bool) {
     let mut locks = Locks::new();
     let mut granted = Vec::new();

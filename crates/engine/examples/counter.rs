@@ -1,4 +1,4 @@
-//! A counter that several threads raise, each time in a transaction: no step is lost.
+//! Several threads increment a counter in transactions. No increment is lost.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::MemDevice;
@@ -10,7 +10,7 @@ fn number(value: Option<Vec<u8>>) -> u64 {
 }
 
 fn raise(db: &Db<MemDevice>, counters: &Table) -> Result<(), Error> {
-    // Begins anew where two threads wait for each other.
+    // Retries if two threads deadlock.
     db.transact(|transaction| {
         let before = number(transaction.get_for_update(counters, b"visits")?);
         transaction.put(counters, b"visits", &(before + 1).to_le_bytes())
@@ -18,7 +18,7 @@ fn raise(db: &Db<MemDevice>, counters: &Table) -> Result<(), Error> {
 }
 
 fn main() -> Result<(), Error> {
-    // A drive in memory, of 16 MiB, on which every command takes 10 µs of its own time.
+    // A drive of 16 MiB in memory, on which every command takes 10 µs of simulated time.
     let drive = MemDevice::new(4096, 4096, 64, Nanos::from_micros(10));
     let db = Db::create(vec![drive], Options { log_bytes: 4 << 20, ..Options::default() })?;
     let counters = db.create_table("counters")?;

@@ -1,4 +1,5 @@
-//! A hundred threads move money between accounts on a real file, while others watch. The sum never changes.
+//! A hundred threads transfer money between accounts on a real file, while others check that the sum is
+//! constant.
 
 use fulgurite_base::Prng;
 use fulgurite_engine::blocking::{Db, Table};
@@ -33,7 +34,8 @@ fn sum(db: &Db<PsyncDevice>, accounts: &Table) -> Result<i64, Error> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    // On Linux, `UringDevice` with `many_threads: true` has many commands under way; this one works everywhere.
+    // On Linux, `UringDevice` with `many_threads: true` executes many commands concurrently. This device
+    // works on every system.
     let drive = DriveOptions { pages: Some(8192), ..DriveOptions::default() };
     let drive = PsyncDevice::open(&folder.path().join("accounts"), &drive)?;
     let db = Db::create(vec![drive], Options { log_bytes: 8 << 20, ..Options::default() })?;

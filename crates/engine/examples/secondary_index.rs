@@ -1,4 +1,4 @@
-//! An index over a table: people by city, kept in line with the table by every commit.
+//! An index over a table: people by city. Every commit keeps it consistent with the table.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::MemDevice;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
     let people = db.create_table("people")?;
     db.put(&people, b"ada", b"London")?;
     db.put(&people, b"emmy", b"Erlangen")?;
-    // The value is the city, and the city is the index key. People who are there already are indexed now.
+    // The value is the city, and the city is the index key. Existing people are indexed now.
     let extract: Extract = Arc::new(|_name, city, keys| keys.push(city.to_vec()));
     let by_city = db.create_index(&people, "people by city", extract)?;
     db.put(&people, b"alan", b"London")?;

@@ -1,4 +1,4 @@
-//! The store on a simulated drive: time is the drive's, so a run and its figures repeat exactly.
+//! The store on a simulated drive: the clock is the drive's, so a run and its figures are exactly repeatable.
 
 use fulgurite_base::{Nanos, Spec};
 use fulgurite_device::{Executor, Handle};
@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::error::Error;
 use std::rc::Rc;
 
-/// Commits 1,000 records from eight tasks, one at a time each.
+/// Commits 1,000 records from eight concurrent tasks.
 async fn work(handle: Handle<SimDrive>) -> Result<Statistics, fulgurite_engine::Error> {
     let options = Options { log_bytes: 4 << 20, ..Options::default() };
     let store = Store::create(handle.clone(), options).await?;
@@ -36,9 +36,9 @@ async fn work(handle: Handle<SimDrive>) -> Result<Statistics, fulgurite_engine::
     Ok(store.statistics())
 }
 
-/// The drive's time and what the store did.
+/// The elapsed simulated time and the store's statistics.
 fn run() -> Result<(Nanos, Statistics), Box<dyn Error>> {
-    // A small P4510, which stores what is written to it.
+    // A small P4510 that stores its contents.
     let drive = preset::configure(Spec::parse("p4510:blocks=20,precondition=none")?)?;
     let executor = Executor::new(SimDrive::new(drive, 42, true)?);
     let statistics = executor.block_on(work(executor.handle()))??;

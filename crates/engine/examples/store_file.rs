@@ -1,4 +1,4 @@
-//! A store in a file: made by the first run of the program, and opened by every later one.
+//! A store in a file: the first run of the program creates it, later runs open it.
 //!
 //! `cargo run --release -p fulgurite-engine --example store_file [PATH]`
 
@@ -14,7 +14,8 @@ fn open(path: &Path) -> Result<Db<PsyncDevice>, Box<dyn Error>> {
         let drive = PsyncDevice::open(path, &DriveOptions::default())?;
         return Ok(Db::open(vec![drive], options)?);
     }
-    // It gets its name when it is whole. Otherwise an interrupted first run would leave a file that holds no store.
+    // The file is renamed when the store is complete. Otherwise an interrupted first run would leave a file
+    // without a store.
     let unfinished = path.with_extension("unfinished");
     let size = DriveOptions { pages: Some(16_384), ..DriveOptions::default() };
     let db = Db::create(vec![PsyncDevice::open(&unfinished, &size)?], options)?;

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the store.
 
 use crate::Lsn;
 use fulgurite_base::PageId;
@@ -7,31 +7,31 @@ use fulgurite_device::IoError;
 use fulgurite_pool::PoolError;
 use thiserror::Error;
 
-/// Why the store could not do what it was asked.
+/// An error of the store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// This transaction was chosen to end a deadlock. Nothing of it was done; do it again from its beginning.
+    /// This transaction was aborted to resolve a deadlock. It had no effect; retry it from its beginning.
     #[error("the transaction was given up to end a deadlock; nothing of it was done, try it again")]
     Deadlock,
-    /// Who made the call did not want to wait for its end ([`blocking::Db::asking`](crate::blocking::Db::asking)).
+    /// The caller cancelled the call ([`blocking::Db::asking`](crate::blocking::Db::asking)).
     #[error("the call was given up before it ended; its commit may have been made")]
     GivenUp,
     /// The snapshot needs versions that no longer fit into memory. Take another.
     #[error("the snapshot is too old: versions that it needs no longer fit into memory; take another")]
     SnapshotTooOld,
-    /// The drive has no room for what would be written. Nothing was lost; deleting makes room.
+    /// The drive has no space for the write. Nothing was lost; deleting frees space.
     #[error(
         "the store is full: {free} of {pages} pages are free, {needed} would be needed; delete something"
     )]
     Full {
-        /// Pages that are free, those kept for recovery left out.
+        /// Free pages, without those reserved for recovery.
         free: u64,
-        /// Pages in all.
+        /// Pages of the store.
         pages: u64,
-        /// Pages that the change might take.
+        /// Pages that the change may take.
         needed: u64,
     },
-    /// A key that no page takes.
+    /// A key that does not fit into a page.
     #[error("a key of {bytes} bytes is too long; accepted: up to {longest}")]
     KeyTooLong {
         /// Its length.
@@ -39,10 +39,10 @@ pub enum Error {
         /// The longest that is accepted.
         longest: usize,
     },
-    /// A transaction that the log does not take.
+    /// A transaction that does not fit into the log.
     #[error("a transaction that writes {bytes} bytes is too large for this log; accepted: up to {most}")]
     TransactionTooLarge {
-        /// What it writes.
+        /// Bytes that it writes.
         bytes: u64,
         /// The most that is accepted.
         most: u64,
@@ -50,12 +50,12 @@ pub enum Error {
     /// There is no such table or index.
     #[error("there is no table `{0}`")]
     NoTable(String),
-    /// The table or index was given by another store, or by an earlier opening of this one.
+    /// The handle of the table or index was issued by another store, or by an earlier opening of this one.
     #[error(
         "the table handle belongs to another store, or to an earlier opening of this one; get a new one with table or create_table"
     )]
     OtherStore,
-    /// A table has an index whose function was not given since the store was opened.
+    /// A table has an index whose extract function was not given since the store was opened.
     #[error(
         "table `{table}` cannot be written before its index `{index}` is opened with its function (create_index)"
     )]
@@ -68,23 +68,23 @@ pub enum Error {
     /// The records given to a bulk load are not in ascending order, or the table is not empty.
     #[error("bulk load: {0}")]
     BulkLoad(&'static str),
-    /// A page is not what it should be.
+    /// A page is damaged.
     #[error("page {} is damaged: {what}", page.0)]
     Corrupt {
         /// The page.
         page: PageId,
-        /// What is wrong with it.
+        /// The damage.
         what: String,
     },
-    /// The log has lost something that was durable.
+    /// A part of the log that was durable is lost.
     #[error("the log is damaged at {at}: {what}")]
     LogCorrupt {
-        /// Where.
+        /// The position in the log.
         at: Lsn,
-        /// What is wrong there.
+        /// The damage.
         what: String,
     },
-    /// The store cannot go on: whether something is durable is no longer known. Open it again.
+    /// The store stopped, because it cannot tell whether something is durable. Open it again.
     #[error("the store stopped ({0}); open it again")]
     Fatal(String),
     /// The drive failed. Nothing was changed.
@@ -95,45 +95,45 @@ pub enum Error {
     MapMemory {
         /// The least memory of a store with this map, in bytes.
         needed: u64,
-        /// What there was.
+        /// The memory given, in bytes.
         given: u64,
     },
-    /// Options that make no sense, together or for this drive.
+    /// Options that are invalid, together or for this drive.
     #[error("{0}")]
     Options(String),
     /// The drive holds no store.
     #[error("this is not a store of Fulgurite")]
     NotAStore,
-    /// The store was made by another version.
+    /// The store has a format that this version does not read.
     #[error("the store has format {found}, which this version does not read; it writes format {known}")]
     Version {
-        /// The store's.
+        /// The store's format.
         found: u32,
-        /// Ours.
+        /// The format that this version writes.
         known: u32,
     },
-    /// The store has sorted runs, which only format 5 had.
+    /// The store has sorted runs, which only format 5 supported.
     #[error(
         "the store has sorted runs, which this version does not read; `compact` it with the version that made it"
     )]
     SortedRuns,
-    /// Commits wrote the log faster than a backup could copy what they changed.
+    /// Commits filled the log faster than a backup could copy the pages that they changed.
     #[error(
         "commits overwrote the log before the backup had copied their pages, {passes} times; make it when less is written, or with a larger log"
     )]
     BackupOvertaken {
-        /// Passes that it made.
+        /// Passes that the backup made.
         passes: u32,
     },
-    /// The store was closed.
+    /// The store is closed.
     #[error("the store is closed")]
     Closed,
-    /// A transaction across shards.
+    /// A transaction that touches two shards.
     #[error(
         "a transaction lies within one shard; key {key} belongs to shard {other}, the transaction to shard {own}"
     )]
     CrossShard {
-        /// The key, as text where it is some.
+        /// The key; escaped if it is not text.
         key: String,
         /// The shard of the key.
         other: usize,
@@ -143,12 +143,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same transaction may succeed when it is done again from its beginning.
+    /// Whether a retry of the same transaction from its beginning may succeed.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Error::Deadlock | Error::SnapshotTooOld)
     }
 
-    /// A page that is not what it should be.
+    /// The error for a damaged page.
     pub(crate) fn corrupt(page: PageId, what: impl Into<String>) -> Error {
         Error::Corrupt { page, what: what.into() }
     }

@@ -1,4 +1,4 @@
-//! Bytes that have a right checksum and make no sense: decoders refuse them or cope, and nothing panics.
+//! Property tests of decoders with data that has a valid checksum and invalid contents: no decoder panics.
 
 use crate::format::index_entry;
 use crate::format::large_value::LargeValue;
@@ -12,7 +12,7 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use proptest::prelude::*;
 
-/// Changes of single bytes: the place, as a share of all bytes or near the beginning, and the new value.
+/// Changes of single bytes: the position, anywhere or near the beginning, and the new value.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let place = prop_oneof![0usize..4096, 36usize..200];
     prop::collection::vec((place, any::<u8>()), 0..12)
@@ -38,7 +38,7 @@ fn node(level: u8, records: &[(Vec<u8>, Vec<u8>)], changes: &[(usize, u8)]) -> V
     bytes
 }
 
-/// Reads and changes everything that a sound node lets one read and change.
+/// Calls everything that a valid node supports.
 fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
     let node = Node::new(bytes).expect("a node");
     let all: Vec<_> = node.records().collect();
@@ -69,7 +69,7 @@ fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
     }
 }
 
-/// A superblock that makes sense.
+/// A valid superblock.
 pub fn sound_superblock() -> Superblock {
     Superblock {
         format: FORMAT,
@@ -214,7 +214,7 @@ proptest! {
         let _ = catalogue.add(&payload, &payload[..payload.len().min(17)]);
     }
 
-    /// Changes of a structure that do not fit a page are refused, or leave a page that passes for what it is.
+    /// A structure change that does not apply to a page is refused, or leaves a valid page.
     #[test]
     fn any_structure_change_is_done_or_refused(
         level in 0u8..2, records in keys(), deltas in prop::collection::vec(deltas(), 1..5), on_map in any::<bool>(),
@@ -236,8 +236,8 @@ proptest! {
 
 #[test]
 #[ignore = "measures; run it by hand in a release build"]
-fn what_looking_at_a_node_costs() {
-    // The least of many rounds: others use the machine too.
+fn cost_of_checking_a_node() {
+    // The minimum of many rounds, because other programs use the machine too.
     let round = |f: &dyn Fn() -> bool| {
         #[allow(clippy::disallowed_types, clippy::disallowed_methods)] // a measurement
         let begin = std::time::Instant::now();

@@ -1,25 +1,28 @@
 //! A transactional, ordered store on one drive.
 //!
-//! A [`Store`] has tables of keys and values, and indexes over them. [`Transaction`]s are serialisable; [`Snapshot`]s read
-//! a state of the past and wait for nobody. What a commit promises is its [`Durability`].
+//! A [`Store`] has tables of keys and values, and secondary indexes over them. [`Transaction`]s are
+//! serialisable. A [`Snapshot`] reads one past state and never waits for a lock. A commit's [`Durability`]
+//! says what it guarantees when it returns.
 //!
 //! # How it works
 //!
-//! Transactions keep their writes to themselves and lock what they touch. A commit appends one record of logical
-//! operations to the log, changes B+trees in the buffer pool, and is acknowledged when the log is durable. Pages never
-//! hold what is not committed, so recovery only goes forward. Changes of the trees' structure are physical records of the
-//! same log. Checkpoints write what is old and stop nobody. See ARCHITECTURE.md, and the head of each module.
+//! A transaction buffers its writes and locks the keys and ranges that it reads and writes. A commit appends
+//! one record of logical operations to the log and applies them to B+trees in the buffer pool. It is
+//! acknowledged when the log is durable. Pages contain only committed data, so recovery only redoes.
+//! Structure changes of the trees are physical records of the same log. Checkpoints write old dirty pages and
+//! block nobody. See ARCHITECTURE.md, and the head of each module.
 //!
 //! # What it promises
 //!
-//! After any crash, what was acknowledged is there, and what is there was committed: whole transactions, and of those in
-//! the log a beginning without gaps. Readers see only what no crash takes back, except for `relaxed` commits. Damage on
-//! the drive is noticed by checksums and never read as data.
+//! After a crash, every acknowledged commit is present, and everything present was committed. Transactions
+//! are present whole, and the ones in the log form a prefix of the commit order. Readers see only data that
+//! survives a crash, except for `relaxed` commits. Checksums detect damage on the drive; damaged data is
+//! never returned.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 #![deny(unsafe_code)]
 
-/// Whether a bug, or one of several, was planted; always false without the feature `planted`.
+/// True if one of these bugs is planted; always false without the feature `planted`.
 macro_rules! planted {
     ($options:expr, $($bug:ident)|+) => {{
         #[cfg(feature = "planted")]

@@ -1,9 +1,9 @@
-//! Places in the log.
+//! Log sequence numbers.
 
 use std::fmt;
 
-/// A place in the log: the number of bytes of log in front of it, since the store was made. A commit's LSN is the end
-/// of its record, so it orders commits, and the log is durable up to a commit once it is durable up to that LSN.
+/// A position in the log: bytes of log before it, since the store was created. A commit's LSN is the end of
+/// its record, so LSNs order commits. A commit is durable once the log is durable up to its LSN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lsn(pub u64);
 

@@ -1,4 +1,4 @@
-//! What a user can choose.
+//! Options of a store, and how its memory is divided.
 
 use crate::Error;
 #[cfg(feature = "planted")]
@@ -11,18 +11,19 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack};
 
-/// When a commit returns, and what it promises.
+/// When a commit returns, and what is guaranteed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The commit is on the drive and flushed, and a flush was begun for it at once. It survives everything that the
+    /// The log is flushed up to the commit. The flush starts at once. The commit survives everything that the
     /// drive survives.
     Flush,
-    /// The same promise. Where the last flush took several commits, this one waits until as many have come, and for
-    /// [`Options::group_window`] at most, so that they share a flush. Who is alone does not wait.
+    /// The same guarantee as [`Durability::Flush`], with group commit. If the last flush covered several
+    /// commits, this one waits until as many have arrived, and for [`Options::group_window`] at most, so that
+    /// they share a flush. A lone commit does not wait.
     Group,
-    /// The commit is in order and visible, and returns at once. It is written and flushed within
-    /// [`Options::relaxed_window`], or with the next commit that waits. A crash may lose it; what is lost is always the
-    /// end of the history: no commit survives one that came before it.
+    /// The commit is ordered and visible, and returns at once. It is written and flushed within
+    /// [`Options::relaxed_window`], or with the next commit that waits. A crash may lose it, together with
+    /// all commits after it: the commits that survive are always a prefix of the history.
     Relaxed,
 }
 
@@ -31,19 +32,19 @@ impl Choice for Durability {
         &[("flush", Durability::Flush), ("group", Durability::Group), ("relaxed", Durability::Relaxed)];
 }
 
-/// What protects a page whose write a power cut interrupts.
+/// The protection of a page whose write is interrupted by a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TornPages {
-    /// What costs least of those below that protect: `atomic`, else `share`, else `double-write`.
+    /// The cheapest protection that the drive supports: `atomic`, else `share`, else `double-write`.
     Auto,
-    /// Pages are written to an area of their own and flushed, then to their places.
+    /// Pages are written to the double-write area and flushed, then written in place.
     DoubleWrite,
-    /// Pages are written to that area once; the drive then makes their places the same, without copying: each page with one
-    /// command, and as many together as the drive takes.
+    /// Pages are written to the double-write area once. Then the drive remaps their own addresses to these
+    /// copies, without copying: one command for each page, and as many commands at a time as the drive takes.
     Share,
     /// The drive never tears the write of a page.
     Atomic,
-    /// Nothing. A torn page is noticed, and lost.
+    /// No protection. A torn page is detected, and lost.
     None,
 }
 
@@ -58,11 +59,11 @@ impl Choice for TornPages {
 }
 
 impl TornPages {
-    /// The protection on a drive; never weaker than asked for. Fails where the drive cannot give it.
+    /// Resolves `Auto` for a drive. Fails if the drive does not support the requested protection.
     pub fn resolve(self, caps: &Caps, page_bytes: u32) -> Result<TornPages, Error> {
         let refuse = |text: &str| Err(Error::Options(text.to_owned()));
         let is_atomic = caps.atomic_bytes >= page_bytes;
-        // A page in two commands could be torn between them.
+        // A page that takes two commands could be torn between them.
         let shares = caps.share_pages >= (page_bytes / caps.page_bytes).max(1);
         match self {
             TornPages::Auto if is_atomic => Ok(TornPages::Atomic),
@@ -82,14 +83,15 @@ impl TornPages {
     }
 }
 
-/// How pages are compressed that lie out of place. Each page says how it was, so this may differ from one opening to the next.
+/// The compression of pages out of place. Each page stores its own, so this may change from one opening to
+/// the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compress {
-    /// As they are.
+    /// Uncompressed.
     None,
-    /// By LZ4, which finds what stands in a page twice. Quick in both directions.
+    /// LZ4: removes repetitions. Fast in both directions.
     Lz4,
-    /// By zstd, which also gives frequent bytes short codes: smaller, and several times slower.
+    /// zstd: also gives frequent bytes short codes. Smaller, and several times slower.
     Zstd,
 }
 
@@ -99,7 +101,7 @@ impl Choice for Compress {
 }
 
 impl Compress {
-    /// The number in front of a page that was compressed so.
+    /// The code of the compression in a page's header.
     pub(crate) fn code(self) -> u32 {
         match self {
             Compress::None => 255,
@@ -109,20 +111,20 @@ impl Compress {
     }
 }
 
-/// How pages lie out of place.
+/// Options of pages out of place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfPlaceConfig {
-    /// The share of the segments that pages leave free, for collection. Fixed when the store is made.
+    /// The share of the segments that is kept free for garbage collection. Fixed when the store is created.
     pub spare: Share,
-    /// Bytes in a unit, in which pages lie: a power of two from 512, at most a page and a block of the log. Fixed when the store
-    /// is made. The map takes 13 bytes of memory for each unit of the drive. Where none is named it has 1 KiB, or more where the
-    /// map would take more than 32 MiB otherwise.
+    /// Bytes of a unit, the granularity in which pages are allocated: a power of two from 512, at most a page
+    /// and at most a block of the log. Fixed when the store is created. The map takes 13 bytes of memory for
+    /// each unit of the drive. `None`: 1 KiB, or more if the map would take more than 32 MiB.
     pub unit_bytes: Option<u64>,
-    /// How pages are compressed.
+    /// The compression of pages.
     pub compress: Compress,
-    /// Which pages are written together.
+    /// The placement policy: which pages are written together.
     pub placement: PlacementConfig,
-    /// Which segment is collected.
+    /// The victim policy: which segment is collected.
     pub victim: VictimConfig,
 }
 
@@ -160,10 +162,11 @@ impl Declared for OutOfPlaceConfig {
 }
 
 config_enum! {
-    /// Where pages are written. Fixed when the store is made.
+    /// Whether pages are written in place or out of place. Fixed when the store is created.
     ///
-    /// *In place*: each page at its own number, protected by [`TornPages`]. *Out of place*: each write at a new place, which a map
-    /// tells; no page is written twice and none is torn, pages are compressed and packed, and segments are collected.
+    /// *In place*: each page has a fixed address and is protected by [`TornPages`]. *Out of place*: each
+    /// write goes to a new address, which a map records. No page is written twice and none is torn. Pages are
+    /// compressed and packed, and segments are garbage collected.
     pub enum PlaceConfig: "place";
     "in-place" InPlace(NoOptions) "each page at its own number"
     "out-of-place" OutOfPlace(OutOfPlaceConfig) "each write at a new place, in segments that are collected"
@@ -171,7 +174,7 @@ config_enum! {
 }
 
 impl PlaceConfig {
-    /// Whether pages lie out of place on a drive.
+    /// Whether pages are written out of place on a drive.
     pub fn is_out(&self, caps: &Caps, page_bytes: u32) -> bool {
         match self {
             PlaceConfig::InPlace(_) => false,
@@ -180,7 +183,8 @@ impl PlaceConfig {
         }
     }
 
-    /// How pages lie that are out of place. A store that was made so may be opened by who says nothing of it.
+    /// The options of pages out of place. Opening a store does not require that they are given: defaults are
+    /// used if the configuration says *in place*.
     pub(crate) fn out_of_place(&self) -> OutOfPlaceConfig {
         match self {
             PlaceConfig::InPlace(_) => OutOfPlaceConfig::default(),
@@ -189,43 +193,45 @@ impl PlaceConfig {
     }
 }
 
-/// How a store is made and opened.
+/// How a store is created and opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes in a page: a power of two from 4 KiB to 64 KiB, at least the drive's. Fixed when the store is made.
+    /// Bytes of a page: a power of two from 4 KiB to 64 KiB, and a multiple of the drive's page. Fixed when
+    /// the store is created.
     pub page_bytes: u32,
-    /// Memory in bytes for everything that grows: frames, the log's buffers, old versions, locks.
+    /// Memory in bytes for everything that grows with the data: frames, log buffers, old versions, locks.
     pub memory_bytes: u64,
-    /// Bytes of the log's area on the drive. Fixed when the store is made.
+    /// Bytes of the log area on the drive. Fixed when the store is created.
     pub log_bytes: u64,
-    /// Where pages are written. Fixed when the store is made.
+    /// Whether pages are written in place or out of place. Fixed when the store is created.
     pub place: PlaceConfig,
-    /// What protects pages in place.
+    /// The torn-page protection of pages in place.
     pub torn_pages: TornPages,
-    /// What a commit promises that says nothing else.
+    /// Default durability of a commit.
     pub durability: Durability,
-    /// Which frame leaves the pool.
+    /// The replacement policy of the buffer pool.
     pub replacement: ReplacementConfig,
-    /// What is written when a frame is needed; `None` for what fits the protection and the memory: ACE+RAW with a batch
-    /// that the double-write area takes with one flush, fewer pages in a small pool.
+    /// The write-back policy of the buffer pool. `None`: ACE+RAW with a batch that the double-write area
+    /// takes with one flush, or a smaller batch if the pool is small.
     pub write_back: Option<WriteBack>,
-    /// What is read beside a missed page.
+    /// The prefetch policy of the buffer pool.
     pub prefetch: PrefetchConfig,
-    /// Leaves that scans read at once, as far as they need so many: best as many reads as the drive does at once (k_r). A
-    /// single scan may have a degree of its own.
+    /// The number of leaves that a scan reads concurrently, if it needs as many. Best is the number of reads
+    /// that the drive serves concurrently (k_r). A scan may override it.
     pub degree: u32,
-    /// Per cent of the memory for pages that records by themselves may have instead, at most: those that were read, and those that were
-    /// written and are not merged into their pages yet. The store looks how much of that spares the drive more than pages would. 0 to 90. A store with little memory has none, whatever this says: it keeps
-    /// 32 frames first.
+    /// The largest share of page memory, in per cent, that the record cache may take: for records that were
+    /// read, and for pending records, which are written but not yet merged into their leaves. The store sizes
+    /// the cache by whether records or pages save more I/O. 0 to 90. A small store has no record cache: 32
+    /// frames are reserved for pages.
     pub records: u8,
-    /// How long a `group` commit waits for others at most.
+    /// The longest time that a `group` commit waits for others.
     pub group_window: Nanos,
-    /// How old a `relaxed` commit becomes before it is written, at most.
+    /// The longest time before a `relaxed` commit is written.
     pub relaxed_window: Nanos,
-    /// Read every page back that was written before the log of its changes is given up, and what protects pages in place before it is
-    /// relied on. Costs a read for each page written, and another for its copy.
-    /// Without it, a write that the drive acknowledges and never does, or does elsewhere, is noticed only where the page is
-    /// read soon after; later it leaves an old page that looks whole.
+    /// Read back every written page before the log of its changes is released, and every double-write copy
+    /// before it is relied on. This costs a read for each page and another for its copy. Without it, a write
+    /// that the drive acknowledges but loses or misdirects is detected only if the page is read soon after.
+    /// Later an old page looks valid.
     pub verify_writes: bool,
     /// A bug for the crash simulation to find.
     #[cfg(feature = "planted")]
@@ -255,42 +261,42 @@ impl Default for Options {
     }
 }
 
-/// Leaves that scans read at once where nothing is known of the drive: enough for most drives, and a window of 128 KiB.
+/// The default degree of scans, enough for most drives: a window of 128 KiB.
 const DEGREE: u32 = 32;
 
-/// Per cent of the memory for pages that records may have where nobody says otherwise.
+/// The default share of the record cache, in per cent of the memory for pages.
 const RECORDS: u8 = 70;
-/// The fewest frames that a store leaves for pages where it has records by themselves.
+/// The fewest frames for pages if the store has a record cache.
 const FRAMES_BESIDE_RECORDS: u64 = 32;
-/// The least memory for records, in pages.
+/// The smallest record cache, in pages.
 const LEAST_RECORDS: u64 = 16;
-/// What records may have at most.
+/// The largest share of the record cache, in per cent.
 const MOST_RECORDS: u8 = 90;
 
-/// Pages that are written together at most; a larger batch is divided.
+/// The most pages in one batch of writes; a larger batch is divided.
 pub const BATCH: usize = 64;
 
-/// Pages that are written at once where no write-back policy says how many.
+/// The default number of concurrent writes.
 const WRITES_AT_ONCE: u32 = 16;
 
-/// Bytes for a frame beside its page: the pool's tables, and the notes about changed pages.
+/// Memory of a frame in addition to its page: the pool's tables, and notes about changed pages.
 pub const FRAME_TABLES: u64 = 64;
 
-/// The record cache keeps one byte in so many for its tables. Frames of the pool hold the rest.
+/// One of this many bytes of the record cache is for its tables; borrowed frames of the pool hold the rest.
 pub(crate) const RECORD_TABLES_PART: u64 = 8;
 
-/// Bytes of frames that a record cache of `most_bytes` borrows at most.
+/// The most bytes of frames that a record cache of `most_bytes` borrows.
 pub(crate) fn record_frame_bytes(most_bytes: u64) -> u64 {
     most_bytes - most_bytes.div_ceil(RECORD_TABLES_PART)
 }
 
-/// The fewest frames that a store works with.
+/// The fewest frames of a store.
 const LEAST_FRAMES: u64 = 16;
 
 impl Options {
-    /// Shares of the memory: an eighth for versions and locks, an eighth for the log's buffers and pages on their
-    /// way, the rest for records and for frames of `page_bytes`. Returns how many frames pages have in any case; fails where they are
-    /// too few.
+    /// The number of frames that are reserved for pages. An eighth of the memory is for versions and locks,
+    /// an eighth for log buffers and pages being written, and the rest for the record cache and for frames of
+    /// `page_bytes`. Fails if there are too few frames.
     pub fn frames(&self, page_bytes: u32) -> Result<u32, Error> {
         let bytes = self.memory_bytes - self.memory_bytes / 4 - self.record_bytes(page_bytes);
         let frames = bytes / (u64::from(page_bytes) + FRAME_TABLES);
@@ -306,14 +312,14 @@ impl Options {
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
     }
 
-    /// The same with the frames that records may borrow.
+    /// The frames for pages and those that the record cache may borrow.
     pub(crate) fn all_frames(&self, page_bytes: u32) -> Result<u32, Error> {
         let borrowed =
             record_frame_bytes(self.record_bytes(page_bytes)) / (u64::from(page_bytes) + FRAME_TABLES);
         Ok(self.frames(page_bytes)?.saturating_add(u32::try_from(borrowed).unwrap_or(u32::MAX / 8)))
     }
 
-    /// Bytes for records by themselves; 0 where they would leave too few frames.
+    /// Bytes of the record cache; 0 if it would leave too few frames.
     pub(crate) fn record_bytes(&self, page_bytes: u32) -> u64 {
         let all = self.memory_bytes - self.memory_bytes / 4;
         let beside = FRAMES_BESIDE_RECORDS * (u64::from(page_bytes) + FRAME_TABLES);
@@ -321,12 +327,12 @@ impl Options {
         if records < LEAST_RECORDS * u64::from(page_bytes) { 0 } else { records }
     }
 
-    /// How the memory is divided while a store is recovered: frames that may hold pages, and bytes for operations of the log, with
-    /// those that they get when they do not all fit and so do not become records.
-    /// The fewer stretches the log is divided into, the fewer times each leaf is read and written.
+    /// How the memory is divided during recovery: the frames for pages, the bytes for operations of the log, and
+    /// further bytes for them if they do not all fit: then they do not become records of the cache. Fewer passes
+    /// over the log mean that each leaf is read and written fewer times.
     pub(crate) fn recovery_memory(&self, page_bytes: u32) -> Result<(u32, (u64, u64)), Error> {
         let frames = self.frames(page_bytes)?;
-        // What old versions and commits have otherwise: nobody uses the store yet.
+        // Old versions and commits do not need their memory yet.
         let (spare, records) = (self.memory_bytes / 4, self.record_bytes(page_bytes));
         if u64::from(frames) < 3 * LEAST_FRAMES {
             return Ok((frames, (spare, records)));
@@ -335,11 +341,11 @@ impl Options {
         Ok((frames / 3, (spare + given, records)))
     }
 
-    /// The write-back policy of a pool of `frames`. `is_batched`: pages are written in batches of [`BATCH`], `batches` of them at
-    /// once.
+    /// The write-back policy of a pool of `frames`. `is_batched`: pages are written in batches of [`BATCH`],
+    /// with up to `batches` of them in progress.
     pub(crate) fn write_back(&self, frames: u32, is_batched: bool, batches: u32) -> WriteBack {
         let usual = || {
-            // Pages that no flush separates gain nothing from more than a drive writes at once.
+            // If no flush separates pages, a batch larger than the drive's concurrency gains nothing.
             let n_w = if is_batched { BATCH as u32 } else { WRITES_AT_ONCE };
             let n_w = n_w.min(frames / 8).max(1);
             let buffers = (batches * n_w).min(frames / 4).max(2 * n_w);
@@ -348,7 +354,8 @@ impl Options {
         self.write_back.clone().unwrap_or_else(usual)
     }
 
-    /// Pages of a batch that are written to their places at once. A policy that was asked for means what it says.
+    /// The number of pages of a batch that are written in place concurrently. An explicit policy is followed
+    /// as given.
     pub(crate) fn writes_at_once(&self) -> usize {
         if self.write_back.is_some() { BATCH } else { WRITES_AT_ONCE as usize }
     }
@@ -358,7 +365,7 @@ impl Options {
         self.memory_bytes / 8
     }
 
-    /// Refuses sizes of pages and log that make no sense, or not on a drive with these capabilities.
+    /// Checks the sizes of pages and log, also against the drive's capabilities.
     pub fn check(&self, caps: &Caps) -> Result<(), Error> {
         let Options { page_bytes, records, .. } = *self;
         if records > MOST_RECORDS {

@@ -7,23 +7,23 @@ use fulgurite_base::Choice;
 pub enum Planted {
     /// A commit returns before the drive has flushed.
     NoFlushBeforeAcknowledge,
-    /// Pages are not compared with their checksums.
+    /// Checksums of pages are not checked.
     ChecksumIgnored,
     /// Pages are written before the log of their changes.
     DataBeforeLog,
-    /// The double-write area is written again before what it protects is durable.
+    /// The double-write area is overwritten before the pages that it protects are durable.
     DoubleWriteAreaReusedEarly,
-    /// A structure change is not redone on a page that is one change behind.
+    /// A structure change is not redone on a page that is one change older.
     WrongLsnCompare,
     /// Recovery leaves out the last record of the log.
     LostTail,
     /// A block of the log is accepted without its checksum.
     TornLogBlockAccepted,
-    /// A page is used again before the structure change that frees it is in the log.
+    /// A page is reused before the structure change that frees it is in the log.
     FreePageReusedEarly,
     /// Locks are released before the transaction is applied.
     LockReleasedEarly,
-    /// The redo point is set behind pages that are not written yet.
+    /// The redo point is set past changes of pages that are not written yet.
     CheckpointTooNew,
     /// The redo point moves before the drive has flushed the pages.
     CheckpointWithoutFlush,
@@ -33,24 +33,24 @@ pub enum Planted {
     UndurableVisible,
     /// Scans lock no ranges, so phantoms appear.
     RangesNotLocked,
-    /// The chain of blocks is not followed, and what is left over is not emptied, so blocks of an earlier life of the log are
+    /// The chain of log blocks is not checked and the rest of the area is not cleared, so old blocks are
     /// accepted.
     ChainIgnored,
-    /// Pages of a failed write are taken for written.
+    /// Pages of a failed write count as written.
     FailedWriteForgotten,
-    /// The redo point moves past records that are in no page.
+    /// The redo point moves past pending records, which are in no page.
     PendingForgotten,
-    /// Records that are carried along in the log count before they are durable there.
+    /// Records that are copied forward in the log count before their copies are durable.
     CarriedTooEarly,
-    /// A segment is written again before the places of its pages are durable.
+    /// A segment is reused before the new addresses of its pages are durable.
     SegmentReusedEarly,
-    /// The map on the drive names places whose pages are not durable.
+    /// The map on the drive names addresses whose pages are not durable.
     MapBeforePages,
-    /// A checkpoint that nobody waits for any more is left where it is.
+    /// A checkpoint stops half-way if its caller is dropped.
     CheckpointGivenUp,
-    /// A page is shared to its place in parts, each with a command of its own.
+    /// A page is shared in parts, with several commands.
     PageSharedInParts,
-    /// A flush of the log counts although an earlier one has not ended.
+    /// A flush of the log counts although an earlier one has not completed.
     FlushOutOfOrder,
 }
 

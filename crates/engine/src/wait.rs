@@ -1,5 +1,5 @@
-//! Tasks that wait for each other: a signal, a lock with turns, futures that end together, and one that goes on when nobody waits
-//! for it any more; and attempts on a drive that may fail.
+//! Coordination of tasks: a signal, a fair lock, futures that run concurrently, a future that continues after
+//! its caller is dropped, and retries of I/O that may fail.
 
 use crate::Error;
 use fulgurite_device::{Device, Handle, IoError};
@@ -10,12 +10,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// Something has changed: who waits looks again. Clones are the same signal.
+/// Wakes waiting tasks so that they check their condition again. Clones are the same signal.
 #[derive(Clone, Default)]
 pub struct Signal(Rc<RefCell<Vec<Waker>>>);
 
 impl Signal {
-    /// Waits until `ready` gives something. It is asked at once, and again after every [`Signal::notify`].
+    /// Waits until `ready` returns a value. It is called at once, and again after every [`Signal::notify`].
     pub async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
         poll_fn(|context| match ready() {
             Some(value) => Poll::Ready(value),
@@ -30,26 +30,26 @@ impl Signal {
         .await
     }
 
-    /// Wakes everybody who waits.
+    /// Wakes all waiting tasks.
     pub fn notify(&self) {
-        // The list leaves the cell because a waker may run anything.
+        // The list is taken out of the cell first, because a waker may run any code.
         let waiting = self.0.take();
         waiting.into_iter().for_each(Waker::wake);
     }
 }
 
-/// A lock that tasks take in the order in which they came.
+/// A lock that tasks get in the order in which they asked.
 #[derive(Default)]
 pub struct Turns {
     taken: Cell<bool>,
-    /// Numbers of those who wait, in order.
+    /// Numbers of the waiting tasks, in order.
     queue: RefCell<VecDeque<u64>>,
     drawn: Cell<u64>,
     freed: Signal,
 }
 
 impl Turns {
-    /// Waits for a turn, which lasts until what is returned is dropped.
+    /// Waits for the lock, which is held until the returned value is dropped.
     pub async fn take(&self) -> Turn<'_> {
         let number = self.drawn.get();
         self.drawn.set(number + 1);
@@ -66,7 +66,7 @@ impl Turns {
     }
 }
 
-/// A place in the queue, given back also when the future is dropped.
+/// A place in the queue; dropping it, also with the future, leaves the queue.
 struct Place<'a> {
     turns: &'a Turns,
     number: u64,
@@ -79,7 +79,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A turn.
+/// The lock, held.
 pub struct Turn<'a>(&'a Turns);
 
 impl Drop for Turn<'_> {
@@ -89,7 +89,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Runs futures side by side and returns their outputs in order.
+/// Runs futures concurrently and returns their outputs in order.
 pub async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     let mut running: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<T>> = running.iter().map(|_| None).collect();
@@ -109,8 +109,8 @@ pub async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     outputs.into_iter().flatten().collect()
 }
 
-/// Carries a future to its end in a task of its own, and waits for that. Who gives up ends the waiting only: what must not be left
-/// half done goes here.
+/// Runs a future to completion in a task of its own, and waits for it. If the caller is dropped, the task
+/// continues. Use it for work that must not stop half-way.
 pub async fn to_its_end<D: Device + 'static, T: 'static>(
     handle: &Handle<D>,
     future: impl Future<Output = T> + 'static,
@@ -124,11 +124,11 @@ pub async fn to_its_end<D: Device + 'static, T: 'static>(
     ended.until(|| output.take()).await
 }
 
-/// Attempts behind the first one.
+/// Retries after the first attempt.
 const TRIED_AGAIN: u32 = 3;
 
-/// Tries again a few times where the drive fails: what goes wrong on the way mostly does not happen twice. Beyond its end
-/// it always fails.
+/// Retries an operation a few times if the drive fails, because most transfer errors are transient. An access
+/// beyond the end of the drive always fails and is not retried.
 pub async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
     let mut left = TRIED_AGAIN;
     loop {
@@ -139,19 +139,19 @@ pub async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> Re
     }
 }
 
-/// Why the store stopped, once it has. Shared by everything that could stop it.
+/// Whether the store has stopped, and why. Shared by every part that may stop it.
 #[derive(Clone, Default)]
 pub struct Health(Rc<HealthState>);
 
 #[derive(Default)]
 struct HealthState {
     reason: RefCell<Option<String>>,
-    /// Those who wait for something that will not come any more.
+    /// Signals of tasks that would otherwise wait for ever.
     waiting: RefCell<Vec<Signal>>,
 }
 
 impl Health {
-    /// Fails once the store has stopped.
+    /// Fails if the store has stopped.
     pub fn check(&self) -> Result<(), Error> {
         match &*self.0.reason.borrow() {
             Some(why) => Err(Error::Fatal(why.clone())),
@@ -159,14 +159,14 @@ impl Health {
         }
     }
 
-    /// Stops the store; the first reason stays.
+    /// Stops the store. The first reason is kept.
     pub fn stop(&self, why: impl Into<String>) -> Error {
         let reason = self.0.reason.borrow_mut().get_or_insert_with(|| why.into()).clone();
         self.0.waiting.borrow().iter().for_each(Signal::notify);
         Error::Fatal(reason)
     }
 
-    /// Has `signal` given when the store stops.
+    /// Notifies `signal` when the store stops.
     pub fn tell(&self, signal: &Signal) {
         self.0.waiting.borrow_mut().push(signal.clone());
     }

@@ -1,4 +1,4 @@
-//! The store as any thread has it: shards, and what is asked of each.
+//! The handle of a store for threads: its shards, and the calls that need no transaction.
 
 use super::asking::GoesOn;
 use super::inside::Inside;
@@ -14,30 +14,32 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Names the index keys of a record, given its key and its value: none, one or several. It runs inside the shard, so it
-/// must not use the handle, and must not panic: the store would stop, as for any panic in a shard, until it is opened again.
+/// Adds the index keys of a record, given its key and its value: none, one or several. It runs inside the
+/// shard, so it must not use the handle. It must not panic: like any panic in a shard, that would stop the
+/// store until it is opened again.
 pub type Extract = Arc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>) + Send + Sync>;
 
-/// What each shard calls a table or an index, and of which opening of which store it is.
+/// The identifiers of a table or an index in each shard, and the opening that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InShards<T> {
     opening: u64,
     each: Arc<[T]>,
 }
 
-/// A table, in every shard. It is of the [`Db`] that gave it and of its clones; any other refuses it with
-/// [`Error::OtherStore`], and so does the same store once it is opened again.
+/// A table, in every shard. It belongs to the [`Db`] that returned it and to the clones of that. Any other
+/// `Db` refuses it with [`Error::OtherStore`], also one that opens the same store again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table(InShards<crate::Table>);
 
-/// An index over a table, in every shard. As a [`Table`], it is of the [`Db`] that gave it.
+/// An index over a table, in every shard. Like a [`Table`], it belongs to the [`Db`] that returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index(InShards<crate::Index>);
 
-/// A store that any thread may use. Clones share it; when the last one is dropped, what is under way comes to its end.
+/// A store that any thread may use. Clones share it. When the last clone is dropped, all work in progress is
+/// completed.
 ///
-/// [`Db::close`] comes before that where the next opening shall be quick. All functions may wait for the drive, and those of
-/// transactions for other transactions.
+/// Call [`Db::close`] first if the next opening should be fast. All functions may wait for the drive, and
+/// those of transactions for other transactions.
 pub struct Db<D: Device + Send + 'static> {
     shards: Arc<Shards<D>>,
     goes_on: Option<GoesOn>,
@@ -45,7 +47,7 @@ pub struct Db<D: Device + Send + 'static> {
 
 struct Shards<D: Device + Send + 'static> {
     cells: Vec<Arc<Cell<D>>>,
-    /// No other opening in this process has this number.
+    /// Unique within this process.
     opening: u64,
 }
 
@@ -65,12 +67,12 @@ impl<D: Device + Send + 'static> Clone for Db<D> {
 }
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// Makes an empty store with a shard on each of the drives. What was on them is lost.
+    /// Creates an empty store with a shard on each of the drives. Their contents are lost.
     pub fn create(drives: Vec<D>, options: Options) -> Result<Db<D>, Error> {
         Db::start(drives, options, true)
     }
 
-    /// Opens the store on these drives, which are given in the same order as when it was made.
+    /// Opens the store on these drives, which must be in the same order as when it was created.
     pub fn open(drives: Vec<D>, options: Options) -> Result<Db<D>, Error> {
         Db::start(drives, options, false)
     }
@@ -83,22 +85,24 @@ impl<D: Device + Send + 'static> Db<D> {
         let mut shards = Vec::with_capacity(count);
         let mut set = None;
         for (index, drive) in drives.into_iter().enumerate() {
-            // The first shard's identity names the whole set.
+            // The identity of the first shard identifies the set.
             let place = set::Place { index: index as u32, count: count as u32, set };
             let first = move |inside: &Inside<D>| inside.first(|store| set::join(store, place, create));
             let (shard, joined) = Cell::new(drive, options.clone(), create, first)?;
             set = Some(joined);
             shards.push(Arc::new(shard));
         }
-        // Only that they differ matters. Identities of stores would not do: those on new simulated drives have the same one.
+        // A number, because identities of stores are not unique: stores on new simulated drives have the same
+        // one.
         static OPENINGS: AtomicU64 = AtomicU64::new(0);
         let shards = Arc::new(Shards { cells: shards, opening: OPENINGS.fetch_add(1, Relaxed) });
         Ok(Db { shards, goes_on: None })
     }
 
-    /// A handle whose calls can be given up: where one waits for long, its thread is asked every 20 ms whether it goes on, and
-    /// so are those of the transactions and snapshots that come of the handle. Where it does not, the call ends with
-    /// [`Error::GivenUp`]: what it had not done it never does, only a commit may be made nevertheless.
+    /// A handle whose calls can be cancelled. While a call waits, its thread calls `goes_on` every 20 ms.
+    /// This also holds for calls of transactions and snapshots that are made from the handle. If the function
+    /// returns false, the call ends with [`Error::GivenUp`]. The rest of the call is never executed, but a
+    /// commit may still take effect.
     ///
     /// `goes_on` runs without the shard's lock. It must not use the transaction whose call waits.
     pub fn asking(&self, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Db<D> {
@@ -110,7 +114,7 @@ impl<D: Device + Send + 'static> Db<D> {
         self.shards.cells.len()
     }
 
-    /// The shard that a key belongs to.
+    /// The shard of a key.
     pub fn shard_of(&self, key: &[u8]) -> usize {
         match self.shards() {
             1 => 0,
@@ -122,17 +126,17 @@ impl<D: Device + Send + 'static> Db<D> {
         Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
     }
 
-    /// Bytes of the longest key of a shard.
+    /// The length of the longest key in a shard, in bytes.
     pub(super) fn longest_key(&self, shard: usize) -> usize {
         self.shards.cells[shard].longest_key
     }
 
-    /// What a shard calls this table.
+    /// The identifier of the table in a shard.
     pub(super) fn table_in(&self, table: &Table, shard: usize) -> Result<crate::Table, Error> {
         self.in_shard(&table.0, shard)
     }
 
-    /// What a shard calls this index.
+    /// The identifier of the index in a shard.
     pub(super) fn index_in(&self, index: &Index, shard: usize) -> Result<crate::Index, Error> {
         self.in_shard(&index.0, shard)
     }
@@ -141,17 +145,17 @@ impl<D: Device + Send + 'static> Db<D> {
         if named.opening == self.shards.opening { Ok(named.each[shard]) } else { Err(Error::OtherStore) }
     }
 
-    /// The same with what each shard gave.
+    /// Combines the identifiers that each shard returned.
     pub(super) fn of_all<T>(&self, each: Vec<T>) -> InShards<T> {
         InShards { opening: self.shards.opening, each: each.into() }
     }
 
-    /// What `work` gives for each shard in turn.
+    /// Calls `work` for each shard in turn and returns the results.
     pub(super) fn each<T>(&self, work: impl FnMut(usize) -> Result<T, Error>) -> Result<Vec<T>, Error> {
         (0..self.shards()).map(work).collect()
     }
 
-    /// The table of this name, made if there is none.
+    /// Creates the table, or returns it if it exists.
     pub fn create_table(&self, name: &str) -> Result<Table, Error> {
         let name: Arc<str> = name.into();
         let tables = self.each(|shard| {
@@ -164,7 +168,7 @@ impl<D: Device + Send + 'static> Db<D> {
         Ok(Table(self.of_all(tables)))
     }
 
-    /// The table of this name.
+    /// The table with this name.
     pub fn table(&self, name: &str) -> Result<Table, Error> {
         let name: Arc<str> = name.into();
         let tables = self.each(|shard| {
@@ -179,7 +183,7 @@ impl<D: Device + Send + 'static> Db<D> {
 
     /// The names of all tables, in order.
     pub fn tables(&self) -> Result<Vec<String>, Error> {
-        // Every shard has the same ones. The table by which the engine knows a shard is its own.
+        // Every shard has the same tables. The internal table that stores the shard's number is left out.
         let tables = self.shard(0).run(|inside| {
             let store = inside.store.clone();
             Ok(async move { store.tables().await })
@@ -190,8 +194,8 @@ impl<D: Device + Send + 'static> Db<D> {
         Ok(names)
     }
 
-    /// The index of this name over a table, made if there is none, with the records that the table has. It is to be called
-    /// after each opening, before the table is written: functions are not stored.
+    /// Creates the index over a table, with entries for the records in it, or returns it if it exists. Call
+    /// it after each opening before writing to the table, because functions are not stored.
     pub fn create_index(&self, table: &Table, name: &str, extract: Extract) -> Result<Index, Error> {
         let name: Arc<str> = name.into();
         let indexes = self.each(|shard| {
@@ -215,7 +219,7 @@ impl<D: Device + Send + 'static> Db<D> {
             Ok(async move {
                 loop {
                     let found = store.snapshot().get(table, &key).await;
-                    // It became too old while it waited for the drive. A newer state is as good.
+                    // The snapshot became too old while waiting for the drive. Retry with a newer one.
                     if found != Err(Error::SnapshotTooOld) {
                         return found;
                     }
@@ -224,7 +228,7 @@ impl<D: Device + Send + 'static> Db<D> {
         })
     }
 
-    /// The first records of a range in one shard, of its newest state.
+    /// The first records of a range in the newest state of one shard.
     pub(super) fn page(
         &self,
         table: &Table,
@@ -240,7 +244,7 @@ impl<D: Device + Send + 'static> Db<D> {
                 loop {
                     let found =
                         store.snapshot().scan(table, borrowed(&range), direction).limit(most).rows().await;
-                    // As for one key.
+                    // As in `get`.
                     if found != Err(Error::SnapshotTooOld) {
                         return found;
                     }
@@ -249,12 +253,12 @@ impl<D: Device + Send + 'static> Db<D> {
         })
     }
 
-    /// Gives a key a value, in a transaction of its own.
+    /// Writes a record, in a transaction of its own.
     pub fn put(&self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write(table, key, Some(value), None)
     }
 
-    /// The same with another durability than the store's.
+    /// The same with a durability that overrides the store's default.
     pub fn put_with(
         &self,
         table: &Table,
@@ -265,7 +269,7 @@ impl<D: Device + Send + 'static> Db<D> {
         self.write(table, key, Some(value), Some(durability))
     }
 
-    /// Takes a key's value away, if it has one, in a transaction of its own.
+    /// Deletes a record, if it exists, in a transaction of its own.
     pub fn delete(&self, table: &Table, key: &[u8]) -> Result<(), Error> {
         self.write(table, key, None, None)
     }
@@ -292,14 +296,15 @@ impl<D: Device + Send + 'static> Db<D> {
                     transaction.commit_with(durability).await
                 })
             });
-            // One record with its index entries can meet others in a deadlock. Nobody else has seen the attempt.
+            // Even a single record can deadlock, because of its index entries. Nobody has seen the attempt,
+            // so it can be retried.
             if outcome != Err(Error::Deadlock) {
                 return outcome;
             }
         }
     }
 
-    /// Writes everything that differs from the drives, so that recovery would have nothing to do.
+    /// Writes all changed pages, so that recovery would have nothing to redo.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.each(|shard| {
             self.shard(shard).run(|inside| {
@@ -310,8 +315,8 @@ impl<D: Device + Send + 'static> Db<D> {
         .map(drop)
     }
 
-    /// Waits for the commits under way, writes everything and marks the store as closed. Keepers end. What is asked of any
-    /// handle afterwards fails with [`Error::Closed`].
+    /// Waits for commits in progress, writes all changed pages and marks the store as closed. Keepers end.
+    /// Later calls on any handle fail with [`Error::Closed`].
     pub fn close(&self) -> Result<(), Error> {
         let closed: Vec<Result<(), Error>> = (0..self.shards())
             .map(|shard| {
@@ -323,29 +328,29 @@ impl<D: Device + Send + 'static> Db<D> {
                 outcome
             })
             .collect();
-        // A shard that cannot be closed keeps none of the others from it.
+        // If closing one shard fails, the others are closed nevertheless.
         closed.into_iter().collect()
     }
 
-    /// What each shard has done and how large it is.
+    /// Counters and sizes of each shard.
     pub fn statistics(&self) -> Result<Vec<Statistics>, Error> {
         self.each(|shard| self.shard(shard).at_once(|inside| inside.store.statistics()))
     }
 
-    /// A keeper for each shard. They may be run by threads, and need not be.
+    /// A keeper for each shard. Running them is optional.
     pub fn keepers(&self) -> Vec<Keeper<D>> {
         self.shards.cells.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
     }
 }
 
-/// Carries the work of one shard that nobody waits for: relaxed commits, checkpoints.
+/// Performs the background work of one shard: writing relaxed commits, checkpoints.
 ///
 /// It does not keep the store open: it ends with the last handle.
 pub struct Keeper<D: Device + Send + 'static>(Arc<Cell<D>>);
 
 impl<D: Device + Send + 'static> Keeper<D> {
-    /// Works until the store is closed or its last handle is dropped. It sleeps where there is nothing to do, and keeps
-    /// out of the way of threads that wait for the drive. A second keeper of the same shard returns at once.
+    /// Works until the store is closed or its last handle is dropped. It sleeps while there is no work, and
+    /// leaves driving to threads that wait for the drive. A second keeper of the same shard returns at once.
     pub fn run(self) {
         self.0.keep();
     }

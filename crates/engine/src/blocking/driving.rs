@@ -1,30 +1,31 @@
-//! Who drives: the protocol by which threads share one single-threaded core.
+//! Driving: the protocol by which threads share one single-threaded core, a variant of leader/followers.
 //!
-//! A mutex guards the core. A call locks it and tries its job; what is in memory is done right there. A job that has to
-//! wait stays in the core, and then somebody must *drive*: run what becomes ready, and wait for the device. There is no
-//! thread for that. Of the threads that wait for their jobs, one has the *role* of the driver:
+//! A mutex guards the core. A call takes the lock and starts a job; if the job needs no I/O, it ends at once.
+//! A job that has to wait stays in the core. Then some thread must *drive*: run ready tasks, and wait for the
+//! device. No thread is dedicated to that. One of the threads that wait for their jobs is the *driver*:
 //!
-//! - The driver waits for the device without the lock (it is *parked*), so that other calls go on meanwhile. Where the
-//!   device cannot be waited for in that way, it waits under the lock.
-//! - A call that finds the driver parked runs its own turn of the core, which also hands its commands to the device.
-//!   Where its job is not done then, the thread sleeps until the job is done or the role is handed to it.
-//! - Where a job has one command to wait for, its thread carries the command out by itself, without the lock and without a
-//!   driver: an *errand*. What it brings back it leaves to the thread that has the lock, where one has it, and else it runs a turn of
-//!   the core itself.
-//! - Many jobs may wait for one command, as commits do for the log. It is an errand for the thread of any of them. Who leaves such a
-//!   command behind wakes one of them for it.
-//! - A driver lets others have the lock now and then: what it carries on may go on for long.
-//! - Who sleeps is told that its job has ended, and returns without the lock.
-//! - A driver whose own job is done hands the role to the thread that has waited longest.
-//! - A thread may be asked, now and then, whether it still wants its job. It is asked without the lock and without the role;
-//!   where it says no, its job is given up.
-//! - A core without anything under way needs no driver: its jobs wait for other calls. Every call that leaves looks
-//!   whether there is something to wait for and nobody who does, and hands the role to one who sleeps.
-//! - A *keeper* is a thread that does nothing but drive, where no other does: it carries what nobody waits for.
+//! - The driver waits for the device without the lock (it is *parked*), so that other calls can run. If the
+//!   device does not support that, the driver waits with the lock held.
+//! - A call that finds the driver parked runs a turn of the core itself, which also submits its commands to
+//!   the device. If its job has not ended then, the thread sleeps until the job ends or it becomes the
+//!   driver.
+//! - If a job waits for exactly one command, its thread executes the command itself, without the lock and
+//!   without a driver. This is an *errand*. If the lock is held when the command completes, the thread leaves
+//!   the completion to the holder. Otherwise it runs a turn itself.
+//! - Many jobs may wait for the same command, as commits do for the log. The thread of any of them may
+//!   execute it as an errand. A thread that leaves such a command behind wakes one of them.
+//! - A driver releases the lock regularly, because it may drive for a long time.
+//! - A sleeping thread is woken when its job has ended, and returns without the lock.
+//! - A driver whose own job has ended hands the role to the thread that has waited longest.
+//! - A thread may be asked regularly whether it still wants its job. It is asked without the lock and without
+//!   the role. If it does not, its job is cancelled.
+//! - An idle core needs no driver: its jobs wait for other calls. A call that returns hands the role to a
+//!   sleeping thread if the core is not idle and has no driver.
+//! - A *keeper* is a thread that only drives, while no other thread does. It performs background work.
 //!
-//! What must hold: while something is under way in the core and some thread sleeps, one thread has the role or is about to
-//! take the lock. Who gives the lock up looks for what was brought back from errands until then. All of this is checked under
-//! random schedules in `tests`.
+//! Invariant: if the core is not idle and some thread sleeps, then a thread has the role or is about to take
+//! the lock. A thread that releases the lock processes the completions of errands that arrived until then.
+//! `tests` checks all of this under random schedules.
 
 use super::asking::{Asking, GoesOn};
 use super::primitives::Primitives;
@@ -37,86 +38,87 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Number of a job. Jobs are numbered in the order in which they came.
+/// Number of a job, in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Job(pub u64);
 
-/// The job of a thread that only drives. It comes behind all others.
+/// The job of the keeper. It is the last in order.
 const KEEPER: Job = Job(u64::MAX);
 
-/// No wait is longer. A kernel that could not take a command for want of memory tells nobody when it could.
+/// Bounds every wait. A kernel that rejected a command for lack of memory does not signal when it has memory
+/// again.
 const LONGEST_PARK: Nanos = Nanos(1_000_000_000);
 
-/// What a core could do next.
+/// The state of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Something is ready to run.
+    /// A task is ready to run.
     Turn,
-    /// Something is under way.
+    /// Commands or timers are pending.
     Wait {
-        /// A point in time at which something will be ready, where there is one.
+        /// The time of the next timer, if there is one.
         until: Option<Nanos>,
     },
-    /// Nothing.
+    /// Idle.
     Nothing,
 }
 
-/// What is driven.
+/// A single-threaded core that threads drive.
 pub trait Core {
-    /// Runs what is ready, without waiting, and adds the jobs that ended.
+    /// Runs ready tasks without waiting, and adds the jobs that ended.
     fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Waits for something that is under way, and adds the jobs that ended.
+    /// Waits for a pending command or timer, and adds the jobs that ended.
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Runs what is ready, and may give out a command that this job waits for and that came of it, for the caller to carry out itself.
+    /// Runs ready tasks. May return the one command that the job now waits for, for the caller to execute.
     fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken>;
 
-    /// Whether nothing is to be done but one command that several jobs wait for.
+    /// Whether only one command is pending and several jobs wait for it.
     fn has_errand_for_all(&self) -> bool;
 
-    /// Whether the thread of a job carries out such commands.
+    /// Whether the thread of a job executes such commands.
     fn carries_for_all(&self, job: Job) -> bool;
 
-    /// Runs what is ready now that an errand is done.
+    /// Processes the completion of an errand, and runs ready tasks.
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Ends a job that has not ended, and adds the jobs that ended.
+    /// Cancels a job that has not ended, and adds the jobs that ended.
     fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Set by who wants the core to come back from a turn soon.
+    /// A flag that makes a turn return soon.
     fn interrupt(&self) -> Arc<AtomicBool>;
 
-    /// What comes next. Errands do not count as under way.
+    /// The state of the core. Errands do not count as pending.
     fn next(&self) -> Next;
 
     /// The clock of [`Next::Wait`].
     fn now(&self) -> Nanos;
 }
 
-/// The core cannot be used any more: a thread panicked in it, or its device broke the rules.
+/// The core is unusable: a thread panicked in it, or its device violated its contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken;
 
-/// Who has the role of the driver. A thread that drives under the lock is seen by nobody.
+/// Which thread is the driver. A thread that drives with the lock held is never observed by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Free,
-    /// This thread will take it when it has the lock.
+    /// This thread becomes the driver when it has the lock.
     Handed(Job),
-    /// This thread waits for the device.
+    /// This thread is parked.
     Parked(Job),
 }
 
-/// Where a thread is that waits for its job.
+/// The state of a thread that waits for its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// It has the lock, or is about to take it.
     Awake,
     Asleep,
-    /// It carries something out, and comes back by itself.
+    /// It is on an errand, and returns by itself.
     Away,
-    /// It waits for the device, at the latest until then.
+    /// It is parked, at most until this time.
     Parked(Option<Nanos>),
 }
 
@@ -126,31 +128,31 @@ struct Waiting<P: Primitives> {
     ended: bool,
 }
 
-/// What a thread waits on without the lock.
+/// The bell that a thread sleeps on without the lock.
 struct Sleeper<P: Primitives> {
     bell: P::Bell,
-    /// Its job has ended, and it is not among those that wait any more: it need not take the lock.
+    /// The job has ended and its entry in `waiting` is removed, so the thread need not take the lock.
     is_done: AtomicBool,
 }
 
 struct State<C, P: Primitives> {
     core: C,
     role: Role,
-    /// Who was woken to carry out a command that several jobs wait for, and has not come yet.
+    /// The thread that was woken to execute a command that several jobs wait for, until it has the lock.
     carrier: Option<Job>,
     drawn: u64,
-    /// When a driver last let others have the lock.
+    /// When the driver last let other threads take the lock.
     held_since: Nanos,
-    /// The threads whose jobs have to wait, in the order in which they came.
+    /// The threads that wait for their jobs, in order of arrival.
     waiting: BTreeMap<Job, Waiting<P>>,
-    /// Empty; its memory is used again.
+    /// A reusable buffer, empty between uses.
     ended: Vec<Job>,
     broken: bool,
     keeper_stopped: bool,
 }
 
 impl<C: Core, P: Primitives> State<C, P> {
-    /// Whether somebody is on the way for all that is to be done.
+    /// Whether a woken thread is about to execute the only pending command.
     fn is_carried(&self) -> bool {
         self.carrier.is_some() && self.core.has_errand_for_all()
     }
@@ -161,7 +163,7 @@ impl<C: Core, P: Primitives> State<C, P> {
         }
     }
 
-    /// A thread has the lock. If it was woken to carry something out, it looks for that now.
+    /// Called when a thread has the lock. If it was woken for a command, it now looks for it itself.
     fn has_come(&mut self, job: Job) {
         self.carrier = self.carrier.filter(|carrier| *carrier != job);
     }
@@ -171,10 +173,11 @@ impl<C: Core, P: Primitives> State<C, P> {
     }
 }
 
-/// A core that many threads use.
+/// A core that many threads share.
 pub struct Driving<C: Send, P: Primitives> {
     state: P::Mutex<State<C, P>>,
-    /// What was brought back from errands while somebody had the lock. Nobody waits for the lock who has this one.
+    /// Completions of errands that ended while another thread held the lock. A thread that holds this lock
+    /// never waits for the other one.
     returned: P::Mutex<Vec<(Job, Done)>>,
     interrupt: Arc<AtomicBool>,
     park: Option<Arc<dyn Park>>,
@@ -186,29 +189,29 @@ pub struct Driving<C: Send, P: Primitives> {
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// A driver that is done hands the role to nobody.
+    /// A driver whose job has ended hands the role to nobody.
     NoHandOver,
     /// A thread whose job has ended is not woken.
     NoWake,
-    /// A parked driver is not told that its job has ended.
+    /// A parked driver is not woken when its job has ended.
     NoUnpark,
-    /// A parked driver is not told of a timer that is due before it looks again.
+    /// A parked driver is not woken for a timer that is due earlier than its wait ends.
     LateTimer,
-    /// A thread that was handed the role, and whose job has ended meanwhile, keeps the role.
+    /// A thread that was handed the role keeps it although its job has ended meanwhile.
     RoleLost,
-    /// A thread that is woken in place of another one does not tell it.
+    /// A thread that was unparked in place of another does not pass the wake-up on.
     KeptForItself,
-    /// A driver that goes on an errand, or is asked, leaves what else is under way to nobody.
+    /// A driver that goes on an errand or is asked does not hand over the role.
     GoneFirst,
-    /// A thread is not asked while it drives.
+    /// A driver is never asked.
     DriverNotAsked,
     /// Nobody is woken for a command that several jobs wait for.
     LeftToNobody,
-    /// Who gives up the lock does not look for what was brought back from errands.
+    /// A thread that releases the lock ignores the completions of errands.
     ReturnedUnseen,
 }
 
-/// A fault for the model checker; nothing elsewhere.
+/// A fault for the model checker; `()` in other builds.
 #[cfg(test)]
 macro_rules! fault {
     ($fault:ident) => {
@@ -225,7 +228,8 @@ macro_rules! fault {
 type Guard<'a, C, P> = <P as Primitives>::Guard<'a, State<C, P>>;
 
 impl<C: Core + Send, P: Primitives> Driving<C, P> {
-    /// Shares `core`, which `park` waits for, where it can be waited for without the lock.
+    /// Shares `core`. `park` waits for its device without the lock; `None` if the device does not support
+    /// that.
     pub fn new(core: C, park: Option<Arc<dyn Park>>) -> Driving<C, P> {
         let interrupt = core.interrupt();
         let state = State {
@@ -249,8 +253,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Starts a job. Where `start` returns something, the job has ended. Otherwise the core will name the job among those
-    /// that ended, and this waits for it and returns `None`; or gives it up, where `goes_on` says so.
+    /// Starts a job. If `start` returns a value, the job has ended. Otherwise this waits until the core
+    /// reports the end of the job, and returns `None`. The job is cancelled if `goes_on` returns false.
     pub fn call<T>(
         &self,
         goes_on: Option<&GoesOn>,
@@ -275,7 +279,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         outcome
     }
 
-    /// Drives whenever no other thread does, until [`Driving::stop_keeper`].
+    /// Drives while no other thread does, until [`Driving::stop_keeper`].
     pub fn keep(&self) {
         let guard = P::lock(&self.state);
         if guard.keeper_stopped || guard.waiting.contains_key(&KEEPER) {
@@ -286,26 +290,27 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Has [`Driving::keep`] return, now and from now on.
+    /// Makes [`Driving::keep`] return, now and in future calls.
     pub fn stop_keeper(&self) {
         let mut guard = P::lock(&self.state);
-        // The keeper's thread may not have come to its work yet.
+        // The keeper's thread may not have started yet.
         guard.keeper_stopped = true;
         self.end(&mut guard, KEEPER);
         self.leave(guard);
     }
 
-    /// Carries everything that is under way to its end. No other thread has a job meanwhile.
+    /// Completes all pending work. No other thread may have a job.
     pub fn finish(&self) {
         let mut guard = P::lock(&self.state);
-        // A keeper that waits for the device finds that it is not the driver any more.
+        // A parked keeper will find that it is no driver.
         while !guard.broken && guard.core.next() != Next::Nothing {
             guard = self.step(KEEPER, None, guard).0;
         }
         guard.role = Role::Free;
     }
 
-    /// Waits until a job has ended or is given up, driving where nobody else does. Returns the lock if the thread has it.
+    /// Waits until a job has ended or is cancelled, and drives if nobody else does. Returns the lock if the
+    /// thread has it.
     fn until_ended<'a>(
         &'a self,
         job: Job,
@@ -326,14 +331,14 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 }
                 continue;
             }
-            // Who is handed the role carries the others' work first.
+            // A thread that was handed the role drives first.
             if job != KEEPER && guard.role != Role::Handed(job) {
                 match self.errand(job, &mut guard) {
                     Some(errand) => {
                         guard = self.run_errand(job, &sleeper, errand, guard)?;
                         continue;
                     }
-                    // What was ready may have been all that the job waited for.
+                    // The ready tasks may have ended the job.
                     None if guard.broken || guard.has_ended(job) => break,
                     None => {}
                 }
@@ -342,7 +347,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             let drives = match guard.role {
                 Role::Free => next != Next::Nothing,
                 Role::Handed(to) => to == job,
-                // A thread that has to wait for the device does that itself, rather than be woken by the keeper.
+                // A thread that must wait for the device takes the role from a keeper, so that it need not be
+                // woken by it.
                 Role::Parked(KEEPER) => matches!(next, Next::Wait { .. }),
                 Role::Parked(_) => false,
             };
@@ -364,7 +370,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         Some(guard)
     }
 
-    /// Sleeps until the thread is woken, or for so long. Returns the lock, unless the job has ended, and whether it has slept that long.
+    /// Sleeps until the thread is woken, for `at_most`. Returns the lock and whether the time is over, or
+    /// `None` if the job has ended.
     fn sleep<'a>(
         &'a self,
         job: Job,
@@ -383,8 +390,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         Some((guard, has_waited))
     }
 
-    /// Drives until the thread's own job has ended, nothing is under way, another thread has taken the role, or the thread is
-    /// to be asked.
+    /// Drives until the thread's own job has ended, the core is idle, another thread has taken the role, or
+    /// the thread is to be asked.
     fn drive<'a>(&'a self, job: Job, asking: &Asking<'_>, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
         loop {
             guard.role = Role::Free;
@@ -393,7 +400,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             }
             let has_role;
             (guard, has_role) = self.step(job, asking.patience(), guard);
-            // A command that has come of it may be an errand.
+            // The turn may have led to a command that can be an errand.
             let may_go = job != KEEPER && guard.core.next() == Next::Turn;
             let is_asked = asking.is_due(|| guard.core.now()) && !self.planted(fault!(DriverNotAsked));
             if !has_role || may_go || is_asked {
@@ -412,7 +419,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         errand
     }
 
-    /// Carries out an errand, without the lock. Returns the lock, unless the job has ended meanwhile.
+    /// Executes an errand without the lock. Returns the lock, or `None` if the job has ended.
     fn run_errand<'a>(
         &'a self,
         job: Job,
@@ -428,7 +435,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let mut guard = match P::try_lock(&self.state) {
             Some(guard) => guard,
             None => {
-                // Who has the lock looks for it, and rings.
+                // The holder of the lock processes the completion and rings the bell.
                 self.interrupt.store(true, Relaxed);
                 P::sleep(&sleeper.bell, None);
                 if sleeper.is_done.load(Acquire) {
@@ -442,7 +449,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         Some(guard)
     }
 
-    /// Takes what was brought back from errands.
+    /// Processes the completions of errands.
     fn take_returned(&self, guard: &mut Guard<'_, C, P>) {
         loop {
             let returned = std::mem::take(&mut *P::lock(&self.returned));
@@ -453,7 +460,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 if !guard.broken {
                     self.work(guard, |core, ended| core.end_errand(done, ended));
                 }
-                // It may have more to wait for.
+                // The job may have more to wait for.
                 if let Some(waiting) = guard.waiting.get_mut(&job)
                     && waiting.place == Place::Away
                 {
@@ -464,10 +471,10 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Gives the lock up.
+    /// Releases the lock.
     fn unlock(&self, guard: Guard<'_, C, P>) {
         drop(guard);
-        // Who came back from an errand until now has found the lock taken, and relies on this.
+        // A thread that completed an errand before this point found the lock taken, and relies on its holder.
         while !P::lock(&self.returned).is_empty() && !self.planted(fault!(ReturnedUnseen)) {
             let Some(mut guard) = P::try_lock(&self.state) else { return };
             self.take_returned(&mut guard);
@@ -493,7 +500,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         (guard, goes_on)
     }
 
-    /// A thread is about to do something else: what is under way does not wait for it.
+    /// Prepares a thread for leaving the core: pending work gets another driver.
     fn step_aside(&self, guard: &mut Guard<'_, C, P>) {
         let is_needed = guard.role == Role::Free && guard.core.next() != Next::Nothing;
         if is_needed && !self.planted(fault!(GoneFirst)) {
@@ -502,7 +509,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         self.hurry(guard);
     }
 
-    /// One step of a driver, which waits at most so long. Returns whether it is still the driver.
+    /// One step of the driver, which parks for at most `at_most`. Returns whether the thread is still the
+    /// driver.
     fn step<'a>(
         &'a self,
         job: Job,
@@ -539,8 +547,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         (guard, has_role)
     }
 
-    /// Lets others have the lock that wait for it, among them who comes back from an errand. The role stays here, but for a thread that
-    /// takes it. Returns whether this one still has it.
+    /// Lets threads that wait for the lock take it, also those that completed errands. The thread stays the
+    /// driver unless another one takes the role. Returns whether it is still the driver.
     fn let_others_in<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> (Guard<'a, C, P>, bool) {
         guard.role = Role::Handed(job);
         let mut guard = P::let_in(guard);
@@ -554,7 +562,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         self.work(guard, C::turn);
     }
 
-    /// Has the core do something, and tells the threads whose jobs have ended.
+    /// Calls `work` on the core, and wakes the threads whose jobs have ended.
     fn work(
         &self,
         guard: &mut Guard<'_, C, P>,
@@ -573,7 +581,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// A job has ended: its thread is told.
+    /// Marks a job as ended and wakes its thread.
     fn end(&self, guard: &mut Guard<'_, C, P>, job: Job) {
         let Some(waiting) = guard.waiting.get_mut(&job) else { return };
         waiting.ended = true;
@@ -586,7 +594,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// A thread waits no more: what it was woken for is for others.
+    /// Removes a thread from the waiting ones. If it was woken for the role or for a command, another thread
+    /// may get it.
     fn forget(&self, guard: &mut Guard<'_, C, P>, job: Job) -> Option<Waiting<P>> {
         guard.has_come(job);
         if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
@@ -595,7 +604,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         guard.waiting.remove(&job)
     }
 
-    /// The job of a thread without the lock has ended: it need not come back here.
+    /// Ends the wait of a thread without the lock: it returns without taking the lock.
     fn dismiss(&self, guard: &mut Guard<'_, C, P>, job: Job) {
         if let Some(waiting) = self.forget(guard, job) {
             waiting.sleeper.is_done.store(true, Release);
@@ -603,8 +612,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// A driver and a keeper whose role it took may wait for the device at once. An unpark wakes one of them, perhaps not
-    /// the one that it was for.
+    /// A driver and a keeper whose role it took may be parked at the same time. An unpark wakes one of them,
+    /// perhaps not the intended one, which passes it on.
     fn pass_on(&self, guard: &mut Guard<'_, C, P>) {
         let mut others = guard.waiting.values();
         let is_meant = others.any(|waiting| waiting.ended && matches!(waiting.place, Place::Parked(_)));
@@ -621,7 +630,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Wakes a parked driver that would look too late.
+    /// Unparks the driver if it would wake too late.
     fn hurry(&self, guard: &mut Guard<'_, C, P>) {
         let Role::Parked(driver) = guard.role else { return };
         let Some(Place::Parked(planned)) = guard.waiting.get(&driver).map(|waiting| waiting.place) else {
@@ -637,13 +646,13 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// A thread is done here.
+    /// Returns from a call.
     fn leave(&self, mut guard: Guard<'_, C, P>) {
         self.look_after(&mut guard);
         self.unlock(guard);
     }
 
-    /// What the thread leaves for others to do gets a driver.
+    /// Finds a driver for the pending work before the thread leaves.
     fn look_after(&self, guard: &mut Guard<'_, C, P>) {
         if guard.broken {
             return;
@@ -660,7 +669,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         self.hurry(guard);
     }
 
-    /// Sees to it that somebody who sleeps carries out a command that several jobs wait for. Whether there are both.
+    /// If the only pending command is one that several jobs wait for, wakes a sleeping thread to execute it.
+    /// Returns whether such a thread is on its way.
     fn pass_errand(&self, guard: &mut Guard<'_, C, P>) -> bool {
         if !guard.core.has_errand_for_all() {
             return false;
@@ -681,7 +691,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         true
     }
 
-    /// Gives the role to the thread that has waited longest.
+    /// Hands the role to the thread that has waited longest.
     fn hand_over(&self, guard: &mut Guard<'_, C, P>) {
         if self.planted(fault!(NoHandOver)) {
             return;
@@ -694,20 +704,20 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 P::ring(&waiting.sleeper.bell);
                 Role::Handed(*job)
             }
-            // A keeper whose role was taken: it waits for the device still, and may go on.
+            // A keeper whose role was taken is still parked, and may be the driver again.
             _ => Role::Parked(*job),
         };
         guard.role = role;
     }
 
-    /// The core cannot go on: everybody who waits is told.
+    /// Marks the core as broken and wakes all waiting threads.
     fn break_down(&self, guard: &mut Guard<'_, C, P>) {
         guard.broken = true;
         guard.waiting.values().for_each(|waiting| P::ring(&waiting.sleeper.bell));
         self.unpark();
     }
 
-    /// A thread has panicked in the core. The others are told, and the panic goes on.
+    /// Propagates a panic in the core after waking the other threads.
     fn pass_panic(&self, guard: &mut Guard<'_, C, P>, panic: Box<dyn Any + Send>) -> ! {
         self.break_down(guard);
         resume_unwind(panic)

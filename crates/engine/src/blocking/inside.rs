@@ -1,4 +1,4 @@
-//! A shard with what drives it: the part that only one thread at a time may use.
+//! A shard's executor and store: the part that one thread at a time may use.
 
 use super::confined::Confined;
 use super::driving::{Broken, Core, Job, Next};
@@ -12,13 +12,13 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A load within a shard. It is taken out while it is worked on.
+/// A bulk load within a shard. It is taken out of the slot while it is in use.
 pub type LoadSlot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
 
-/// Where a job that had to wait leaves its result.
+/// The result of a job that had to wait.
 pub type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
 
-/// A shard's store, its executor, and what threads have begun there.
+/// A shard's store, its executor, and the transactions, snapshots and loads of threads.
 pub struct Inside<D: Device + 'static> {
     pub store: Store<D>,
     /// Transactions and snapshots by number.
@@ -33,15 +33,15 @@ pub struct Inside<D: Device + 'static> {
     executor: Executor<D>,
 }
 
-/// What a job waits with.
+/// The task of a waiting job.
 struct Waiting {
     task: TaskId,
-    /// Whether it waits for the log: its thread may carry out what the log asks of the drive.
+    /// Whether the job waits for the log, so that its thread may execute the log's commands.
     for_log: bool,
 }
 
 impl<D: Device + Send + 'static> Inside<D> {
-    /// Makes a store on `device`, or opens the one that is there.
+    /// Creates a store on `device`, or opens the existing one.
     pub fn begin(device: D, options: Options, create: bool) -> Result<Inside<D>, Error> {
         if device.is_bound_to_thread() {
             return Err(Error::Options(
@@ -65,13 +65,13 @@ impl<D: Device + Send + 'static> Inside<D> {
         })
     }
 
-    /// A number for a transaction or a snapshot.
+    /// Draws a number for a transaction, a snapshot or a load.
     pub fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn
     }
 
-    /// Runs `work` to its end, before anybody else uses the store.
+    /// Runs `work` to completion before any other thread uses the store.
     pub fn first<T: 'static, F: Future<Output = Result<T, Error>> + 'static>(
         &self,
         work: impl FnOnce(Store<D>) -> F,
@@ -79,8 +79,8 @@ impl<D: Device + Send + 'static> Inside<D> {
         run_first(&self.executor, work(self.store.clone()))
     }
 
-    /// Tries `work` at once. If it must wait, its result will lie in `slot`, and `job` will be among those that ended. `for_log` says
-    /// whether the log is what it waits for then.
+    /// Runs `work` until it waits. If it does, `slot` will receive its result, and `job` will be reported as
+    /// ended. `for_log`: it waits for the log.
     pub fn start<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = Result<T, Error>> + 'static,
@@ -97,7 +97,7 @@ impl<D: Device + Send + 'static> Inside<D> {
             move |result| {
                 *late.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 ended.borrow_mut().push(job);
-                // Its thread is told before others run.
+                // The turn returns soon, so that the job's thread is woken before other tasks run.
                 interrupt.store(true, Relaxed);
             }
         })
@@ -112,8 +112,8 @@ impl<D: Device + Send + 'static> Inside<D> {
     }
 }
 
-/// Runs `work` to its end. Others need not wait for writes that it has begun, unless it fails: nothing may be under way when the drive is
-/// let go.
+/// Runs `work` to completion. Writes that it started may still be pending then, unless it fails: the drive
+/// must be idle before it is dropped.
 fn run_first<D: Device + 'static, T: 'static>(
     executor: &Executor<D>,
     work: impl Future<Output = Result<T, Error>> + 'static,

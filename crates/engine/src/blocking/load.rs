@@ -6,10 +6,10 @@ use crate::{Error, Record};
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Bytes of records that go to a shard together.
+/// Bytes of records in one call of a shard.
 const TOGETHER: usize = 64 << 10;
 
-/// A shard's part of a load. Dropped before its end, it leaves the shard's table empty.
+/// The load of one shard. If it is dropped before its end, the shard's table stays empty.
 struct Part<'a, D: Device + Send + 'static> {
     db: &'a Db<D>,
     shard: usize,
@@ -19,9 +19,10 @@ struct Part<'a, D: Device + Send + 'static> {
 }
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// Fills an empty table without indexes from records in ascending order of their keys. Much faster than transactions,
-    /// and durable when it returns. After an error the table is empty, except where the last step, which takes the shards
-    /// one by one, failed between two of them. Returns the bytes of keys and values.
+    /// Fills an empty table without indexes from records in ascending key order. This is much faster than
+    /// transactions, and durable on return. After an error the table is empty, except if the error occurred
+    /// in the last step between two shards, which are finished one by one. Returns the bytes of keys and
+    /// values.
     pub fn bulk_load(&self, table: &Table, records: impl IntoIterator<Item = Record>) -> Result<u64, Error> {
         let mut parts = self.each(|shard| Part::begin(self, self.table_in(table, shard)?, shard))?;
         for record in records {
@@ -82,7 +83,7 @@ impl<'a, D: Device + Send + 'static> Part<'a, D> {
 impl<D: Device + Send + 'static> Drop for Part<'_, D> {
     fn drop(&mut self) {
         let number = self.number;
-        // In a shard that is broken there is nothing to undo.
+        // A broken shard has nothing to undo.
         let _ = self.db.shard(self.shard).at_once(move |inside| drop(inside.loads.remove(&number)));
     }
 }

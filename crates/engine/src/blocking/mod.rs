@@ -1,9 +1,9 @@
-//! A handle on the store that any thread may use.
+//! A handle to the store that any thread may use.
 //!
-//! A [`Db`] is one store in one or several *shards*. Each shard has a drive, a pool, a log and an executor of its own, and
-//! is used by one thread at a time; a key belongs to one shard, by its hash. There are no threads inside: whoever
-//! calls does the work. What is in memory is read by the calling thread under the shard's lock, in less than a microsecond.
-//! A call that has to wait for the drive waits without the lock.
+//! A [`Db`] is one store in one or several *shards*. Each shard has its own drive, pool, log and executor,
+//! and is used by one thread at a time. The hash of a key selects its shard. There are no internal threads:
+//! the calling thread does the work. It reads data in memory under the shard's lock in less than a
+//! microsecond. A call that has to wait for the drive waits without the lock.
 //!
 //! ```
 //! use fulgurite_base::Nanos;
@@ -23,11 +23,11 @@
 //! # }
 //! ```
 //!
-//! # Work that nobody waits for
+//! # Background work
 //!
-//! A commit with [`Durability::Relaxed`] returns before it is written. The next call that waits
-//! for something carries such work on, and so do [`Db::close`] and the end of the last handle. To have it done while
-//! no call waits, give each shard a thread: see [`Db::keepers`].
+//! A commit with [`Durability::Relaxed`] returns before it is written. The next call that waits also performs
+//! such background work, and so do [`Db::close`] and the end of the last handle. To perform it while no call
+//! waits, run [`Db::keepers`] in threads.
 
 mod primitives;
 mod asking;

@@ -1,4 +1,4 @@
-//! The locks and signals that threads meet at. The model checker brings its own.
+//! The lock and the bell that threads synchronise with. The model checker replaces them.
 
 use fulgurite_base::Nanos;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -6,41 +6,43 @@ use std::hint;
 use std::ops::DerefMut;
 use std::time::Duration;
 
-/// A mutex, and what threads sleep on.
+/// A mutex, and a bell to sleep on.
 pub trait Primitives: 'static {
     /// A mutex.
     type Mutex<T: Send>: Send + Sync;
     /// A locked mutex.
     type Guard<'a, T: Send + 'a>: DerefMut<Target = T>;
-    /// What a thread sleeps on, without the mutex. One thread at most sleeps on each.
+    /// Something to sleep on, without the mutex. At most one thread sleeps on it.
     type Bell: Default + Send + Sync;
 
-    /// A driver that has held the mutex for so long lets others in. Each time costs as long as it takes to wake one.
+    /// The longest time that a driver holds the mutex before it lets others in. Letting one in costs as much
+    /// as waking a thread.
     const LONGEST_HOLD: Nanos;
 
-    /// A mutex that holds `value`.
+    /// Creates a mutex around `value`.
     fn mutex<T: Send>(value: T) -> Self::Mutex<T>;
 
-    /// Waits for the mutex.
+    /// Locks the mutex.
     fn lock<T: Send>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T>;
 
-    /// Takes the mutex where nobody has it.
+    /// Locks the mutex if it is free.
     fn try_lock<T: Send>(mutex: &Self::Mutex<T>) -> Option<Self::Guard<'_, T>>;
 
-    /// Gives the mutex to a thread that waits for it, if one does, and takes it again.
+    /// Passes the mutex to a thread that waits for it, if one does, and locks it again.
     fn let_in<'a, T: Send + 'a>(guard: Self::Guard<'a, T>) -> Self::Guard<'a, T>;
 
-    /// Sleeps until the bell is rung, also where that was before, but no longer than `at_most`. Returns whether it has slept that long.
+    /// Sleeps until the bell rings, for `at_most`. Returns at once if it has rung before. Returns whether the
+    /// time is over.
     fn sleep(bell: &Self::Bell, at_most: Option<Nanos>) -> bool;
 
-    /// Wakes who sleeps, or will sleep next.
+    /// Wakes the sleeping thread, or the next one that will sleep.
     fn ring(bell: &Self::Bell);
 }
 
-/// Attempts at a lock before a thread sleeps, about ten microseconds: who has the lock mostly needs less, and to wake a thread
-/// takes longer.
+/// Attempts to lock before a thread sleeps, about ten microseconds: most holders need less, and waking a
+/// thread takes longer.
 const SPINS: u32 = 24;
-/// Pauses between two of them double up to 2 to the power of this.
+/// The pause between two attempts doubles up to 2 to this power.
 const LONGEST_SPIN: u32 = 6;
 
 /// A bell of [`Fair`].
@@ -50,8 +52,8 @@ pub struct Bell {
     changed: Condvar,
 }
 
-/// Those of `parking_lot`: who has waited for half a millisecond gets its mutex next. With the standard library's, who gives the mutex up
-/// and takes it again has it before whoever was woken.
+/// The primitives of `parking_lot`: a thread that has waited for half a millisecond gets the mutex next. With
+/// the standard library's, a thread that unlocks and locks again is faster than the woken one.
 pub struct Fair;
 
 impl Primitives for Fair {

@@ -1,16 +1,16 @@
-//! Scans for threads: pages of records from each shard, merged in order.
+//! Scans for threads: pages of records from each shard, merged in key order.
 
 use crate::store::transaction::Range;
 use crate::{Direction, Error, Record, Row, Rows};
 use std::ops::Bound;
 
-/// Records that a scan fetches from a shard at once, at most.
+/// The most records that a scan fetches from a shard in one call.
 pub const PAGE_RECORDS: usize = 256;
 
-/// A range that somebody lends.
+/// A borrowed range.
 pub type Source<'a> = Range<'a>;
 
-/// Records of a part of a range.
+/// Records from a part of a range.
 pub type Page = Result<Rows, Error>;
 
 /// The bounds of a range of keys, owned.
@@ -26,26 +26,26 @@ pub fn borrowed((low, high): &Owned) -> Range<'_> {
     (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]))
 }
 
-/// Gives the first records, at most so many, of a range of a shard.
+/// Fetches up to so many first records of a shard's range.
 type Fetch<'a> = Box<dyn FnMut(usize, Source<'_>, Direction, usize) -> Page + 'a>;
 
-/// What a scan has of one shard.
+/// The state of a scan in one shard.
 #[derive(Default)]
 struct Part {
     found: Rows,
-    /// As many of the first ones were given.
+    /// How many of the fetched records were returned.
     given: usize,
     done: bool,
 }
 
 impl Part {
-    /// The next key and value, of those fetched.
+    /// The next key and value of the fetched ones.
     fn head(&self) -> Option<Row<'_>> {
         self.found.get(self.given)
     }
 }
 
-/// The records of a range in order. Between two of them it holds nothing but a page of records in memory.
+/// The records of a range in order. Between two records it holds only a page of records in memory.
 ///
 /// It ends with the first error.
 pub struct Records<'a> {
@@ -53,7 +53,7 @@ pub struct Records<'a> {
     direction: Direction,
     parts: Vec<Part>,
     fetch: Fetch<'a>,
-    /// How many more it will give.
+    /// The number of records still to return.
     left: usize,
     failed: bool,
 }
@@ -76,13 +76,14 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Gives at most so many records. No more are read for them, as there might be where the iterator is only left early.
+    /// Limits the number of records. This also avoids reading ahead, which leaving the iterator early does
+    /// not.
     pub fn limit(mut self, records: usize) -> Self {
         self.left = records;
         self
     }
 
-    /// Fetches what comes next of a shard, where nothing is left of the last page.
+    /// Fetches a shard's next page if the last one is used up.
     fn fill(&mut self, shard: usize) -> Result<(), Error> {
         let part = &mut self.parts[shard];
         if part.done || part.head().is_some() {
@@ -101,7 +102,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// The next record, as [`Iterator::next`] gives it, without a copy.
+    /// The next record, like [`Iterator::next`], but without a copy.
     pub fn next_row(&mut self) -> Option<Result<Row<'_>, Error>> {
         if self.failed || self.left == 0 {
             return None;
@@ -119,7 +120,7 @@ impl<'a> Records<'a> {
         part.found.get(part.given - 1).map(Ok)
     }
 
-    /// The shard whose next record comes first.
+    /// The shard with the smallest next key, in the direction of the scan.
     fn first(&self) -> Option<usize> {
         let heads = self.parts.iter().enumerate();
         let heads = heads.filter_map(|(shard, part)| Some((part.head()?.0, shard)));

@@ -1,8 +1,8 @@
-//! Which shard of which store a drive has.
+//! The number of a shard, stored on its drive.
 //!
-//! A store of several shards has a table [`SHARDS`] in each, with one record: `index (4), count (4), identity of the first
-//! shard (16)`, little-endian. Shards that are missing, in another order, or of different stores are refused. A store of
-//! one shard is like any other store and has no such table.
+//! A store of several shards has a table [`SHARDS`] in each, with one record: `index (4), count (4), identity
+//! of the first shard (16)`, little-endian. Shards that are missing, in another order, or from different
+//! stores are refused. A store of one shard has no such table.
 
 use crate::format::page::{array, get_u32};
 use crate::memory::catalogue::SHARDS;
@@ -11,18 +11,18 @@ use fulgurite_device::Device;
 
 const KEY: &[u8] = b"place";
 
-/// A place among shards.
+/// A shard's place in its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which shard.
+    /// The number of the shard.
     pub index: u32,
-    /// Of how many.
+    /// The number of shards.
     pub count: u32,
-    /// The first shard's identity; unknown where this is the first.
+    /// The first shard's identity; `None` for the first shard itself.
     pub set: Option<u128>,
 }
 
-/// Notes a new shard's place, or compares it with that of one that was opened. Returns the identity of the first shard.
+/// Stores a new shard's place, or checks that of an opened one. Returns the identity of the first shard.
 pub async fn join<D: Device + 'static>(store: Store<D>, place: Place, create: bool) -> Result<u128, Error> {
     let own = store.0.durable.superblock().identity;
     let set = place.set.unwrap_or(own);
@@ -37,7 +37,7 @@ pub async fn join<D: Device + 'static>(store: Store<D>, place: Place, create: bo
     if found == wanted {
         return Ok(set);
     }
-    // It was clean, perhaps, and shall be again.
+    // Closing marks the store as clean again if it was.
     store.close().await?;
     let (index, count, _) = found;
     Err(Error::Options(if (index, count) == (place.index, place.count) {
@@ -69,7 +69,7 @@ async fn read<D: Device + 'static>(store: &Store<D>) -> Result<Option<(u32, u32,
         Some(value) if value.len() == 24 => {
             Ok(Some((get_u32(value, 0), get_u32(value, 4), u128::from_le_bytes(array(value, 8)))))
         }
-        // The shard was being made when it was cut off.
+        // A crash interrupted the creation of the shard.
         _ => Err(Error::Options(
             "the creation of a shard of this store was interrupted; create the store again".to_owned(),
         )),

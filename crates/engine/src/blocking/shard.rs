@@ -1,4 +1,4 @@
-//! One shard of a [`Db`](super::Db), as threads see it.
+//! One shard of a [`Db`](super::Db) for threads.
 
 use super::asking::GoesOn;
 use super::confined::Confined;
@@ -11,7 +11,7 @@ use fulgurite_device::Device;
 use std::future::Future;
 use std::sync::PoisonError;
 
-/// A shard as a handle uses it.
+/// A shard as used by a handle.
 pub struct Seat<'a, D: Device + Send + 'static> {
     pub cell: &'a Cell<D>,
     pub goes_on: Option<&'a GoesOn>,
@@ -33,7 +33,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
         self.cell.run(self.goes_on, false, work)
     }
 
-    /// The same for what waits for the log: the thread carries out what the log asks of the drive.
+    /// The same for work that waits for the log: the thread may execute the log's commands.
     pub fn commit<T, W, F>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -47,12 +47,12 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
 /// A shard that any thread may use.
 pub struct Cell<D: Device + Send + 'static> {
     driving: Driving<Confined<Inside<D>>, Fair>,
-    /// Bytes of the longest key that its pages have room for.
+    /// Bytes of the longest key in its pages.
     pub longest_key: usize,
 }
 
 impl<D: Device + Send + 'static> Cell<D> {
-    /// Makes or opens a store, and does `first` with it before anybody else can.
+    /// Creates or opens a store, and calls `first` before any other thread can use it.
     pub fn new<T: Send>(
         device: D,
         options: Options,
@@ -66,14 +66,14 @@ impl<D: Device + Send + 'static> Cell<D> {
         Ok((Cell { driving: Driving::new(inside, park), longest_key }, first))
     }
 
-    /// Does what needs no wait.
+    /// Runs work that never waits.
     pub fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
         let outcome = self.driving.call(None, |core, _| Some(core.with(work)));
         outcome.map_err(broken)?.ok_or_else(|| broken(Broken))
     }
 
-    /// Runs the future that `work` makes to its end, and helps the shard along where that takes time. Drops the future where
-    /// `goes_on` says so meanwhile.
+    /// Runs the future that `work` makes to completion, and drives the shard while it waits. Drops the future
+    /// if `goes_on` returns false.
     pub fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, for_log: bool, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -101,12 +101,12 @@ impl<D: Device + Send + 'static> Cell<D> {
         self.driving.keep();
     }
 
-    /// Has the keeper end.
+    /// Ends the keeper.
     pub fn stop_keeper(&self) {
         self.driving.stop_keeper();
     }
 
-    /// Carries what is under way to its end.
+    /// Completes all pending work.
     pub fn finish(&self) {
         self.driving.finish();
     }

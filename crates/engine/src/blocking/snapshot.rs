@@ -7,18 +7,20 @@ use crate::{Direction, Error, IndexRow};
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// One state of each shard: everything that was committed there when it was taken, and nothing later.
+/// One state of each shard: everything that was committed there when the snapshot was taken, and nothing
+/// later.
 ///
-/// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs no longer fit into memory.
+/// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs were dropped to free
+/// memory.
 pub struct Snapshot<D: Device + Send + 'static> {
     db: Db<D>,
-    /// The snapshot's number in each shard; none where it is not needed.
+    /// The snapshot's number in each shard; `None` for shards that it does not read.
     numbers: Vec<Option<u64>>,
 }
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// The committed values of several keys, read from each drive at once where they are not in memory. Those of one shard
-    /// are of one state.
+    /// The committed values of several keys. Those that are not in memory are read from each drive
+    /// concurrently. Values from one shard are of one state.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         loop {
             let found = self.snapshot_of(keys)?.get_many(table, keys);
@@ -28,12 +30,13 @@ impl<D: Device + Send + 'static> Db<D> {
         }
     }
 
-    /// The committed records of a range, in order over all shards: one state of each shard, which is drawn when the first record is
-    /// asked for. Where a limit of less than [`PAGE_RECORDS`] is set, no snapshot outlives the one request.
+    /// The committed records of a range, in order over all shards. All records of a shard are of one state,
+    /// which is taken when the first record is fetched. With a limit below [`PAGE_RECORDS`] there is a single
+    /// fetch from each shard, which keeps no snapshot open.
     pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
         let (table, mut snapshot) = (table.clone(), None);
         Records::new(self.shards(), range, direction, move |shard, range, direction, most| {
-            // More than that is never asked of a shard, so this is all that it will be asked for.
+            // This is the only fetch, because no more is ever requested from a shard.
             if most < PAGE_RECORDS && snapshot.is_none() {
                 return self.page(&table, shard, range, direction, most);
             }
@@ -45,7 +48,7 @@ impl<D: Device + Send + 'static> Db<D> {
         })
     }
 
-    /// Takes a snapshot of what is committed now: one state of each shard. The shards are asked one after the other.
+    /// Takes a snapshot of the committed state of each shard, one shard after the other.
     pub fn snapshot(&self) -> Result<Snapshot<D>, Error> {
         Snapshot::new(self, |_| true)
     }
@@ -82,7 +85,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         })
     }
 
-    /// The values of several keys, read from each drive at once where they are not in memory.
+    /// The values of several keys. Those that are not in memory are read from each drive concurrently.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let mut values = vec![None; keys.len()];
         for shard in 0..self.db.shards() {
@@ -130,7 +133,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         })
     }
 
-    /// The first rows that a range of an index leads to, at most `most`, in the order of the index over all shards.
+    /// At most `most` first rows of a range of an index, in index order over all shards.
     pub fn index_scan(
         &self,
         index: &Index,
@@ -150,7 +153,8 @@ impl<D: Device + Send + 'static> Snapshot<D> {
                 })?,
             );
         }
-        // Each shard's rows are in order already; the sort is stable and keeps equal ones of one shard so.
+        // Each shard's rows are in order already. The sort is stable, so equal rows of a shard keep their
+        // order.
         rows.sort_by(|a, b| {
             let order = (&a.index_key, &a.key).cmp(&(&b.index_key, &b.key));
             if direction == Direction::Forward { order } else { order.reverse() }
@@ -172,7 +176,7 @@ impl<D: Device + Send + 'static> Drop for Snapshot<D> {
     fn drop(&mut self) {
         for (shard, number) in self.numbers.iter().enumerate() {
             if let Some(number) = *number {
-                // In a shard that is broken there is nothing to give back.
+                // A broken shard has nothing to release.
                 let _ = self.db.shard(shard).at_once(|inside| drop(inside.snapshots.remove(&number)));
             }
         }

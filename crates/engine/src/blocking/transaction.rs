@@ -9,48 +9,51 @@ use std::future::Future;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// A transaction: reads and writes of several tables that take effect together or not at all, as if no other transaction
-/// ran meanwhile.
+/// A transaction: reads and writes of several tables that take effect together or not at all, isolated from
+/// all others.
 ///
-/// It lies within the shard of the first key that it touches; a key of another shard is [`Error::CrossShard`], and the
-/// transaction may go on without it. [`Error::Deadlock`] from any function means that it was given up: drop it and begin
-/// again, or use [`Db::transact`]. Dropping it without a commit undoes it.
+/// It is confined to the shard of the first key that it touches. A key of another shard fails with
+/// [`Error::CrossShard`], after which the transaction can continue. [`Error::Deadlock`] from any function
+/// means that it was aborted: drop it and retry, or use [`Db::transact`]. Dropping it without a commit undoes
+/// it.
 ///
-/// Writes gather in the handle. They go to the shard, and lock their keys, with the next call that reads, with the commit, or when
-/// there are many. What is wrong with one of them that only the shard can see is told by that call, and by all later
-/// ones. Who wants a key locked before it is written reads it with [`Transaction::get_for_update`].
+/// Writes are buffered in the handle. They are sent to the shard, and lock their keys, with the next call
+/// that reads, with the commit, or when the buffer is full. An error that only the shard can detect is
+/// returned by that call, and by all later ones. To lock a key before writing it, read it with
+/// [`Transaction::get_for_update`].
 ///
-/// A thread that waits for a lock in one transaction and holds it in another waits for ever, unless it is asked whether to go on
-/// ([`Db::asking`]).
+/// A thread that waits for a lock that another transaction of the same thread holds waits for ever, unless
+/// its calls can be cancelled ([`Db::asking`]).
 pub struct Transaction<D: Device + Send + 'static> {
     db: Db<D>,
-    /// Its shard, once it has touched a key.
+    /// The shard, once the transaction has touched a key.
     shard: Option<usize>,
-    /// Its number there, once the shard has heard of it.
+    /// The transaction's number there, once the shard knows it.
     number: Option<u64>,
     gathered: Vec<Write>,
     gathered_bytes: usize,
-    /// Why some of its writes were not made.
+    /// The error of an earlier batch of writes.
     failed: Option<Error>,
 }
 
-/// A write that the shard has not heard of.
+/// A buffered write.
 struct Write {
     table: crate::Table,
     key: Box<[u8]>,
     value: Option<Box<[u8]>>,
 }
 
-/// Writes that gather, and their bytes: each visit to the shard takes its lock.
+/// The most writes in the buffer, and their bytes. Each call of the shard takes its lock.
 const MOST_GATHERED: (usize, usize) = (64, 64 << 10);
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// Begins a transaction. It lies in the shard of the first key that it touches.
+    /// Begins a transaction. It is confined to the shard of the first key that it touches.
     pub fn begin(&self) -> Transaction<D> {
         Transaction::new(self)
     }
 
-    /// Runs `work` in a transaction and commits it; begins anew where it was given up to end a deadlock.
+    /// Runs `work` in a transaction and commits it. Retries if the transaction was aborted to resolve a
+    /// deadlock.
     pub fn transact<T>(
         &self,
         mut work: impl FnMut(&mut Transaction<D>) -> Result<T, Error>,
@@ -79,21 +82,21 @@ impl<D: Device + Send + 'static> Transaction<D> {
         }
     }
 
-    /// The value of a key, which others may read meanwhile.
+    /// The value of a key, with a shared lock.
     pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
         let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get(table, &key).await })
     }
 
-    /// The value of a key that will be changed: nobody else reads it meanwhile, which avoids deadlocks.
+    /// The value of a key that will be written, with an exclusive lock, which avoids deadlocks.
     pub fn get_for_update(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
         let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get_for_update(table, &key).await })
     }
 
-    /// The values of several keys of one shard, read from the drive at once where they are not in memory.
+    /// The values of several keys of one shard. Those that are not in memory are read concurrently.
     pub fn get_many(&mut self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let Some(first) = keys.first() else { return Ok(Vec::new()) };
         let shard = self.shard_for(first)?;
@@ -108,12 +111,12 @@ impl<D: Device + Send + 'static> Transaction<D> {
         })
     }
 
-    /// Gives a key a value.
+    /// Writes a record.
     pub fn put(&mut self, table: &Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write(table, key, Some(value))
     }
 
-    /// Takes a key's value away, if it has one.
+    /// Deletes a record, if it exists.
     pub fn delete(&mut self, table: &Table, key: &[u8]) -> Result<(), Error> {
         self.write(table, key, None)
     }
@@ -136,12 +139,12 @@ impl<D: Device + Send + 'static> Transaction<D> {
         }
     }
 
-    /// Fails where some writes were not made: without these, it must not go on.
+    /// Fails if some writes failed: the transaction must not continue without them.
     fn check(&self) -> Result<(), Error> {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Makes what was gathered part of the transaction.
+    /// Sends the buffered writes to the shard.
     fn send(&mut self, shard: usize) -> Result<(), Error> {
         let writes = self.take_gathered();
         if writes.is_empty() {
@@ -157,8 +160,9 @@ impl<D: Device + Send + 'static> Transaction<D> {
         std::mem::take(&mut self.gathered)
     }
 
-    /// The records of a range. No record appears in what was seen of the range, or leaves it, before the transaction ends.
-    /// Keys of a range are in every shard, so with several shards this is [`Error::CrossShard`].
+    /// The records of a range. Until the transaction ends, no record is inserted into the part that was read,
+    /// or deleted from it. Every shard has keys of a range, so with several shards this fails with
+    /// [`Error::CrossShard`].
     pub fn scan(
         &mut self,
         table: &Table,
@@ -186,7 +190,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         })
     }
 
-    /// The first rows that a range of an index leads to, at most `most`. With several shards this is
+    /// At most `most` first rows of a range of an index. With several shards this fails with
     /// [`Error::CrossShard`].
     pub fn index_scan(
         &mut self,
@@ -207,7 +211,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         self.end(None)
     }
 
-    /// Commits. What it promises when it returns, `durability` says; see [`crate::Transaction::commit_with`].
+    /// Commits with a durability that overrides the default; see [`crate::Transaction::commit_with`].
     pub fn commit_with(self, durability: Durability) -> Result<(), Error> {
         self.end(Some(durability))
     }
@@ -217,7 +221,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         let Some(shard) = self.shard else { return Ok(()) };
         let (number, writes) = (self.number.take(), self.take_gathered());
         self.db.shard(shard).commit(move |inside| {
-            // Every call has run to its end, so nobody else has the transaction.
+            // Every call has completed, so nobody else uses the transaction.
             let inner = match number {
                 Some(number) => {
                     inside.transactions.remove(&number).and_then(Rc::into_inner).ok_or(Error::Closed)?
@@ -232,7 +236,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         })
     }
 
-    /// Runs a request in the transaction, behind its writes so far.
+    /// Runs a request in the transaction, after its buffered writes.
     fn run<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -244,7 +248,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         self.ask(shard, work)
     }
 
-    /// Runs a request in the transaction, which begins in its shard with the first one.
+    /// Runs a request in the transaction. The first request begins it in its shard.
     fn ask<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -273,7 +277,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         }
     }
 
-    /// The one shard that a range lies in, where there is only one.
+    /// The shard of a range, if there is only one shard.
     fn only_shard(&self, (low, _): Range<'_>) -> Result<usize, Error> {
         if self.db.shards() == 1 {
             return Ok(0);
@@ -283,7 +287,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
             Bound::Unbounded => String::new(),
         };
         let own = self.shard.unwrap_or(0);
-        // Any other shard has keys of the range as well.
+        // Any other shard has keys of the range too.
         Err(Error::CrossShard {
             key: format!("of the range from `{key}`"),
             other: usize::from(own == 0),
@@ -310,7 +314,7 @@ async fn write_all<D: Device + 'static>(inner: &Inner<D>, writes: Vec<Write>) ->
 impl<D: Device + Send + 'static> Drop for Transaction<D> {
     fn drop(&mut self) {
         if let (Some(shard), Some(number)) = (self.shard, self.number) {
-            // In a shard that is broken there is nothing to undo.
+            // A broken shard has nothing to undo.
             let _ = self.db.shard(shard).at_once(|inside| drop(inside.transactions.remove(&number)));
         }
     }

@@ -1,11 +1,12 @@
-//! Secondary indexes: trees whose keys are an index key and the key of the record behind it, and whose values are empty.
+//! Entries of secondary indexes. An index is a tree with empty values. Its keys combine an index key and the
+//! key of the record.
 //!
-//! The index key is written so that entries have the order of `(index key, key)`: a zero byte becomes `0 255`, and `0 0`
-//! ends it.
+//! The encoding keeps the order of `(index key, key)`: in the index key, a zero byte is written as `0 255`,
+//! and `0 0` ends it.
 
 use std::ops::Bound;
 
-/// The entry for a record.
+/// The entry of a record.
 pub fn entry(index_key: &[u8], key: &[u8]) -> Vec<u8> {
     let mut entry = escaped(index_key);
     entry.extend_from_slice(&[0, 0]);
@@ -24,7 +25,7 @@ fn escaped(index_key: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// The index key and the key of an entry; `None` where it is none.
+/// The index key and the record's key of an entry; `None` if it is invalid.
 pub fn split(entry: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut index_key = Vec::new();
     let mut rest = entry.iter();
@@ -42,10 +43,10 @@ pub fn split(entry: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     None
 }
 
-/// The entries of a range of index keys.
+/// The range of entries for a range of index keys.
 pub fn entries(range: (Bound<&[u8]>, Bound<&[u8]>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let first = |key: &[u8]| [&escaped(key)[..], &[0, 0]].concat();
-    // Behind every entry of this index key, and before those of the next.
+    // Above every entry of this index key, and below those of the next.
     let behind = |key: &[u8]| [&escaped(key)[..], &[0, 1]].concat();
     let low = match range.0 {
         Bound::Included(key) => Bound::Included(first(key)),

@@ -1,7 +1,7 @@
 //! Values that are too long for a leaf.
 //!
-//! A tree of its own holds them in pieces, under `number of the value (8), number of the piece (4)`, both big-endian. The
-//! leaf holds `number of the value (8), length in bytes (8)`.
+//! A separate tree stores them in pieces, under the keys `number of the value (8), number of the piece (4)`,
+//! both big-endian. The leaf stores a reference: `number of the value (8), length in bytes (8)`.
 
 use crate::Error;
 use crate::format::page::get_u64;
@@ -12,14 +12,14 @@ use fulgurite_base::PageId;
 /// A reference to a large value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LargeValue {
-    /// Its number.
+    /// The number of the value.
     pub number: u64,
-    /// Its length in bytes.
+    /// The length in bytes.
     pub bytes: u64,
 }
 
 impl LargeValue {
-    /// Reads what a leaf says.
+    /// Decodes the reference in a leaf.
     pub fn read(bytes: &[u8]) -> Result<LargeValue, Error> {
         if bytes.len() != 16 {
             return Err(Error::corrupt(PageId(0), "the place of a large value has the wrong length"));
@@ -27,12 +27,12 @@ impl LargeValue {
         Ok(LargeValue { number: get_u64(bytes, 0), bytes: get_u64(bytes, 8) })
     }
 
-    /// What a leaf says.
+    /// Encodes the reference in a leaf.
     pub fn write(&self) -> Vec<u8> {
         [self.number.to_le_bytes(), self.bytes.to_le_bytes()].concat()
     }
 
-    /// The value is not there, though a leaf of `tree` says so.
+    /// The error for a value that a leaf of `tree` refers to and that does not exist.
     pub fn is_gone(&self, tree: Tree) -> Error {
         Error::corrupt(tree.root, format!("a large value of this tree is gone (number {})", self.number))
     }

@@ -1,10 +1,10 @@
-//! Where everything lies on the drive, and the superblock, which tells.
+//! The layout of the drive, and the superblock, which describes it.
 //!
-//! Superblock A begins at byte 0, B at byte 65,536. From byte 131,072 on, in pages of the store: the log, the double-write
-//! area, then groups of data pages; the first page of each group is its map.
+//! Superblock A begins at byte 0, B at byte 65,536. From byte 131,072 on, in pages of the store: the log, the
+//! double-write area, then groups of data pages. The first page of each group is its map.
 //!
-//! A superblock is written to A and B in turn, the other one staying as it is, so one of them is always whole. The
-//! one with the higher generation counts. Numbers are little-endian:
+//! The superblock is written to A and B alternately, so one of them is always intact. The one with the higher
+//! generation is valid. Numbers are little-endian:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -20,19 +20,20 @@
 //! | 64–72 | redo point: recovery begins at this LSN |
 //! | 72–80 | end of the log when this was written; everything before it is durable |
 //! | 80–84 | CRC of the log's last block before that end |
-//! | 84 | 1 where the store was closed and nothing lies behind that end |
-//! | 85 | 1 where pages lie out of place |
-//! | 86 | out of place: the unit has 2 to this power of bytes; before format 4: 0, a block of the log |
+//! | 84 | 1 if the store was closed and the log ends there |
+//! | 85 | 1 if pages are out of place |
+//! | 86 | out of place: the base-2 logarithm of the unit's bytes; before format 4: 0, a unit is a block of the log |
 //! | 88–96 | the next number of a large value |
 //! | 96–112 | the store's identity |
 //! | 112–116 | out of place: segments |
 //! | 116–120 | out of place: units in a segment |
 //! | 120–128 | out of place: the last commit of the map when this was written |
 //!
-//! Out of place, data pages have the same numbers as in place, and lie where the map says. Behind the double-write area, in
-//! the place of data pages, are two halves of the map's area, counted in blocks of the log's size. The segments follow. They
-//! are counted in *units* and begin at a multiple of their own length. A half has a head, one block of places for every
-//! [`places_in_a_block`] units of pages, the journal, and the head once more. A block has one unit or several.
+//! Out of place, data pages have the same numbers as in place, and the map translates them to addresses. The
+//! double-write area is followed by two halves of the map's area, which is counted in blocks of the log's
+//! size, and by the segments. Segments are counted in *units* and begin at a multiple of their own length. A
+//! half consists of a head, one block of addresses for every [`places_in_a_block`] units of pages, the
+//! journal, and a second copy of the head. A block has one unit or several.
 
 use crate::format::page::{Salt, array, get_u32, get_u64, set};
 use crate::{Error, Lsn};
@@ -41,107 +42,109 @@ use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
 pub const FORMAT: u32 = 6;
-/// In this format a store may have sorted runs, with which it is refused.
+/// The only format in which a store may have sorted runs. A store with sorted runs is refused.
 pub const WITH_RUNS: u32 = 5;
-/// In this format there are no sorted runs yet.
+/// The last format before sorted runs.
 const BEFORE_RUNS: u32 = 4;
-/// In this format units out of place are blocks of the log's size.
+/// The last format in which a unit is always a block of the log.
 const WITHOUT_UNITS: u32 = 3;
-/// In this format the log does not say which pages the drive has (kind 7 of a structure change).
+/// The last format whose log does not record which pages were written (kind 7 of a structure change).
 const WITHOUT_STORED: u32 = 2;
-/// In this format bytes were not bound to their places. Pages in place are read as they are; copies in the double-write area may be either.
+/// The last format in which the checksum of a record or page does not cover its address. Pages in place are
+/// read as they are. Copies in the double-write area may be of either kind.
 const UNBOUND: u32 = 1;
 const MAGIC: &[u8; 16] = b"fulgurite store\n";
-/// Where the two superblocks begin, in bytes: apart by the largest page, so that both are found before the page size is
-/// known.
+/// The byte addresses of the two superblocks. Their distance is the largest page, so that both are found
+/// before the page size is known.
 pub const PLACES: [u64; 2] = [0, 65_536];
 
-/// Whether these bytes, from one of the [`PLACES`], are those of a store, whatever its version: a drive that holds
-/// one is not to be overwritten without a word.
+/// Whether these bytes, read from one of the [`PLACES`], belong to a store of any version. Commands use it to
+/// avoid overwriting a store by mistake.
 pub fn is_store(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
-/// The least memory of the store whose superblock these bytes are, for the map of its pages, in bytes; 0 where it has none.
+/// The least memory for the store of this superblock, because of its map; 0 if it has no map. In bytes.
 pub fn map_memory(bytes: &[u8]) -> u64 {
     let superblock = bytes.first_chunk::<SUPERBLOCK>().and_then(|bytes| Superblock::decode(bytes).ok());
     superblock.map_or(0, |superblock| superblock.map_memory())
 }
 
-/// Where the log begins, in bytes.
+/// The byte address of the log.
 pub const HEAD: u64 = 131_072;
 /// Bytes of a superblock.
 pub const SUPERBLOCK: usize = 128;
-/// Pages of the double-write area of a store with so many pages: two batches of 64, so that one is written while the other is made
-/// durable. A large store has four: with two, pages are not written as fast as four threads change them.
+/// Pages of the double-write area of a store with so many pages: two batches of 64, so that one is written
+/// while the other is flushed. A large store has four, because with two, pages are not written as fast as
+/// four threads change them.
 pub fn double_write_pages(pages: u64) -> u64 {
     if pages < 1 << 16 { 128 } else { 256 }
 }
 
-/// Bytes in a block of the log on a drive, and of each superblock with the zeros behind it: at least a page of the drive,
-/// which writes nothing smaller.
+/// Bytes of a block of the log, and of a superblock with its padding: at least a page of the drive, which is
+/// its smallest write.
 pub fn block_bytes(caps: &Caps) -> u32 {
     caps.page_bytes.max(4096)
 }
 
-/// More bytes than any drive or log has: 2^60.
+/// A limit above every drive and log: 2^60 bytes.
 const MOST_BYTES: u64 = 1 << 60;
 
-/// Bytes of a block of the map before its entries.
+/// Bytes of the header of a block of the map.
 pub const BLOCK_HEADER: usize = 40;
-/// The smallest unit. A power cut tears no less.
+/// The smallest unit: the smallest write that a power cut does not tear.
 pub const LEAST_UNIT: u32 = 512;
 /// The fewest blocks of a journal.
 const LEAST_JOURNAL: u64 = 16;
-/// What the superblock says of pages out of place.
+/// The fields of the superblock about pages out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segmentation {
-    /// Segments.
+    /// The number of segments.
     pub segments: u32,
     /// Units in a segment; a power of two.
     pub segment_units: u32,
-    /// Bytes in a unit; a power of two, a block at most.
+    /// Bytes in a unit: a power of two, at most a block.
     pub unit_bytes: u32,
     /// The last commit of the map when the superblock was written.
     pub commit: u64,
 }
 
-/// Places of the map in a block.
+/// Addresses in a block of the map.
 pub fn places_in_a_block(block_bytes: u32) -> u64 {
     (u64::from(block_bytes) - BLOCK_HEADER as u64) / 4
 }
 
-/// Changes of the map in a block.
+/// Changes in a block of the map's journal.
 pub fn changes_in_a_block(block_bytes: u32) -> u64 {
     (u64::from(block_bytes) - BLOCK_HEADER as u64) / 8
 }
 
-/// Where everything lies, from the beginning of the drive.
+/// Addresses and sizes of the areas of a store with pages out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bytes in a block of the log and of the map: what is written at once.
+    /// Bytes of a block, the unit of writing for the log and the map.
     pub block_bytes: u32,
     /// Bytes in a unit.
     pub unit_bytes: u32,
     /// Units in a page.
     pub page_units: u32,
-    /// Units that the pages of the store have.
+    /// Units of all data pages.
     pub units: u64,
     /// The first data page.
     pub data: PageId,
-    /// Where the map's area begins, in blocks.
+    /// The first block of the map's area.
     pub map: u64,
-    /// Blocks with the places of all units.
+    /// Blocks of a snapshot: the addresses of all units.
     pub snapshot: u64,
     /// Blocks of the journal in a half.
     pub journal: u64,
-    /// Where the first segment begins, in units.
+    /// The first unit of the first segment.
     pub first: u64,
-    /// How many segments there are, and how long they are.
+    /// The number and the size of the segments.
     pub shape: Segmentation,
 }
 
 impl Layout {
-    /// A layout with segments like these at the beginning of the drive, for tests of what looks at nothing else.
+    /// A layout whose segments start at address 0, for tests that use nothing else.
     #[cfg(test)]
     pub fn of_shape(shape: Segmentation, block_bytes: u32) -> Layout {
         let (unit_bytes, data) = (shape.unit_bytes, PageId(0));
@@ -159,10 +162,10 @@ impl Layout {
         }
     }
 
-    /// The layout of a store whose superblock says so.
+    /// The layout for a superblock.
     pub fn new(superblock: &Superblock, shape: Segmentation) -> Layout {
         let Superblock { page_bytes, block_bytes, pages, .. } = *superblock;
-        // What makes no sense must not overflow before [`Layout::fault`] refuses it.
+        // Invalid sizes must not overflow before [`Layout::fault`] refuses them.
         let unit_bytes = shape.unit_bytes.max(LEAST_UNIT);
         let page_units = page_bytes / unit_bytes;
         let data = superblock.data_start();
@@ -181,7 +184,7 @@ impl Layout {
         self.block_bytes / self.unit_bytes
     }
 
-    /// Where a unit of the segments lies, in bytes.
+    /// The byte address of a unit of the segments.
     pub fn byte(&self, place: u32) -> u64 {
         (self.first + u64::from(place)) * u64::from(self.unit_bytes)
     }
@@ -191,12 +194,12 @@ impl Layout {
         Some(page.0.checked_sub(self.data.0)? * u64::from(self.page_units))
     }
 
-    /// Units that the segments have.
+    /// Units of all segments.
     pub fn physical(&self) -> u64 {
         u64::from(self.shape.segments) * u64::from(self.shape.segment_units)
     }
 
-    /// Where the last segment ends, in bytes.
+    /// The end of the last segment, in bytes.
     pub fn end(&self) -> u64 {
         (self.first + self.physical()) * u64::from(self.unit_bytes)
     }
@@ -206,7 +209,7 @@ impl Layout {
         2 + self.snapshot + self.journal
     }
 
-    /// What makes no sense in it, if anything does.
+    /// Returns the first fault, if there is one.
     pub fn fault(&self) -> Option<&'static str> {
         let Segmentation { segments, segment_units, unit_bytes, .. } = self.shape;
         let is_sound = unit_bytes.is_power_of_two()
@@ -221,18 +224,19 @@ impl Layout {
     }
 }
 
-/// Bytes of memory that the maps take.
+/// Bytes of memory for the maps.
 pub fn map_bytes(layout: &Layout) -> u64 {
-    // Here and in the translation layer: 4 bytes for each unit of the store twice, 4⅛ for each of the drive.
+    // Here and in the translation layer: 4 bytes for each unit of the store twice, and 4⅛ for each unit of
+    // the drive.
     8 * layout.units + 4 * layout.physical() + layout.physical() / 8 + 48 * u64::from(layout.shape.segments)
 }
 
-/// What the superblock says.
+/// The contents of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Superblock {
-    /// The format of the store, or an older one that reads the same.
+    /// The format of the store: this version's, or an older one that reads the same.
     pub format: u32,
-    /// Counts the superblocks written.
+    /// The number of superblocks written.
     pub generation: u64,
     /// Bytes in a page.
     pub page_bytes: u32,
@@ -244,31 +248,31 @@ pub struct Superblock {
     pub log_pages: u64,
     /// Pages of the double-write area.
     pub double_write_pages: u64,
-    /// Where recovery begins.
+    /// The redo point: recovery begins here.
     pub redo: Lsn,
     /// The end of the log when this was written.
     pub log_end: Lsn,
     /// The CRC of the log's last block.
     pub log_crc: u32,
-    /// Whether nothing was written since.
+    /// Whether the store was closed and nothing was written since.
     pub clean: bool,
     /// The next number of a large value.
     pub next_large: u64,
-    /// Tells stores apart.
+    /// A number that distinguishes stores.
     pub identity: u128,
-    /// Where pages lie out of place, their segments.
+    /// The segments, if pages are out of place.
     pub out_of_place: Option<Segmentation>,
 }
 
 impl Superblock {
-    /// The superblock of the store from when it is opened: unclean. The format stays if the store may have sorted runs: it is
-    /// refused then, and the version that made it must be able to open it.
+    /// The superblock for an opened store: not clean. It gets the current format, except if the store may
+    /// have sorted runs: such a store is refused, and the version that made it must be able to open it.
     pub fn opened(self) -> Superblock {
         let format = if self.format == WITH_RUNS { WITH_RUNS } else { FORMAT };
         Superblock { format, generation: self.generation + 1, clean: false, ..self }
     }
 
-    /// The superblock as bytes.
+    /// Encodes the superblock.
     pub fn encode(&self) -> [u8; SUPERBLOCK] {
         let mut bytes = [0; SUPERBLOCK];
         set(&mut bytes, 0, MAGIC);
@@ -302,7 +306,8 @@ impl Superblock {
         bytes
     }
 
-    /// The superblock in the first bytes of a page. Fails on other bytes, damaged ones and other formats.
+    /// Decodes the superblock in the first bytes of a page. Fails for other bytes, damaged ones and other
+    /// formats.
     pub fn decode(bytes: &[u8]) -> Result<Superblock, Error> {
         let mut copy: [u8; SUPERBLOCK] = array(bytes, 0);
         if copy[..16] != *MAGIC {
@@ -352,8 +357,8 @@ impl Superblock {
         }
     }
 
-    /// What makes no sense in a superblock whose checksum is right, if anything does: nobody who calculates with its numbers
-    /// must overflow.
+    /// Returns the first fault of a superblock whose checksum is right, so that calculations with its numbers
+    /// cannot overflow.
     fn fault(&self) -> Option<&'static str> {
         let Superblock { page_bytes, block_bytes, pages, log_pages, double_write_pages, .. } = *self;
         let sizes = |bytes: u32| bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes);
@@ -378,12 +383,12 @@ impl Superblock {
         None
     }
 
-    /// Where everything lies that belongs to pages out of place, if that is where they are.
+    /// The layout, if pages are out of place.
     pub fn layout(&self) -> Option<Layout> {
         self.out_of_place.map(|shape| Layout::new(self, shape))
     }
 
-    /// The least memory of the store for the map of its pages, in bytes; 0 where it has none.
+    /// The least memory for the store, because of its map; 0 if it has no map. In bytes.
     pub fn map_memory(&self) -> u64 {
         self.layout().map_or(0, |layout| 2 * map_bytes(&layout))
     }
@@ -411,12 +416,12 @@ impl Superblock {
         PageId(self.double_write_start().0 + self.double_write_pages)
     }
 
-    /// What the checksums of this store's pages, and of the blocks of its log, begin with.
+    /// The salt of the checksums of this store's pages and log blocks.
     pub fn salt(&self) -> Salt {
         Salt(self.identity as u32)
     }
 
-    /// The root of the catalogue, behind the first map.
+    /// The root of the catalogue, after the first map.
     pub fn catalogue_root(&self) -> PageId {
         PageId(self.data_start().0 + 1)
     }

@@ -7,23 +7,23 @@ use crate::format::page::{Salt, get_u16, get_u32, get_u64, set};
 pub const HEADER: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"FLOG");
 
-/// What a block's header says.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Where it lies in the log.
+    /// Its position in the log.
     pub at: Lsn,
-    /// The log was durable up to here when it was written.
+    /// The log was durable up to here when the block was written.
     pub durable: Lsn,
-    /// CRC of the block before.
+    /// CRC of the previous block.
     pub previous: u32,
     /// Bytes of records.
     pub used: u16,
-    /// Whether it is the first block of a flush, and so begins with a record.
+    /// Whether it is the first block of a flush, which begins with a record.
     pub first: bool,
 }
 
 impl Block {
-    /// Writes the header of a block whose records are there already. Returns its CRC.
+    /// Writes the header of a block after its records are filled in. Returns its CRC.
     pub fn seal(&self, bytes: &mut [u8], salt: Salt) -> u32 {
         set(bytes, 4, &MAGIC.to_le_bytes());
         set(bytes, 8, &self.at.0.to_le_bytes());
@@ -36,8 +36,8 @@ impl Block {
         crc
     }
 
-    /// The header and the CRC of a block; `None` where the bytes are none of this store, or damaged. `trusting` leaves the
-    /// CRC out.
+    /// The header and the CRC of a block; `None` if the bytes are damaged or belong to another store. With
+    /// `trusting` the CRC is not checked.
     pub fn read(bytes: &[u8], trusting: bool, salt: Salt) -> Option<(Block, u32)> {
         let crc = get_u32(bytes, 0);
         let used = get_u16(bytes, 28);

@@ -1,12 +1,13 @@
 //! Records of the log.
 //!
-//! A record is `length (4), CRC-32C of what follows and of its place (4), payload`. The payload has changes of the
-//! structure, then operations on records, each list with its length in front. Lengths and counts are LEB128 numbers.
+//! A record is `length (4), CRC-32C of the payload and of its LSN (4), payload`. The payload consists of
+//! structure changes and then operations, each list preceded by its length. Lengths and counts are LEB128
+//! numbers.
 //!
-//! *Operations* are logical and absolute: "in this tree this key has this value", or has none. Doing one twice, or
-//! doing old ones again before newer ones, leads to the same end, so recovery needs no page to say which operations it
-//! contains. *Deltas* are physical: they change the bytes of one page each, and a page says which it contains
-//! (structure LSN). A record is done as a whole.
+//! *Operations* are logical and absolute: they set the value of a key in a tree, or delete it. They are
+//! idempotent, and redoing older ones before newer ones gives the same result, so pages need not record which
+//! operations they contain. *Deltas* are physical: each changes the bytes of one page, and the page records
+//! which it contains (structure LSN). A record is applied as a whole.
 
 use crate::Lsn;
 use crate::format::page::node::{Cell, Node, NodeMut, longest_key, longest_record};
@@ -14,37 +15,37 @@ use crate::format::page::{self, Kind, map};
 use fulgurite_base::{PageId, prefetch};
 use std::collections::BTreeMap;
 
-/// What happens to one key of one tree.
+/// A change of one key of one tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Op {
     /// The tree.
     pub tree: u32,
     /// The key.
     pub key: Box<[u8]>,
-    /// Its value from now on; `None` where it has none any more.
+    /// The new value; `None` deletes the key.
     pub value: Option<Box<[u8]>>,
-    /// Whether the value says where a large one lies.
+    /// Whether the value is a reference to a large value.
     pub large: bool,
 }
 
 impl Op {
-    /// The value as it is put into a leaf.
+    /// The value as stored in a leaf.
     pub fn cell(&self) -> Option<Cell<'_>> {
         self.as_ref().cell()
     }
 
-    /// The same without bytes of its own.
+    /// The same, borrowed.
     pub fn as_ref(&self) -> OpRef<'_> {
         OpRef { tree: self.tree, key: &self.key, value: self.value.as_deref(), large: self.large }
     }
 
-    /// Bytes that the operation takes in the log, at most.
+    /// An upper bound of its bytes in the log.
     pub fn bytes(&self) -> usize {
         20 + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
     }
 }
 
-/// An operation whose bytes lie in a record of the log.
+/// An operation that borrows the bytes of a record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpRef<'a> {
     /// See [`Op`].
@@ -58,12 +59,12 @@ pub struct OpRef<'a> {
 }
 
 impl<'a> OpRef<'a> {
-    /// The value as it is put into a leaf.
+    /// The value as stored in a leaf.
     pub fn cell(&self) -> Option<Cell<'a>> {
         self.value.map(|bytes| Cell { bytes, large: self.large })
     }
 
-    /// Whether a leaf takes the record.
+    /// Whether the record fits into a leaf.
     pub fn fits(&self, page_bytes: u32) -> bool {
         let value = self.value.map_or(0, <[u8]>::len);
         self.key.len() <= longest_key(page_bytes)
@@ -71,7 +72,7 @@ impl<'a> OpRef<'a> {
             && (!self.large || value == 16)
     }
 
-    /// A copy with bytes of its own.
+    /// An owned copy.
     pub fn to_op(self) -> Op {
         Op { tree: self.tree, key: self.key.into(), value: self.value.map(Box::from), large: self.large }
     }
@@ -85,39 +86,40 @@ impl<'a> OpRef<'a> {
     }
 }
 
-/// How many operations ahead the bytes of one are fetched from memory: they lie there in the log's order.
+/// The distance of prefetching, in operations. The bytes of operations are in the order of the log, which
+/// differs from the order in which they are applied.
 pub const AHEAD: usize = 12;
 
-/// Fetches the bytes of an operation that comes soon, while others are done.
+/// Prefetches the bytes of an operation that is applied soon.
 #[inline]
 pub fn look_ahead(ops: &[OpRef<'_>], done: usize) {
     if let Some(op) = ops.get(done + AHEAD) {
         prefetch(op.key, 0);
-        // The value lies behind the key.
+        // The value is stored after the key.
         let value = op.value.unwrap_or_default();
         prefetch(value, value.len() / 2);
         prefetch(value, value.len().saturating_sub(1));
     }
 }
 
-/// A change of the bytes of one page, as part of a change of a tree's structure.
+/// A change of the bytes of one page, part of a structure change of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
-    /// The page is this node, whatever it was before. The bytes are a page without its free room.
+    /// Replaces the page by this node. The bytes are a page without its free space.
     Image {
         /// The page.
         page: PageId,
         /// See [`Delta::image`].
         node: Box<[u8]>,
     },
-    /// The node keeps what lies below this key, which becomes its high fence.
+    /// The node keeps the keys below this one, which becomes its high fence.
     Keep {
         /// The page.
         page: PageId,
         /// The fence.
         high: Box<[u8]>,
     },
-    /// The inner node has another child.
+    /// Adds a child to an inner node.
     AddChild {
         /// The page.
         page: PageId,
@@ -126,44 +128,45 @@ pub enum Delta {
         /// The child.
         child: PageId,
     },
-    /// The inner node has one child less.
+    /// Removes a child from an inner node.
     DropChild {
         /// The page.
         page: PageId,
         /// The child's low fence.
         key: Box<[u8]>,
     },
-    /// The page belongs to no tree any more.
+    /// The page is freed.
     Free {
         /// The page.
         page: PageId,
     },
-    /// The drive has the page, with operations that are older than its image in the log and not in it. It changes nothing.
+    /// Records that the page was written with operations that are older than its image in the log and not in
+    /// that image. It changes nothing.
     Stored {
         /// The page.
         page: PageId,
     },
-    /// The map of a group: pages become used, or free.
+    /// Marks pages in the map of a group as used or free.
     Map {
         /// The map.
         page: PageId,
-        /// The first page's place in the group.
+        /// The index of the first page in the group.
         from: u32,
-        /// How many.
+        /// The number of pages.
         count: u32,
-        /// Whether they are used from now on.
+        /// Whether they become used.
         used: bool,
     },
 }
 
 impl Delta {
-    /// The image of a node that is made in `bytes`.
+    /// The image of the node in `bytes`.
     pub fn image(bytes: &[u8]) -> Delta {
         Delta::Image { page: page::number(bytes), node: pack(bytes).into() }
     }
 
-    /// The changes of a record, by page, and the pages that it notes the drive to have. A record may change a page in several steps,
-    /// which its LSN covers together.
+    /// The structure changes of a record, by page, and the pages that it records as written. A record may
+    /// change a page in several steps, all with its LSN.
     pub fn by_page(deltas: &[Delta]) -> (BTreeMap<PageId, Vec<&Delta>>, Vec<PageId>) {
         let (mut changes, mut stored) = (BTreeMap::new(), Vec::new());
         for delta in deltas {
@@ -175,7 +178,7 @@ impl Delta {
         (changes, stored)
     }
 
-    /// The page that it changes.
+    /// The page of the change.
     pub fn page(&self) -> PageId {
         match self {
             Delta::Image { page, .. }
@@ -188,12 +191,12 @@ impl Delta {
         }
     }
 
-    /// Whether the page's contents before do not matter.
+    /// Whether the change replaces the whole page.
     pub fn replaces_page(&self) -> bool {
         matches!(self, Delta::Image { .. } | Delta::Free { .. })
     }
 
-    /// Changes the page. The same function serves running and recovery.
+    /// Applies the change to the page, both in normal operation and in recovery.
     pub fn apply(&self, bytes: &mut [u8]) -> Result<(), String> {
         match self {
             Delta::Image { node, .. } => unpack(node, bytes),
@@ -211,7 +214,7 @@ impl Delta {
             Delta::Keep { high, .. } => {
                 let node = Node::new(bytes).ok_or("it is no node")?;
                 let low = node.low().to_vec();
-                // What is kept lies between the fences that the node has.
+                // The new fence must be between the old ones.
                 let inside = low[..] < **high && node.high().is_none_or(|old| **high <= *old);
                 if !inside || high.len() > longest_key(bytes.len() as u32) {
                     return Err("its new fence lies outside".to_owned());
@@ -286,7 +289,7 @@ impl Delta {
     }
 }
 
-/// A page without the room in its middle: `bytes of the first part (4), first part, last part`.
+/// A page without its free space: `bytes of the first part (4), first part, last part`.
 fn pack(bytes: &[u8]) -> Vec<u8> {
     let (first, last) = Node::new(bytes).map_or((bytes.len(), bytes.len()), |node| node.parts());
     let mut packed = (first as u32).to_le_bytes().to_vec();
@@ -306,20 +309,20 @@ fn unpack(packed: &[u8], bytes: &mut [u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// What one record of the log says.
+/// The contents of a record of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Changes of the structure.
+    /// Structure changes.
     pub deltas: Vec<Delta>,
-    /// Operations, done after them.
+    /// Operations, applied after the structure changes.
     pub ops: Vec<Op>,
 }
 
-/// Bytes in front of a record's payload.
+/// Bytes before a record's payload.
 pub const FRAME: usize = 8;
 
 impl Entry {
-    /// Appends the record at a place of the log to `out`.
+    /// Appends the record, which is at position `at` of the log, to `out`.
     pub fn encode(&self, at: Lsn, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; FRAME]);
@@ -340,20 +343,20 @@ impl Entry {
         page::set(out, start + 4, &crc.to_le_bytes());
     }
 
-    /// The checksum of a record's payload at a place of the log.
+    /// The checksum of a record's payload at a position of the log.
     pub fn crc(at: Lsn, payload: &[u8]) -> u32 {
         crc32c::crc32c_append(crc32c::crc32c(&at.0.to_le_bytes()), payload)
     }
 
-    /// Reads a record's payload; `None` where it makes no sense.
+    /// Decodes a record's payload; `None` if it is invalid.
     pub fn read(payload: &[u8]) -> Option<Entry> {
         let mut ops = Vec::new();
         let deltas = Entry::visit(payload, |op| ops.push(op.to_op()))?;
         Some(Entry { deltas, ops })
     }
 
-    /// Reads a record's payload without copies of its operations. Returns the changes of the structure; `None` where the
-    /// payload makes no sense.
+    /// Decodes a record's payload without copying its operations. Returns the structure changes; `None` if
+    /// the payload is invalid.
     pub fn visit<'a>(payload: &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<Vec<Delta>> {
         let input = &mut &*payload;
         let deltas = take_number(input)?;

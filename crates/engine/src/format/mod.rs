@@ -1,4 +1,4 @@
-//! Bytes on the drive: pages and nodes, records and blocks of the log, the superblock and where everything lies.
+//! The format on the drive: pages and nodes, records and blocks of the log, the superblock and the layout.
 
 pub mod page;
 pub mod tree;

@@ -1,4 +1,4 @@
-//! How large the parts of a new store are, and the memory that the map of its pages takes.
+//! The sizes of the areas of a new store, and the memory for the map of its pages.
 
 use crate::format::layout::{
     FORMAT, LEAST_UNIT, Layout, Segmentation, Superblock, block_bytes, double_write_pages, map_bytes,
@@ -11,20 +11,20 @@ use fulgurite_device::Caps;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Collect, FtlConfig};
 
-/// The smallest unit where none was asked for, and the memory that the map then takes at most, where larger units can do.
+/// The smallest default unit, and the largest map for which the default unit is chosen.
 const USUAL_UNIT: u32 = 1024;
 const USUAL_MAP: u64 = 32 << 20;
-/// Segments below which garbage is collected, and those that only collection may use.
+/// Garbage collection starts below the first number of free segments; only collection may use the last ones.
 const RESERVE: (u32, u32) = (4, 2);
-/// Data pages that a store has at least.
+/// The fewest data pages of a store.
 const LEAST_PAGES: u64 = 64;
 /// The longest segment.
 const LONGEST_SEGMENT: u64 = 4 << 20;
-/// Parts of the drive that a segment is, where that makes it shorter.
+/// The default segment is this part of the drive, if that is shorter than the longest segment.
 const SEGMENTS: u64 = 256;
 
 impl Superblock {
-    /// The superblock of a new store that takes a whole drive. Fails where the drive is too small for it.
+    /// The superblock of a new store that uses a whole drive. Fails if the drive is too small.
     pub fn of_new(caps: &Caps, options: &Options, identity: u128) -> Result<Superblock, Error> {
         let page_bytes = options.page_bytes;
         let pages = caps.pages.saturating_mul(caps.page_bytes.into()) / u64::from(page_bytes);
@@ -63,8 +63,8 @@ impl Superblock {
 }
 
 impl Options {
-    /// The options of a store whose superblock this is: the map of pages out of place takes its memory first. Refuses what
-    /// contradicts pages out of place.
+    /// The options for the store of this superblock: memory for the map of pages out of place is taken off
+    /// first. Fails if options contradict pages out of place.
     pub(crate) fn with_map(&self, superblock: &Superblock) -> Result<Options, Error> {
         let Some(layout) = superblock.layout() else { return Ok(self.clone()) };
         if self.torn_pages != TornPages::Auto {
@@ -79,9 +79,9 @@ impl Options {
         Ok(Options { memory_bytes: self.memory_bytes - map, ..self.clone() })
     }
 
-    /// The least memory, for the map of its pages, of a store that is made with these options on a drive with these capabilities,
-    /// in bytes: the map may have half. 0 where pages lie in place. Fails as [`Options::check`] does, and where the drive is too
-    /// small for the store.
+    /// The least memory, because of its map, of a store that is created with these options on a drive with
+    /// these capabilities: twice the map. 0 if pages are in place. In bytes. Fails like [`Options::check`],
+    /// and if the drive is too small for the store.
     pub fn map_memory(&self, caps: &Caps) -> Result<u64, Error> {
         self.check(caps)?;
         Ok(Superblock::of_new(caps, self, 0)?.map_memory())
@@ -89,7 +89,7 @@ impl Options {
 }
 
 impl Layout {
-    /// The translation layer over the segments.
+    /// The configuration of the translation layer over the segments.
     pub fn ftl(&self, options: &Options) -> Result<FtlConfig, Error> {
         let (reserve, hard) = RESERVE;
         let OutOfPlaceConfig { placement, victim, .. } = options.place.out_of_place();
@@ -102,7 +102,7 @@ impl Layout {
             )));
         }
         let Segmentation { segments, segment_units, .. } = self.shape;
-        // A quarter of a segment may be behind before writes wait: a batch then mostly goes through at once.
+        // Collection may lag by a quarter of a segment before writes wait, so that most batches do not wait.
         let stripe_pages = segment_units.div_ceil(64);
         let plain = FtlConfig::plain(self.units as u32, segments, segment_units);
         let config = FtlConfig { collect, stripe_pages, ..plain };
@@ -111,11 +111,12 @@ impl Layout {
     }
 }
 
-/// Gives a new store on a drive of `drive_bytes` as many segments as fit, and as many pages as leave
-/// the spare share of them free. The drive erases `erased_bytes` at once, or does not say: 0.
+/// Gives a new store on a drive of `drive_bytes` as many segments as fit, and as many pages as leave the
+/// spare share of them free. `erased_bytes`: the erase unit of the drive; 0 if unknown.
 ///
-/// A segment that is as long as what the drive erases leaves it nothing to copy: the pages of an erase unit then die
-/// together. Shorter ones share an erase unit, and the drive copies what is left of the others.
+/// With a segment as large as the drive's erase unit, all pages of an erase unit become invalid together, so
+/// the drive copies nothing. Shorter segments share an erase unit, and the drive copies the valid pages of
+/// the others.
 pub fn fit(
     superblock: Superblock,
     drive_bytes: u64,
@@ -133,13 +134,13 @@ pub fn fit(
         (u64::from(page_bytes) / unit, drive_bytes / unit, erased_bytes / unit);
     let least = 4 * page_units.max(u64::from(block_bytes) / unit);
     let full = u64::from((Share::ONE.ppm() - spare.ppm().min(Share::ONE.ppm())) / 1_000);
-    // Segments that hold no pages at all times.
+    // Segments that never hold pages permanently.
     let kept = u64::from(RESERVE.0) + u64::from(placement.streams()) + 1;
     let usual = (drive_units / SEGMENTS).clamp(least, (LONGEST_SEGMENT / unit).max(least));
-    // The largest power of two that is not more.
+    // The largest power of two that is not larger.
     let usual = 1 << usual.ilog2();
     let erased = erased.next_power_of_two();
-    // Long segments must not cost more room than was to stay free anyway.
+    // Long segments must not take more than the spare share.
     let is_room = kept * erased <= drive_units / 1_000 * (1_000 - full);
     let segment_units = if is_room { erased.max(usual) } else { usual };
     let with = |segments: u64| {
@@ -153,7 +154,7 @@ pub fn fit(
             ..superblock.clone()
         }
     };
-    // The map takes a little, which depends on how many there are.
+    // The map also takes space, which depends on the number of pages.
     let room = drive_units.saturating_sub(superblock.data_start().0 * page_units) / segment_units;
     let most = (room.min(u64::from(u32::MAX) / segment_units - 1)).min(u64::from(u32::MAX));
     let fits = |segments: &u64| {
@@ -170,15 +171,15 @@ pub fn fit(
     })
 }
 
-/// The unit where none was asked for: the smallest from 1 KiB to `most` bytes whose map takes no more than its usual share of memory.
+/// The default unit: the smallest from 1 KiB to `most` bytes whose map takes no more than 32 MiB.
 fn usual_unit(drive_bytes: u64, most: u32) -> u32 {
     let map = |unit: &u32| 13 * (drive_bytes / u64::from(*unit));
     let mut units = (USUAL_UNIT.ilog2()..most.ilog2()).map(|power| 1 << power);
     units.find(|unit| map(unit) <= USUAL_MAP).unwrap_or(most)
 }
 
-/// The unit that was asked for, if pages can lie in such units. A drive that writes nothing smaller may have larger blocks than
-/// pages; units are then no larger than a page.
+/// The requested unit, if pages can use such units. A drive with large pages may have blocks larger than
+/// pages of the store; units are then at most a page.
 fn fitting_unit(asked: u64, page_bytes: u32, block_bytes: u32) -> Result<u32, Error> {
     let most = u64::from(page_bytes.min(block_bytes));
     if asked.is_power_of_two() && (u64::from(LEAST_UNIT)..=most).contains(&asked) {

@@ -1,12 +1,12 @@
-//! Trees by number, with the trees that every store has.
+//! Trees by number, and the trees of every store.
 
 use fulgurite_base::PageId;
 
-/// The tree of tables and indexes by name.
+/// The tree of the names of tables and indexes.
 pub const CATALOGUE: u32 = 0;
-/// The tree of the pieces of large values.
+/// The tree of large values.
 pub const LARGE: u32 = 1;
-/// The first tree of a user.
+/// The first tree of a user's table or index.
 pub const FIRST_USER_TREE: u32 = 2;
 
 /// A tree.

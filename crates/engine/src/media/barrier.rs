@@ -1,9 +1,11 @@
-//! Flushes of the drive that many tasks share.
+//! Shared flushes of the drive.
 //!
-//! A flush makes durable what had completed before it began. So a task needs a flush that begins after it asked. A few are
-//! under way at once; all tasks that ask while there are so many share the next. Who need not be durable at once takes a
-//! ticket, and often finds that others have flushed meanwhile. A failed flush stops the store: which writes it lost is unknown,
-//! and a second flush would succeed without them. So a flush counts when those that began before it have ended too.
+//! A flush makes durable every write that completed before the flush began. So a task needs a flush that
+//! begins after its request. Up to [`AT_ONCE`] flushes are in progress; further requests share the next one.
+//! A task that does not need durability at once takes a ticket, and often finds later that another task's
+//! flush has covered it. A failed flush stops the store: it is unknown which writes are lost, and a second
+//! flush would succeed without them. For the same reason a flush counts only when all flushes that began
+//! before it have ended too.
 
 use crate::Error;
 use crate::wait::{Health, Signal};
@@ -12,10 +14,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Flushes that are under way at once at most.
+/// The most flushes in progress.
 const AT_ONCE: usize = 2;
 
-/// Flushes have numbers, from 1 on, in the order in which they begin.
+/// Flushes are numbered from 1 in the order in which they begin.
 struct State {
     begun: Cell<u64>,
     under_way: RefCell<BTreeSet<u64>>,
@@ -23,18 +25,18 @@ struct State {
 }
 
 impl State {
-    /// Flushes that have ended.
+    /// The number of flushes that have ended.
     fn ended(&self) -> u64 {
         self.begun.get() - self.under_way.borrow().len() as u64
     }
 
-    /// The last flush that has ended together with all before it.
+    /// The last flush that counts: it and all flushes before it have ended.
     fn counting(&self) -> u64 {
         self.under_way.borrow().first().map_or(self.begun.get(), |first| first - 1)
     }
 }
 
-/// What had completed at some point in time: the number of the first flush that began later.
+/// A point in time: the number of the first flush that began after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u64);
 
@@ -46,29 +48,29 @@ pub struct Barrier<D> {
 }
 
 impl<D: Device + 'static> Barrier<D> {
-    /// Flushes through `handle`; a failure stops `health`.
+    /// `handle` executes the flushes; a failure stops `health`.
     pub fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
         let state = State { begun: Cell::new(0), under_way: RefCell::default(), changed: Signal::default() };
         health.tell(&state.changed);
         Barrier { handle, state: Rc::new(state), health }
     }
 
-    /// Flushes that have ended.
+    /// The number of flushes that have ended.
     pub fn flushes(&self) -> u64 {
         self.state.ended()
     }
 
-    /// A ticket for what has completed before this call.
+    /// A ticket for all writes that completed before this call.
     pub fn ticket(&self) -> Ticket {
         Ticket(self.state.begun.get() + 1)
     }
 
-    /// Waits until everything that has completed before this call is durable.
+    /// Waits until all writes that completed before this call are durable.
     pub async fn flush(&self) -> Result<(), Error> {
         self.flushed(self.ticket()).await
     }
 
-    /// Waits until what a ticket stands for is durable; flushes where nobody has since.
+    /// Waits until the writes of a ticket are durable, and begins a flush if none has covered them.
     pub async fn flushed(&self, Ticket(needed): Ticket) -> Result<(), Error> {
         loop {
             self.health.check()?;
@@ -83,7 +85,7 @@ impl<D: Device + 'static> Barrier<D> {
         }
     }
 
-    /// Begins a flush. A task of its own waits for it, so that nobody who gives up can leave it half done.
+    /// Begins a flush. It runs in a task of its own, so that it ends even if all callers are dropped.
     fn begin(&self) {
         let (state, health) = (Rc::clone(&self.state), self.health.clone());
         let number = state.begun.get() + 1;
@@ -104,7 +106,8 @@ impl<D: Device + 'static> Barrier<D> {
 mod tests {
     use super::*;
 
-    /// The rule: a flush counts when those that began before it have ended too. One of them may have lost what both were for.
+    /// A flush counts only when those that began before it have ended too: one of those may have failed for
+    /// the writes of both.
     #[test]
     fn flushes_count_in_their_order() {
         let counting = |under_way: &[u64]| {

@@ -1,9 +1,9 @@
-//! Commands that write bytes.
+//! Write commands.
 
 use fulgurite_base::{Lpn, StreamId};
 use fulgurite_device::{Buffer, Device, Handle, Operation};
 
-/// The writes that bring bytes, whole pages of the drive, to the places from `first` on: as few as the drive allows.
+/// The commands that write a buffer of whole device pages from `first` on: as few as the drive allows.
 pub fn writes<D: Device + 'static>(
     handle: &Handle<D>,
     first: Lpn,
@@ -18,7 +18,7 @@ pub fn writes<D: Device + 'static>(
     })
 }
 
-/// A write of pages.
+/// A command that writes device pages.
 pub fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
     Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default(), durable: false }
 }

@@ -1,8 +1,8 @@
-//! A store outside its own drive: where backups go, and what repairs read.
+//! Images: copies of a store outside its own drive, written by backups and read by repairs.
 //!
-//! A store and its tasks live on one executor with one drive. A second drive, or a plain file, is reached through these
-//! two traits; what stands above the engine implements them. [`MemImage`] is an image in memory, and drives of the same
-//! executor are images too.
+//! A store and its tasks run on one executor with one drive. These two traits give access to a second drive
+//! or to a plain file; crates above the engine implement them. [`MemImage`] is an image in memory. The drive
+//! of the same executor is an image too.
 
 use crate::Error;
 use crate::bytes;
@@ -13,45 +13,45 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// Where a backup goes. Places are in bytes from the image's beginning. Places and lengths are multiples of 4096, and of the
-/// page of the store's drive.
+/// The target of a backup. Addresses are in bytes from the image's beginning. Addresses and lengths are
+/// multiples of 4096, and of the page of the store's drive.
 pub trait Sink {
-    /// Puts bytes at a place.
+    /// Writes bytes at an address.
     fn write(&self, at: u64, bytes: &[u8]) -> impl Future<Output = Result<(), Error>>;
 
-    /// Makes `bytes` bytes from `at` on read as zeros. What was there before must not show through, or an image might go on
-    /// with the log of an older one. A new file has nothing to do here.
+    /// Makes `bytes` bytes from `at` on read as zeros. Old contents must not remain, because recovery might
+    /// continue with the log of an older image. For a new file this does nothing.
     fn clear(&self, at: u64, bytes: u64) -> impl Future<Output = Result<(), Error>>;
 
-    /// Waits until everything so far is durable.
+    /// Makes all writes so far durable.
     fn sync(&self) -> impl Future<Output = Result<(), Error>>;
 }
 
-/// What a repair reads, and never writes.
+/// The source of a repair, which is never written.
 pub trait Source {
-    /// Bytes of the image.
+    /// The size of the image in bytes.
     fn len(&self) -> u64;
 
-    /// Whether there are none.
+    /// Whether the image has no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads the bytes from `at` on. An error says that this piece cannot be read; others are tried all the same.
+    /// Reads the bytes from `at` on. An error concerns only these bytes; others can still be read.
     fn read(&self, at: u64, into: &mut [u8]) -> impl Future<Output = Result<(), Error>>;
 }
 
-/// An image in memory. Clones share it. It grows as it is written.
+/// An image in memory, which grows as it is written. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct MemImage(Rc<RefCell<Vec<u8>>>);
 
 impl MemImage {
-    /// An image of these bytes.
+    /// An image with these contents.
     pub fn new(bytes: Vec<u8>) -> MemImage {
         MemImage(Rc::new(RefCell::new(bytes)))
     }
 
-    /// A copy of its bytes.
+    /// A copy of the contents.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.borrow().clone()
     }
@@ -100,7 +100,7 @@ impl Source for MemImage {
     }
 }
 
-/// The drive of this executor, to read an image from.
+/// Reads an image from the drive of this executor.
 impl<D: Device + 'static> Source for Handle<D> {
     fn len(&self) -> u64 {
         let caps = self.caps();
@@ -109,7 +109,7 @@ impl<D: Device + 'static> Source for Handle<D> {
 
     async fn read(&self, at: u64, into: &mut [u8]) -> Result<(), Error> {
         let page = u64::from(self.caps().page_bytes);
-        // Images are read in pieces that may be smaller than the drive's page.
+        // Pieces of an image may be smaller than the drive's page.
         let (first, end) = (at / page, (at + into.len() as u64).div_ceil(page));
         let arena = Arena::new(((end - first) * page) as usize);
         let longest = u64::from(self.caps().pages_per_command);
@@ -125,7 +125,7 @@ impl<D: Device + 'static> Source for Handle<D> {
     }
 }
 
-/// The drive of this executor, to put an image on. Places and lengths are multiples of its page.
+/// Writes an image to the drive of this executor. Addresses and lengths must be multiples of its page.
 impl<D: Device + 'static> Sink for Handle<D> {
     async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
         let buffer = Arena::new(bytes.len()).buffer(0, bytes.len());

@@ -1,4 +1,4 @@
-//! The drive: flushes, the log, the superblock's two places, pages with their protection, and images outside the drive.
+//! I/O on the drive: flushes, the log, the superblock, pages and their protection, and images.
 
 pub mod commands;
 pub mod image;

@@ -3,22 +3,22 @@
 use fulgurite_base::PageId;
 use std::collections::BTreeSet;
 
-/// What a store notes while a backup is made.
+/// The pages that an ongoing backup has to copy again, or for the first time.
 #[derive(Debug, Default)]
 pub struct BackupWatch {
     /// Pages changed since they were copied.
     pub touched: BTreeSet<PageId>,
-    /// Pages that have become used with contents that no log has.
+    /// Pages allocated meanwhile, with contents that are not in the log.
     pub unlogged: BTreeSet<PageId>,
 }
 
 impl BackupWatch {
-    /// A page is changed.
+    /// Notes a change of a page.
     pub fn touch(&mut self, page: PageId) {
         self.touched.insert(page);
     }
 
-    /// A page becomes used with contents that are not in the log.
+    /// Notes an allocated page whose contents are not in the log.
     pub fn unlogged(&mut self, page: PageId) {
         self.unlogged.insert(page);
     }

@@ -1,7 +1,7 @@
 //! Tables and indexes by name.
 //!
-//! The catalogue is a tree like any other: the key is the name, the value `kind (1: 1 table, 2 index, 3 index that is still being filled), tree (4), root (8),
-//! table of the index (4)`.
+//! The catalogue is a tree like any other. The key is the name, the value `kind (1: 1 table, 2 index, 3 index
+//! that is still being filled), tree (4), root (8), table of the index (4)`.
 
 use crate::Error;
 use crate::format::page::{get_u32, get_u64};
@@ -10,26 +10,27 @@ use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// The table by which the engine knows one drive of a store of several shards. Nobody else makes one of this name.
+/// The internal table that stores a drive's shard number. The name is reserved.
 pub const SHARDS: &str = "fulgurite.shards";
 
-/// A table of the store that gave it. Another store takes it for its own table of this number; [`crate::blocking`] refuses it.
+/// A table of the store that returned it. Another store would take it for its own table with the same number;
+/// [`crate::blocking`] refuses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Table(pub(crate) Tree);
 
-/// An index of the store that gave it.
+/// An index of the store that returned it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index {
     pub(crate) tree: Tree,
     pub(crate) table: Table,
-    /// Whether it has the entries of all records.
+    /// Whether it has entries for all records.
     pub(crate) complete: bool,
 }
 
-/// Names the index keys of a record, given its key and its value: none, one or several.
+/// Adds the index keys of a record, given its key and its value: none, one or several.
 pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
 
-/// What the catalogue says of a name.
+/// The entry of a name in the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// A table.
@@ -38,12 +39,12 @@ pub enum Named {
     Index(Index),
 }
 
-/// What a table is known for.
+/// The name and the indexes of a table.
 #[derive(Default)]
 pub struct TableInfo {
     /// Its name.
     pub name: String,
-    /// Its indexes: name, tree, and the function once it was given.
+    /// Its indexes: name, tree, and the extract function once it was given.
     pub indexes: Vec<(String, Tree, Option<Extract>)>,
 }
 
@@ -57,7 +58,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue that knows itself and the tree of large values.
+    /// A catalogue with itself and the tree of large values.
     pub fn new(catalogue: PageId, large: PageId) -> Catalogue {
         let mut roots = FxHashMap::default();
         roots.insert(CATALOGUE, catalogue);
@@ -83,12 +84,12 @@ impl Catalogue {
         self.next
     }
 
-    /// What a name stands for.
+    /// The table or index with this name.
     pub fn get(&self, name: &str) -> Option<Named> {
         self.names.get(name).copied()
     }
 
-    /// What is known of a table.
+    /// The name and the indexes of a table.
     pub fn table(&self, table: Table) -> Option<&TableInfo> {
         self.tables.get(&table.0.id)
     }
@@ -118,7 +119,7 @@ impl Catalogue {
         }
     }
 
-    /// Adds what a record of the catalogue says; what is known already stays.
+    /// Adds an entry of the catalogue. Existing entries are kept.
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
         let named =
             decode(value).ok_or_else(|| Error::corrupt(PageId(0), "a record of the catalogue is damaged"))?;
@@ -138,13 +139,14 @@ impl Catalogue {
         };
         self.roots.insert(tree.id, tree.root);
         self.next = self.next.max(tree.id.saturating_add(1));
-        // An index says only the number of its table; the root follows from the table's own record.
+        // The entry of an index has only the number of its table. The root is filled in from the table's own
+        // entry.
         self.names.insert(name, named);
         self.complete();
         Ok(())
     }
 
-    /// Gives indexes the roots of their tables.
+    /// Fills in the roots of the tables of indexes.
     fn complete(&mut self) {
         for named in self.names.values_mut() {
             if let Named::Index(index) = named
@@ -155,7 +157,7 @@ impl Catalogue {
         }
     }
 
-    /// Gives an index its function.
+    /// Sets the extract function of an index.
     pub fn set_extract(&mut self, index: Index, extract: Extract) {
         if let Some(table) = self.tables.get_mut(&index.table.0.id)
             && let Some((.., slot)) = table.indexes.iter_mut().find(|(_, tree, _)| *tree == index.tree)
@@ -165,18 +167,20 @@ impl Catalogue {
     }
 }
 
-/// Whether a record of the catalogue is about the sorted runs of a store of format 5: no text begins with this byte.
+/// Whether an entry is about the sorted runs of a store of format 5: their names begin with this byte, which
+/// is not valid in UTF-8.
 pub fn is_about_runs(name: &[u8]) -> bool {
     name.first() == Some(&0xFF)
 }
 
-/// The tree of a sorted run, as the value of such a record says: `kind (1: 4), tree of its records (4), root (8), number (4)`.
+/// The tree of a sorted run, from the value of such an entry: `kind (1: 4), tree of its records (4), root
+/// (8), number (4)`.
 pub fn run(value: &[u8]) -> Option<Tree> {
     let is_run = value.len() == 17 && value[0] == 4;
     is_run.then(|| Tree { id: 1 << 31 | get_u32(value, 13), root: PageId(get_u64(value, 5)) })
 }
 
-/// The value of a record of the catalogue.
+/// Encodes the value of an entry.
 pub fn encode(named: Named) -> Vec<u8> {
     let (kind, tree, table) = match named {
         Named::Table(table) => (1, table.0, 0),
@@ -189,7 +193,7 @@ pub fn encode(named: Named) -> Vec<u8> {
     value
 }
 
-/// What a record of the catalogue says; `None` where it is none.
+/// Decodes the value of an entry; `None` if it is invalid.
 pub fn decode(value: &[u8]) -> Option<Named> {
     if value.len() != 17 {
         return None;

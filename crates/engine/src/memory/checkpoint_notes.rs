@@ -1,39 +1,42 @@
-//! Pages whose image in the log is not all of them (see [`crate::shard`]'s checkpoint notes).
+//! Pages whose image in the log is incomplete (see [`crate::shard`]'s checkpoint notes).
 
 use crate::Lsn;
 use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
 
-/// What is known of a page.
+/// The operations that a page has and its image lacks.
 #[derive(Clone, Copy, Debug)]
 struct Lacking {
-    /// Where the last change of its structure ends.
+    /// The LSN of the page's last structure change.
     made: Lsn,
-    /// The first operation from before that which it got later.
+    /// The first operation that is older than the structure change and was applied after it.
     since: Lsn,
-    /// Whether the log says that the drive has the page.
+    /// Whether the log records that the page was written.
     is_noted: bool,
 }
 
-/// Pages that got operations from before their images. There are no more than structure changes behind the redo point.
+/// Pages to which operations older than their images were applied. There are no more of them than structure
+/// changes after the redo point.
 #[derive(Debug, Default)]
 pub struct CheckpointNotes(FxHashMap<PageId, Lacking>);
 
 impl CheckpointNotes {
-    /// A page, whose structure changed last at `made`, gets an operation that the log has from `since` on.
+    /// An operation that is in the log from `since` on is applied to a page whose structure last changed at
+    /// `made`.
     pub fn put(&mut self, page: PageId, made: Lsn, since: Lsn) {
         let new = Lacking { made, since, is_noted: false };
         let known = self.0.entry(page).or_insert(new);
-        // An image is the only thing that makes a note worthless, and it has the page forgotten.
+        // The note is kept: only a new image makes it obsolete, and an image calls `forget`.
         *known = Lacking { made, since: known.since.min(since), is_noted: known.is_noted };
     }
 
-    /// A page has an image with all that it has, or is given back.
+    /// Removes a page that has a complete image, or was freed.
     pub fn forget(&mut self, page: PageId) {
         self.0.remove(&page);
     }
 
-    /// The pages to be noted before the redo point moves to `redo`. Those whose images it leaves behind are forgotten.
+    /// The pages to be noted before the redo point moves to `redo`. Pages whose images are before it are
+    /// removed.
     pub fn due(&mut self, redo: Lsn) -> Vec<PageId> {
         self.0.retain(|_, lacking| lacking.made > redo);
         let due = self.0.iter().filter(|(_, lacking)| lacking.since < redo && !lacking.is_noted);

@@ -1,8 +1,8 @@
-//! Which commits are visible.
+//! Visibility of commits.
 //!
-//! Commits are appended in an order, applied in any, and become durable in the order of the log. A state is visible once
-//! every commit up to it is applied, and durable where its durability says so. Readers see visible states only: what
-//! they see, no crash takes back.
+//! Commits are appended in order, applied in any order, and become durable in the order of the log. A state
+//! is visible once every commit up to it is applied, and durable if its durability demands that. Readers see
+//! only visible states, so a crash does not take back what they have seen.
 
 use crate::Lsn;
 use std::collections::VecDeque;
@@ -13,11 +13,11 @@ struct Commit {
     since: Lsn,
     lsn: Lsn,
     applied: bool,
-    /// It must be durable before anybody sees it.
+    /// Whether it must be durable before it is visible.
     waits_for_log: bool,
 }
 
-/// The commits in order.
+/// The commits, in order.
 #[derive(Debug, Default)]
 pub struct Commits {
     queue: VecDeque<Commit>,
@@ -25,17 +25,17 @@ pub struct Commits {
 }
 
 impl Commits {
-    /// Everything up to `visible` is there.
+    /// All commits up to `visible` are visible.
     pub fn new(visible: Lsn) -> Commits {
         Commits { queue: VecDeque::new(), visible }
     }
 
-    /// A commit was appended.
+    /// Adds an appended commit.
     pub fn append(&mut self, since: Lsn, lsn: Lsn, waits_for_log: bool) {
         self.queue.push_back(Commit { since, lsn, applied: false, waits_for_log });
     }
 
-    /// A commit is applied.
+    /// Marks a commit as applied.
     pub fn applied(&mut self, lsn: Lsn) {
         let place = self.queue.partition_point(|commit| commit.lsn < lsn);
         if let Some(commit) = self.queue.get_mut(place) {
@@ -43,7 +43,7 @@ impl Commits {
         }
     }
 
-    /// Moves on as far as the log is durable up to `durable`. Returns whether more is visible than before.
+    /// Makes commits visible, given the durable LSN. Returns whether there are any.
     pub fn advance(&mut self, durable: Lsn) -> bool {
         let before = self.visible;
         while let Some(first) = self.queue.front() {
@@ -66,7 +66,7 @@ impl Commits {
         self.queue.back().map_or(self.visible, |commit| commit.lsn)
     }
 
-    /// Where the first commit begins that is not applied.
+    /// The beginning of the first commit that is not applied.
     pub fn first_unapplied(&self) -> Option<Lsn> {
         self.queue.iter().find(|commit| !commit.applied).map(|commit| commit.since)
     }

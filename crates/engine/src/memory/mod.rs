@@ -1,4 +1,4 @@
-//! State in memory. Nothing here reads or writes the drive.
+//! State in memory, without I/O.
 
 pub mod versions;
 pub mod locks;

@@ -1,8 +1,9 @@
-//! Which pages are free, and which are promised.
+//! Allocation of pages.
 //!
-//! The truth is in the maps, one page a group, which change with the structure of trees and are logged with it. Here in
-//! memory are counts: the free pages of each group, the pages that were picked for a structure change that is not in the
-//! log yet, and the pages promised to commits that are in the log and not yet applied, which must not fail for want of room.
+//! The maps on the drive, one page per group, are authoritative. They change with the structure of trees and
+//! are logged with it. In memory are counts: the free pages of each group; the pages that were picked for a
+//! structure change that is not in the log yet; and the pages reserved for commits that are in the log but
+//! not yet applied, which must not fail for lack of space.
 
 use crate::format::page::map;
 use crate::{Error, Lsn};
@@ -11,7 +12,8 @@ use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// Pages kept free for recovery, which may need more than running did: a 64th of the store and a few more.
+/// Pages reserved for recovery, which may need more than normal operation did: a 64th of the store and a few
+/// more.
 fn kept_for_recovery(pages: u64) -> u64 {
     pages / 64 + 16
 }
@@ -24,17 +26,18 @@ pub struct Space {
     /// Free pages of each group, and of all.
     free: RefCell<Vec<u32>>,
     all_free: Cell<u64>,
-    /// Picked, and not yet used in a map.
+    /// Pages that were picked and are not yet marked as used.
     picked: RefCell<FxHashSet<PageId>>,
     promised: Cell<u64>,
-    /// Pages that were given back and not used since, with the end of the record that says so; where somebody asks for them.
+    /// Pages that were freed and not reused since, with the LSN of the freeing record, if requested by
+    /// [`Space::keep_freed`].
     freed: RefCell<Option<BTreeMap<PageId, Lsn>>>,
-    /// Where the search goes on: the group, and the page in it.
+    /// The position of the search: the group, and the page in it.
     next: Cell<(usize, u32)>,
 }
 
 impl Space {
-    /// The data pages `first..pages` of a store. How many are free is told by [`Space::set_free`].
+    /// The data pages `first..pages` of a store. [`Space::set_free`] sets how many are free.
     pub fn new(first: PageId, pages: u64, page_bytes: u32) -> Space {
         let per_group = map::pages_per_group(page_bytes);
         let pages = pages - first.0;
@@ -52,7 +55,7 @@ impl Space {
         }
     }
 
-    /// The maps of all groups, and how many pages each is about.
+    /// The maps of all groups, and the number of pages of each.
     pub fn maps(&self) -> impl Iterator<Item = (PageId, u32)> + use<> {
         let (first, pages, per_group) = (self.first.0, self.pages, self.per_group);
         (0..pages.div_ceil(per_group)).map(move |group| {
@@ -61,13 +64,13 @@ impl Space {
         })
     }
 
-    /// The map of a page, and its place there.
+    /// The map of a page, and its index there.
     pub fn place(&self, page: PageId) -> (PageId, u32) {
         let index = page.0 - self.first.0;
         (PageId(self.first.0 + index / self.per_group * self.per_group), (index % self.per_group) as u32)
     }
 
-    /// Whether a page is a data page, and no map.
+    /// Whether a page is a data page and not a map.
     pub fn is_data(&self, page: PageId) -> bool {
         page >= self.first
             && page.0 < self.first.0 + self.pages
@@ -78,7 +81,7 @@ impl Space {
         ((map.0 - self.first.0) / self.per_group) as usize
     }
 
-    /// How many pages of the group of `map` are free.
+    /// Sets the number of free pages in the group of `map`.
     pub fn set_free(&self, map: PageId, free: u32) {
         self.change_free(map, |_| free);
     }
@@ -89,23 +92,23 @@ impl Space {
         self.all_free.set(self.all_free.get() - u64::from(before) + u64::from(*free));
     }
 
-    /// Pages of the store's data part, maps among them.
+    /// Data pages of the store, including maps.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Free pages, those that are picked, promised or kept for recovery left out.
+    /// Free pages without those that are picked or reserved.
     pub fn available(&self) -> u64 {
         let taken = self.picked.borrow().len() as u64 + self.promised.get() + kept_for_recovery(self.pages);
         self.all_free.get().saturating_sub(taken)
     }
 
-    /// Pages that are used.
+    /// Used pages.
     pub fn used(&self) -> u64 {
         self.pages.saturating_sub(self.all_free.get())
     }
 
-    /// Promises pages to a commit.
+    /// Reserves pages for a commit.
     pub fn promise(&self, pages: u64) -> Result<(), Error> {
         let free = self.available();
         if pages > free {
@@ -115,7 +118,7 @@ impl Space {
         Ok(())
     }
 
-    /// Takes a promise back.
+    /// Releases reserved pages.
     pub fn release(&self, pages: u64) {
         self.promised.set(self.promised.get() - pages);
     }
@@ -125,17 +128,17 @@ impl Space {
         self.picked.borrow().contains(&page)
     }
 
-    /// Gives up a picked page.
+    /// Returns a picked page.
     pub fn put_back(&self, page: PageId) {
         self.picked.borrow_mut().remove(&page);
     }
 
-    /// From now on pages that are given back are kept for [`Space::take_freed`]; these are free already.
+    /// From now on freed pages are kept for [`Space::take_freed`]; `free` are free already.
     pub fn keep_freed(&self, free: impl Iterator<Item = PageId>, at: Lsn) {
         self.freed.borrow_mut().get_or_insert_default().extend(free.map(|page| (page, at)));
     }
 
-    /// Takes the pages that were given back before `redo` and are used by nobody since: recovery will not ask for them.
+    /// Takes the pages that were freed before `redo` and not reused since: recovery does not read them.
     pub fn take_freed(&self, redo: Lsn) -> Vec<PageId> {
         let mut taken = Vec::new();
         if let Some(freed) = &mut *self.freed.borrow_mut() {
@@ -150,7 +153,7 @@ impl Space {
         taken
     }
 
-    /// The map of a group changes, as the record says that ends at `at`.
+    /// Applies a change of a group's map by the record that ends at `at`.
     pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool, at: Lsn) {
         if let Some(freed) = &mut *self.freed.borrow_mut() {
             for page in (from..from + count).map(|index| PageId(map.0 + u64::from(index))) {
@@ -162,7 +165,7 @@ impl Space {
             }
         }
         if used {
-            // On a map that is wrong the counts may be, too; `check` says so.
+            // A damaged map may lead to wrong counts, which `check` reports.
             self.change_free(map, |free| free.saturating_sub(count));
             let mut picked = self.picked.borrow_mut();
             (from..from + count).for_each(|index| {
@@ -173,15 +176,15 @@ impl Space {
         }
     }
 
-    /// Where the search for a free page goes on.
+    /// The position of the search for a free page.
     pub fn cursor(&self) -> Cursor {
         let (group, from) = self.next.get();
         let map = PageId(self.first.0 + group as u64 * self.per_group);
         Cursor { group, from, map, has_free: self.free.borrow()[group] > 0 }
     }
 
-    /// How often the search moves on before no page can be had: the group where the last one ended is searched twice, from
-    /// there on and from its beginning.
+    /// The most groups to search before giving up: the group where the last search ended is searched twice,
+    /// from there on and from its beginning.
     pub fn most_moves(&self) -> usize {
         self.free.borrow().len() + 1
     }
@@ -211,7 +214,7 @@ impl Space {
     }
 }
 
-/// A place in the search for a free page.
+/// A position of the search for a free page.
 pub struct Cursor {
     group: usize,
     from: u32,
@@ -241,7 +244,7 @@ mod tests {
         space.changed(maps[2], 13, 1, true, Lsn(9));
         space.changed(maps[2], 13, 1, false, Lsn(10));
         assert_eq!(space.used(), used(2444));
-        // Counted again, and more used than were free: a map that was wrong.
+        // Count again. More pages used than were free: the map was damaged.
         space.set_free(maps[1], 100);
         space.changed(maps[0], 1, 90, true, Lsn(11));
         assert_eq!(space.used(), used(504));

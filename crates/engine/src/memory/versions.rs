@@ -1,10 +1,11 @@
-//! Old values, for readers of older states.
+//! Old versions of records, for snapshots.
 //!
-//! A tree has the newest value of every key. What a commit replaces is kept here, under the commit's LSN, in the same step
-//! in which the tree changes, until nobody can ask for a state before that commit. A reader of the state at some LSN
-//! takes the value that the first later commit replaced, and where there was no later one, the tree's.
+//! A tree has the newest value of every key. When a commit changes the tree, the value that it replaces is
+//! kept here under the commit's LSN, until no snapshot can read a state before that commit. A reader of the
+//! state at an LSN takes the value that the first later commit replaced, or the tree's value if there was no
+//! later commit.
 //!
-//! Memory is bounded: when old values take more than they may, the oldest snapshots are given up.
+//! Memory is bounded: when old values exceed it, the oldest snapshots are given up.
 
 use crate::format::page::node::Cell;
 use crate::{Error, Lsn};
@@ -12,36 +13,36 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-/// Old values that are forgotten at once.
+/// Old values that are dropped at a time.
 const FORGOTTEN_TOGETHER: usize = 4096;
 
-/// What a commit replaced.
+/// The value that a commit replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Old {
     /// There was no value.
     Absent,
-    /// This one.
+    /// This value.
     Here(Box<[u8]>),
-    /// What the leaf has: the commit's record is not merged into it.
+    /// The value in the leaf, into which the commit's record is not merged yet.
     Beneath,
 }
 
-/// What a commit replaces, as it is found.
+/// The value that a commit replaces, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub enum Replaced<'a> {
     /// This value, or none.
     Cell(Option<Cell<'a>>),
-    /// What the leaf has, which nobody has looked at.
+    /// The value in the leaf, which was not read.
     Beneath,
 }
 
-/// A key of a tree and the commit that replaces its value.
+/// A key of a tree, and the commit that replaces its value.
 type Place = (u32, Box<[u8]>, Lsn);
 
-/// The old values of one key: each with the commit that replaced it, in order.
+/// The old values of one key, with the commits that replaced them, in order.
 type History = Vec<(Lsn, Old)>;
 
-/// A state that somebody reads.
+/// A reader of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReaderId(u64);
 
@@ -49,23 +50,23 @@ pub struct ReaderId(u64);
 #[derive(Debug, Default)]
 pub struct Versions {
     trees: FxHashMap<u32, BTreeMap<Box<[u8]>, History>>,
-    /// What was kept, in order of keeping.
+    /// The old values in order of insertion.
     kept: VecDeque<(Lsn, u32, Box<[u8]>)>,
-    /// Large values that commits replace, read before those were appended.
+    /// Large values that commits replace, read before the commits were appended.
     large: BTreeMap<Place, Box<[u8]>>,
-    /// Old values that leaves have.
+    /// The number of [`Old::Beneath`].
     beneath: u64,
     bytes: u64,
     most_bytes: u64,
-    /// States that are read, by reader.
+    /// The states being read, by reader.
     readers: BTreeMap<ReaderId, Lsn>,
     drawn: u64,
-    /// Readers of states before this are given up.
+    /// Readers of states before this one are given up.
     oldest: Lsn,
 }
 
 impl Versions {
-    /// Room for so many bytes.
+    /// Memory for so many bytes.
     pub fn new(most_bytes: u64) -> Versions {
         Versions { most_bytes, ..Versions::default() }
     }
@@ -75,7 +76,7 @@ impl Versions {
         self.bytes
     }
 
-    /// Somebody begins to read the state at `lsn`.
+    /// Begins a read of the state at `lsn`.
     pub fn open(&mut self, lsn: Lsn) -> ReaderId {
         self.drawn += 1;
         let reader = ReaderId(self.drawn);
@@ -83,26 +84,26 @@ impl Versions {
         reader
     }
 
-    /// The reader is done.
+    /// Ends a reader.
     pub fn close(&mut self, reader: ReaderId) {
         self.readers.remove(&reader);
     }
 
-    /// Fails where the state at `lsn` can no longer be read.
+    /// Fails if the state at `lsn` can no longer be read.
     pub fn check(&self, lsn: Lsn) -> Result<(), Error> {
         if lsn < self.oldest { Err(Error::SnapshotTooOld) } else { Ok(()) }
     }
 
-    /// A large value that the commit at `lsn` will replace.
+    /// Keeps a large value that the commit at `lsn` will replace.
     pub fn keep_large(&mut self, tree: u32, key: &[u8], lsn: Lsn, value: Vec<u8>) {
         self.bytes += value.len() as u64;
         self.large.insert((tree, key.into(), lsn), value.into());
     }
 
-    /// Keeps what the commit at `lsn` replaces.
+    /// Keeps the value that the commit at `lsn` replaces.
     pub fn keep(&mut self, tree: u32, key: &[u8], lsn: Lsn, replaced: Replaced<'_>) {
         let history = self.trees.entry(tree).or_default().entry(key.into()).or_default();
-        // An operation that found no room the first time comes again.
+        // An operation that did not fit at first is applied again.
         if history.iter().any(|(at, _)| *at == lsn) {
             return;
         }
@@ -125,7 +126,7 @@ impl Versions {
         self.kept.push_back((lsn, tree, key.into()));
     }
 
-    /// The leaf gets a newer value in place of `old`, which was beneath it.
+    /// A newer value is merged into the leaf in place of `old`, which was beneath it.
     pub fn settle(&mut self, tree: u32, key: &[u8], old: Option<Cell<'_>>) {
         if self.beneath == 0 {
             return;
@@ -139,13 +140,13 @@ impl Versions {
         }
     }
 
-    /// What a reader of the state at `lsn` finds under a key, where that is not what the tree has.
+    /// The value of a key in the state at `lsn`, if it is not the tree's.
     pub fn find(&self, tree: u32, key: &[u8], lsn: Lsn) -> Option<&Old> {
         let history = self.trees.get(&tree)?.get(key)?;
         history.iter().find(|(at, _)| *at > lsn).map(|(_, old)| old)
     }
 
-    /// The keys of a range whose values at `lsn` are not what the tree has, with those values.
+    /// The keys of a range whose values at `lsn` are not the tree's, with these values.
     pub fn range(&self, tree: u32, range: (Bound<&[u8]>, Bound<&[u8]>), lsn: Lsn) -> Vec<(&[u8], &Old)> {
         let Some(keys) = self.trees.get(&tree) else { return Vec::new() };
         let old = |history: &'_ History| history.iter().position(|(at, _)| *at > lsn);
@@ -154,13 +155,14 @@ impl Versions {
             .collect()
     }
 
-    /// Forgets what nobody can ask for: readers have the states that were opened, or come for `visible`.
+    /// Drops values that no reader can need: readers exist for the opened states, and may be opened for
+    /// `visible`.
     pub fn trim(&mut self, visible: Lsn) {
         let needed =
             |versions: &Versions| versions.readers.values().copied().min().unwrap_or(visible).min(visible);
         let mut least = needed(self);
         if self.bytes > self.most_bytes {
-            // Half of the room is made free, so that this does not happen at every commit.
+            // Half of the memory is freed, so that this does not happen at every commit.
             while self.bytes > self.most_bytes / 2 && least < visible {
                 let Some((lsn, ..)) = self.kept.front() else { break };
                 least = (*lsn).min(visible);
@@ -173,10 +175,12 @@ impl Versions {
         self.forget(least);
     }
 
-    /// Forgets what commits up to `lsn` replaced: a part of it at once, since a reader may have kept very much. The rest goes next time.
+    /// Drops values that commits up to `lsn` replaced: a part of them at a time, because one reader may have
+    /// kept many. The next call drops more.
     fn forget(&mut self, lsn: Lsn) {
         for _ in 0..FORGOTTEN_TOGETHER {
-            // Commits are applied out of order at times, so the front may be newer than what follows; that goes later.
+            // Commits may be applied out of order, so the front may be newer than the values after it, which
+            // are dropped later.
             if self.kept.front().is_none_or(|(at, ..)| *at > lsn) {
                 return;
             }
@@ -202,7 +206,7 @@ fn bytes_of(old: &Old) -> u64 {
     }
 }
 
-/// Bytes that are kept beside a value: the key twice and the tables.
+/// Bytes in addition to a value: the key twice and the tables.
 fn cost(key: &[u8]) -> u64 {
     2 * key.len() as u64 + 128
 }
@@ -239,7 +243,7 @@ mod tests {
         assert_eq!((versions.bytes(), versions.beneath), (0, 0));
     }
 
-    /// The rule: what a reader has kept goes in parts once that reader is gone, and all of it goes.
+    /// Values kept for a reader are dropped in parts after its end, and all of them are.
     #[test]
     fn what_was_kept_for_a_reader_is_forgotten_in_parts() {
         let mut versions = Versions::new(64 << 20);

@@ -1,4 +1,4 @@
-//! Scans read leaves ahead: they give what they gave before, sooner, and read little that they do not need.
+//! Read-ahead of scans: the same records in less time, with few unneeded reads.
 
 use crate::common::{mem, options, run};
 use fulgurite_base::Nanos;
@@ -16,18 +16,18 @@ fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// Another order of the same numbers.
+/// A permutation of the numbers.
 fn scattered(number: u32) -> u32 {
     number.wrapping_mul(2_654_435_761)
 }
 
 fn wide() -> Options {
-    // Frames for all pages, so that only what was never read is read.
+    // There are frames for all pages, so that each page is read once.
     Options { memory_bytes: 8 << 20, log_bytes: 4 << 20, ..options() }
 }
 
-/// Runs a task on a store whose pages are all on the drive and none in memory: rows by number, and an index of them in
-/// another order. Returns its result, the time that it took on the drive's clock, and the pages that it read.
+/// Runs a task on a store without cached pages: rows by number, and an index of them in another order.
+/// Returns its result, the time that it took on the drive's clock, and the number of pages read.
 fn cold<T: 'static, F: Future<Output = T> + 'static>(
     task: impl FnOnce(Store<Mem>, Table, Index) -> F + 'static,
 ) -> (T, Nanos, u64) {
@@ -70,7 +70,7 @@ fn a_scan_that_reads_ahead_gives_the_same_records_sooner() {
         assert_eq!(one.len(), ROWS as usize);
         assert!(one == many, "{direction:?}");
         assert_eq!(read, again, "no leaf is read twice or in vain");
-        // Between 8 and 16 leaves are under way all the time.
+        // Between 8 and 16 leaf reads are in progress at all times.
         assert!(fast.0 * 7 < slow.0, "{direction:?}: {fast} and {slow}");
         let (own, usual, _) = cold(move |store, table, _| async move {
             store.snapshot().scan(table, ALL, direction).all().await.unwrap()
@@ -83,7 +83,7 @@ fn a_scan_that_reads_ahead_gives_the_same_records_sooner() {
 fn a_scan_that_is_limited_reads_few_leaves_in_vain() {
     let ((), _, read) = cold(|store, table, _| async move {
         let snapshot = store.snapshot();
-        // The first scan finds out how many records a leaf has.
+        // The first scan learns how many records a leaf has.
         for first in [0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500] {
             let low = key(first);
             let range = (Bound::Included(&low[..]), Bound::Unbounded);
@@ -91,7 +91,7 @@ fn a_scan_that_is_limited_reads_few_leaves_in_vain() {
             assert_eq!((found.len(), found[0].0.clone()), (100, key(first)));
         }
     });
-    // 100 records lie in four leaves or five; the root was read when the store was opened.
+    // 100 records are in four or five leaves. The root was read when the store was opened.
     assert!(read <= 10 * 6, "{read} pages for 10 scans of 100 records");
 }
 
@@ -118,7 +118,7 @@ fn rows_behind_an_index_are_read_together_in_the_order_of_the_index() {
             many.iter().map(|row| u32::from_be_bytes(row.index_key[..].try_into().unwrap())).collect();
         assert_eq!(found, expected);
         assert!(one == many);
-        // 375 rows in 179 leaves, all but a few on the drive: up to 64 of them at once.
+        // 375 rows are in 179 leaves, almost none of them cached. Up to 64 are read concurrently.
         assert!(fast.0 * 5 < slow.0, "{direction:?}: {fast} and {slow}");
     }
 }

@@ -1,4 +1,5 @@
-//! A thread that waits for long is asked whether it goes on. Where it does not, its call ends, and nothing is left of it.
+//! Cancellation: a thread that waits for long is asked whether to continue. If not, its call ends without any
+//! effect.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, MemDevice};
@@ -17,7 +18,7 @@ fn with_a_table<D: Device + Send + 'static>(drive: D) -> (Db<D>, Table) {
     (db, table)
 }
 
-/// Its time stands still while threads wait for each other.
+/// The drive's clock stands still while threads wait for each other.
 fn mem() -> MemDevice {
     MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10))
 }
@@ -27,14 +28,14 @@ fn file(folder: &tempfile::TempDir) -> PsyncDevice {
     PsyncDevice::open(&folder.path().join("store"), &options).unwrap()
 }
 
-/// A handle whose calls are given up at the third question, and how often it was asked.
+/// A handle whose calls are cancelled at the third question, and the number of questions.
 fn impatient<D: Device + Send + 'static>(db: &Db<D>) -> (Db<D>, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     (db.asking(move || count.fetch_add(1, Relaxed) + 1 < 3), asked)
 }
 
-/// One transaction has a lock, and everything that wants it is given up.
+/// One transaction holds a lock, and all calls that request it are cancelled.
 fn given_up<D: Device + Send + 'static>(drive: D) {
     let (db, table) = with_a_table(drive);
     let mut holder = db.begin();
@@ -45,7 +46,7 @@ fn given_up<D: Device + Send + 'static>(drive: D) {
     assert_eq!(own.put(&table, b"held", b"by nobody"), Err(Error::GivenUp));
     assert_eq!(asked.load(Relaxed), 3, "asked until it says no");
 
-    // A transaction goes on without the call.
+    // A transaction can continue after a cancelled call.
     let (own, _) = impatient(&db);
     let mut transaction = own.begin();
     transaction.put(&table, b"free", b"kept").unwrap();
@@ -70,7 +71,7 @@ fn a_call_that_waits_for_a_lock_is_given_up() {
     given_up(file(&tempfile::tempdir().unwrap()));
 }
 
-/// Writes gather in the handle of a transaction. Where one of them is not made, none is.
+/// Writes are buffered in the handle of a transaction. If one of them fails, none takes effect.
 #[test]
 fn a_transaction_ends_with_a_write_that_is_not_made() {
     let (db, table) = with_a_table(mem());
@@ -89,7 +90,8 @@ fn a_transaction_ends_with_a_write_that_is_not_made() {
     assert_eq!(db.statistics().unwrap()[0].locks, 0);
 }
 
-/// Many writes go to the shard in parts, and what a handle can see of a write is told at once.
+/// Many writes are sent to the shard in several batches. An error that the handle can detect is returned at
+/// once.
 #[test]
 fn a_transaction_of_many_writes_is_one() {
     let (db, table) = with_a_table(mem());
@@ -113,7 +115,7 @@ fn a_transaction_of_many_writes_is_one() {
     assert_eq!(keys, expected);
 }
 
-/// Who waits for a lock may drive the shard for others meanwhile, and is asked nevertheless.
+/// A thread that waits for a lock may drive the shard for others, and is asked nevertheless.
 fn given_up_beside_others<D: Device + Send + 'static>(drive: D) {
     let (db, table) = with_a_table(drive);
     let mut holder = db.begin();
@@ -146,7 +148,7 @@ fn a_call_is_given_up_while_others_work() {
     given_up_beside_others(file(&tempfile::tempdir().unwrap()));
 }
 
-/// Who panics where it is asked does not want anything any more. The others do not notice.
+/// A panic in the function that is asked cancels the call, and does not affect other threads.
 #[test]
 fn a_panic_is_an_answer() {
     let (db, table) = with_a_table(mem());

@@ -1,4 +1,4 @@
-//! Backups taken while transactions go on: each opens, is sound, and has a beginning of the commits.
+//! Backups during transactions: each backup opens, passes the check, and holds a prefix of the commits.
 
 use crate::common::{fill, mem, options, run};
 use fulgurite_base::{Nanos, Prng};
@@ -14,10 +14,11 @@ use std::rc::Rc;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const WRITERS: usize = 3;
-/// Where a transaction notes its number and what was acknowledged before it began.
+/// The record in which a transaction stores its number and the commits that were acknowledged before it
+/// began.
 const LAST: &[u8] = b"\0last";
 
-/// A writer and its own table: every state that it has committed or tried to.
+/// A writer with its own table: every state that it has committed or tried to commit.
 struct Writer {
     states: RefCell<Vec<Model>>,
     acknowledged: Cell<usize>,
@@ -32,7 +33,7 @@ fn acknowledged(writers: &[Writer]) -> Vec<usize> {
     writers.iter().map(|writer| writer.acknowledged.get()).collect()
 }
 
-/// Commits one transaction of a writer after the other until `done`.
+/// Commits transactions of a writer, one after the other, until `done`.
 async fn work(
     store: Store<MemDevice>,
     writers: Rc<Vec<Writer>>,
@@ -79,7 +80,7 @@ async fn contents(store: &Store<MemDevice>, table: Table) -> Model {
     store.snapshot().scan(table, all, Direction::Forward).all().await.unwrap().into_iter().collect()
 }
 
-/// An image whose target is slow.
+/// An image with a slow target.
 struct Slow {
     image: MemImage,
     handle: Handle<MemDevice>,
@@ -101,8 +102,8 @@ impl Sink for Slow {
     }
 }
 
-/// Opens an image and looks whether it holds a state that was there: at least what was acknowledged before, at most
-/// what was issued, and of each commit also those that it came after.
+/// Opens an image and checks that it holds a valid state: at least what was acknowledged before, at most what
+/// was issued, and with each commit also those before it.
 fn verify(image: &MemImage, writers: &Rc<Vec<Writer>>, before: Vec<usize>) {
     let executor = Executor::new(mem());
     let (image, writers) = (image.clone(), Rc::clone(writers));
@@ -131,13 +132,13 @@ fn verify(image: &MemImage, writers: &Rc<Vec<Writer>>, before: Vec<usize>) {
         }
         let report = store.check().await.unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
-        // It is a store like any other.
+        // It can be used like any other store.
         fill(&store, "later", (0..50u32).map(|n| (n.to_be_bytes().to_vec(), vec![1; 100]))).await;
         store.close().await.unwrap();
     });
 }
 
-/// Backups one after the other while writers work. Returns what they did.
+/// Makes backups one after the other while writers work. Returns the reports.
 fn check(options: Options, seed: u64, pause: u64, backups: usize) -> Vec<Result<BackupReport, Error>> {
     let executor = Executor::new(mem());
     let writers = writers();
@@ -149,7 +150,7 @@ fn check(options: Options, seed: u64, pause: u64, backups: usize) -> Vec<Result<
             handle.spawn(work(store.clone(), Rc::clone(&writers), own, Rc::clone(&done), seed));
         }
         let mut reports = Vec::new();
-        // The same image again and again: nothing of an older backup may show through.
+        // The image is reused, so that remains of an older backup would be found.
         let image = MemImage::default();
         for _ in 0..backups {
             handle.sleep_until(handle.now() + Nanos::from_micros(30_000)).await;
@@ -236,7 +237,7 @@ fn an_interrupted_backup_is_no_store_and_a_closed_store_makes_none() {
     run(&executor, |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();
         store.backup(&target).await.unwrap();
-        // Given up before its end: the image that was there is gone.
+        // A backup is dropped before its end: the image no longer holds a store.
         {
             let sink = Slow { image: target.clone(), handle: store.handle().clone(), pause: Nanos(1000) };
             let mut backup = Box::pin(store.backup(&sink));
@@ -258,7 +259,7 @@ fn an_interrupted_backup_is_no_store_and_a_closed_store_makes_none() {
     assert_eq!(opened, Err(Error::NotAStore));
 }
 
-/// An image on a drive whose pages have 16 KiB: it takes whole pages, like any drive.
+/// An image on a drive with pages of 16 KiB, which writes whole pages only.
 struct LargePages(MemImage);
 
 const LARGE_PAGE: u64 = 16 << 10;

@@ -1,4 +1,4 @@
-//! Writes beside a checkpoint become records by themselves, as they do without one: few go to their leaves for want of room.
+//! Writes during a checkpoint become pending records as usual: few go to their leaves for lack of space.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -19,8 +19,8 @@ async fn new_store(store: &Store<MemDevice>) -> Table {
     table
 }
 
-/// Clients update rows, each its own and all as likely, until `is_end` says so. Each thinks for `think` between commits. Returns how many
-/// they have updated, and what the store has done.
+/// Clients update rows of their own, chosen uniformly, until `is_end` returns true. Each pauses for `think`
+/// between commits. Returns the number of updates, and the store's counters.
 async fn update_until(
     store: &Store<MemDevice>,
     table: Table,
@@ -56,8 +56,8 @@ fn drive() -> MemDevice {
     MemDevice::new(16_384, 4096, 8, Nanos::from_micros(500))
 }
 
-/// Where no row is written twice, all that is in the log is pending, and that may be a third of the log. So a checkpoint begins before
-/// half of the log is used.
+/// If no row is written twice, all records in the log are pending, and they may take a third of it. So a
+/// checkpoint must begin before half of the log is used.
 #[test]
 fn a_checkpoint_begins_before_records_have_all_of_the_log_that_they_may() {
     let options = || Options { memory_bytes: 8 << 20, log_bytes: 3 << 20, ..Options::default() };
@@ -69,11 +69,11 @@ fn a_checkpoint_begins_before_records_have_all_of_the_log_that_they_may() {
         update_until(&store, table, think, move |now| now.checkpoints > before + 1).await
     });
     let refused = after.records.refused;
-    // A fifth of them if it began with half of the log.
+    // It would be a fifth if the checkpoint began with half of the log.
     assert!(refused * 10 < updates, "{refused} of {updates} updates went to their leaves");
 }
 
-/// A checkpoint changes most pages of the pool, so the frame of the next page to leave cannot be had at once.
+/// A checkpoint dirties most pages of the pool, so the next victim frame is not available at once.
 #[test]
 fn records_get_frames_while_a_checkpoint_has_changed_the_pool() {
     let options = || Options { memory_bytes: 8 << 20, log_bytes: 16 << 20, ..Options::default() };

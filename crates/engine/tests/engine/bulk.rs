@@ -1,16 +1,16 @@
-//! A bulk load that the drive lets fail, and values that are too large for one.
+//! Bulk loads on a drive that fails, and values that are too large.
 
 use crate::common::refuses::Refuses;
 use crate::common::{all, mem, options, run};
 use fulgurite_device::{Executor, IoError, Operation};
 use fulgurite_engine::{Error, Options, Store};
 
-/// More than memory has, and more than half of what the drive has room for.
+/// More than the memory, and more than half of the free space of the drive.
 fn rows() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     (0..7_000u32).map(|row| (row.to_be_bytes().to_vec(), vec![row as u8; 1_000]))
 }
 
-/// The rule: a load that fails at its end gives its pages back, so the same load has room for it afterwards.
+/// A load that fails at its end frees its pages, so that the same load can be repeated.
 #[test]
 fn a_load_that_fails_at_its_end_gives_its_pages_back() {
     let (drive, fails) = Refuses::new(mem(), |operation| matches!(operation, Operation::Read { .. }));
@@ -22,7 +22,7 @@ fn a_load_that_fails_at_its_end_gives_its_pages_back() {
             for (key, value) in rows() {
                 load.push(key, value).await.unwrap();
             }
-            // The pages of the load have pushed the root out of memory.
+            // The pages of the load have evicted the root.
             fails.set(true);
             let outcome = load.finish().await;
             assert!(matches!(outcome, Err(Error::Io(IoError::Media))), "{outcome:?}");
@@ -35,7 +35,8 @@ fn a_load_that_fails_at_its_end_gives_its_pages_back() {
     });
 }
 
-/// Whether a new store with a small log takes values of these lengths, in one bulk load or each in a transaction.
+/// Whether a new store with a small log accepts values of these lengths, in one bulk load or each in a
+/// transaction.
 fn takes(lengths: &'static [usize], in_bulk: bool) -> bool {
     run(&Executor::new(mem()), move |handle| async move {
         let store = Store::create(handle, Options { log_bytes: 64 * 4096, ..options() }).await.unwrap();
@@ -57,8 +58,8 @@ fn takes(lengths: &'static [usize], in_bulk: bool) -> bool {
     })
 }
 
-/// The rule: a bulk load takes the values that a transaction takes, whatever stands before them, and no larger ones: those could not be
-/// put again, nor saved by a repair.
+/// A bulk load accepts the values that a transaction accepts, at any position, and no larger ones: those
+/// could neither be written again nor be saved by a repair.
 #[test]
 fn a_load_takes_the_values_that_a_transaction_takes() {
     // Five pieces.

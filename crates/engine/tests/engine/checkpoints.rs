@@ -1,4 +1,4 @@
-//! Checkpoints that the store makes of itself, as its log fills.
+//! Checkpoints that the store starts by itself as its log fills.
 
 use crate::common::{options, run};
 use fulgurite_base::{Nanos, Prng};
@@ -7,8 +7,8 @@ use fulgurite_engine::{Options, Store};
 
 const LOG_BYTES: u64 = 4 << 20;
 
-/// The rule: a checkpoint moves the redo point by a small step, so more than half of the log stays in use, and pages that change often are
-/// written seldom. It begins before commits wait for room.
+/// A checkpoint moves the redo point by a small step. So more than half of the log stays in use, and pages
+/// that change often are written rarely. It begins before commits wait for log space.
 #[test]
 fn a_checkpoint_frees_a_small_part_of_the_log() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
@@ -34,8 +34,8 @@ fn a_checkpoint_frees_a_small_part_of_the_log() {
     });
 }
 
-/// The rule: a sound store that was closed has all records in their leaves, also where many leaves had to be divided for them. So
-/// nothing is recovered when it is opened.
+/// An intact store that was closed has all records in their leaves, even if many leaves were split for them.
+/// So there is nothing to recover when it is opened.
 #[test]
 fn nothing_waits_in_the_log_of_a_store_that_was_closed() {
     let executor = Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)));

@@ -1,4 +1,4 @@
-//! How long commits wait, how many share a flush, and what the log takes at once.
+//! Latency of commits, group commit, and limits of the log.
 
 use crate::common::{all, mem, options, run};
 use fulgurite_base::Nanos;
@@ -7,7 +7,7 @@ use fulgurite_engine::{Durability, Error, Options, Store, Table};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Windows that nobody takes for the time of a flush: the drive takes 10 µs for a command.
+/// Windows that are far longer than a flush: the drive takes 10 µs for a command.
 const GROUP: Nanos = Nanos::from_micros(1_000);
 const RELAXED: Nanos = Nanos::from_micros(100_000);
 
@@ -21,7 +21,7 @@ async fn new_store(handle: &Handle<MemDevice>) -> (Store<MemDevice>, Table) {
     (store, table)
 }
 
-/// Commits a record, and returns how long that took.
+/// Commits a record, and returns the latency.
 async fn commit(store: &Store<MemDevice>, table: Table, key: u64, durability: Durability) -> Nanos {
     let begun = store.handle().now();
     let transaction = store.begin();
@@ -30,7 +30,8 @@ async fn commit(store: &Store<MemDevice>, table: Table, key: u64, durability: Du
     Nanos(store.handle().now().0 - begun.0)
 }
 
-/// So many tasks commit at once, each so often. Returns the longest commit, and the flushes of the log.
+/// So many tasks commit concurrently, each so often. Returns the longest latency, and the number of log
+/// flushes.
 async fn together(store: &Store<MemDevice>, table: Table, tasks: u64, times: u64) -> (Nanos, u64) {
     let (longest, ended) = (Rc::new(Cell::new(Nanos::ZERO)), Rc::new(Cell::new(0)));
     let before = store.statistics().log_flushes;
@@ -38,7 +39,7 @@ async fn together(store: &Store<MemDevice>, table: Table, tasks: u64, times: u64
         let (store, longest, ended) = (store.clone(), Rc::clone(&longest), Rc::clone(&ended));
         store.handle().clone().spawn(async move {
             for time in 0..times {
-                // Each thinks for a time of its own first.
+                // Each waits for a different time first.
                 let at = Nanos(store.handle().now().0 + 1_000 * (task + 1));
                 store.handle().sleep_until(at).await;
                 let took = commit(&store, table, 1_000 * task + time, Durability::Group).await;
@@ -81,10 +82,11 @@ fn who_is_alone_again_waits_once_and_no_longer_than_the_window() {
 fn those_who_come_about_the_same_time_share_a_flush_and_none_waits_for_the_window() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
-        // The first round is what the store learns from.
+        // The store learns from the first round.
         together(&store, table, 8, 2).await;
         let (longest, flushes) = together(&store, table, 8, 50).await;
-        // At most two flushes of a round are for few, and the others share the next. One flush for each commit would be 400.
+        // At most two flushes of a round cover few commits, and the others share the next. One flush for each
+        // commit would be 400.
         assert!(flushes <= 4 * 50, "{flushes} flushes");
         assert!(longest < GROUP, "{longest:?}");
     });
@@ -94,10 +96,10 @@ fn those_who_come_about_the_same_time_share_a_flush_and_none_waits_for_the_windo
 fn a_second_flush_goes_beside_one_of_few_commits_and_not_beside_one_of_many() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
-        // A flush takes 20 µs. Who comes meanwhile and shares the next one waits for longer.
+        // A flush takes 20 µs. A commit that arrives during a flush and shares the next one takes longer.
         let (longest, _) = together(&store, table, 2, 50).await;
         assert_eq!(longest, Nanos::from_micros(20));
-        // With a second flush beside each, 32 tasks make 275.
+        // If each flush had a second one beside it, 32 tasks would need 275.
         together(&store, table, 32, 2).await;
         let (_, flushes) = together(&store, table, 32, 50).await;
         assert!(flushes <= 200, "{flushes} flushes");
@@ -131,7 +133,7 @@ fn relaxed_commits_are_flushed_once_in_their_window() {
     });
 }
 
-/// The rule: what a transaction takes away gives it no room in the log for what it puts.
+/// Deletes of a transaction provide no log space for its writes.
 #[test]
 fn deletes_do_not_make_a_large_value_fit() {
     let small = || Options { log_bytes: 64 * 4096, ..options() };
@@ -143,7 +145,7 @@ fn deletes_do_not_make_a_large_value_fit() {
             transaction.put(table, &[number], &[number; 90]).await.unwrap();
             transaction.commit().await.unwrap();
         }
-        // The leaves are clean, so the deletes become records by themselves.
+        // The leaves are clean, so the deletes become pending records.
         store.checkpoint().await.unwrap();
         for deletes in [0, 60] {
             let transaction = store.begin();

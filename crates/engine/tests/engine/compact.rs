@@ -1,4 +1,4 @@
-//! Compaction gives room back, while transactions go on, and loses nothing.
+//! Compaction frees pages while transactions run, and loses nothing.
 
 use crate::common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
 use fulgurite_base::Nanos;
@@ -11,13 +11,13 @@ fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// A store with many half-empty leaves: of each five records one is left.
+/// A store with many half-empty leaves: one of five records is left.
 async fn sparse(store: &Store<MemDevice>) {
     fill(store, "t", (0..8000).map(|n| (key(n), vec![n as u8; 150]))).await;
     let table = store.table("t").await.unwrap();
     for part in (0..8000).collect::<Vec<u32>>().chunks(50) {
         let transaction = store.begin();
-        // So that no leaf becomes so sparse by itself that it looks for a neighbour.
+        // Delete in this order, so that no leaf becomes so sparse that it is joined with a neighbour already.
         for number in part.iter().filter(|number| *number % 5 < 3) {
             transaction.delete(table, &key(*number)).await.unwrap();
         }
@@ -25,7 +25,7 @@ async fn sparse(store: &Store<MemDevice>) {
     }
 }
 
-/// The shape of the only tree.
+/// The shape of the only user tree.
 async fn only_shape(store: &Store<MemDevice>) -> TreeShape {
     let mut shapes = store.shapes().await.unwrap();
     assert_eq!((shapes.len(), &shapes[0].name[..], shapes[0].index_of), (1, "t", None));
@@ -52,12 +52,12 @@ fn compaction_makes_room_and_the_records_stay() {
         let dense = only_shape(&store).await;
         assert!(dense.leaf_fill() > sparse.leaf_fill() + 0.2 && dense.leaf_fill() < 0.95, "{dense:?}");
         assert_eq!((sparse.entries, dense.entries, dense.levels), (3200, 3200, 3), "{sparse:?} {dense:?}");
-        // The check counts two pages more: the roots of the catalogue and of large values.
+        // The check counts two more pages: the roots of the catalogue and of large values.
         assert_eq!(dense.inner_pages + dense.leaves + 2, check.pages);
         let again = store.compact().await.unwrap();
         assert_eq!((again.merged, again.given_back), (0, 0));
     });
-    // What was trimmed is not missed, with and without a clean end.
+    // Trimmed pages are not needed, whether the store was closed or not.
     let records = run(&executor, |handle| async move {
         let store = Store::open(handle, options()).await.unwrap();
         assert!(store.check().await.unwrap().problems.is_empty());
@@ -104,7 +104,7 @@ fn transactions_go_on_during_a_compaction() {
     });
 }
 
-/// What is on the drive at many moments of a compaction is what a crash would have left.
+/// The contents of the drive at many moments of a compaction are those that a crash would leave.
 #[test]
 fn a_crash_during_a_compaction_leaves_a_sound_store() {
     let executor = Executor::new(mem());
@@ -121,7 +121,7 @@ fn a_crash_during_a_compaction_leaves_a_sound_store() {
         let mut images = Vec::new();
         while !done.get() {
             handle.sleep_until(handle.now() + Nanos::from_micros(1500)).await;
-            // The drive as it is at this moment.
+            // The contents of the drive at this moment.
             let mut bytes = vec![0; 4096 * 4096];
             fulgurite_engine::Source::read(&handle, 0, &mut bytes).await.unwrap();
             images.push(bytes);
@@ -156,10 +156,10 @@ fn pages_that_belong_to_nothing_are_given_back() {
         target.write(0, &bytes).await.unwrap();
     });
     let mut bytes = image.bytes();
-    // The first page with the kind of a map is the first map.
+    // The first page of the kind map is the first map.
     let map = (0..bytes.len() / PAGE).find(|page| bytes[page * PAGE + 4] == 3 && *page > 32).unwrap() * PAGE;
     let salt = salt(&bytes);
-    // Pages 800 to 839 of the group become used.
+    // Mark pages 800 to 839 of the group as used.
     bytes[map + 64 + 100..map + 64 + 105].fill(255);
     seal(&mut bytes[map..map + PAGE], salt);
     let executor = Executor::new(Patched::new(&Rc::new(bytes)));
@@ -174,8 +174,8 @@ fn pages_that_belong_to_nothing_are_given_back() {
     });
 }
 
-/// Merging a record may divide a leaf, which needs the structure's turn. Who has that may wait for a checkpoint, so a checkpoint
-/// that merges must not be waited for.
+/// Merging a record may split a leaf, which needs the structure lock. Its holder may wait for a checkpoint,
+/// so it must not wait for a checkpoint that merges.
 #[test]
 fn a_compaction_and_checkpoints_that_merge_records_do_not_wait_for_each_other() {
     let executor = Executor::new(mem());
@@ -189,7 +189,7 @@ fn a_compaction_and_checkpoints_that_merge_records_do_not_wait_for_each_other() 
                 let table = store.table("t").await.unwrap();
                 for number in 0..400u32 {
                     let transaction = store.begin();
-                    // All over the table, so that records wait for leaves that are full.
+                    // Keys all over the table, so that records are pending for leaves that are full.
                     let at = (number * 8 + writer).wrapping_mul(2_654_435_761) % 2_000_000;
                     transaction.put(table, &key(at), &[2; 200]).await.unwrap();
                     transaction.commit_with(Durability::Flush).await.unwrap();

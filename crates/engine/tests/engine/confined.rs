@@ -1,4 +1,4 @@
-//! One shard passed between threads, small enough for Miri, which looks at every access to memory:
+//! One shard is passed between threads. The test is small enough for Miri, which checks every memory access:
 //!
 //! `MIRIFLAGS=-Zmiri-ignore-leaks cargo +nightly miri test -p fulgurite-engine --test engine confined`
 
@@ -34,7 +34,7 @@ fn threads_take_turns_with_one_shard() {
     let all = (Bound::Unbounded, Bound::Unbounded);
     assert_eq!(snapshot.scan(&table, all, Direction::Forward).count(), 4);
     assert_eq!(snapshot.get(&table, b"shared").unwrap().map(|value| value.len()), Some(3));
-    // The handle is dropped by another thread than the one that made it.
+    // A thread other than the creator drops the handle.
     std::thread::spawn(move || drop((snapshot, db))).join().unwrap();
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
 }

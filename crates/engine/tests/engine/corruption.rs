@@ -1,4 +1,4 @@
-//! Damage: a store gives the right answer or a clear error, never a panic, never wrong data, and always an answer.
+//! Damage: a store returns the right data or a clear error. It never panics, hangs or returns wrong data.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::sample::{self, Answer, DATA, DOUBLE_WRITE, LOG, Sample, State, ask, is_clear};
@@ -8,8 +8,9 @@ use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, Store};
 use std::rc::Rc;
 
-/// Whether an answer is right, or says clearly what it could not read; and `check` has found whatever reading has met.
-/// States from `least` on are right: the end of the log may be gone where nothing says that it was there.
+/// Checks that an answer is right or reports clearly what could not be read, and that `check` finds every
+/// damage that reading found. States from `least` on are right, because a lost end of the log may be
+/// undetectable.
 fn judge(answer: Result<Answer, Error>, states: &[State], what: &str) -> bool {
     let answer = match answer {
         Ok(answer) => answer,
@@ -42,7 +43,8 @@ fn judge(answer: Result<Answer, Error>, states: &[State], what: &str) -> bool {
     true
 }
 
-/// States that are right when something in this page is damaged. Of the log's end it may look as if it never was.
+/// The states that are right if something in this page is damaged. A damaged end of the log may look as if it
+/// was never written.
 fn right(sample: &Sample, page: usize) -> &[State] {
     let in_log = (LOG..DOUBLE_WRITE).contains(&page);
     if in_log { &sample.states } else { &sample.states[sample.states.len() - 1..] }
@@ -89,7 +91,8 @@ fn the_samples_have_everything() {
     assert!(crashed.states.len() > 10);
 }
 
-/// The bytes that the gate flips: headers of one page of each kind, every 17th byte of the rest of it, and every 1021st of everything.
+/// The bytes that the gate flips: headers of one page of each kind, every 17th byte of the rest of it, and
+/// every 1021st byte of the drive.
 fn some_bytes(sample: &Sample) -> Vec<usize> {
     let mut bytes: Vec<usize> = Vec::new();
     for page in kinds(sample) {
@@ -114,7 +117,7 @@ fn flipped_bytes_of_a_store_in_use_are_noticed_or_harmless() {
     assert!(found > 1000, "{found}");
 }
 
-/// Flips every byte of the used pages of a store, one at a time, and prints how many were noticed.
+/// Flips every byte of the used pages, one at a time, and prints how many were noticed.
 fn flip_all(sample: &Sample) {
     let bytes = used(sample).into_iter().flat_map(|page| page * PAGE..(page + 1) * PAGE);
     let cases = bytes.clone().count();
@@ -181,8 +184,9 @@ fn a_drive_that_was_cut_off_is_refused() {
     }
 }
 
-/// An old version of a page has a right checksum. What is noticed: fences and levels that do not fit the parent, the
-/// log's pages, superblocks beside newer ones. A leaf whose fences are the same passes; nothing else says how old it is.
+/// An old version of a page has a right checksum. It is noticed if its fences or level do not match the
+/// parent, or if it is a log page or a superblock. A leaf with the same fences passes, because nothing else
+/// records its age.
 #[test]
 fn old_versions_of_pages_are_noticed_where_their_parents_tell() {
     let (old, new) = (sample::closed(), sample::closed_later());
@@ -200,7 +204,7 @@ fn old_versions_of_pages_are_noticed_where_their_parents_tell() {
         let mut device = Patched::new(&new.image);
         device.put_page(page, before);
         let answer = ask(device);
-        // A page that was given back meanwhile belongs to nothing, whatever it is.
+        // A page that was freed meanwhile is unreachable, so its contents do not matter.
         let is_node = matches!(before[4], 1 | 2) && matches!(new.image[page * PAGE + 4], 1 | 2);
         if is_node && fences(&old.image, page) != fences(&new.image, page) {
             let answer = answer.expect("the store opens");
@@ -213,7 +217,8 @@ fn old_versions_of_pages_are_noticed_where_their_parents_tell() {
     assert!(noticed > 0, "no page was split in between");
 }
 
-/// Two versions of a page may lie on the drive, both whole. Where one comes from the place of the other, that is noticed.
+/// Two intact versions of a page may be on the drive. A version that is read from the address of another is
+/// noticed.
 #[test]
 fn versions_of_a_page_at_the_places_of_others_are_noticed() {
     for sample in [sample::closed_later(), sample::closed_later_out_of_place()] {
@@ -251,12 +256,13 @@ fn unknown_versions_and_foreign_drives_are_refused() {
         Patched::new(&Rc::new(image))
     };
     let with = |changes: &[(usize, u8)]| with_at(&[0, 65536], changes);
-    // Another version that was stopped has written one of the two.
+    // Another version of the software has written one of the two superblocks.
     for places in [&[0, 65536][..], &[0], &[65536]] {
         let refused = ask(with_at(places, &[(20, 77)])).map(drop);
         assert_eq!(refused, Err(Error::Version { found: 77, known: 6 }), "{places:?}");
     }
-    // Formats before: in place a store is read as it is, out of place the pages of the first are not bound to their places.
+    // Older formats: in place the store is read as it is. Out of place, pages of format 1 are not bound to
+    // their addresses.
     for format in [1, 2, 3, 4, 5] {
         let older = ask(with(&[(20, format)])).unwrap();
         assert_eq!(older.check.unwrap().problems, []);
@@ -269,7 +275,7 @@ fn unknown_versions_and_foreign_drives_are_refused() {
     assert_eq!(ask(Patched::new(&Rc::new(vec![0; sample::PAGES * PAGE]))).map(drop), Err(Error::NotAStore));
 }
 
-/// Pages with right checksums that make no sense: whatever is done with the store ends, with an error or without.
+/// Pages with a right checksum and invalid contents: every operation ends, with or without an error.
 #[test]
 fn pages_that_make_no_sense_harm_nobody() {
     for sample in [sample::closed(), sample::crashed()] {

@@ -1,4 +1,4 @@
-//! Memory goes to records or to pages, whichever spares the drive more.
+//! Memory is divided between records and pages so that the drive has the least I/O.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -38,7 +38,7 @@ async fn update(store: &Store<MemDevice>, table: Table, transactions: u32) -> St
     store.statistics()
 }
 
-/// Scans a part of the table again and again, for which pages have room if records have little.
+/// Scans a part of the table repeatedly. Its leaves fit into the pool if the record cache is small.
 async fn scan(store: &Store<MemDevice>, table: Table, rows: u32, rounds: u32) -> Statistics {
     for _ in 0..rounds {
         for from in (0..rows).step_by(1_000) {
@@ -65,7 +65,7 @@ fn records_get_memory_for_updates_and_pages_for_scans() {
             updated.record_limit_bytes
         );
         assert!(updated.record_bytes > begun, "they are in use: {}", updated.record_bytes);
-        // 7,000 rows are some 230 leaves; without the records' memory there are about 70 frames.
+        // 7,000 rows are in some 230 leaves. Without the record cache's memory there are about 70 frames.
         let scanned = scan(&store, table, 7_000, 60).await;
         assert!(
             scanned.record_limit_bytes < begun / 2,

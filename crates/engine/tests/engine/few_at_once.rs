@@ -1,4 +1,4 @@
-//! Pages that wait for nobody come to their places a few at a time, so that reads and commits do not stand behind all of them.
+//! Background page writes are limited, so that reads and commits do not queue behind all of them.
 
 use crate::common::{fill, options, run};
 use fulgurite_base::Nanos;
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Pages of the drive in a page of the store; the log writes blocks of one.
 const PAGE: u32 = 4;
 
-/// A drive that tears nothing and remembers how many pages of the store were on their way at once.
+/// A drive with atomic writes that records the highest number of concurrent page writes.
 struct Counting {
     inner: MemDevice,
     caps: Caps,
@@ -42,8 +42,8 @@ impl Device for Counting {
     }
 }
 
-/// The rule: a checkpoint of pages that need no second copy has sixteen of them on their way at most, also though a
-/// batch has 64 and the drive would take all.
+/// A checkpoint of pages that need no second copy has at most sixteen page writes in progress, although a
+/// batch has 64 pages and the drive would take all.
 #[test]
 fn a_checkpoint_sends_sixteen_pages_at_a_time() {
     for torn_pages in [TornPages::None, TornPages::Atomic] {

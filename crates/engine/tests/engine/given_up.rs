@@ -1,4 +1,4 @@
-//! Who drops a future has only stopped to wait: the store is sound whatever was under way, at any moment.
+//! Dropping a future of the store at any moment only ends the wait: the store stays consistent.
 
 use crate::common::{all, fill, mem, options, run};
 use fulgurite_base::Nanos;
@@ -8,7 +8,7 @@ use std::future::Future;
 
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// Moments at which to give up: commands take 10 µs, and those of one step end together.
+/// The moments at which futures are dropped: commands take 10 µs, and those of one step complete together.
 fn moments() -> impl Iterator<Item = Nanos> {
     (0..40).map(|step| Nanos::from_micros(5 * step))
 }
@@ -25,7 +25,7 @@ async fn put_all<D: Device + 'static>(store: &Store<D>, table: &str, records: &R
     transaction.commit_with(Durability::Flush).await.unwrap();
 }
 
-/// What a table has when the store is opened without having been closed.
+/// The records of a table after the store is opened without having been closed.
 fn after_a_crash(executor: &Executor<MemDevice>, options: Options) -> Records {
     let executor = Executor::new(executor.with_device(|device| std::mem::replace(device, mem())));
     run(&executor, |handle| async move {
@@ -36,8 +36,8 @@ fn after_a_crash(executor: &Executor<MemDevice>, options: Options) -> Records {
     })
 }
 
-/// Gives up at each of the moments, on a store of its own. `work` says whether what it waited for had ended; at `least` so many times it
-/// had not. After a crash the store has what is expected.
+/// Drops the future at each of the moments, each on a new store. `work` returns whether the awaited operation
+/// had ended; at least `least` times it had not. After a crash the store has the expected records.
 fn at_every_moment<F: Future<Output = bool> + 'static>(
     options: &Options,
     least: u32,
@@ -78,11 +78,11 @@ fn a_table_is_made_or_not() {
     let expected = [&records(0, 1)[..50], &records(50, 2)];
     at_every_moment(&options(), 3, &expected, |store, patience| async move {
         fill(&store, "table", records(0, 1).into_iter()).await;
-        // Others than the catalogue's pages are in the pool.
+        // The pool holds pages other than the catalogue's.
         fill(&store, "large", (0..40).flat_map(|part| records(100 * part, 1))).await;
         assert_eq!(all(&store, "large").await.unwrap().len(), 4_000);
         let ended = store.handle().within(patience, store.create_table("other")).await;
-        // Nothing waits for what was given up.
+        // Nothing waits for the dropped operation.
         put_all(&store, "table", &records(50, 2)).await;
         store.create_table("other").await.unwrap();
         put_all(&store, "other", &records(0, 3)).await;

@@ -1,5 +1,5 @@
-//! Inner nodes stay in the pool while records are read one by one: each of them leads to a hundred leaves, and a leaf is of no more
-//! use once its record has been copied.
+//! Inner nodes stay in the pool during point reads: each of them leads to a hundred leaves, while a leaf is
+//! no longer needed once its record was copied.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -8,7 +8,8 @@ use fulgurite_engine::{Options, Store};
 
 const ROWS: u64 = 60_000;
 
-/// The rule: where the inner nodes fit into the pool and the leaves do not, a read asks the drive for its leaf and for nothing else.
+/// If the inner nodes fit into the pool and the leaves do not, a point read reads only its leaf from the
+/// drive.
 #[test]
 fn a_read_of_a_record_asks_the_drive_for_one_page() {
     let executor = Executor::new(MemDevice::new(32_768, 4096, 64, Nanos::from_micros(10)));
@@ -16,7 +17,7 @@ fn a_read_of_a_record_asks_the_drive_for_one_page() {
         let options = Options { memory_bytes: 2 << 20, log_bytes: 16 << 20, ..Options::default() };
         let store = Store::create(handle, options).await.unwrap();
         let table = store.create_table("rows").await.unwrap();
-        // Long keys, so that there are some 250 inner nodes of 20,000 leaves.
+        // Long keys, so that there are some 250 inner nodes for 20,000 leaves.
         let key =
             |number: u64| [&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[..], &[0; 24]].concat();
         let mut rows: Vec<Vec<u8>> = (0..ROWS).map(key).collect();

@@ -1,4 +1,5 @@
-//! Tests of the store through its public interface, in one program: each program would compile the store anew.
+//! Tests of the store through its public interface, in one program, because each program would have to be
+//! linked separately.
 
 mod common;
 

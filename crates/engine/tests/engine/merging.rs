@@ -1,4 +1,4 @@
-//! Records that wait for their leaves are merged many at a time, and leaves beside each other together.
+//! Pending records are merged many at a time, together with those of adjacent leaves.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -7,7 +7,7 @@ use fulgurite_engine::{Options, Statistics, Store};
 
 const ROWS: u32 = 40_000;
 
-/// Updates rows that are all equally likely, far more than memory or the log have room for. What that took.
+/// Updates uniformly chosen rows, far more than fit into memory or the log. Returns the statistics.
 fn update_uniformly() -> Statistics {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
     run(&executor, |handle| async move {
@@ -34,9 +34,9 @@ fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
     let done = update_uniformly();
     let (records, pool) = (done.records, done.pool);
     assert!(records.merged > 70_000, "most updates are in their leaves: {}", records.merged);
-    // Without neighbours each command reads one leaf.
+    // Without neighbours each command would read one leaf.
     assert!(3 * pool.read_ios < 2 * pool.pages_read, "{} commands, {} pages", pool.read_ios, pool.pages_read);
-    // Where newer records of merged leaves keep their room, 3.9 are merged at a time.
+    // If the records of merged leaves were kept as pending ones are, 3.9 would be merged at a time.
     assert!(
         10 * records.merged > 42 * records.merges,
         "{} records in {} merges",
@@ -45,8 +45,9 @@ fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
     );
 }
 
-/// The rule: a leaf that lacks twice what a page has room for gets further rows itself. It will be split for them anyway, and until then
-/// each split would have to share out all that waits. So a store that is filled row by row grows as it is filled.
+/// If the pending records of a leaf take twice a page, further records go to the leaf directly. The leaf will
+/// be split for them anyway, and until then each split would have to redistribute all pending records. So a
+/// store that is filled row by row grows as it is filled.
 #[test]
 fn what_a_leaf_has_no_room_for_does_not_wait_for_it() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
@@ -54,7 +55,7 @@ fn what_a_leaf_has_no_room_for_does_not_wait_for_it() {
         let options = Options { memory_bytes: 8 << 20, log_bytes: 8 << 20, ..Options::default() };
         let store = Store::create(handle, options).await.unwrap();
         let table = store.create_table("rows").await.unwrap();
-        // A leaf that differs from the drive would get all rows itself.
+        // A dirty leaf would get all rows directly.
         store.checkpoint().await.unwrap();
         let mut prng = Prng::new(1, "rows");
         for _ in 0..100 {
@@ -67,6 +68,7 @@ fn what_a_leaf_has_no_room_for_does_not_wait_for_it() {
         store.statistics()
     });
     assert_eq!(done.records.merges, 0, "there is room for all of them as records");
-    // What came before the first leaf was changed waits: less than two pages have, and a commit of it more.
+    // Records from before the first change of the leaf are pending: fewer than two pages hold, plus those of
+    // a commit.
     assert!(done.records_pending <= 2 * 4096 / 108 + 32, "{} of 3,200 rows wait", done.records_pending);
 }

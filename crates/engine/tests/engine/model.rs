@@ -1,5 +1,5 @@
-//! The store against the standard library's map: random transactions, scans both ways, reopening with and without a
-//! clean end.
+//! The store compared with the standard library's map: random transactions, scans in both directions,
+//! reopening after a close or a crash.
 
 use crate::common::{mem, options, run};
 use fulgurite_base::Prng;
@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A key of several shapes: short ones, long ones, with long common parts.
+/// A key of one of several shapes: short ones, long ones, with long common parts.
 fn key(prng: &mut Prng) -> Vec<u8> {
     let number = prng.below(3000);
     match number % 3 {
@@ -71,7 +71,7 @@ async fn compare(store: &Store<MemDevice>, table: Table, model: &Model, prng: &m
     expected.reverse();
     let backward = snapshot.scan(table, range, Direction::Backward).all().await.unwrap();
     assert!(backward == expected, "backward: {} rows for {}", backward.len(), expected.len());
-    // A few one by one, and of the others the first ones in one piece.
+    // Some records one by one, then the first of the others in one call.
     let (few, limit) = (prng.below(20) as usize, prng.below(100) as usize);
     let mut scan = snapshot.scan(table, range, Direction::Backward);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Stores whose pages lie out of place: damage is noticed, repair finds the pages, a backup has them in place.
+//! Stores with pages out of place: damage is noticed, repair finds the pages, a backup has them in place.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::{all, fill, run};
@@ -10,11 +10,11 @@ use fulgurite_engine::{
 use std::rc::Rc;
 
 const PAGES: usize = 560;
-/// Where the log, the map's area and the segments begin, in pages of the drive.
+/// The first pages of the log, the map's area and the segments, in pages of the drive.
 const LOG: usize = 32;
 const MAP: usize = LOG + 128 + 128;
 
-/// Pages that lie in blocks of their own, and pages of which several share one.
+/// Units that are blocks, and several units in a block.
 const UNITS: [&str; 2] = ["unit=4KiB", "unit=1KiB,compress=zstd"];
 
 fn options(units: &str) -> Options {
@@ -34,12 +34,12 @@ fn record(number: u32, version: u8) -> (Vec<u8>, Vec<u8>) {
 
 const RECORDS: u32 = 800;
 
-/// The records as they are in the end: the first third was written twelve times more.
+/// The final records: the first third was written twelve more times.
 fn expected() -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..RECORDS).map(|number| record(number, if number < RECORDS / 3 { 12 } else { 0 })).collect()
 }
 
-/// A store that was written over and over, so that segments were collected; closed, or not.
+/// A store that was overwritten so often that segments were collected; closed, or not.
 fn image(units: &'static str, close: bool) -> Rc<Vec<u8>> {
     let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
     run(&executor, move |handle| async move {
@@ -64,7 +64,7 @@ fn image(units: &'static str, close: bool) -> Rc<Vec<u8>> {
 fn ask(device: Patched) -> Result<(Result<Vec<Record>, Error>, CheckReport), Error> {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
-        // Who opens it need not say where pages lie, nor how.
+        // Opening it does not require the options of pages out of place.
         let store = Store::open(handle, in_place()).await?;
         assert!(store.is_out_of_place());
         Ok((all(&store, "table").await, store.check().await?))
@@ -83,7 +83,8 @@ fn is_clear(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::NotAStore)
 }
 
-/// Whether damage was noticed: the answer must be right or the error clear, and `check` must find what reading has met.
+/// Whether damage was noticed. The answer must be right or the error clear, and `check` must find every
+/// damage that reading found.
 fn is_noticed(device: Patched, what: &str) -> bool {
     match ask(device) {
         Err(error) => {
@@ -123,7 +124,7 @@ fn damage_anywhere_is_noticed_or_harmless() {
             device.put_page(*page, &image[other * PAGE..][..PAGE]);
             is_noticed(device, &format!("page {page} replaced by {other}"));
         }
-        // Garbage in segments may be damaged by anybody.
+        // Damage to garbage in segments is harmless.
         assert!(noticed > used.len() / 4, "{noticed} of {}", used.len());
     }
 }
@@ -174,7 +175,7 @@ fn a_backup_has_the_pages_in_place() {
     }
 }
 
-/// The rule: a store of the format before, in which units are blocks, is opened as it is. Its superblocks say nothing of units.
+/// A store of format 3, in which units are blocks, is opened as it is. Its superblocks have no unit size.
 #[test]
 fn a_store_of_the_format_before_is_opened() {
     let mut bytes = image("unit=4KiB", true).to_vec();
@@ -191,7 +192,7 @@ fn a_store_of_the_format_before_is_opened() {
     assert_eq!(check.problems, []);
 }
 
-/// The rule: how pages are compressed may differ from one opening to the next, since each says how it was.
+/// The compression may change from one opening to the next, because each page stores its own.
 #[test]
 fn a_store_is_opened_with_another_compression() {
     for compress in ["none", "lz4", "zstd"] {
@@ -222,7 +223,7 @@ fn pages_are_compressed_and_packed() {
         run(&executor, |handle| async move {
             let store = Store::create(handle, options).await.unwrap();
             let before = store.statistics().pages_written;
-            // Values of one byte repeated: LZ4 makes next to nothing of them.
+            // Values of one repeated byte: LZ4 compresses them to almost nothing.
             let records = || {
                 (0..2_000u32)
                     .map(|number| (number.to_be_bytes().to_vec(), vec![7; 250 + number as usize % 200]))
@@ -269,7 +270,7 @@ fn what_contradicts_pages_out_of_place_is_refused() {
     refused(PAGES, options("unit=8KiB"), "accepted: a power of two from 512 to 4096");
 }
 
-/// The rule: a bulk load is durable when it returns, with the places of its pages. Nothing is closed or written after it.
+/// A bulk load is durable when it returns, including the map. Nothing is closed or written after it.
 #[test]
 fn a_bulk_load_is_durable_with_its_places() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));

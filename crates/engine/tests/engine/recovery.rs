@@ -1,4 +1,4 @@
-//! Recovery with less memory than the log has operations: it reads the log twice.
+//! Recovery with less memory than the operations of the log need: it reads the log twice.
 
 use crate::common::patched::Patched;
 use crate::common::sample::LOG;
@@ -19,7 +19,8 @@ fn long_log() -> Options {
     Options { log_bytes: 8 << 20, ..options() }
 }
 
-/// Commits puts and deletes, more than recovery can hold at once, and loses the store. Returns the drive and what must be there.
+/// Commits more puts and deletes than recovery can hold at a time, and drops the store. Returns the drive and
+/// the expected contents.
 fn crashed() -> (MemDevice, Model) {
     let executor = Executor::new(mem());
     let model = run(&executor, |handle| async move {
@@ -60,7 +61,7 @@ fn a_log_of_many_stretches_is_done_again_in_order() {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
         let store = Store::open(handle, long_log()).await.unwrap();
-        // Of each key, a stretch does one operation.
+        // A pass applies one operation for each key.
         let most_of_a_stretch = 2 * KEYS + 1;
         let recovered = store.statistics().recovered_ops;
         assert!(recovered > 2 * most_of_a_stretch, "{recovered} operations are not many stretches");
@@ -75,7 +76,7 @@ fn a_log_of_many_stretches_is_done_again_in_order() {
     });
 }
 
-/// A drive that has a page when it is read for the first time, and zeros there afterwards.
+/// A drive that returns a page at the first read, and zeros later.
 struct LosesLater {
     inner: MemDevice,
     lost: u64,
@@ -103,7 +104,7 @@ impl Device for LosesLater {
         if let Some(lost) = lost {
             self.reads += 1;
             if self.reads > 1 {
-                // SAFETY: from submission to completion the buffer is the device's.
+                // SAFETY: from submission to completion the device owns the buffer.
                 unsafe { lost.bytes_mut() }.fill(0);
             }
         }
@@ -118,7 +119,7 @@ impl Device for LosesLater {
 #[test]
 fn a_log_that_is_shorter_when_it_is_read_again_is_refused() {
     let (device, _) = crashed();
-    // Among the last of some 330 blocks: behind the first stretch, and within the first piece that is read.
+    // Among the last of some 330 blocks: after the first pass, and within the first piece that is read.
     let lost = LOG as u64 + 250;
     let executor = Executor::new(LosesLater { inner: device, lost, reads: 0 });
     let opened = run(&executor, |handle| async move { Store::open(handle, long_log()).await.map(drop) });
@@ -132,10 +133,11 @@ fn a_log_that_is_shorter_when_it_is_read_again_is_refused() {
     }
 }
 
-/// A drive that loses its power, and one that never ends a write of a superblock, so that no checkpoint ends.
+/// A drive that loses power, and one that never completes a write of a superblock, so that no checkpoint
+/// ends.
 struct Failing {
     inner: Patched,
-    /// Commands until the power goes.
+    /// Commands until the power is lost.
     left: u64,
     holds_superblocks: bool,
 }
@@ -163,12 +165,13 @@ impl Device for Failing {
     }
 }
 
-/// Records are in their leaves at once, so that all of the log is for commits.
+/// Records go to their leaves at once, so that all of the log is for commits.
 fn full_log() -> Options {
     Options { records: 0, ..options() }
 }
 
-/// A store whose log is nearly full, with more operations than recovery can hold at once, and what must be there.
+/// A store whose log is nearly full, with more operations than recovery can hold at a time, and the expected
+/// contents.
 fn crashed_with_a_full_log() -> (Rc<Vec<u8>>, Model) {
     let inner = Patched::new(&Rc::new(vec![0; 16 << 20]));
     let executor = Executor::new(Failing { inner, left: u64::MAX, holds_superblocks: false });
@@ -188,7 +191,7 @@ fn crashed_with_a_full_log() -> (Rc<Vec<u8>>, Model) {
         let transaction = store.begin();
         let (all, committed) = (changes.clone(), Rc::new(Cell::new(false)));
         let is_committed = Rc::clone(&committed);
-        // Once a checkpoint waits, not every task ends.
+        // When a checkpoint waits, not every task ends.
         let _ = executor.block_on(async move {
             for ((_, key), value) in &all {
                 transaction.put(table, key, value).await.unwrap();
@@ -206,8 +209,8 @@ fn crashed_with_a_full_log() -> (Rc<Vec<u8>>, Model) {
     (Rc::new(executor.with_device(|device| device.inner.contents())), model)
 }
 
-/// Opens a store on a drive that takes so many commands. Returns how many it took, what was found, if it could be opened, and what
-/// is on the drive then.
+/// Opens a store on a drive that accepts so many commands. Returns how many it took, the contents if the
+/// store could be opened, and the final contents of the drive.
 fn open_once(image: &Rc<Vec<u8>>, commands: u64) -> (u64, Option<Model>, Rc<Vec<u8>>) {
     let inner = Patched::new(image);
     let executor = Executor::new(Failing { inner, left: commands, holds_superblocks: false });
@@ -221,7 +224,7 @@ fn open_once(image: &Rc<Vec<u8>>, commands: u64) -> (u64, Option<Model>, Rc<Vec<
     (commands - left, found.ok(), Rc::new(executor.with_device(|device| device.inner.contents())))
 }
 
-/// What recovery makes durable on its way does not stand for what it has not read yet.
+/// Changes that recovery makes durable must not hide records of the log that it has not read yet.
 #[test]
 fn a_cut_in_recovery_from_a_full_log_loses_nothing() {
     let (image, model) = crashed_with_a_full_log();

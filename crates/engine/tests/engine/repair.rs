@@ -1,4 +1,4 @@
-//! Repair saves every record outside the ranges that it reports as lost, and no other.
+//! Repair saves exactly the records outside the ranges that it reports as lost.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::sample::{self, DATA, Model, Sample, State};
@@ -35,11 +35,12 @@ fn is_lost<'a>(ranges: impl IntoIterator<Item = &'a KeyRange>, key: &[u8]) -> bo
     ranges.into_iter().any(is_in)
 }
 
-/// Whether one table has what it should: all of the state outside what is lost, nothing else. Returns how many records are missing.
+/// Checks that a table has all records of the state outside the lost ranges, and nothing else. Returns how
+/// many records are missing.
 fn compare(report: &TableRepair, found: &Model, expected: &Model) -> Option<usize> {
     let right = |(key, value): (&Vec<u8>, &Vec<u8>)| expected.get(key) == Some(value);
     let saved = |key: &&Vec<u8>| found.contains_key(*key);
-    // What is said to be saved of a lost part is there.
+    // The records that are reported as saved of a lost part exist.
     let is_counted =
         |part: &LostPart| found.keys().filter(|key| is_lost([&part.keys], key)).count() as u64 == part.saved;
     let lost: Vec<&KeyRange> = report.lost.iter().map(|part| &part.keys).collect();
@@ -50,7 +51,8 @@ fn compare(report: &TableRepair, found: &Model, expected: &Model) -> Option<usiz
     whole.then(|| expected.len() - found.len())
 }
 
-/// Repairs an image and compares it with one of the states. Returns the records missing, and the report.
+/// Repairs an image and compares it with one of the states. Returns the number of missing records, and the
+/// report.
 fn verify(image: Vec<u8>, states: &[State], what: &str) -> (usize, RepairReport) {
     let (report, tables) = saved(image).unwrap_or_else(|error| panic!("{what}: {error}"));
     let fits = |state: &State| -> Option<usize> {
@@ -70,8 +72,8 @@ fn verify(image: Vec<u8>, states: &[State], what: &str) -> (usize, RepairReport)
     (missing.unwrap_or_else(|| panic!("{what}: wrong data: {report:?}")), report)
 }
 
-/// Repairs an image whose log is damaged. Behind the damage, each record is as some state had it, and what no commit there
-/// has touched is there.
+/// Repairs an image whose log is damaged. Each record touched by commits after the damage is as in some
+/// state, and all others are as expected.
 fn verify_mixed(image: Vec<u8>, states: &[State], what: &str) -> RepairReport {
     let (report, tables) = saved(image).unwrap_or_else(|error| panic!("{what}: {error}"));
     for (name, found) in &tables {
@@ -132,7 +134,7 @@ fn whatever_page_is_lost_the_rest_is_saved() {
             }
             let (missing, report) = verify(image, last(&sample), &what);
             assert!(missing == 0 || !report.is_whole(), "{what}");
-            // With the catalogue the names go, and the tables are saved under others.
+            // Without the catalogue the names are lost, and the tables are saved under other names.
             assert!(missing <= 60 || !report.lost_names.is_empty(), "{what}: {missing} records are lost");
             lost_pages += usize::from(missing > 0);
         }
@@ -159,7 +161,7 @@ fn without_superblocks_the_pages_tell() {
     for sample in [sample::closed(), sample::crashed()] {
         let (missing, report) = verify(without(&sample, &[0, 16]), last(&sample), "no superblock");
         assert!(missing == 0 && report.guessed && report.log.is_none(), "{report:?}");
-        // With the first map gone, too.
+        // The first map is lost as well.
         let map = pages(&sample, (3, 0, 0));
         let (missing, _) = verify(without(&sample, &[0, 16, map[0]]), last(&sample), "no superblock, no map");
         assert_eq!(missing, 0);
@@ -193,7 +195,7 @@ fn damage_in_the_log_is_reported_and_what_came_before_it_is_saved() {
         u64::from_le_bytes(sample.image[page * PAGE + 8..page * PAGE + 16].try_into().unwrap())
     };
     blocks.sort_by_key(at);
-    // In the middle of the last session's blocks.
+    // In the middle of the blocks of the last session.
     let middle = blocks[blocks.len() - 12];
     let report = verify_mixed(without(&sample, &[middle]), &sample.states, "log");
     assert!(report.log.is_some() && !report.is_whole(), "{report:?}");
@@ -220,8 +222,8 @@ fn what_is_no_store_is_refused() {
     assert_eq!(MemImage::default().len(), 0);
 }
 
-/// A power cut leaves the first block of a flush without the others. The record in it was never acknowledged, and the log
-/// goes on behind it.
+/// A power cut may leave the first block of a flush without the others. The record in it was never
+/// acknowledged, and the log continues after it.
 #[test]
 fn what_follows_a_flush_that_was_cut_off_is_saved() {
     let commit = |image: Vec<u8>, key: &'static [u8], len: usize| {
@@ -250,8 +252,8 @@ fn what_follows_a_flush_that_was_cut_off_is_saved() {
     assert!(missing == 0 && report.is_whole(), "{report:?}");
 }
 
-/// A bulk load that is given up leaves pieces of large values. `check` names them, `compact` leaves them, a repair leaves
-/// them out; no record is touched.
+/// An aborted bulk load leaves pieces of large values. `check` reports them, `compact` keeps them, and a
+/// repair leaves them out. No record is affected.
 #[test]
 fn pieces_of_a_load_that_was_given_up_go_with_a_repair() {
     let sample = sample::closed();

@@ -1,4 +1,5 @@
-//! Shards behind one handle: scans in order over all of them, indexes, reopening, and drives that do not belong together.
+//! Several shards in one handle: scans in order over all of them, indexes, reopening, and drives of different
+//! stores.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::MemDevice;
@@ -16,7 +17,7 @@ fn mem() -> MemDevice {
     MemDevice::new(8192, 4096, 64, Nanos::from_micros(10))
 }
 
-/// One index key a record: its value.
+/// One index key for each record: its value.
 fn by_value() -> Extract {
     Arc::new(|_, value, keys| keys.push(value.to_vec()))
 }
@@ -89,7 +90,7 @@ fn a_limit_gives_the_first_records_and_reads_no_more() {
     let found: Vec<Vec<u8>> =
         snapshot.scan(&table, all, Direction::Backward).limit(3).map(|record| record.unwrap().0).collect();
     assert_eq!(found, [999u32, 998, 997].map(|number| number.to_be_bytes().to_vec()));
-    // Four records are in a leaf, and there are three levels.
+    // A leaf has four records, and the tree has three levels.
     assert!(requests() - before <= 4 * 3, "{} pages for three records", requests() - before);
     assert_eq!(snapshot.scan(&table, all, Direction::Forward).limit(0).count(), 0);
 }
@@ -115,7 +116,7 @@ fn a_scan_without_a_snapshot_sees_one_state_of_each_shard() {
         }
         assert_eq!(expected, records, "{shards} shards");
         drop(scan);
-        // A short one needs no snapshot, and sees what is there now.
+        // A short scan needs no snapshot, and sees the newest state.
         let last = db.scan(&table, all, Direction::Backward).limit(2).map(|record| record.unwrap().1);
         assert_eq!(last.collect::<Vec<_>>(), [vec![1; 8], vec![0; 8]], "{shards} shards");
     }
@@ -126,7 +127,7 @@ fn a_bulk_load_fills_all_shards() {
     for shards in [1, 3] {
         let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
         let table = db.create_table("records").unwrap();
-        // Large values among them, more than one transaction takes.
+        // Some values are large, and the records are more than one transaction can hold.
         let value = |number: u32| vec![number as u8; if number % 50 == 7 { 5_000 } else { 100 }];
         let records = (0..5000u32).map(|number| (number.to_be_bytes().to_vec(), value(number)));
         assert_eq!(db.bulk_load(&table, records.clone()).unwrap(), 5000 * 104 + 100 * 4900);
@@ -178,7 +179,7 @@ fn an_index_leads_to_rows_of_all_shards() {
     assert_eq!(last.iter().map(|row| row.key[0]).collect::<Vec<u8>>(), [200, 96]);
 }
 
-/// Drives that keep what was written when they are opened again.
+/// Drives that keep their contents when they are opened again.
 struct Drives(tempfile::TempDir);
 
 impl Drives {
@@ -220,7 +221,7 @@ fn shards_are_opened_together_and_in_order() {
     assert_eq!(db.table("nothing").err(), Some(Error::NoTable("nothing".to_owned())));
 }
 
-/// A store of one shard is a store like any other.
+/// A store of one shard can be opened as a plain store.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_device_of_one_thread_is_refused() {
@@ -236,8 +237,9 @@ fn a_device_of_one_thread_is_refused() {
     }
 }
 
-/// A table or an index is of the handle that gave it and of its clones. A store made alike, one with other shards and
-/// the same store opened again refuse it, whatever is asked, and nothing is read or written.
+/// A table or an index belongs to the handle that returned it and to the clones of that. Any other store
+/// refuses it in every call, and reads and writes nothing: a similar store, one with another number of
+/// shards, and the same store opened again.
 #[test]
 fn a_table_of_another_store_is_refused() {
     let made = |drives: Vec<MemDevice>| {
@@ -280,7 +282,7 @@ fn a_table_of_another_store_is_refused() {
             assert_eq!(transaction.scan(&table, all, Direction::Forward).err(), refused);
             assert_eq!(transaction.index_scan(&index, all, Direction::Forward, 1).err(), refused);
         }
-        // The transaction goes on without what was refused.
+        // The transaction continues after the refused call.
         transaction.put(&own, b"key", b"own").unwrap();
         transaction.commit().unwrap();
         assert_eq!(db.get(&own, b"key").unwrap(), Some(b"own".to_vec()));
@@ -291,7 +293,8 @@ fn a_table_of_another_store_is_refused() {
     assert_eq!(first.get(&table, b"key").unwrap(), Some(b"value".to_vec()));
 }
 
-/// Opened again, a store gives its tables anew: what was told of it before may be of another that lay there.
+/// After reopening, tables must be looked up again: old handles may belong to another store on the same
+/// drive.
 #[test]
 fn a_table_of_an_earlier_opening_is_refused() {
     let drives = Drives(tempfile::tempdir().unwrap());

@@ -1,4 +1,4 @@
-//! A store that stops while it is looked at.
+//! A store that stops during a check.
 
 use crate::common::refuses::Refuses;
 use crate::common::{fill, run};
@@ -7,7 +7,7 @@ use fulgurite_device::{Executor, MemDevice, Operation};
 use fulgurite_engine::{Durability, Error, Options, Store};
 use fulgurite_pool::WriteBack;
 
-/// A page that cannot be read because another one cannot be written is no damage, whichever of all pages it is.
+/// A page that cannot be read because another one cannot be written is not damaged. Every page is tried.
 #[test]
 fn a_check_that_cannot_go_on_finds_nothing() {
     let mut stopped = 0;
@@ -33,7 +33,8 @@ fn a_check_that_cannot_go_on_finds_nothing() {
         let outcome = run(&executor, move |handle| async move {
             let store = Store::open(handle, options).await.unwrap();
             let table = store.table("t").await.unwrap();
-            // A leaf that is written when a page comes for which it has to leave: first the log, which fails.
+            // The leaf is written when another page needs its frame. The log must be written first, which
+            // fails.
             let transaction = store.begin();
             transaction.put(table, &0u32.to_be_bytes(), &[1; 100]).await.unwrap();
             transaction.commit_with(Durability::Relaxed).await.unwrap();

@@ -1,4 +1,4 @@
-//! What a flush that was cut off has left behind the log's end.
+//! The remains of an interrupted flush after the end of the log.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
@@ -8,7 +8,7 @@ use fulgurite_engine::{Durability, Error, Options, Record, Source, Statistics, S
 use std::ops::Range;
 use std::rc::Rc;
 
-/// What a power cut keeps or loses as a whole.
+/// The unit that a power cut keeps or loses as a whole.
 const SECTOR: usize = 512;
 
 async fn contents(handle: &Handle<Patched>) -> Vec<u8> {
@@ -17,7 +17,8 @@ async fn contents(handle: &Handle<Patched>) -> Vec<u8> {
     bytes
 }
 
-/// Opens the store after a power cut, and has the power fail again. Returns the records, and what is on the drive then.
+/// Opens the store after a power cut, and cuts the power again. Returns the records, and the contents of the
+/// drive.
 fn open(image: Vec<u8>) -> (Vec<Record>, Vec<u8>) {
     let executor = Executor::new(Patched::new(&Rc::new(image)));
     let records = run(&executor, |handle| async move {
@@ -48,20 +49,20 @@ fn a_block_that_was_cut_off_does_not_become_whole_later() {
     let [block] = changed[..] else { panic!("the commit has one block: {changed:?}") };
     assert_eq!(open(after.clone()).0, [first.clone(), (vec![2], vec![2; 50])], "whole, it is read");
 
-    // The power failed when the block's first sector was there, and an older round's bytes were in the others.
+    // A power cut left the block's first sector, and bytes of an older round in the others.
     let mut torn = before;
     torn[block * PAGE..][..PAGE].fill(0xaa);
     torn[block * PAGE..][..SECTOR].copy_from_slice(&after[block * PAGE..][..SECTOR]);
     let (records, mut later) = open(torn);
     assert_eq!(records, std::slice::from_ref(&first));
-    // Somebody has read the store by now. Of the next flush to this place all but the first sector is there.
+    // The store was read meanwhile. The next flush to this block writes all but the first sector.
     let others = block * PAGE + SECTOR..(block + 1) * PAGE;
     later[others.clone()].copy_from_slice(&after[others]);
     assert_eq!(open(later).0, [first], "it came back");
 }
 
-/// Commits more than a window of log at once, and less than brings a checkpoint: the first flush is longer than a window.
-/// Returns the store's statistics before and after.
+/// Commits more than a window of log at a time, and less than starts a checkpoint: the first flush is longer
+/// than a window. Returns the store's statistics before and after.
 async fn one_long_flush<D: Device + 'static>(store: &Store<D>) -> (Statistics, Statistics) {
     let table = store.create_table("t").await.unwrap();
     let before = store.statistics();
@@ -85,7 +86,7 @@ fn a_long_flush_is_durable_window_by_window() {
         let store = Store::create(handle, with_memory()).await.unwrap();
         one_long_flush(&store).await
     });
-    // A quarter of the log is a window.
+    // A window is a quarter of the log.
     let bytes = after.log_bytes_written - before.log_bytes_written;
     let flushes = after.flushes - before.flushes;
     assert!(flushes > after.log_flushes - before.log_flushes, "no flush of {bytes} bytes is long");

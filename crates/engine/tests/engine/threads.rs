@@ -1,5 +1,5 @@
-//! A hundred threads on one handle: on a drive in memory, on a file through io_uring, and on several shards. All of them
-//! finish, none is left behind, and what transactions keep is kept.
+//! A hundred threads on one handle: on a drive in memory, on a file through io_uring, and on several shards.
+//! All of them finish, none starves, and the invariants of transactions hold.
 
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Device, Fault, FaultDevice, MemDevice};
@@ -31,7 +31,7 @@ fn amount(value: &[u8]) -> i64 {
     i64::from_le_bytes(value[..8].try_into().unwrap())
 }
 
-/// Accounts take a good part of a page each.
+/// An account takes a large part of a page.
 fn value(amount: i64) -> Vec<u8> {
     let mut value = vec![0; 600];
     value[..8].copy_from_slice(&amount.to_le_bytes());
@@ -46,7 +46,7 @@ fn fill<D: Device + Send + 'static>(db: &Db<D>) -> Table {
     table
 }
 
-/// Moves an amount between two accounts of one shard. Returns how often it was given up before.
+/// Moves an amount between two accounts of one shard. Returns how often the transaction was aborted first.
 fn transfer<D: Device + Send + 'static>(db: &Db<D>, table: &Table, prng: &mut Prng) -> u64 {
     let from = account(prng.below(ACCOUNTS));
     let to = loop {
@@ -75,14 +75,14 @@ fn sum<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> i64 {
     snapshot.scan(table, all, Direction::Forward).map(|record| amount(&record.unwrap().1)).sum()
 }
 
-/// What the slowest thread of a crowd has to do before the crowd stops.
+/// The operations of the slowest thread of a crowd after which the crowd stops.
 const SHARE: u64 = 1_000;
 
-/// How long that may take. A thread that starves does not get there.
+/// The longest time for that. A thread that starves exceeds it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A hundred threads that start together, until the slowest has done its share. Returns the operations of the slowest and
-/// of the fastest.
+/// A hundred threads that start together, and run until the slowest has done its share. Returns the
+/// operations of the slowest and of the fastest.
 fn crowd<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> (u64, u64) {
     let stop = AtomicBool::new(false);
     // The threads and the one that watches them.
@@ -131,7 +131,7 @@ fn crowd<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> (u64, u64) {
     (least, most)
 }
 
-/// Nobody starves: the slowest thread has done its share while all others went on. How much more the fastest did says
+/// No thread starves: the slowest has done its share while all others continued. The lead of the fastest says
 /// nothing about the store: a thread that has a core for 10 ms reads 16,000 times from memory.
 fn nobody_starves((least, most): (u64, u64)) {
     assert!(least >= SHARE, "{least} and {most}");
@@ -168,7 +168,7 @@ fn a_hundred_threads_on_a_file() {
         db.keepers().into_iter().map(|keeper| std::thread::spawn(|| keeper.run())).collect();
     let table = fill(&db);
     nobody_starves(crowd(&db, &table));
-    // Without close: what was under way comes to its end, and the rest is recovered.
+    // Without close: calls in progress are completed, and the rest is recovered.
     drop(db);
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
     let db = Db::open(vec![drive().unwrap()], options()).unwrap();
@@ -193,7 +193,7 @@ fn a_hundred_threads_on_three_shards() {
     assert!(matches!(refused, Some(Error::CrossShard { .. })), "{refused:?}");
 }
 
-/// A relaxed commit is written within its time where a keeper works, though nobody calls.
+/// A keeper writes a relaxed commit within its window without any call.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_keeper_writes_what_nobody_waits_for() {
@@ -219,8 +219,9 @@ fn a_keeper_writes_what_nobody_waits_for() {
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
 }
 
-/// What a device does not complete ends as an error for everybody, not as a wait for ever. What is lost is a write of the log or, where
-/// threads take turns so, of a page: then a checkpoint cannot make room, and no other one is begun in vain.
+/// If a device loses a completion, every call ends with an error instead of waiting for ever. The lost
+/// command is a write of the log or, if the schedule of threads leads to that, of a page. In the latter case
+/// a checkpoint cannot free log space, and no other one is started.
 #[test]
 fn a_device_that_loses_a_completion_stops_the_shard() {
     let lossy = FaultDevice::new(mem(), vec![Fault::LoseCompletion(400)]);
@@ -231,7 +232,7 @@ fn a_device_that_loses_a_completion_stops_the_shard() {
         for thread in 0..8u64 {
             let (db, table, failed) = (&db, &table, Arc::clone(&failed));
             scope.spawn(move || {
-                // More than the log has room for.
+                // More than fits into the log.
                 for step in 0..2_000u64 {
                     if let Err(error) = db.put(table, &(thread << 32 | step).to_be_bytes(), &[1; 500]) {
                         assert!(matches!(error, Error::Fatal(_)), "{error}");
@@ -245,7 +246,8 @@ fn a_device_that_loses_a_completion_stops_the_shard() {
     assert_eq!(failed.load(Ordering::Relaxed), 8, "every thread is told");
 }
 
-/// A panic in the function of an index is the caller's own; the others are told that the shard is gone.
+/// A panic in the function of an index is propagated to its caller. The other threads get an error that the
+/// shard has stopped.
 #[test]
 fn a_panic_inside_is_told_to_the_others() {
     let db = Db::create(vec![mem()], options()).unwrap();

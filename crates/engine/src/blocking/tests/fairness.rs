@@ -1,4 +1,4 @@
-//! Who waits for the lock has it soon, although a driver has always something to do.
+//! A thread that waits for the lock gets it soon, even while a driver is always busy.
 
 use crate::blocking::driving::{Broken, Core, Driving, Job, Next};
 use crate::blocking::primitives::Fair;
@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A core that ends its job by itself after so many turns; they take a second or more.
+/// A core that ends its job by itself after so many turns, which take a second or more.
 const TURNS: u32 = 20_000;
-/// What a turn takes.
+/// The duration of a turn.
 const TURN: Duration = Duration::from_micros(50);
 
-/// A core that is never done with its only job, unless it is stopped.
+/// A core whose only job does not end before the last turn, unless it is stopped.
 struct Busy<'a> {
     job: Option<Job>,
     turns: &'a AtomicU32,

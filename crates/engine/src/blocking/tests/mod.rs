@@ -1,4 +1,4 @@
-//! The protocol under random schedules.
+//! Tests of the driving protocol under random schedules.
 
 mod fairness;
 mod model;

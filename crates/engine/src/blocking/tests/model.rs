@@ -1,6 +1,5 @@
-//! A small core with everything that the protocol meets in a shard: jobs that end at once, wait for a device, for a timer,
-//! or for each other. And a device: a thread of the model completes its commands, except
-//! those that are errands.
+//! A model of a shard for the driving protocol: jobs that end at once, wait for a device, for a timer, or for
+//! each other. A thread of the model is the device; it completes all commands that are not errands.
 
 use crate::blocking::asking::GoesOn;
 use crate::blocking::driving::{Broken, Core, Driving, Job, Next, Planted};
@@ -28,7 +27,7 @@ pub struct Bell {
     changed: Condvar,
 }
 
-/// A locked mutex, and which one it is.
+/// A locked mutex, and the mutex itself.
 pub struct Guard<'a, T> {
     locked: MutexGuard<'a, T>,
     mutex: &'a Mutex<T>,
@@ -71,7 +70,7 @@ impl Primitives for Model {
         Model::lock(mutex)
     }
 
-    /// A sleep that may end by itself does so at any moment, or never.
+    /// A sleep with a limit may end at any moment.
     fn sleep(bell: &Bell, at_most: Option<Nanos>) -> bool {
         if at_most.is_some() && thread_rng().r#gen() {
             thread::yield_now();
@@ -91,22 +90,22 @@ impl Primitives for Model {
     }
 }
 
-/// What the device's thread and the parked driver share.
+/// State shared by the device's thread and the parked driver.
 #[derive(Default)]
 struct Ring {
     submitted: VecDeque<Job>,
     completed: Vec<Job>,
     unparked: bool,
-    /// Errands take until this is no longer so.
+    /// While true, errands do not end.
     errands_last: bool,
-    /// The device's time: it goes on when somebody waits for a timer.
+    /// The device's time, which advances when a thread waits for a timer.
     now: u64,
-    /// Commands are taken and not completed.
+    /// While true, commands are accepted and not completed.
     stands_still: bool,
     gone: bool,
 }
 
-/// A device whose commands a thread completes.
+/// A device whose commands are completed by a thread.
 pub struct Device {
     ring: Mutex<Ring>,
     changed: Condvar,
@@ -124,7 +123,7 @@ impl Device {
             match if ring.stands_still { None } else { ring.submitted.pop_front() } {
                 Some(job) => {
                     drop(ring);
-                    // Here a command takes its time.
+                    // The duration of a command.
                     thread::yield_now();
                     ring = self.ring.lock().unwrap();
                     ring.completed.push(job);
@@ -140,13 +139,13 @@ impl Device {
         self.changed.notify_all();
     }
 
-    /// Whether errands take until this is called again.
+    /// Sets whether errands are held back.
     fn hold_errands(&self, hold: bool) {
         self.ring.lock().unwrap().errands_last = hold;
         self.changed.notify_all();
     }
 
-    /// What an errand does.
+    /// An errand.
     fn errand(&self) {
         thread::yield_now();
         let mut ring = self.ring.lock().unwrap();
@@ -164,7 +163,8 @@ impl Device {
 impl Park for Device {
     fn park(&self, timeout: Option<Nanos>) {
         let mut ring = self.ring.lock().unwrap();
-        // A second is the protocol's own longest wait, which must not be what saves it.
+        // One second is the longest wait of the protocol itself. It is ignored, so that it cannot hide a lost
+        // wake-up.
         let until = timeout.filter(|left| left.0 < 1_000_000_000).map(|left| ring.now + left.0);
         while ring.completed.is_empty() && !ring.unparked {
             if let Some(until) = until {
@@ -188,15 +188,16 @@ pub struct Shard {
     ready: VecDeque<Job>,
     to_submit: Vec<Job>,
     in_flight: usize,
-    /// Jobs that come to another command when their first has ended.
+    /// Jobs that issue another command after their first.
     twofold: Vec<Job>,
-    /// The jobs that the common command will end, and those that wait for the next one, which begins when it has ended.
+    /// The jobs that wait for the common command in progress, and those that wait for the next one, which
+    /// begins after it.
     common: Vec<Job>,
     next_common: Vec<Job>,
-    /// The job that errands take as long as.
+    /// While this job has not ended, errands are held back.
     before_errands: Option<Job>,
     timers: Vec<(u64, Job)>,
-    /// The lock of the model: who holds it, and who waits for it.
+    /// The lock of the model: its owner, and the queue.
     held: bool,
     queue: VecDeque<Job>,
     given_up: Vec<Job>,
@@ -207,7 +208,7 @@ impl Shard {
         self.device.ring.lock().unwrap().now
     }
 
-    /// Takes what the device has completed and what is due.
+    /// Processes completed commands and due timers.
     fn reap(&mut self) {
         let mut ring = self.device.ring.lock().unwrap();
         ring.submitted.extend(self.to_submit.drain(..));
@@ -254,7 +255,7 @@ impl Shard {
         }
     }
 
-    /// Gives the lock to who has waited longest.
+    /// Passes the lock to the job that has waited longest.
     fn unlock(&mut self) {
         match self.queue.pop_front() {
             Some(job) => self.ready.push_back(job),
@@ -314,7 +315,7 @@ impl Core for Shard {
 
     fn give_up(&mut self, job: Job, _: &mut Vec<Job>) -> Result<(), Broken> {
         self.queue.retain(|waiting| *waiting != job);
-        // It may have got the lock meanwhile.
+        // The job may have got the lock meanwhile.
         if let Some(place) = self.ready.iter().position(|ready| *ready == job) {
             self.ready.remove(place);
             self.unlock();
@@ -344,12 +345,12 @@ impl Core for Shard {
 pub struct World {
     pub driving: Driving<Shard, Model>,
     device: Arc<Device>,
-    /// Whether a thread is done that others wait for outside of the shard.
+    /// Set by a thread that others wait for outside of the shard.
     pub is_done: AtomicBool,
 }
 
 impl World {
-    /// Runs `threads`, each with its number, beside the device's thread, and a keeper if there is one.
+    /// Runs `threads`, each with its number, the device's thread, and a keeper if requested.
     pub fn run(
         parks: bool,
         keeper: bool,
@@ -398,12 +399,12 @@ impl World {
         kernel.join().unwrap();
     }
 
-    /// Ends at once, as a read of what is in memory does.
+    /// A job that ends at once, like a read from memory.
     pub fn read(&self) {
         assert_eq!(self.driving.call(None, |_, _| Some(7)), Ok(Some(7)));
     }
 
-    /// Ends with its command.
+    /// A job that ends with its command.
     pub fn io(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 1;
@@ -411,7 +412,7 @@ impl World {
         });
     }
 
-    /// Ends with a command that others wait for too, or with the next such one.
+    /// A job that ends with the common command, or with the next one.
     pub fn commit(&self) {
         self.wait_for(|shard, job| {
             shard.next_common.push(job);
@@ -421,7 +422,7 @@ impl World {
         });
     }
 
-    /// Ends with several commands, which are no errands, and one more when the first of them has ended.
+    /// A job that ends with several commands, which are no errands, and another one that follows the first.
     pub fn io_and_more(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
@@ -430,7 +431,7 @@ impl World {
         });
     }
 
-    /// Ends with several commands.
+    /// A job that ends with several commands.
     pub fn large_io(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
@@ -438,7 +439,7 @@ impl World {
         });
     }
 
-    /// Ends with several commands. Errands take until then.
+    /// A job that ends with several commands and holds errands back until then.
     pub fn io_before_errands(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
@@ -448,12 +449,12 @@ impl World {
         });
     }
 
-    /// Whether the device completes nothing for now.
+    /// Sets whether the device completes commands.
     pub fn device_stands_still(&self, stands_still: bool) {
         self.device.stand_still(stands_still);
     }
 
-    /// Ends after some time.
+    /// A job that ends after some time.
     pub fn sleep(&self, nanos: u64) {
         self.wait_for(|shard, job| {
             let at = Shard::now(shard) + nanos;
@@ -461,7 +462,7 @@ impl World {
         });
     }
 
-    /// Starts a command that nobody waits for.
+    /// Starts a command that no job waits for.
     pub fn leave_io(&self) {
         let left = self.driving.call(None, |shard, _| {
             shard.in_flight += 1;
@@ -471,12 +472,13 @@ impl World {
         assert_eq!(left, Ok(Some(())));
     }
 
-    /// Ends when the lock is had.
+    /// A job that ends when it has the lock.
     pub fn lock(&self) {
         assert!(self.lock_while(None), "nobody gives it up");
     }
 
-    /// Ends when the lock is had, or when the thread has been asked so many times. Returns whether it has the lock.
+    /// A job that ends when it has the lock, or when the thread has been asked so many times. Returns whether
+    /// it has the lock.
     pub fn lock_or_leave(&self, questions: usize) -> bool {
         let asked = AtomicUsize::new(0);
         let goes_on = move || {
@@ -503,7 +505,7 @@ impl World {
         is_given_up == Ok(Some(false))
     }
 
-    /// Ends when the lock is had. To answer takes as long as errands do.
+    /// A job that ends when it has the lock. Answering takes as long as errands do.
     pub fn lock_with_slow_answers(&self) {
         let device = Arc::clone(&self.device);
         let goes_on = move || {
@@ -513,7 +515,7 @@ impl World {
         assert!(self.lock_while(Some(&(Arc::new(goes_on) as GoesOn))), "it goes on");
     }
 
-    /// Gives the lock to who has waited longest. Ends at once; the other one's job is ready then.
+    /// Passes the lock to the job that has waited longest, which is ready then. Ends at once.
     pub fn unlock(&self) {
         let outcome = self.driving.call(None, |shard, _| {
             shard.unlock();

@@ -1,7 +1,7 @@
-//! Many threads, random schedules: every call ends. And each planted fault is found by the same tests.
+//! Many threads under random schedules: every call ends, and the same tests find each planted fault.
 //!
-//! The model checker reports a deadlock where no thread can go on, which is what a lost wake-up or a role without a driver
-//! comes to.
+//! The model checker reports a deadlock if no thread can run. A lost wake-up or a role without a driver leads
+//! to one.
 
 use super::model::World;
 use crate::blocking::driving::Planted;
@@ -12,10 +12,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Schedules of each test.
 const SCHEDULES: usize = 1500;
-/// Schedules in which a planted fault must show.
+/// Schedules in which a planted fault must be found.
 const SEARCH: usize = 20_000;
 
-/// Everything that threads do with a shard, in an order that depends on the thread.
+/// All kinds of jobs, in an order that depends on the thread.
 fn mixed(world: &World, thread: usize) {
     for step in 0..3 {
         match (thread + step) % 8 {
@@ -35,7 +35,7 @@ fn mixed(world: &World, thread: usize) {
     }
 }
 
-/// The same schedules at every run: a gate that fails now and then says nothing.
+/// A fixed seed, because a gate that fails at random says nothing.
 const SEED: u64 = 42;
 
 fn explore(run: impl Fn() + Send + Sync + 'static, schedules: usize) {
@@ -94,7 +94,7 @@ fn a_timer_does_not_wait_for_a_command() {
     timer_beside_a_slow_command(None, SCHEDULES);
 }
 
-/// The keeper is sent away while other threads have jobs.
+/// The keeper is stopped while other threads have jobs.
 fn keeper_that_leaves(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -112,12 +112,12 @@ fn keeper_that_leaves(planted: Option<Planted>, schedules: usize) {
 
 #[test]
 fn a_keeper_may_leave_at_any_time() {
-    // Even before it has come.
+    // The keeper is stopped before it has started.
     check(true, true, None, 0, 50);
     keeper_that_leaves(None, SCHEDULES);
 }
 
-/// One thread's errand takes until another thread's commands have ended, and somebody has seen that.
+/// One thread's errand is held back until another thread's commands have completed and their job has ended.
 fn errand_beside_a_command(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -134,7 +134,7 @@ fn an_errand_keeps_no_other_job_waiting() {
     errand_beside_a_command(None, SCHEDULES);
 }
 
-/// Threads that wait for one command after the other together, beside one that does not.
+/// Threads that repeatedly wait for the common command, and one that does not.
 fn commits(parks: bool, keeper: bool, planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         for _ in 0..2 {
@@ -155,7 +155,7 @@ fn commits_keep_each_other_going() {
     commits(true, true, None, SCHEDULES);
 }
 
-/// Threads that want a lock, of which some do not wait to the end. Who has it lets go of it.
+/// Threads that want a lock, some of which give up. The owner releases it.
 fn impatient(parks: bool, keeper: bool, schedules: usize) {
     let work = |world: &World, thread: usize| {
         for step in 0..2 {
@@ -183,8 +183,8 @@ fn who_gives_up_keeps_nobody_waiting() {
     impatient(true, true, SCHEDULES);
 }
 
-/// One thread drives, since somebody has left a command behind, and is asked. It answers when the commands of the other thread have
-/// ended, and somebody has seen that.
+/// One thread drives, because of a command that nobody waits for, and is asked. It answers after the commands
+/// of the other thread have completed and their job has ended.
 fn question_beside_a_command(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -204,7 +204,7 @@ fn a_question_keeps_no_job_waiting() {
     question_beside_a_command(None, SCHEDULES);
 }
 
-/// One thread drives for somebody else while the device takes for ever. It is asked, and leaves.
+/// One thread drives for another while the device never completes. It is asked, and gives up.
 fn driver_that_leaves(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -237,7 +237,7 @@ fn planted_faults_are_found() {
         DriverNotAsked, GoneFirst, KeptForItself, LateTimer, LeftToNobody, NoHandOver, NoUnpark, NoWake,
         ReturnedUnseen, RoleLost,
     };
-    // The model checker prints each schedule that fails; here all of them are meant to.
+    // The model checker prints each failing schedule; here all of them are expected to fail.
     for fault in [NoHandOver, NoWake, NoUnpark, ReturnedUnseen] {
         let run = || check(true, false, Some(fault), 4, SEARCH);
         assert!(catch_unwind(AssertUnwindSafe(run)).is_err(), "{fault:?} was not found");

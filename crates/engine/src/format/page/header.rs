@@ -1,18 +1,18 @@
-//! The header that every page begins with, and its checksum.
+//! The header of every page, and its checksum.
 
 use crate::Lsn;
 use fulgurite_base::PageId;
 
-/// What a page is.
+/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A leaf of a tree: records.
     Leaf,
     /// An inner node: separators and children.
     Inner,
-    /// Which pages of a group are used.
+    /// A bitmap of used pages of a group.
     Map,
-    /// A page that was given back.
+    /// A free page.
     Free,
 }
 
@@ -59,7 +59,7 @@ pub fn set(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Makes `bytes` an empty page with this header. Everything behind the header is zero.
+/// Makes `bytes` an empty page with this header, and zeros after it.
 pub fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: u32) {
     bytes.fill(0);
     bytes[4] = kind.code();
@@ -68,7 +68,7 @@ pub fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: u32) {
     set(bytes, 32, &tree.to_le_bytes());
 }
 
-/// What a page is; `None` where it is no page of a store.
+/// The kind of a page; `None` if it is no page of a store.
 #[inline]
 pub fn kind(bytes: &[u8]) -> Option<Kind> {
     match bytes[4] {
@@ -91,12 +91,12 @@ pub fn number(bytes: &[u8]) -> PageId {
     PageId(get_u64(bytes, 8))
 }
 
-/// The last structure change that the page contains.
+/// The LSN of the last structure change that the page contains.
 pub fn structure_lsn(bytes: &[u8]) -> Lsn {
     Lsn(get_u64(bytes, 16))
 }
 
-/// Notes a structure change.
+/// Sets [`structure_lsn`].
 pub fn set_structure_lsn(bytes: &mut [u8], lsn: Lsn) {
     set(bytes, 16, &lsn.0.to_le_bytes());
 }
@@ -106,7 +106,7 @@ pub fn lsn(bytes: &[u8]) -> Lsn {
     Lsn(get_u64(bytes, 24))
 }
 
-/// Notes a change.
+/// Sets [`lsn`].
 pub fn set_lsn(bytes: &mut [u8], lsn: Lsn) {
     set(bytes, 24, &lsn.0.to_le_bytes());
 }
@@ -117,25 +117,26 @@ pub fn tree(bytes: &[u8]) -> u32 {
     get_u32(bytes, 32)
 }
 
-/// Tells the pages and the log of one store from those of another that was on the same drive: their checksums begin
-/// with it.
+/// Distinguishes the pages and the log of a store from those of an earlier store on the same drive: checksums
+/// start from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Salt(pub u32);
 
 impl Salt {
-    /// The checksum of a page or a block of the log: of everything behind its first four bytes, which it takes.
+    /// The checksum of a page or a block of the log: it covers everything after the first four bytes, which
+    /// store it.
     pub fn sum(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(self.0, &bytes[4..])
     }
 }
 
-/// Writes the checksum. Everything else must be there before.
+/// Writes the checksum, when everything else is written.
 pub fn seal(bytes: &mut [u8], salt: Salt) {
     let sum = salt.sum(bytes);
     set(bytes, 0, &sum.to_le_bytes());
 }
 
-/// Whether the bytes are the page with this number of the store with this salt, whole.
+/// Whether the bytes are an intact page with this number and salt.
 pub fn is_whole(bytes: &[u8], page: PageId, salt: Salt) -> bool {
     kind(bytes).is_some() && number(bytes) == page && get_u32(bytes, 0) == salt.sum(bytes)
 }

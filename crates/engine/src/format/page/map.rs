@@ -1,16 +1,17 @@
-//! The map of a group of pages: a bit for each, set where the page is used. The first page of a group is its map.
+//! The map of a group of pages: one bit for each page, set if the page is used. The first page of a group is
+//! its map.
 //!
-//! The bits begin at byte 64 of the page; bit `i` of byte `b` stands for page `8 · b + i` of the group.
+//! The bits begin at byte 64 of the page. Bit `i` of byte `b` is for page `8 · b + i` of the group.
 
-/// Where the bits begin.
+/// The offset of the bits.
 const BITS: usize = 64;
 
-/// Pages in a group, its map among them.
+/// Pages in a group, including its map.
 pub fn pages_per_group(page_bytes: u32) -> u64 {
     (u64::from(page_bytes) - BITS as u64) * 8
 }
 
-/// Whether a map of so many bytes is about `pages` pages.
+/// Whether a map of this size has bits for `pages` pages.
 pub fn has(bytes: &[u8], pages: u32) -> bool {
     pages as usize <= (bytes.len() - BITS) * 8
 }
@@ -20,7 +21,7 @@ pub fn is_used(bytes: &[u8], index: u32) -> bool {
     bytes[BITS + index as usize / 8] >> (index % 8) & 1 == 1
 }
 
-/// Notes that page `index` of the group is used, or free.
+/// Marks page `index` of the group as used or free.
 pub fn set_used(bytes: &mut [u8], index: u32, used: bool) {
     let byte = &mut bytes[BITS + index as usize / 8];
     *byte = *byte & !(1 << (index % 8)) | u8::from(used) << (index % 8);
@@ -30,7 +31,7 @@ pub fn set_used(bytes: &mut [u8], index: u32, used: bool) {
 pub fn first_free(bytes: &[u8], from: u32, pages: u32) -> Option<u32> {
     let mut index = from;
     while index < pages {
-        // A byte without a free page is passed over at once.
+        // Skip a byte without a free page at once.
         if index.is_multiple_of(8) && bytes[BITS + index as usize / 8] == u8::MAX {
             index += 8;
         } else if is_used(bytes, index) {
@@ -42,7 +43,7 @@ pub fn first_free(bytes: &[u8], from: u32, pages: u32) -> Option<u32> {
     None
 }
 
-/// How many of the first `pages` pages are used.
+/// The number of used pages among the first `pages`.
 pub fn count_used(bytes: &[u8], pages: u32) -> u32 {
     let whole = pages as usize / 8;
     let full: u32 = bytes[BITS..BITS + whole].iter().map(|byte| byte.count_ones()).sum();

@@ -1,35 +1,36 @@
 //! A node of a tree: a slotted page with records sorted by key, between two fence keys.
 //!
-//! A leaf's records are keys and values. An inner node's are separators and children (eight bytes): child `i` covers
-//! the keys from separator `i` up to separator `i + 1`; the first separator is the node's low fence. All keys of a
-//! node lie in `low ≤ key < high`. What the fences have in common is the *prefix* of every key in the node, and is
-//! stored once, in the low fence.
+//! The records of a leaf are keys and values. Those of an inner node are separators and children (eight
+//! bytes): child `i` covers the keys from separator `i` up to separator `i + 1`. The first separator is the
+//! node's low fence. For all keys of a node, `low ≤ key < high`. The common prefix of the fences is the
+//! *prefix* of every key in the node, and is stored once, in the low fence.
 //!
 //! | bytes | after the common header |
 //! |---|---|
-//! | 36–38 | records |
+//! | 36–38 | number of records |
 //! | 38–40 | bytes of the prefix |
-//! | 40–44 | where the heap begins |
-//! | 44–48 | bytes of the heap that no record uses |
+//! | 40–44 | offset of the heap |
+//! | 44–48 | garbage: bytes of the heap that no record uses |
 //! | 48–50, 50–52 | lengths of the low and the high fence |
-//! | 52 | 1 where the node has no high fence: it ends its level |
-//! | 53–56 | unused; of a leaf, anything that format 5 left there |
+//! | 52 | 1 if the node has no high fence, because it is the last of its level |
+//! | 53–56 | unused; in a leaf, anything that format 5 left there |
 //! | 56–120 | hints: the heads of 16 keys, evenly spaced |
-//! | 120– | slots of 10 bytes: offset (2), bytes of the key behind the prefix (2), of the value (2; the top bit marks a large value), head (4) |
+//! | 120– | slots of 10 bytes: offset (2), bytes of the key's suffix (2), of the value (2; top bit: large), head (4) |
 //! | –end | heap: records, the high fence, the low fence last |
 //!
-//! A *head* is the first four bytes behind the prefix, as a big-endian number: most comparisons need no more.
+//! A key's *suffix* is the key without the prefix. Its *head* is the first four bytes of the suffix, as a
+//! big-endian number: most comparisons need no more.
 
 use super::header::{self, Kind, get_u16, get_u32, get_u64, set};
 use crate::Error;
 use fulgurite_base::PageId;
 use std::cmp::Ordering;
 
-/// Where the slots begin.
+/// The offset of the slots.
 const SLOTS: usize = 120;
 const SLOT: usize = 10;
 const HINTS: usize = 16;
-/// Marks a value that lies in the tree of large values.
+/// Marks a reference to a large value.
 const LARGE: u16 = 1 << 15;
 
 /// The longest key for pages of this size, in bytes.
@@ -37,29 +38,29 @@ pub const fn longest_key(page_bytes: u32) -> usize {
     page_bytes as usize / 8
 }
 
-/// The longest record that stays in a leaf, key and value together, in bytes. With two such records and two of the
-/// longest fences a leaf can always be split.
+/// The largest record in a leaf, key and value together, in bytes. Even a leaf with two such records and two
+/// fences of the longest kind can be split.
 pub const fn longest_record(page_bytes: u32) -> usize {
     page_bytes as usize * 5 / 16
 }
 
-/// A value as it is in a leaf.
+/// A value as stored in a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell<'a> {
-    /// The value's bytes, or what tells where a large one lies.
+    /// The value, or the reference to a large value.
     pub bytes: &'a [u8],
-    /// Whether it is a large one.
+    /// Whether it is a reference.
     pub large: bool,
 }
 
 impl<'a> Cell<'a> {
-    /// A value that lies in the leaf.
+    /// A value stored in the leaf itself.
     pub fn inline(bytes: &'a [u8]) -> Cell<'a> {
         Cell { bytes, large: false }
     }
 }
 
-/// A node, to read.
+/// Read access to a node.
 #[derive(Clone, Copy)]
 pub struct Node<'a>(&'a [u8]);
 
@@ -81,7 +82,7 @@ pub fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
 }
 
 impl<'a> Node<'a> {
-    /// The node in the bytes of a page; `None` where the page is none.
+    /// The node in a page; `None` if the page is no node.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Option<Node<'a>> {
         matches!(header::kind(bytes), Some(Kind::Leaf | Kind::Inner)).then_some(Node(bytes))
@@ -92,7 +93,7 @@ impl<'a> Node<'a> {
         self.0
     }
 
-    /// Records.
+    /// The number of records.
     #[inline]
     pub fn len(&self) -> usize {
         usize::from(get_u16(self.0, 36))
@@ -130,26 +131,26 @@ impl<'a> Node<'a> {
         usize::from(get_u16(self.0, 50))
     }
 
-    /// The least key that the node may have.
+    /// The low fence: the lower bound of all keys.
     #[inline]
     pub fn low(&self) -> &'a [u8] {
         &self.0[self.0.len() - self.low_len()..]
     }
 
-    /// The key that all keys of the node are below; `None` at the end of a level.
+    /// The high fence: all keys are below it. `None` for the last node of a level.
     #[inline]
     pub fn high(&self) -> Option<&'a [u8]> {
         let end = self.0.len() - self.low_len();
         (self.0[52] == 0).then(|| &self.0[end - self.high_len()..end])
     }
 
-    /// What all keys of the node begin with.
+    /// The common prefix of all keys.
     #[inline]
     pub fn prefix(&self) -> &'a [u8] {
         &self.low()[..self.prefix_len()]
     }
 
-    /// Whether `key` lies between the fences.
+    /// Whether `key` is between the fences.
     #[inline]
     pub fn covers(&self, key: &[u8]) -> bool {
         self.low() <= key && self.high().is_none_or(|high| key < high)
@@ -187,13 +188,13 @@ impl<'a> Node<'a> {
         Cell { bytes: &self.0[at..at + usize::from(len & !LARGE)], large: len & LARGE != 0 }
     }
 
-    /// The child of a record of an inner node.
+    /// The child at an index of an inner node.
     #[inline]
     pub fn child(&self, index: usize) -> PageId {
         PageId(get_u64(self.value(index).bytes, 0))
     }
 
-    /// Whether a page is what this inner node says of its child: the level below, between these separators. Copies nothing.
+    /// Whether a page matches this inner node's entry for a child: its level, and its fences. Copies nothing.
     pub fn has_child(&self, index: usize, page: &[u8]) -> bool {
         let Some(child) = Node::new(page) else { return false };
         let is_key =
@@ -205,11 +206,11 @@ impl<'a> Node<'a> {
         usize::from(child.level()) + 1 == usize::from(self.level()) && is_key(index, child.low()) && high
     }
 
-    /// Where `key` is, or where it would be put.
+    /// The index of `key`, or its insertion point.
     #[inline]
     pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
-        // A key between the fences begins with the prefix. One that does not lies on one side of all others.
+        // All keys between the fences begin with the prefix. Other keys are below or above all of them.
         let Some(suffix) = key.strip_prefix(prefix) else {
             return Err(if key < prefix { 0 } else { self.len() });
         };
@@ -230,12 +231,12 @@ impl<'a> Node<'a> {
         Err(from)
     }
 
-    /// Records between which the hints say that a head lies.
+    /// The range of records that may have this head, according to the hints.
     #[inline]
     fn hinted(&self, wanted: u32) -> (usize, usize) {
         let len = self.len();
         let step = len / (HINTS + 1);
-        // Few records are searched faster without.
+        // With few records, a search without hints is faster.
         if step < 2 {
             return (0, len);
         }
@@ -247,7 +248,7 @@ impl<'a> Node<'a> {
         (from, to.min(len))
     }
 
-    /// The child of an inner node that covers `key`.
+    /// The index of the child whose range covers `key`.
     #[inline]
     pub fn child_for(&self, key: &[u8]) -> usize {
         match self.search(key) {
@@ -256,34 +257,35 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Bytes that records could still take, once the heap is tidy.
+    /// Free bytes, including garbage.
     pub fn free(&self) -> usize {
         self.heap() - SLOTS - self.len() * SLOT + self.garbage()
     }
 
-    /// Bytes that the records take, with their slots.
+    /// Bytes of the records and their slots.
     pub fn used(&self) -> usize {
         self.0.len() - SLOTS - self.low_len() - self.high_len() - self.free()
     }
 
-    /// Bytes that a record of such a key and value takes here.
+    /// Bytes that a record of this size takes here.
     pub fn cost(&self, key_len: usize, value_len: usize) -> usize {
         SLOT + key_len - self.prefix_len() + value_len
     }
 
-    /// The records, with whole keys.
+    /// The records, with full keys.
     pub fn records(&self) -> impl Iterator<Item = (Vec<u8>, Cell<'a>)> + use<'a> {
         let node = *self;
         (0..node.len()).map(move |index| (node.key(index), node.value(index)))
     }
 
-    /// Where the slots end and where the heap begins: nothing lies between.
+    /// The end of the slots and the offset of the heap. The bytes between are free.
     pub fn parts(&self) -> (usize, usize) {
         (SLOTS + self.len() * SLOT, self.heap())
     }
 
-    /// Looks at everything that reading and changing rely on, so that no bytes whatever make them panic. Pages are looked at
-    /// once, when they arrive from the drive. A node with a right checksum passes unless the software was wrong.
+    /// Checks everything that reading and writing rely on, so that no input makes them panic. Pages are
+    /// checked once, when they are read from the drive. Only a bug can make a node with a valid checksum
+    /// fail.
     pub fn check(&self) -> Result<(), String> {
         self.check_frame()?;
         let used = self.check_records()?;
@@ -302,7 +304,7 @@ impl<'a> Node<'a> {
         Ok(())
     }
 
-    /// Whether slots, heap and fences have places of their own, and the fences and the prefix agree.
+    /// Checks that slots, heap and fences do not overlap, and that fences and prefix agree.
     fn check_frame(&self) -> Result<(), String> {
         let (slots, size) = (SLOTS + self.len() * SLOT, self.0.len());
         let fences = self.low_len() + self.high_len();
@@ -315,7 +317,7 @@ impl<'a> Node<'a> {
         if self.high().is_some_and(|high| high <= self.low()) {
             return Err("its fences are out of order".to_owned());
         }
-        // Of two keys between fences that both begin with the prefix, each begins with it too.
+        // If both fences begin with the prefix, so does every key between them.
         let common = |high: &[u8]| high.starts_with(self.low().get(..self.prefix_len()).unwrap_or(&[0; 0]));
         let right = match self.high() {
             Some(high) => self.prefix_len() <= self.low_len() && common(high),
@@ -324,20 +326,20 @@ impl<'a> Node<'a> {
         if right { Ok(()) } else { Err("its prefix is not what its fences have in common".to_owned()) }
     }
 
-    /// Looks at the records one by one. Returns the bytes of the heap that they and the fences use.
+    /// Checks each record. Returns the bytes of the heap that records and fences use.
     fn check_records(&self) -> Result<usize, String> {
         let size = self.0.len();
         let fences = self.low_len() + self.high_len();
         let (heap, end) = (self.heap(), size - fences);
         let mut used = fences;
         let mut before: Option<(u32, &[u8])> = None;
-        // The slots lie inside the page, as the frame says; this runs for every page that is read.
+        // `check_frame` has shown that the slots are inside the page. This loop runs for every page read.
         let slots = self.0[SLOTS..SLOTS + self.len() * SLOT].chunks_exact(SLOT);
         for (index, slot) in slots.enumerate() {
             let at = usize::from(get_u16(slot, 0));
             let key = usize::from(get_u16(slot, 2));
             let record = key + usize::from(get_u16(slot, 4) & !LARGE);
-            // At the end of an empty page of 64 KiB a record of no bytes would lie at 65536, which the slot holds as 0.
+            // In an empty page of 64 KiB, a record of no bytes has offset 65536, which is stored as 0.
             let is_nowhere = at == 0 && record == 0;
             if !is_nowhere && (at < heap || at + record > end) {
                 return Err(format!("record {index} lies outside the heap"));
@@ -347,7 +349,7 @@ impl<'a> Node<'a> {
             if own != head(suffix) {
                 return Err(format!("record {index} has the head of another key"));
             }
-            // Different heads tell the order of their keys.
+            // If the heads differ, they give the order of the keys.
             let ordered = before.is_none_or(|(least, key)| least < own || (least == own && key < suffix));
             if !ordered {
                 return Err(format!("records {} and {index} are out of order", index - 1));
@@ -357,14 +359,14 @@ impl<'a> Node<'a> {
         Ok(used)
     }
 
-    /// Whether the hints are the heads that they should be: a wrong one leads searches past a record.
+    /// Checks that the hints are correct: a wrong one makes a search miss records.
     fn check_hints(&self) -> Result<(), String> {
         let step = self.len() / (HINTS + 1);
         let right = |place: usize| get_u32(self.0, 56 + 4 * place) == self.head_at((place + 1) * step);
         if step < 2 || (0..HINTS).all(right) { Ok(()) } else { Err("its hints are wrong".to_owned()) }
     }
 
-    /// Whether an inner node has children, from its low fence on.
+    /// Checks that an inner node has children, and that the first one starts at its low fence.
     fn check_children(&self) -> Result<(), String> {
         if self.is_empty() {
             return Err("it has no children".to_owned());
@@ -379,11 +381,11 @@ impl<'a> Node<'a> {
     }
 }
 
-/// A node, to change.
+/// Write access to a node.
 pub struct NodeMut<'a>(&'a mut [u8]);
 
 impl<'a> NodeMut<'a> {
-    /// The node in the bytes of a page.
+    /// The node in a page.
     pub fn new(bytes: &'a mut [u8]) -> NodeMut<'a> {
         NodeMut(bytes)
     }
@@ -412,7 +414,7 @@ impl<'a> NodeMut<'a> {
         NodeMut(bytes)
     }
 
-    /// The same, to read.
+    /// Read access.
     #[inline]
     pub fn node(&self) -> Node<'_> {
         Node(self.0)
@@ -426,7 +428,7 @@ impl<'a> NodeMut<'a> {
         set(self.0, 44, &(bytes as u32).to_le_bytes());
     }
 
-    /// Puts a record in, in place of one with the same key. False, with nothing changed, where there is no room.
+    /// Inserts or replaces a record. Returns false, with nothing changed, if there is no space.
     pub fn put(&mut self, key: &[u8], value: Cell<'_>) -> bool {
         match self.node().search(key) {
             Ok(index) => self.replace(index, value),
@@ -450,7 +452,7 @@ impl<'a> NodeMut<'a> {
         }
         let key = self.node().key(index);
         self.remove(index);
-        // The room was measured above.
+        // The space was checked above.
         self.insert(index, &key, value)
     }
 
@@ -480,7 +482,7 @@ impl<'a> NodeMut<'a> {
         true
     }
 
-    /// Takes a record out.
+    /// Removes a record.
     pub fn remove(&mut self, index: usize) {
         let node = self.node();
         let (len, record) = (node.len(), node.suffix(index).len() + node.value(index).bytes.len());
@@ -492,7 +494,7 @@ impl<'a> NodeMut<'a> {
         self.hint(index);
     }
 
-    /// Renews the hints; records from `changed` on have moved.
+    /// Updates the hints after records from `changed` on have moved.
     fn hint(&mut self, changed: usize) {
         let len = self.node().len();
         let (step, before) = (len / (HINTS + 1), len.saturating_sub(1) / (HINTS + 1));
@@ -500,7 +502,7 @@ impl<'a> NodeMut<'a> {
         if step < 2 {
             return;
         }
-        // With the same spacing as before, hints in front of the change stay as they are.
+        // If the spacing is unchanged, hints before the change are unchanged.
         let first = if step == before && step == after { (changed / step).saturating_sub(1) } else { 0 };
         for place in first..HINTS {
             let hint = self.node().head_at((place + 1) * step);
@@ -508,7 +510,7 @@ impl<'a> NodeMut<'a> {
         }
     }
 
-    /// Brings the records together, so that the free room is in one piece.
+    /// Compacts the heap, so that the free space is contiguous.
     fn tidy(&mut self) {
         let old = self.0.to_vec();
         let old = Node(&old);
@@ -524,7 +526,7 @@ impl<'a> NodeMut<'a> {
         self.set_garbage(0);
     }
 
-    /// Makes the node again between other fences, with those of its records that lie between them.
+    /// Rebuilds the node with other fences, keeping the records between them.
     pub fn refence(&mut self, (low, high): (&[u8], Option<&[u8]>)) {
         let old = self.0.to_vec();
         let node = Node(&old);
@@ -540,7 +542,7 @@ impl<'a> NodeMut<'a> {
         header::set_lsn(self.0, lsn);
     }
 
-    /// Puts a record behind all others. False, with nothing changed, where there is no room.
+    /// Appends a record with the highest key. Returns false, with nothing changed, if there is no space.
     pub fn push(&mut self, key: &[u8], value: Cell<'_>) -> bool {
         let len = self.node().len();
         self.insert(len, key, value)
@@ -551,8 +553,8 @@ fn length(value: Cell<'_>) -> u16 {
     value.bytes.len() as u16 | if value.large { LARGE } else { 0 }
 }
 
-/// Where a node that is too small for one record more is divided: the index of the first record of the right half, so
-/// that both halves have about the same bytes, or nearly all stay left where records come in ascending order.
+/// The split point of a node that is full: the index of the first record of the right half. Both halves get
+/// about the same bytes; if records arrive in ascending order, nearly all stay on the left.
 pub fn middle(node: Node<'_>, ascending: bool) -> usize {
     let len = node.len();
     if ascending {
@@ -570,7 +572,7 @@ pub fn middle(node: Node<'_>, ascending: bool) -> usize {
     len - 1
 }
 
-/// The shortest key that is above `left` and not above `right`, which is above `left`.
+/// The shortest key that is above `left` and at most `right`. `right` must be above `left`.
 pub fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     let common = std::iter::zip(left, right).take_while(|(a, b)| a == b).count();
     &right[..common + 1]
@@ -592,7 +594,7 @@ mod tests {
         node.records().map(|(key, value)| (key, value.bytes.to_vec())).collect()
     }
 
-    /// The rule: an empty key with an empty value is a record like others, wherever the heap of a page ends.
+    /// An empty key with an empty value is a record like any other, at every position of the heap.
     #[test]
     fn a_record_of_no_bytes_is_kept() {
         for size in [4096, 65536] {
@@ -600,7 +602,7 @@ mod tests {
             fresh(&mut bytes, (&[], None));
             let mut model = BTreeMap::new();
             let quarter = size / 4;
-            // The longer value leaves garbage, and the last long one fits into a tidy heap only.
+            // The longer value leaves garbage. The last long record fits only after the heap is compacted.
             let long =
                 [(&b"a"[..], quarter - 9), (b"a", quarter), (b"b", quarter), (b"c", quarter), (b"d", 9)];
             let empty = [(&b""[..], 0), (b"", 3), (b"", 0)];
@@ -617,7 +619,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against the standard library's map: short keys over a small alphabet, so that heads collide.
+        /// Compared with the standard library's map. Keys are short and over a small alphabet, so that heads
+        /// collide.
         #[test]
         fn a_node_is_a_map(
             operations in prop::collection::vec(
@@ -658,7 +661,7 @@ mod tests {
             }
         }
 
-        /// A full node and one more of the longest records always divide into two that both take it.
+        /// A full node always splits into two, so that either takes one more of the largest records.
         #[test]
         fn a_full_node_divides(sizes in prop::collection::vec(1usize..1200, 3..60), last in 1usize..1280) {
             let mut bytes = vec![0; 4096];

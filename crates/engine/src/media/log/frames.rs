@@ -1,25 +1,26 @@
-//! Putting records together from the blocks of the log.
+//! Assembles records from the blocks of the log.
 
 use crate::Lsn;
 use crate::format::log_block::{Block, HEADER};
 use crate::format::log_record::{Entry, FRAME};
 use crate::format::page::get_u32;
 
-/// The records in blocks that follow each other. Memory holds one record and one block.
+/// The records of consecutive blocks. It buffers at most one record and one block.
 #[derive(Default)]
 pub struct RecordReader {
-    /// Bytes of records, and how many of them are taken.
+    /// Bytes of records, and the number of bytes consumed.
     bytes: Vec<u8>,
     taken: usize,
-    /// Where the bytes lie: place in `bytes`, place in the log.
+    /// The positions of the bytes: index in `bytes`, LSN.
     places: Vec<(usize, Lsn)>,
 }
 
 impl RecordReader {
-    /// Adds the next block, once [`RecordReader::next`] has nothing more. What lies before `redo` is not wanted.
+    /// Adds the next block, after [`RecordReader::next`] has returned `None`. Records before `redo` are
+    /// skipped.
     pub fn add(&mut self, header: &Block, block: &[u8], redo: Lsn) {
         if header.first {
-            // A record that is not finished here never will be: its flush was cut off.
+            // A record that is incomplete at this point was cut off with its flush.
             self.taken = self.bytes.len();
         }
         self.drop_taken();
@@ -35,14 +36,14 @@ impl RecordReader {
             *at = Lsn(at.0 + self.taken.saturating_sub(*from) as u64);
             *from = from.saturating_sub(self.taken);
         }
-        // Of runs that now begin at 0 the last one counts.
+        // If several entries begin at index 0 now, the last one is valid.
         let at_zero = self.places.iter().filter(|(from, _)| *from == 0).count();
         self.places.drain(..at_zero.saturating_sub(1));
         self.taken = 0;
     }
 
-    /// The next record with its place and end, as `read` gives it from place and payload; `None` where its end is not here
-    /// yet. An error is the place of one that is not what was written there, or that `read` makes no sense of.
+    /// The next record with its LSN and its end, as decoded by `read` from LSN and payload. `None` if its end
+    /// is not in the blocks so far. The error is the LSN of a record that is damaged or that `read` rejects.
     pub fn next<T>(
         &mut self,
         read: impl FnOnce(Lsn, &[u8]) -> Option<T>,
@@ -55,12 +56,12 @@ impl RecordReader {
         let entry = if crc == Entry::crc(at, payload) { read(at, payload) } else { None };
         let Some(entry) = entry else { return Some(Err(at)) };
         self.taken = from + len;
-        // Behind the last byte, which may be the last of its block.
+        // The record may end with its block, so the end is computed from the last byte.
         let end = Lsn(self.place(self.taken - 1).0 + 1);
         Some(Ok((at, end, entry)))
     }
 
-    /// The place in the log of a byte.
+    /// The LSN of a byte.
     fn place(&self, index: usize) -> Lsn {
         let run = self.places.partition_point(|(from, _)| *from <= index) - 1;
         let (from, at) = self.places[run];

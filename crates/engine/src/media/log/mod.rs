@@ -1,31 +1,31 @@
-//! The log: what was committed, in order, and every change of the structure of trees.
+//! The log: all commits in order, and all structure changes of trees.
 //!
-//! The log is an endless stream of bytes, kept in a ring of blocks; a place in it is an [`Lsn`](crate::Lsn). Each flush
-//! begins with a new block, so no block is written twice and none that was durable can be torn. A record may go over
-//! several blocks of one flush.
+//! The log is an endless stream of bytes, stored in a ring of blocks. A position in it is an
+//! [`Lsn`](crate::Lsn). Each flush begins with a new block, so no block is written twice, and a torn write
+//! cannot damage a durable block. A record may span several blocks of one flush.
 //!
 //! | bytes | header of a block |
 //! |---|---|
-//! | 0–4 | CRC-32C of everything behind it, begun with the store's salt |
+//! | 0–4 | CRC-32C of the rest of the block, started from the store's salt |
 //! | 4–8 | `FLOG` |
-//! | 8–16 | the place of the block in the log |
-//! | 16–24 | what was durable when the block was written: the log up to this place |
-//! | 24–28 | CRC of the block before |
-//! | 28–30 | bytes of records in this block, behind the header |
+//! | 8–16 | LSN of the block |
+//! | 16–24 | durable LSN when the block was written |
+//! | 24–28 | CRC of the previous block |
+//! | 28–30 | bytes of records in this block, after the header |
 //! | 30–32 | 1 in the first block of a flush, which begins with a record |
 //!
-//! A crash may leave the first blocks of a flush without the last ones. The log then goes on behind them, and the record
-//! that they do not finish is dropped where the next flush begins.
+//! After a crash, the first blocks of a flush may be on the drive without the last ones. The log then
+//! continues after them, and the record that they leave incomplete is dropped where the next flush begins.
 //!
-//! A flush of more than a *window* is written window by window, each durable before the next. So what a crash has cut off lies
-//! less than a window behind the log's end, and a block that lies further behind shows that the log has lost its end.
-//! A window is a quarter of the ring, at most 8 MiB.
+//! A flush of more than a *window* is written window by window, each durable before the next. So the blocks
+//! of an interrupted flush are within a window of the log's end. A block beyond that shows that the log has
+//! lost its end. A window is a quarter of the ring, at most 8 MiB.
 //!
-//! The salt keeps blocks of an older store, which was on the drive before, from passing for blocks of this one.
+//! The salt makes blocks of an earlier store on the same drive invalid.
 //!
-//! The CRC of the block before makes the blocks a chain. A block of an earlier round of the ring, or of a part of the
-//! log that a crash has cut off, does not continue it. Where the chain ends, the log ends, unless a later block says that the
-//! log beyond the end was durable: then something was lost, and that is an error.
+//! The CRC of the previous block makes the blocks a chain. A block of an earlier round of the ring, or of a
+//! part of the log that a crash cut off, does not continue the chain. The log ends where the chain ends. If a
+//! later block says that the log beyond this end was durable, data was lost, and that is an error.
 
 mod frames;
 mod writer;

@@ -1,4 +1,4 @@
-//! Reading the log after a crash: along the chain of blocks, record by record.
+//! Reads the log after a crash: follows the chain of blocks and returns the records.
 
 use super::frames::RecordReader;
 use super::writer::LogStart;
@@ -10,18 +10,19 @@ use fulgurite_device::executor::Io;
 use fulgurite_device::{Arena, Buffer, Device, Handle, Operation};
 use std::ops::Range;
 
-/// Bytes that are read from the drive at once.
+/// Bytes of one read.
 const PIECE: u64 = 1 << 20;
 
-/// Places further than a window behind the log's end where blocks are looked for, at most. A small log has no more.
+/// The most positions beyond a window from the log's end at which blocks are looked for. A small log has no
+/// more positions than that.
 const SAMPLES: u64 = 1024;
-/// How many of them are read at once.
+/// How many of them are read concurrently.
 const LOOKED_AT_TOGETHER: usize = 64;
 
-/// Where a log ends.
+/// The end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tail {
-    /// Where the next block goes.
+    /// The LSN of the next block.
     pub at: Lsn,
     /// CRC of the last block.
     pub crc: u32,
@@ -32,24 +33,25 @@ pub struct LogReader<D: Device + 'static> {
     handle: Handle<D>,
     start: LogStart,
     options: Options,
-    /// The piece that is being read ahead: where it lies in the log, its bytes on their way, and the end of that.
+    /// The piece that is read ahead: its LSN, its buffer, and the read.
     ahead: Option<(Lsn, Buffer, Io<D>)>,
-    /// What was read last, and where it lies in the log.
+    /// The last piece read, and its LSN.
     piece: Vec<u8>,
     piece_at: Lsn,
-    /// The block that comes next, and the CRC of the one before, once it is known.
+    /// The LSN of the next block, and the CRC of the one before, once it is known.
     next: Lsn,
     previous: Option<u32>,
-    /// The last block's durable place.
+    /// The durable LSN of the last block.
     durable: Lsn,
-    /// The records of the blocks so far.
+    /// Assembles the records of the blocks so far.
     records: RecordReader,
-    /// How much of the log a record may be read from: all, or to a known end.
+    /// The end of the log, if it is known.
     end: Option<Tail>,
 }
 
 impl<D: Device + 'static> LogReader<D> {
-    /// Begins at `start.redo`, which is the beginning of a record or the end of the log. `end` where it is known.
+    /// Begins at `start.redo`, which is the beginning of a record or the end of the log. `end` is given if it
+    /// is known.
     pub fn new(handle: Handle<D>, start: LogStart, end: Option<Tail>, options: &Options) -> LogReader<D> {
         let block = u64::from(start.block_bytes);
         let first = Lsn(start.redo.0 / block * block);
@@ -61,7 +63,7 @@ impl<D: Device + 'static> LogReader<D> {
             piece: Vec::new(),
             piece_at: Lsn(0),
             next: first,
-            // Where nothing is known to be durable behind the redo point, the block there must follow the last one.
+            // If the redo point is the end of the durable log, the block there must continue the chain.
             previous: (first == start.tail).then_some(start.crc),
             durable: Lsn(0),
             records: RecordReader::default(),
@@ -69,14 +71,14 @@ impl<D: Device + 'static> LogReader<D> {
         }
     }
 
-    /// Whether a block follows the place where the reader begins.
+    /// Whether there is a block at the position where the reader begins.
     pub async fn continues(&mut self) -> Result<bool, Error> {
         let found = self.look(self.next).await?;
         Ok(found.is_some_and(|(block, ..)| Some(block.previous) == self.previous))
     }
 
-    /// The next record with its place and end, as `read` gives it from place and payload; `None` at the end of the log. Fails
-    /// where the log ends before an end that was known.
+    /// The next record with its LSN and its end, as decoded by `read` from LSN and payload; `None` at the end
+    /// of the log. Fails if the log ends before its known end.
     pub async fn next<T>(
         &mut self,
         mut read: impl FnMut(Lsn, &[u8]) -> Option<T>,
@@ -92,7 +94,7 @@ impl<D: Device + 'static> LogReader<D> {
         }
     }
 
-    /// Reads one block more. False at the end of the log.
+    /// Reads the next block. Returns false at the end of the log.
     async fn block(&mut self) -> Result<bool, Error> {
         if self.end.is_some_and(|end| self.next >= end.at) {
             return Ok(false);
@@ -102,7 +104,8 @@ impl<D: Device + 'static> LogReader<D> {
         let found = self.look(self.next).await?;
         let found = found.filter(|(block, ..)| follows(block) || planted!(self.options, ChainIgnored));
         let Some((block, crc, range)) = found else {
-            // Read once more, the log cannot end earlier. What is missing was destroyed since, or is not what the drive gave.
+            // On a second reading the log cannot end earlier, unless it was damaged or the drive returned
+            // wrong data.
             return match self.end {
                 Some(end) => Err(self.lost(end.at)),
                 None => Ok(false),
@@ -115,7 +118,7 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(true)
     }
 
-    /// The block at a place of the log, its CRC, and where it lies in `piece`; `None` where there is no such block.
+    /// The block at an LSN, its CRC, and its range in `piece`; `None` if there is no such block.
     async fn look(&mut self, at: Lsn) -> Result<Option<(Block, u32, Range<usize>)>, Error> {
         let range = self.bytes_at(at).await?;
         let trusting = planted!(self.options, TornLogBlockAccepted);
@@ -123,14 +126,14 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, range)))
     }
 
-    /// Whether the head of a block for this place is there, whatever follows it.
+    /// Whether the header of a block for this LSN is there, even if the rest is damaged.
     async fn has_head(&mut self, at: Lsn) -> Result<bool, Error> {
         let range = self.bytes_at(at).await?;
         let head = Block::read(&self.piece[range], true, self.start.salt);
         Ok(head.is_some_and(|(block, _)| block.at == at))
     }
 
-    /// Where the bytes of a place of the log lie in `piece`.
+    /// The range in `piece` of the block at an LSN.
     async fn bytes_at(&mut self, at: Lsn) -> Result<Range<usize>, Error> {
         let len = self.start.block_bytes as usize;
         if at < self.piece_at || at.0 + len as u64 > self.piece_at.0 + self.piece.len() as u64 {
@@ -140,13 +143,13 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(from..from + len)
     }
 
-    /// Takes the piece of the ring from `at` on, and begins to read the one behind it.
+    /// Makes the ring's bytes from `at` on the current piece, and begins to read the next one.
     async fn fetch(&mut self, at: Lsn) -> Result<(), Error> {
         let ahead = self.ahead.take().filter(|(begun, ..)| *begun == at);
         let (_, piece, io) = ahead.unwrap_or_else(|| self.read_piece(at));
         let outcome = io.await;
         let behind = Lsn(at.0 + piece.len() as u64);
-        // Who looks at the end of a closed store's log needs one piece.
+        // Checking the end of a closed store's log needs only one piece.
         if !self.piece.is_empty() && self.end.is_none_or(|end| behind < end.at) {
             self.ahead = Some(self.read_piece(behind));
             self.handle.pause().await;
@@ -158,7 +161,7 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(())
     }
 
-    /// Asks the drive for a piece of the ring.
+    /// Begins to read a piece of the ring.
     fn read_piece(&self, at: Lsn) -> (Lsn, Buffer, Io<D>) {
         let caps = self.handle.caps();
         let (block, page) = (u64::from(self.start.block_bytes), u64::from(caps.page_bytes));
@@ -180,8 +183,8 @@ impl<D: Device + 'static> LogReader<D> {
         (at, buffer, io)
     }
 
-    /// Where the log ends, once [`LogReader::next`] has given `None`, and the places behind it that have blocks of the flush that
-    /// was cut off, or the heads of such blocks. Fails where something behind the end was durable.
+    /// The end of the log, after [`LogReader::next`] has returned `None`, and the positions after it of
+    /// blocks, also damaged ones, of an interrupted flush. Fails if something after the end was durable.
     pub async fn tail(&mut self) -> Result<(Tail, Vec<Lsn>), Error> {
         let mut left_over = Vec::new();
         let end = self.next;
@@ -190,7 +193,7 @@ impl<D: Device + 'static> LogReader<D> {
         }
         let block = u64::from(self.start.block_bytes);
         let first = self.start.redo.0 / block * block;
-        // The ring has no room for more than one round behind the redo point.
+        // The ring holds one round from the redo point on.
         let round = first + self.start.blocks * block;
         let window = round.min(end.0 + self.start.window()).max(end.0);
         for at in (end.0 + block..window).step_by(block as usize).map(Lsn) {
@@ -227,7 +230,7 @@ impl<D: Device + 'static> LogReader<D> {
         Error::LogCorrupt { at: self.next, what }
     }
 
-    /// The first of some places that has a block of its own.
+    /// The first of these positions that holds the block for it.
     async fn look_together(&self, places: &[Lsn]) -> Result<Option<Lsn>, Error> {
         let len = self.start.block_bytes as usize;
         let buffer = Arena::new(places.len() * len).buffer(0, places.len() * len);
@@ -245,7 +248,7 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(std::iter::zip(places, &parts).find(is_there).map(|(at, _)| *at))
     }
 
-    /// Where the drive has the block at a place of the log, and how many of its pages that are.
+    /// The device page of the block at an LSN, and the number of device pages.
     fn block_at(&self, at: Lsn) -> (Lpn, u32) {
         let block = u64::from(self.start.block_bytes);
         let pages = block / u64::from(self.handle.caps().page_bytes);

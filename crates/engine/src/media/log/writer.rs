@@ -1,9 +1,10 @@
-//! Appending to the log, and bringing it to the drive.
+//! Appends to the log, and flushes it.
 //!
-//! `append` only copies into memory. A task takes what has gathered, writes its blocks, and has the drive flush. A few flushes
-//! are under way at once while few commits share one; what gathers meanwhile goes with the next. So commits share flushes by themselves
-//! (group commit). A commit that can wait lets the task begin later: when as many have come as the last flush took, or when its
-//! window is over. Flushes become durable in their order, whichever ends first: a crash leaves no log behind a gap.
+//! `append` only copies into memory. A task takes the buffered records, writes their blocks, and flushes the
+//! drive. While few commits share a flush, a second flush may be in progress; records appended meanwhile are
+//! written with the next. So commits share flushes automatically (group commit). A commit that can wait lets
+//! the task begin later: when as many commits wait as the last flush covered, or when the group window is
+//! over. Flushes count in their order, whichever ends first, so a crash leaves no gap in the log.
 
 use crate::bytes;
 use crate::format::log_block::{Block, HEADER};
@@ -22,40 +23,40 @@ use std::sync::Arc;
 /// Bytes of a flush that are written before the next piece is prepared.
 const PIECE: usize = 256 << 10;
 
-/// Flushes that are under way at once at most.
+/// The most flushes in progress.
 const AT_ONCE: usize = 2;
 
-/// Commits in a flush beside which another may be under way. Where more share a flush, a second one would take work from the drive's
-/// other commands for commits that could have shared the next.
+/// The most commits of a flush during which another one may begin. If more commits share a flush, a second
+/// one would delay the drive's other commands for commits that can share the next flush.
 const FEW: u64 = 4;
 
-/// Bytes that gather before they are written although nobody waits for them.
+/// The most buffered bytes before they are written without a request.
 const MOST_GATHERED: usize = 1 << 20;
 
-/// Bytes of a flush that are on their way at once at most, in a large log.
+/// The largest window; see [`crate::media::log`].
 const LONGEST_WINDOW: u64 = 8 << 20;
 
-/// Where a log lies and where it goes on.
+/// The position of a log on the drive and in the stream of bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct LogStart {
-    /// The drive's page of the first block.
+    /// The device page of the first block.
     pub first: Lpn,
     /// Bytes in a block: a multiple of the drive's page.
     pub block_bytes: u32,
     /// Blocks in the ring.
     pub blocks: u64,
-    /// Where the next block goes.
+    /// The LSN of the next block.
     pub tail: Lsn,
     /// CRC of the block before it.
     pub crc: u32,
-    /// What recovery would begin with.
+    /// The redo point.
     pub redo: Lsn,
-    /// What the CRCs of the blocks begin with.
+    /// The salt of the blocks' CRCs.
     pub salt: Salt,
 }
 
 impl LogStart {
-    /// Bytes of a flush that are on their way at once at most; see [`crate::media::log`].
+    /// The window: bytes of a flush that are written before they are made durable; see [`crate::media::log`].
     pub fn window(&self) -> u64 {
         let block = u64::from(self.block_bytes);
         (self.blocks / 4).clamp(1, (LONGEST_WINDOW / block).max(1)) * block
@@ -64,12 +65,12 @@ impl LogStart {
 
 /// Blocks that are not on the drive yet.
 struct Pending {
-    /// Where the first of them lies in the log.
+    /// The LSN of the first of them.
     base: Lsn,
     bytes: Vec<u8>,
     /// CRC of the block before.
     crc: u32,
-    /// How far the log is on the drive and flushed, by block, to restart the chain at a checkpoint.
+    /// The ends and CRCs of flushed blocks, needed to continue the chain from a checkpoint.
     crcs: VecDeque<(Lsn, u32)>,
 }
 
@@ -85,18 +86,18 @@ struct State<D> {
     pending: RefCell<Pending>,
     durable: Cell<Lsn>,
     redo: Cell<Lsn>,
-    /// The flushes under way, in order, with those that have ended before an earlier one.
+    /// The flushes in progress, in order, including those that ended before an earlier one.
     flights: RefCell<VecDeque<Flight>>,
-    /// The parts of the arena that no task writes from. Each task has one.
+    /// The parts of the arena that are free. Each task uses one.
     idle: RefCell<Vec<usize>>,
-    /// Whether a task was begun that has taken nothing yet.
+    /// Whether a task was spawned that has not taken the buffered records yet.
     beginning: Cell<bool>,
-    /// When what has gathered is to be written, for commits that others may join, and for those that wait for nobody.
+    /// When the buffered records are due, for group commits and for relaxed commits.
     timers: [Timer; 2],
-    /// Commits that others may join: those that wait for the next flush, and those that the last one took.
+    /// Group commits that wait for the next flush, and those that the last flush covered.
     gathered: Cell<u64>,
     last_gathered: Cell<u64>,
-    /// Somebody waits for a flush.
+    /// The highest LSN that a caller waits for.
     wanted: Cell<Lsn>,
     changed: Signal,
     flushes: Cell<u64>,
@@ -107,21 +108,22 @@ struct State<D> {
 
 /// A flush.
 struct Flight {
-    /// Where it ends.
+    /// The LSN of its end.
     end: Lsn,
     ended: bool,
 }
 
-/// When something is due, and whether a task sleeps until then. What comes later is due later.
+/// When the buffered records are due, and whether a task sleeps until then. The delay is constant, so later
+/// requests are due later.
 #[derive(Default)]
 struct Timer {
     due: Cell<Option<Nanos>>,
     is_set: Cell<bool>,
 }
 
-/// Commits that others may join.
+/// The timer of group commits.
 const GROUP: usize = 0;
-/// Commits that wait for nobody.
+/// The timer of relaxed commits.
 const RELAXED: usize = 1;
 
 /// The log of a store. Clones share it.
@@ -134,7 +136,7 @@ impl<D> Clone for Log<D> {
 }
 
 impl<D: Device + 'static> Log<D> {
-    /// A log that goes on at `start`.
+    /// A log that continues at `start`.
     pub fn new(
         handle: Handle<D>,
         barrier: Rc<Barrier<D>>,
@@ -175,7 +177,7 @@ impl<D: Device + 'static> Log<D> {
         }))
     }
 
-    /// Appends a record. Returns where it begins and where it ends; the end is its LSN.
+    /// Appends a record. Returns the LSNs of its beginning and its end; the end is the record's LSN.
     pub fn append(&self, entry: &Entry) -> (Lsn, Lsn) {
         let pending = &mut *self.0.pending.borrow_mut();
         let block = self.0.block_bytes as usize;
@@ -204,11 +206,11 @@ impl<D: Device + 'static> Log<D> {
         Lsn(pending.base.0 + pending.bytes.len() as u64)
     }
 
-    /// Makes the place of the next block empty, and those of blocks that recovery has left out, before anything is appended.
+    /// Clears the block after the log's end and those in `left_over`, before anything is appended.
     ///
-    /// What is there is of a flush that was cut off. The next flush may begin with the same bytes, say of the same split, so that
-    /// the chain leads on to them; and a write that is cut off as well may make a block of them whole. With them would come
-    /// commits that the store had already been opened without.
+    /// They belong to an interrupted flush. The next flush may begin with the same bytes, for example of the
+    /// same split, so that the chain would continue with the old blocks, and another torn write may complete
+    /// one of them. Then commits would reappear that the opened store did not have.
     pub async fn clear(&self, left_over: &[Lsn]) -> Result<(), Error> {
         let block = u64::from(self.0.block_bytes);
         let next = self.0.pending.borrow().base;
@@ -224,7 +226,7 @@ impl<D: Device + 'static> Log<D> {
         self.0.barrier.flush().await
     }
 
-    /// The log is durable up to here.
+    /// The LSN up to which the log is durable.
     pub fn durable(&self) -> Lsn {
         self.0.durable.get()
     }
@@ -234,24 +236,24 @@ impl<D: Device + 'static> Log<D> {
         self.0.blocks * u64::from(self.0.block_bytes)
     }
 
-    /// Bytes of log that recovery would read, those not yet written among them.
+    /// Bytes of log after the redo point, including those not yet written.
     pub fn used(&self) -> u64 {
         let block = u64::from(self.0.block_bytes);
         self.tail().0.next_multiple_of(block) - self.0.redo.get().0 / block * block
     }
 
-    /// What recovery begins with: everything before may be overwritten from now on.
+    /// Sets the redo point: everything before it may be overwritten.
     pub fn set_redo(&self, redo: Lsn) {
         self.0.redo.set(redo);
         self.0.changed.notify();
     }
 
-    /// The place that recovery begins with.
+    /// The redo point.
     pub fn redo(&self) -> Lsn {
         self.0.redo.get()
     }
 
-    /// Where the durable log ends, and the CRC of its last block.
+    /// The end of the durable log, and the CRC of its last block.
     pub fn durable_end(&self) -> (Lsn, u32) {
         let durable = self.0.durable.get();
         let pending = self.0.pending.borrow();
@@ -264,7 +266,7 @@ impl<D: Device + 'static> Log<D> {
         (self.0.flushes.get(), self.0.written.get())
     }
 
-    /// Waits until the log is durable up to `lsn`. It is written at once.
+    /// Waits until the log is durable up to `lsn`, and writes it at once.
     pub async fn sync(&self, lsn: Lsn) -> Result<(), Error> {
         if planted!(self.0.options, NoFlushBeforeAcknowledge) {
             self.later(Nanos::ZERO);
@@ -276,8 +278,9 @@ impl<D: Device + 'static> Log<D> {
         self.until_durable(lsn).await
     }
 
-    /// Waits until the log is durable up to `lsn`. Others may join: it is written when as many wait as the last flush took, or
-    /// after the group window. So who is alone does not wait for anybody, and who comes while the log is written shares the next flush.
+    /// Waits until the log is durable up to `lsn`, as a group commit: the log is written when as many commits
+    /// wait as the last flush covered, or after the group window. So a lone commit does not wait for others,
+    /// and commits that arrive during a flush share the next.
     pub async fn sync_together(&self, lsn: Lsn) -> Result<(), Error> {
         let state = &self.0;
         if planted!(state.options, NoFlushBeforeAcknowledge) {
@@ -295,13 +298,13 @@ impl<D: Device + 'static> Log<D> {
         self.until_durable(lsn).await
     }
 
-    /// Notes that somebody waits for `lsn`. False where it is durable already.
+    /// Registers a request for `lsn`. Returns false if it is durable already.
     fn want(&self, lsn: Lsn) -> Result<bool, Error> {
         let state = &self.0;
         if state.durable.get() >= lsn {
             return Ok(false);
         }
-        // What was never appended never becomes durable: nobody may wait for it.
+        // An LSN that was never appended would never become durable.
         if lsn > self.tail() {
             return Err(state
                 .health
@@ -322,7 +325,7 @@ impl<D: Device + 'static> Log<D> {
         state.changed.until(done).await
     }
 
-    /// Has what was appended written within `delay`, or as soon as it is much.
+    /// Writes the buffered records within `delay`, or at once if there are many.
     pub fn later(&self, delay: Nanos) {
         if self.0.pending.borrow().bytes.len() >= MOST_GATHERED {
             self.write_all();
@@ -331,7 +334,7 @@ impl<D: Device + 'static> Log<D> {
         }
     }
 
-    /// Has what was appended written within `delay`, which is the same for each use of a timer.
+    /// Writes the buffered records within `delay`, which is constant for each timer.
     fn set_timer(&self, which: usize, delay: Nanos) {
         let timer = &self.0.timers[which];
         if timer.due.get().is_some() {
@@ -344,7 +347,7 @@ impl<D: Device + 'static> Log<D> {
         let log = self.clone();
         self.0.handle.spawn(async move {
             let timer = &log.0.timers[which];
-            // A flush takes along what is due, and what gathers behind it is due later.
+            // A flush covers everything that is due, and records appended later are due later.
             while let Some(due) = timer.due.get() {
                 if log.0.handle.now() >= due {
                     timer.due.set(None);
@@ -357,13 +360,13 @@ impl<D: Device + 'static> Log<D> {
         });
     }
 
-    /// Has everything written that was appended.
+    /// Writes all buffered records.
     fn write_all(&self) {
         self.0.wanted.set(self.0.wanted.get().max(self.tail()));
         self.begin();
     }
 
-    /// Whether what somebody waits for may go on its way now. What a crash can cut off is no more than a window.
+    /// Whether the requested records may be written now. At most one window may be at risk in a crash.
     fn may_flush(&self) -> bool {
         let state = &self.0;
         let block = u64::from(state.block_bytes);
@@ -374,7 +377,7 @@ impl<D: Device + 'static> Log<D> {
         is_wanted && fits && state.health.check().is_ok()
     }
 
-    /// Begins to write unless as many tasks as may do so already.
+    /// Spawns a task that writes, unless enough of them run.
     fn begin(&self) {
         if self.0.beginning.get() || !self.may_flush() {
             return;
@@ -382,12 +385,12 @@ impl<D: Device + 'static> Log<D> {
         let Some(part) = self.0.idle.borrow_mut().pop() else { return };
         self.0.beginning.set(true);
         let log = self.clone();
-        // Those who wait for it may carry its commands out.
+        // Threads of waiting commits may execute its commands.
         self.0.handle.spawn_for_all(async move {
             log.0.beginning.set(false);
             while log.may_flush() {
                 if let Err(error) = log.flush(part).await {
-                    // The barrier may have stopped the store already; then its reason stays.
+                    // If the barrier has stopped the store already, the first reason is kept.
                     log.0.health.stop(format!("the log could not be written: {error}"));
                 }
                 log.0.changed.notify();
@@ -396,7 +399,7 @@ impl<D: Device + 'static> Log<D> {
         });
     }
 
-    /// Writes what has gathered, from a part of the arena, and waits for the drive's flush.
+    /// Writes the buffered records from a part of the arena, and flushes the drive.
     async fn flush(&self, part: usize) -> Result<(), Error> {
         let state = &self.0;
         let (base, bytes) = self.take();
@@ -404,7 +407,8 @@ impl<D: Device + 'static> Log<D> {
         state.flights.borrow_mut().push_back(Flight { end, ended: false });
         state.timers.iter().for_each(|timer| timer.due.set(None));
         state.last_gathered.set(state.gathered.take());
-        // Whoever appends has seen to it that there is room. Should that ever be wrong, nothing that recovery needs is written over.
+        // Callers of `append` check that there is space. This second check prevents records that recovery
+        // needs from being overwritten.
         let block = u64::from(state.block_bytes);
         if end.0 - state.redo.get().0 / block * block > self.capacity() {
             return Err(state
@@ -428,7 +432,8 @@ impl<D: Device + 'static> Log<D> {
         Ok(())
     }
 
-    /// The flush with this end has ended: the log is durable as far as all before it have.
+    /// The flush with this end has ended: the log is durable up to the last flush before which all have
+    /// ended.
     fn land(&self, end: Lsn) {
         let state = &self.0;
         let mut flights = state.flights.borrow_mut();
@@ -452,7 +457,7 @@ impl<D: Device + 'static> Log<D> {
         self.0.arena.len() / AT_ONCE
     }
 
-    /// What has gathered, as whole blocks with their headers.
+    /// Takes the buffered records as whole blocks with headers.
     fn take(&self) -> (Lsn, Vec<u8>) {
         let pending = &mut *self.0.pending.borrow_mut();
         let block = self.0.block_bytes as usize;
@@ -476,8 +481,9 @@ impl<D: Device + 'static> Log<D> {
         (base, bytes)
     }
 
-    /// Writes whole blocks at a place of the log from a part of the arena, in as few commands as the ring and the drive allow. What is
-    /// written `alone` is asked to be durable by itself, where it is one command and the drive can. Returns whether it is.
+    /// Writes whole blocks at an LSN from a part of the arena, in as few commands as the ring and the drive
+    /// allow. With `alone`, a single command is made durable by itself if the drive supports that. Returns
+    /// whether it is.
     async fn write(&self, part: usize, at: Lsn, bytes: &[u8], alone: bool) -> Result<bool, Error> {
         let state = &self.0;
         let caps = state.handle.caps();
@@ -489,7 +495,7 @@ impl<D: Device + 'static> Log<D> {
         let (mut from, mut is_durable) = (0, false);
         while from < bytes.len() {
             let index = (at.0 + from as u64) / block as u64 % state.blocks;
-            // A command ends where the ring does.
+            // A command ends at the end of the ring.
             let to_end = (state.blocks - index) as usize * block;
             let len = longest.min(to_end).min(bytes.len() - from);
             let lpn = Lpn(state.first.0 + index * (block / page) as u64);

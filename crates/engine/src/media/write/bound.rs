@@ -1,20 +1,21 @@
-//! Bytes that are bound to their place.
+//! Binds data to its address.
 //!
-//! Several versions of a page may lie on the drive: out of place, older ones until their segments are written again; in place,
-//! copies in the double-write area. Each of them is whole. So that a read which the drive answers from another address
-//! never gives one for another, the first four bytes of each of them, the checksum of a page as it is, are changed by a number that no other
-//! place has. A home in place has none: the page's own number says where it belongs.
+//! Several intact versions of a page may be on the drive: out of place, old ones until their segments are
+//! reused; in place, the copies in the double-write area. A drive that misdirects a read must not return one
+//! in place of another. So the first four bytes of each of them, which are the checksum of an uncompressed
+//! page, are combined with a number that is unique for the address. Pages in place need none, because their
+//! header contains their number.
 
 use crate::bytes;
 use fulgurite_device::Buffer;
 
-/// Binds pieces of `piece` bytes that lie one behind the other in memory to the places from `first` on; done twice, it
-/// frees them again. Nobody else uses the buffer meanwhile.
+/// Binds consecutive pieces of `piece` bytes to the addresses from `first` on. Doing it again unbinds them.
+/// Nobody else may use the buffer meanwhile.
 pub fn bind(bytes: &Buffer, piece: usize, first: u32) {
     bytes::change(bytes, |bytes| bind_bytes(bytes, piece, first));
 }
 
-/// The same for bytes that are in no buffer.
+/// The same for a slice.
 pub fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
     for (index, piece) in (0..).zip(bytes.chunks_exact_mut(piece)) {
         let number = number_of(first.wrapping_add(index)).to_le_bytes();
@@ -22,9 +23,10 @@ pub fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
     }
 }
 
-/// A number that no other place has. It is zero for none but the last one, and differs from others in most bits.
+/// A number that is unique for the address. It is zero only for the last address, and differs from others in
+/// most bits.
 fn number_of(place: u32) -> u32 {
-    // An odd factor maps numbers to numbers one to one.
+    // Multiplication by an odd factor is a bijection.
     place.wrapping_add(1).wrapping_mul(0x9e37_79b1)
 }
 

@@ -1,52 +1,52 @@
-//! Which pages differ from the drive, and since when.
+//! The dirty pages, and the LSN from which each must be recovered.
 //!
-//! For each page that was changed: the place in the log from which recovery would have to begin to find the first change
-//! that the drive does not have for sure. A page leaves the list when its write has ended *and* the drive was flushed
-//! afterwards. The least place of all is as far as the redo point may move.
+//! For each changed page this stores a lower bound of the LSNs of its changes that may not be durable. A page
+//! is removed when its write has completed *and* the drive was flushed afterwards. The redo point may move up
+//! to the smallest of these LSNs.
 
 use crate::Lsn;
 use fulgurite_base::PageId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// The changed pages of a store.
+/// The dirty pages of a store.
 #[derive(Debug, Default)]
 pub struct Changed {
-    /// Changed since their last write began.
+    /// Pages changed since their last write began.
     changed: FxHashMap<PageId, Lsn>,
-    /// Writes under way or ended, not known to be durable, by number.
+    /// Writes, in progress or completed, that may not be durable, by number.
     writes: BTreeMap<u64, Write>,
     /// The last write of each page in `writes`.
     last: FxHashMap<PageId, u64>,
-    /// Pages whose last write failed: the drive may have anything there.
+    /// Pages whose last write failed: their contents on the drive are unknown.
     failed: FxHashSet<PageId>,
     begun: u64,
 }
 
-/// A write that is not known to be durable.
+/// A write that may not be durable.
 #[derive(Debug)]
 struct Write {
-    /// The least place that its pages were changed at.
+    /// The smallest LSN of its pages.
     least: Lsn,
     ended: bool,
     /// The pages with the checksums that were written.
     pages: Vec<(PageId, u32)>,
 }
 
-/// A write under way.
+/// A write in progress.
 #[derive(Clone, Debug)]
 pub struct Writing {
     number: u64,
-    /// The pages, and since when each is changed. Those of a tree that is being built are not: nobody needs them before it is
-    /// whole.
+    /// The pages with their LSNs. Pages of a tree that is being built have none: no crash needs them before
+    /// the tree is complete.
     pages: Vec<(PageId, Option<Lsn>)>,
 }
 
 impl Changed {
-    /// A page is changed, as the log says from `since` on.
+    /// Marks a page as changed by a record at `since`.
     pub fn mark(&mut self, page: PageId, since: Lsn) {
         let entry = self.changed.entry(page).or_insert(since);
-        // A split may come between the record of an operation and its page, which then is new.
+        // A split between the record of an operation and its page may have moved the key to a new page.
         *entry = (*entry).min(since);
     }
 
@@ -60,7 +60,7 @@ impl Changed {
         self.changed.len()
     }
 
-    /// A write of pages begins: what is changed from now on is not in it.
+    /// Begins a write of pages, which does not contain later changes.
     pub fn begin(&mut self, pages: impl Iterator<Item = PageId>) -> Writing {
         let pages: Vec<(PageId, Option<Lsn>)> =
             pages.map(|page| (page, self.changed.remove(&page))).collect();
@@ -71,11 +71,12 @@ impl Changed {
         Writing { number: self.begun, pages }
     }
 
-    /// A write has ended, with these checksums, and is durable after the next flush.
+    /// Marks a write as completed, with these checksums. It is durable after the next flush.
     pub fn written(&mut self, write: &Writing, mut pages: Vec<(PageId, u32)>) {
         let is_changed = |page| write.pages.iter().any(|(known, since)| *known == page && since.is_some());
         pages.retain(|(page, _)| is_changed(*page));
-        // What an earlier write has left is there no longer, also where the page has another use now and is not changed.
+        // The contents of earlier writes are gone, even if the page has been freed and reused and is not
+        // dirty.
         for (page, _) in &write.pages {
             self.last.remove(page);
         }
@@ -91,7 +92,7 @@ impl Changed {
         }
     }
 
-    /// The pages of writes that have ended, with their checksums, unless they were written again since.
+    /// The pages of completed writes with their checksums, without pages that were written again since.
     pub fn last_written(&self, writes: &[u64]) -> Vec<(PageId, u32)> {
         let written = writes.iter().filter_map(|number| Some((number, self.writes.get(number)?)));
         let last = written.flat_map(|(number, write)| {
@@ -105,30 +106,30 @@ impl Changed {
         self.failed.contains(&page)
     }
 
-    /// Whether another write of `page` has ended since these.
+    /// Whether another write of `page` has completed since these.
     pub fn is_written_again(&self, page: PageId, writes: &[u64]) -> bool {
         self.last.get(&page).is_none_or(|last| !writes.contains(last))
     }
 
-    /// A write has failed: its pages are changed as they were.
+    /// Marks a write as failed: its pages are dirty as before.
     pub fn failed(&mut self, write: Writing) {
         self.writes.remove(&write.number);
         for (page, since) in write.pages {
             self.failed.insert(page);
             let Some(since) = since else { continue };
             let entry = self.changed.entry(page).or_insert(since);
-            // It may have been changed again; the older place counts.
+            // The page may have been changed again; the lower LSN is valid.
             *entry = (*entry).min(since);
         }
     }
 
-    /// Writes that have ended, to be given to [`Changed::flushed`] after a flush that begins now.
+    /// Completed writes, to be passed to [`Changed::flushed`] after a flush that begins now.
     pub fn ended(&self) -> Vec<u64> {
         self.writes.iter().filter(|(_, write)| write.ended).map(|(number, _)| *number).collect()
     }
 
-    /// These writes are durable, but for pages that were written again meanwhile and may have kept nothing of them: those
-    /// count until a later flush.
+    /// Marks writes as durable, except for pages in `unsure`, which were written again meanwhile and could
+    /// not be verified. These stay dirty until a later flush.
     pub fn flushed(&mut self, writes: &[u64], unsure: &[PageId]) {
         for number in writes {
             let Some(write) = self.writes.get_mut(number) else { continue };
@@ -145,13 +146,13 @@ impl Changed {
         }
     }
 
-    /// The place that recovery must not begin behind; `None` where the drive has everything.
+    /// The upper limit of the redo point; `None` if no page is dirty.
     pub fn least(&self) -> Option<Lsn> {
         let changed = self.changed.values().copied();
         changed.chain(self.writes.values().map(|write| write.least)).min()
     }
 
-    /// Pages changed before `place`, in order of their numbers.
+    /// Pages with changes before `place`, in order of their numbers.
     pub fn before(&self, place: Lsn) -> Vec<PageId> {
         let mut pages: Vec<PageId> =
             self.changed.iter().filter(|(_, since)| **since < place).map(|(page, _)| *page).collect();
@@ -190,7 +191,8 @@ mod tests {
         assert_eq!(changed.least(), Some(Lsn(15)));
     }
 
-    /// Pages 1 and 2 are written at once, then page 1 alone: the first write has ended, the second is under way.
+    /// Pages 1 and 2 are written together, then page 1 alone. The first write has completed, the second is in
+    /// progress.
     fn written_twice() -> (Changed, Writing) {
         let mut changed = Changed::default();
         changed.mark(PageId(1), Lsn(10));
@@ -214,7 +216,7 @@ mod tests {
             assert!(
                 changed.is_written_again(PageId(1), &ended) && !changed.is_written_again(PageId(2), &ended)
             );
-            // Two more flushes: the first sees one page, the second the other.
+            // Two more flushes: one verifies one page, the next the other.
             let ended = changed.ended();
             assert_eq!(changed.last_written(&ended), [(PageId(2), 72), (PageId(1), 73)]);
             changed.flushed(&ended, &[later_sees]);
@@ -227,8 +229,8 @@ mod tests {
         }
     }
 
-    /// The rule: a page that was given back and is written for a new use, before that is in the log, has nothing left of its
-    /// earlier write. Nobody may take that for a write that the drive has lost.
+    /// A page that was freed and is written for a new use, before the new use is in the log, has no contents
+    /// of its earlier write left. Verification must not report that as a lost write.
     #[test]
     fn a_page_that_is_used_again_is_not_what_was_written_before() {
         let mut changed = Changed::default();

@@ -1,20 +1,23 @@
-//! The double-write area: pages are on the drive twice while they are written, so that one of them is whole.
+//! The double-write area: while pages are written in place, a copy of each protects it from a torn write.
 //!
-//! The area has slots of one batch each. *Double write*: the batch is written to a slot and flushed, then each page to
-//! its place. A slot is written again only after a flush that began when its pages had reached their places. *Share*:
-//! the batch is written to a slot; then the drive makes the places the same as the copies there, which is atomic and
-//! durable, and the slot is free. One command has as many pages of the batch as the drive takes (`Caps::share_pages`), so
-//! most often all of them. The store needs less: that each page is in one command as a whole. Which pages of a batch came
-//! to their places before a power cut makes no difference, as for any pages that are written at once.
+//! The area consists of slots for one batch each. *Double write*: the batch is written to a slot and flushed,
+//! then each page is written in place. A slot is reused only after a flush that began when its pages had been
+//! written in place. *Share*: the batch is written to a slot; then the drive remaps the pages' addresses to
+//! these copies, which is atomic and durable, and the slot is free. One command remaps as many pages of the
+//! batch as the drive supports (`Caps::share_pages`), usually all of them. The store needs only that each
+//! page is remapped by a single command. Like any concurrent page writes, the pages of a batch may be written
+//! in any order.
 //!
-//! A write to a page's place that fails may leave it torn, and then its copy is all there is. Such a write is tried again a few
-//! times. If it still fails, the store stops, so that nothing takes the slot; opening it puts the copy in its place.
+//! A write in place that fails may leave a torn page, of which the copy is the only intact version. Such a
+//! write is retried a few times. If it still fails, the store stops, so that the slot is not reused. The next
+//! opening restores the page from the copy.
 //!
-//! Copies of a double write are bound to their places ([`super::bound`]), so that no read takes one for the page itself.
+//! Copies of a double write are bound to their addresses ([`super::bound`]), so that no read returns one as
+//! the page itself.
 //!
-//! Recovery looks at every copy in the area. Where a page's own place is damaged, the newest whole copy is put there.
-//! Copies of pages that were last changed before the redo point are left alone: such a page was durable in its place, so
-//! its damage has another cause, and an old copy would hide it.
+//! Recovery checks every copy in the area. A damaged page is restored from its newest intact copy. Copies
+//! whose last change is before the redo point are ignored: such a page was durable in place, so its damage
+//! has another cause, which an old copy would hide.
 
 use super::a_few_at_once;
 use super::bound::bind;
@@ -33,16 +36,17 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Attempts to read a copy of the area when the store is opened.
+/// Attempts to read a copy when the store is opened.
 const READ_ATTEMPTS: u32 = 3;
 
 /// A slot of the area.
 struct Slot {
     first: Lpn,
-    /// Its first page, counted from the area's beginning.
+    /// Its first page, relative to the area.
     place: u32,
     turns: Turns,
-    /// For the pages that were brought to their places last: while they are not durable there, the slot protects them.
+    /// The ticket of the pages that were last written in place. While they are not durable there, the slot
+    /// protects them.
     protects: Cell<Option<Ticket>>,
 }
 
@@ -55,7 +59,7 @@ pub struct Area<D> {
     device_pages: u32,
     slots: Vec<Slot>,
     next: Cell<usize>,
-    /// Pages that are brought to their places at once.
+    /// The number of pages that are written in place concurrently.
     at_once: Cell<usize>,
     options: Options,
 }
@@ -90,38 +94,39 @@ impl<D: Device + 'static> Area<D> {
         }
     }
 
-    /// Batches that it protects at once.
+    /// The number of batches that it protects at a time.
     pub fn batches(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// Pages of a batch that are brought to their places at once.
+    /// The number of pages of a batch that are written in place concurrently.
     pub fn writes_at_once(&self) -> usize {
         self.at_once.get()
     }
 
-    /// From now on so many are.
+    /// Sets [`Area::writes_at_once`].
     pub fn set_writes_at_once(&self, pages: usize) {
         self.at_once.set(pages);
     }
 
-    /// Writes sealed pages, at most [`BATCH`], to their places, so that each of them is whole somewhere all the time.
+    /// Writes at most [`BATCH`] sealed pages in place. Each of them has an intact version on the drive at all
+    /// times.
     pub async fn write(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
         let slot = &self.slots[self.next.get() % self.slots.len()];
         let reused_early = planted!(self.options, DoubleWriteAreaReusedEarly);
         self.next.set(if reused_early { 0 } else { self.next.get() + 1 });
         let turn = slot.turns.take().await;
-        // Nobody takes a slot whose copies are needed.
+        // After a failure, no slot whose copies are needed may be reused.
         self.health.check()?;
         if let Some(ticket) = slot.protects.get()
             && !reused_early
         {
-            // The log's flushes have mostly done it already.
+            // A flush of the log has usually covered it already.
             self.barrier.flushed(ticket).await?;
             slot.protects.set(None);
         }
         self.write_copies(slot, pages).await?;
-        // The slot is somebody else's only when the pages are in their places.
+        // The slot stays taken until the pages are written in place.
         let turn = (!reused_early).then_some(turn);
         if self.torn_pages == TornPages::Share {
             let shares = self.shares(slot.first, pages, lpn);
@@ -139,8 +144,8 @@ impl<D: Device + 'static> Area<D> {
         })
     }
 
-    /// The commands that make the places of pages the same as their copies, which lie from `copies` on: few long ones, and
-    /// each page in one.
+    /// The commands that remap pages to their copies, which start at `copies`: few commands, and each page in
+    /// one.
     fn shares(&self, copies: Lpn, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Vec<Operation> {
         let in_parts = planted!(self.options, PageSharedInParts);
         let unit = if in_parts { 1 } else { self.device_pages };
@@ -153,14 +158,14 @@ impl<D: Device + 'static> Area<D> {
             })
         });
         let runs: Vec<ShareRun> = runs.collect();
-        // The protection was chosen for a drive that takes at least one page.
+        // The protection was chosen for a drive whose command takes at least one page.
         let most = if in_parts { 1 } else { (self.handle.caps().share_pages / unit).max(1) };
         runs.chunks(most as usize).map(|runs| Operation::Share { runs: runs.into() }).collect()
     }
 
     /// Writes a batch to its slot.
     async fn write_copies(&self, slot: &Slot, pages: &Sealed) -> Result<(), Error> {
-        // A copy that is to be shared will be the page at home, which is not bound.
+        // A copy that is to be shared becomes the page itself, so it is not bound.
         let is_bound = self.torn_pages == TornPages::DoubleWrite;
         let bind = || {
             if is_bound {
@@ -168,10 +173,11 @@ impl<D: Device + 'static> Area<D> {
             }
         };
         bind();
-        // The copies lie side by side: few large commands.
+        // The copies are contiguous, so they take few large commands.
         let copies = writes(&self.handle, slot.first, &pages.bytes);
         let mut written = self.handle.submit_all(copies).await.map_err(Error::Io);
-        // A place that is made the same as a copy that is not there goes back in time, perhaps to before the redo point.
+        // If a copy was not written, sharing would replace the page by an old version, perhaps from before
+        // the redo point.
         if written.is_ok() && self.options.verify_writes {
             written = match is_there(&self.handle, slot.first, &pages.bytes).await {
                 Ok(false) => {
@@ -184,11 +190,11 @@ impl<D: Device + 'static> Area<D> {
         written
     }
 
-    /// Brings pages to their places, a few at once.
+    /// Writes pages in place, a few concurrently.
     async fn write_homes(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
         let at_once = self.at_once.get();
         let homes: Vec<Operation> = homes(&self.handle, pages, at_once, lpn).collect();
-        // So many commands have so many pages, on average.
+        // The number of commands that have as many pages on average.
         let at_once = at_once * homes.len() / pages.numbers.len().max(1);
         let write = async |home: &Operation| {
             insist(async || self.handle.submit(home.clone()).await.map_err(Error::Io)).await
@@ -197,12 +203,12 @@ impl<D: Device + 'static> Area<D> {
     }
 }
 
-/// Whether a write that fails so may have been done in part. What a drive refuses it has not begun.
+/// Whether a write with this error may have been done in part. A write that the drive refuses was not begun.
 fn may_tear(error: IoError) -> bool {
     !matches!(error, IoError::OutOfRange | IoError::Unsupported | IoError::Invalid | IoError::WornOut)
 }
 
-/// The writes that bring pages to their places: those that follow each other together, at most `longest` of them.
+/// The commands that write pages in place: consecutive pages together, at most `longest` of them.
 fn homes<D: Device + 'static>(
     handle: &Handle<D>,
     pages: &Sealed,
@@ -217,7 +223,7 @@ fn homes<D: Device + 'static>(
         .map(move |(page, bytes)| write(lpn(page), (bytes.len() / device_page) as u32, bytes))
 }
 
-/// Puts whole copies of the area, as new as the redo point, at the places of pages that are damaged. Returns how many there were.
+/// Restores damaged pages from intact copies that are not older than the redo point. Returns their number.
 pub async fn restore_torn<D: Device + 'static>(
     handle: &Handle<D>,
     barrier: &Barrier<D>,
@@ -237,14 +243,14 @@ pub async fn restore_torn<D: Device + 'static>(
             let into = Some(buffer(index));
             Operation::Read { lpn: lpn(PageId(first.0 + index)), pages: device_pages, into }
         };
-        // An error may pass, and the copy may be all that is left of its page.
+        // An error may be transient, and the copy may be the only intact version of its page.
         let mut attempts = READ_ATTEMPTS;
         let mut is_read = false;
         while !is_read && attempts > 0 {
             is_read = handle.submit(read()).await.is_ok();
             attempts -= 1;
         }
-        // A copy that can never be read protects nothing, and need not: its page is damaged only if the copy was whole.
+        // A copy that is unreadable protects nothing: its page can be damaged only if the copy was intact.
         if !is_read {
             continue;
         }
@@ -255,7 +261,7 @@ pub async fn restore_torn<D: Device + 'static>(
                 usable.then(|| (number, page::lsn(bytes)))
             })
         };
-        // One that was shared is not bound to its place there.
+        // A copy that was to be shared is not bound.
         let found = look().or_else(|| {
             bind(&buffer(index), page_bytes as usize, index as u32);
             look()

@@ -1,4 +1,4 @@
-//! Pages at their own numbers, protected as [`TornPages`] says.
+//! Pages in place, protected according to [`TornPages`].
 
 use super::a_few_at_once;
 use super::double_write::Area;
@@ -8,7 +8,7 @@ use crate::{Error, TornPages};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Buffer, Device, Handle, Io, Operation};
 
-/// Writes pages at their own numbers.
+/// Reads and writes pages in place: each page has a fixed address.
 pub struct InPlace<D> {
     handle: Handle<D>,
     torn_pages: TornPages,
@@ -17,44 +17,44 @@ pub struct InPlace<D> {
 }
 
 impl<D: Device + 'static> InPlace<D> {
-    /// Pages of `device_pages` pages of the drive each, protected by `torn_pages` (not `Auto`).
+    /// A page has `device_pages` device pages. `torn_pages` must not be `Auto`.
     pub fn new(handle: Handle<D>, torn_pages: TornPages, device_pages: u32, area: Area<D>) -> InPlace<D> {
         InPlace { handle, torn_pages, device_pages, area }
     }
 
-    /// What protects the pages.
+    /// The torn-page protection.
     pub fn torn_pages(&self) -> TornPages {
         self.torn_pages
     }
 
-    /// Batches that the double-write area protects at once, whether it is used or not.
+    /// The number of batches that the double-write area protects at a time, whether it is used or not.
     pub fn batches(&self) -> u32 {
         self.area.batches()
     }
 
-    /// Pages of a batch that go to their places at once.
+    /// Sets the number of pages of a batch that are written in place concurrently.
     pub fn set_writes_at_once(&self, pages: usize) {
         self.area.set_writes_at_once(pages);
     }
 
-    /// How often each page is written. One that is shared to its place is not written there.
+    /// How often each page is written. Sharing writes it once.
     pub fn times(&self) -> u64 {
         if self.torn_pages == TornPages::DoubleWrite { 2 } else { 1 }
     }
 
-    /// Writes sealed pages, at most [`BATCH`](crate::options::BATCH).
+    /// Writes at most [`BATCH`](crate::options::BATCH) sealed pages.
     pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         if matches!(self.torn_pages, TornPages::DoubleWrite | TornPages::Share) {
             return self.area.write(pages, |page| self.lpn(page)).await;
         }
-        // Each by itself: a drive that does not tear pages may tear what is longer.
+        // One command for each page: a drive that does not tear pages may tear longer writes.
         let homes: Vec<Operation> =
             pages.iter().map(|(page, copy)| write(self.lpn(page), self.device_pages, copy)).collect();
         let write = async |home: &Operation| self.handle.submit(home.clone()).await.map_err(Error::Io);
         a_few_at_once(&homes, self.area.writes_at_once(), write).await
     }
 
-    /// Reads pages that follow each other; sent at once, from `first` on, as many as `into` has room for.
+    /// Submits a read of consecutive pages from `first` on, as many as fit into `into`.
     pub fn read(&self, first: PageId, into: &Buffer) -> Io<D> {
         let pages = (into.len() / self.handle.caps().page_bytes as usize) as u32;
         self.handle.submit(Operation::Read { lpn: self.lpn(first), pages, into: Some(into.clone()) })

@@ -1,8 +1,9 @@
-//! Where pages are written, and what protects them: the seam between the pool and the drive.
+//! Writing of pages: the seam between the pool and the drive.
 //!
-//! [`Pages`] is what the pool sees. It seals a page with its checksum, waits until the log of its changes is durable, and notes
-//! how far each changed page is behind the log, which is what checkpoints go by. Where the page goes is a [`Place`]: in place,
-//! at its own number, protected as [`TornPages`](crate::TornPages) says; or out of place, where a map says.
+//! [`Pages`] implements the pool's page store. It seals a page with its checksum, waits until the log of its
+//! changes is durable, and tracks dirty pages for checkpoints. A [`Place`] then writes the page: either in
+//! place, protected according to [`TornPages`](crate::TornPages), or out of place, with a map from pages to
+//! addresses.
 
 mod bound;
 mod changed;
@@ -23,8 +24,8 @@ pub use pages::Pages;
 pub use place::Place;
 pub use sealed::{Sealed, is_there};
 
-/// Performs all of `commands`, at most `at_once` of them at any time. A batch that is sent as a whole would stand before
-/// reads and commits in the drive, and nobody waits for it.
+/// Executes all of `commands`, at most `at_once` concurrently. If a batch was submitted as a whole, reads and
+/// commits would wait behind it in the drive, although nobody waits for the batch.
 async fn a_few_at_once(
     commands: &[Operation],
     at_once: usize,

@@ -1,5 +1,5 @@
-//! What the pool reads and writes pages through, wherever they lie: it seals pages and checks them, has the log go first,
-//! and notes how far each changed page is behind it.
+//! The store's implementation of the pool's page store: it seals pages and checks them, writes the log first,
+//! and tracks dirty pages.
 
 use super::changed::{Changed, Writing};
 use super::place::Place;
@@ -20,7 +20,7 @@ use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Pages written last whose checksums are remembered, to notice a drive that answers with older ones.
+/// The number of recent writes whose checksums are remembered, to detect a drive that returns older contents.
 const REMEMBERED: usize = 1 << 14;
 
 struct State<D> {
@@ -31,15 +31,15 @@ struct State<D> {
     place: Place<D>,
     salt: Salt,
     changed: RefCell<Changed>,
-    /// By page modulo its length: a page and the checksum that was written last.
+    /// A hash table indexed by the page modulo its length: a page and the checksum of its last write.
     remembered: RefCell<Vec<(PageId, u32)>>,
-    /// Pages whose writes are under way.
+    /// Pages that are being written.
     under_way: RefCell<FxHashSet<PageId>>,
     written: Cell<u64>,
-    /// Writes that have ended, well or not. Each tells the signal.
+    /// Writes that have ended, successful or not. Each notifies the signal.
     ended: Cell<u64>,
     has_ended: Signal,
-    /// The newest change in a page that was read.
+    /// The highest LSN of the pages that were read.
     newest_read: Cell<Lsn>,
     options: Options,
 }
@@ -54,7 +54,7 @@ impl<D> Clone for Pages<D> {
 }
 
 impl<D: Device + 'static> Pages<D> {
-    /// The pages of a store, which tell `has_ended` when a write of some has ended.
+    /// The pages of a store; `has_ended` is notified when a write of pages has ended.
     pub fn new(
         place: Place<D>,
         ((health, barrier), has_ended): ((Health, Rc<Barrier<D>>), Signal),
@@ -79,22 +79,23 @@ impl<D: Device + 'static> Pages<D> {
         }))
     }
 
-    /// Where they lie.
+    /// Reads and writes in place or out of place.
     pub fn place(&self) -> &Place<D> {
         &self.0.place
     }
 
-    /// The log that goes before the pages.
+    /// Sets the log that is written before pages.
     pub fn set_log(&self, log: Log<D>) {
         *self.0.log.borrow_mut() = Some(log);
     }
 
-    /// What protects the pages.
+    /// The torn-page protection.
     pub fn torn_pages(&self) -> TornPages {
         self.0.place.torn_pages()
     }
 
-    /// Whether pages go to their places as fast as they can, or leave room for reads that come meanwhile.
+    /// Whether pages are written in place as fast as possible, or with few concurrent writes that delay reads
+    /// less.
     pub fn set_hurry(&self, hurry: bool) {
         self.0.place.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
     }
@@ -104,7 +105,7 @@ impl<D: Device + 'static> Pages<D> {
         self.0.page_bytes as u32
     }
 
-    /// Pages written, those of the double-write area and those moved by collection among them.
+    /// Pages written, including copies in the double-write area and pages moved by collection.
     pub fn pages_written(&self) -> u64 {
         match &self.0.place {
             Place::In(_) => self.times_written() * self.0.written.get(),
@@ -112,7 +113,7 @@ impl<D: Device + 'static> Pages<D> {
         }
     }
 
-    /// How often a page that is written goes to the drive.
+    /// How often each page is written.
     pub fn times_written(&self) -> u64 {
         match &self.0.place {
             Place::In(place) => place.times(),
@@ -120,17 +121,17 @@ impl<D: Device + 'static> Pages<D> {
         }
     }
 
-    /// A page is changed, as the log says from `since` on.
+    /// Marks a page as changed by a record at `since`.
     pub fn mark(&self, page: PageId, since: Lsn) {
         self.0.changed.borrow_mut().mark(page, since);
     }
 
-    /// Looks at the changed pages.
+    /// Accesses the dirty pages.
     pub fn changed<T>(&self, look: impl FnOnce(&mut Changed) -> T) -> T {
         look(&mut self.0.changed.borrow_mut())
     }
 
-    /// Has the drive flush what was written, so that it no longer holds the redo point back.
+    /// Flushes the drive, so that completed writes no longer hold back the redo point.
     pub async fn flush(&self) -> Result<(), Error> {
         let ended = self.0.changed.borrow().ended();
         if !planted!(self.0.options, CheckpointWithoutFlush) {
@@ -141,8 +142,8 @@ impl<D: Device + 'static> Pages<D> {
         Ok(())
     }
 
-    /// Reads back what these writes have left. Returns the pages that have something else because they were written again:
-    /// whether the drive had lost the earlier write cannot be told, so it counts until a later one is seen.
+    /// Reads back these writes. Returns pages whose contents differ because they were written again: whether
+    /// the drive lost the earlier write is unknown, so they stay dirty until a later write is verified.
     async fn verify(&self, writes: &[u64]) -> Result<Vec<PageId>, Error> {
         let pages = self.0.changed.borrow().last_written(writes);
         let buffer = Arena::new(self.0.page_bytes).buffer(0, self.0.page_bytes);
@@ -163,7 +164,7 @@ impl<D: Device + 'static> Pages<D> {
         Ok(unsure)
     }
 
-    /// Whether the drive may have something else in a page than what these writes have left.
+    /// Whether a page may legitimately differ from the contents of these writes.
     fn may_differ(&self, page: PageId, writes: &[u64]) -> bool {
         let changed = self.0.changed.borrow();
         let is_under_way = self.0.under_way.borrow().contains(&page);
@@ -183,7 +184,7 @@ impl<D: Device + 'static> Pages<D> {
         }
     }
 
-    /// Copies pages into memory of their own and seals them there, since the pool's may be read meanwhile.
+    /// Copies pages and seals the copies, because the pool's pages may be read meanwhile.
     fn sealed(&self, pages: &[PageBytes]) -> Sealed {
         let size = self.0.page_bytes;
         let sealed = Sealed {
@@ -212,7 +213,7 @@ impl<D: Device + 'static> Pages<D> {
         self.0.place.write(&sealed).await.map(|()| sums)
     }
 
-    /// Notes what has become of a write.
+    /// Records the outcome of a write.
     fn ended(&self, writing: Writing, outcome: &Result<(), Error>, sums: Vec<(PageId, u32)>) {
         let mut changed = self.0.changed.borrow_mut();
         match outcome {
@@ -224,17 +225,17 @@ impl<D: Device + 'static> Pages<D> {
         self.0.has_ended.notify();
     }
 
-    /// Writes that have ended, well or not.
+    /// Writes that have ended, successful or not.
     pub fn writes_ended(&self) -> u64 {
         self.0.ended.get()
     }
 
-    /// The newest change in a page that was read. The log was durable up to there before the page was written.
+    /// The highest LSN of the pages that were read. The log was durable up to it before the page was written.
     pub fn newest_read(&self) -> Lsn {
         self.0.newest_read.get()
     }
 
-    /// Whether a page that was read is whole, not older than what was written last, and not newer than the log.
+    /// Whether a page that was read is intact, not older than its last write, and not newer than the log.
     fn is_right(&self, page: PageId, bytes: &[u8]) -> bool {
         if planted!(self.0.options, ChecksumIgnored) {
             return true;
@@ -245,7 +246,7 @@ impl<D: Device + 'static> Pages<D> {
         }
         let lsn = page::lsn(bytes);
         self.0.newest_read.set(self.0.newest_read.get().max(lsn));
-        // The log goes before the pages. Before its end is known, recovery compares.
+        // The log is written before pages. Until its end is known, recovery does this comparison.
         let is_in_log = self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable());
         is_in_log && page::fault(bytes).is_none()
     }
@@ -260,7 +261,7 @@ impl<D: Device + 'static> PageStore for Pages<D> {
             read.await?;
             let mut right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
             if !right {
-                // What went wrong on the way, and not on the medium, does not happen twice.
+                // A transfer error, unlike damage of the medium, does not happen twice.
                 this.0.place.read(page, &buffer).await?;
                 right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
             }
@@ -288,7 +289,7 @@ impl<D: Device + 'static> PageStore for Pages<D> {
                             is_right
                         })
                     });
-                // One that is damaged, or stands in the way of the others, is looked at by itself.
+                // A damaged page, or one that could not be read with the others, is read by itself.
                 outcomes.push(if is_right { Ok(()) } else { this.read(page, into).await });
             }
             outcomes
@@ -296,9 +297,9 @@ impl<D: Device + 'static> PageStore for Pages<D> {
     }
 
     fn write(&self, mut pages: Vec<PageBytes>) -> PageIo {
-        // Pages that follow each other on the drive are written together.
+        // Consecutive pages are written together.
         pages.sort_unstable_by_key(|page| page.page);
-        // The pages cannot change before the write has ended, so what is changed later is not in it.
+        // The pages cannot change until the write has ended, so later changes are not in it.
         let writing = self.0.changed.borrow_mut().begin(pages.iter().map(|page| page.page));
         self.0.under_way.borrow_mut().extend(pages.iter().map(|page| page.page));
         let this = self.clone();

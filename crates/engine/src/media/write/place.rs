@@ -1,4 +1,4 @@
-//! Where pages lie: the one thing that differs between stores whose pages stay in place and those whose pages move.
+//! The choice between pages in place and pages out of place.
 
 use super::in_place::InPlace;
 use super::out_of_place::OutOfPlace;
@@ -12,19 +12,19 @@ use fulgurite_pool::PageIo;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Which pages of a run could be read.
+/// Which of several pages could be read.
 type PageReads = Pin<Box<dyn Future<Output = Vec<bool>>>>;
 
-/// Where pages lie.
+/// Reads and writes pages.
 pub enum Place<D> {
-    /// At their own numbers.
+    /// In place.
     In(Box<InPlace<D>>),
-    /// Where the map says.
+    /// Out of place.
     Out(OutOfPlace<D>),
 }
 
 impl<D: Device + 'static> Place<D> {
-    /// What protects the pages. Out of place no write can tear a page that counts, as on a drive that is atomic.
+    /// The torn-page protection. Out of place no valid page can be torn, as on a drive with atomic writes.
     pub fn torn_pages(&self) -> TornPages {
         match self {
             Place::In(place) => place.torn_pages(),
@@ -32,7 +32,7 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// The pages out of place, if that is where they are.
+    /// The pages out of place, if they are.
     pub fn out_of_place(&self) -> Option<&OutOfPlace<D>> {
         match self {
             Place::In(_) => None,
@@ -40,7 +40,7 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// Batches that are protected at once.
+    /// The number of batches that are protected at a time.
     pub fn batches(&self) -> u32 {
         match self {
             Place::In(place) => place.batches(),
@@ -48,8 +48,8 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// Whether pages are written in batches of [`BATCH`](crate::options::BATCH): a flush separates batches that are protected
-    /// in place, and out of place a batch is one long write.
+    /// Whether pages are written in batches of [`BATCH`](crate::options::BATCH). In place, a flush separates
+    /// protected batches; out of place, a batch is one long write.
     pub fn is_batched(&self) -> bool {
         match self {
             Place::In(place) => matches!(place.torn_pages(), TornPages::DoubleWrite | TornPages::Share),
@@ -57,21 +57,22 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// What the superblock says of the place.
+    /// The segments, for the superblock.
     pub fn shape(&self) -> Option<Segmentation> {
         self.out_of_place().map(OutOfPlace::shape)
     }
 
-    /// Pages of a batch that go to their places at once.
+    /// Sets the number of pages of a batch that are written in place concurrently.
     pub fn set_writes_at_once(&self, pages: usize) {
         match self {
             Place::In(place) => place.set_writes_at_once(pages),
-            // A batch is a few long writes.
+            // Out of place a batch is a few long writes.
             Place::Out(_) => (),
         }
     }
 
-    /// Writes sealed pages, at most [`BATCH`](crate::options::BATCH). They are durable after [`Place::make_durable`].
+    /// Writes at most [`BATCH`](crate::options::BATCH) sealed pages. They are durable after
+    /// [`Place::make_durable`].
     pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         match self {
             Place::In(place) => place.write(pages).await,
@@ -79,7 +80,7 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// Makes durable what was written before this call.
+    /// Makes all writes before this call durable.
     pub async fn make_durable(&self, barrier: &Barrier<D>) -> Result<(), Error> {
         match self {
             Place::In(_) => barrier.flush().await,
@@ -87,7 +88,7 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// Reads a page, whatever is there. In place the read is sent at once, not when somebody waits for it.
+    /// Reads a page without checking it. In place the read is submitted at once, not at the first poll.
     pub fn read(&self, page: PageId, into: &Buffer) -> PageIo {
         match self {
             Place::In(place) => Box::pin(place.read(page, into)),
@@ -98,7 +99,7 @@ impl<D: Device + 'static> Place<D> {
         }
     }
 
-    /// Reads pages that follow each other in number into parts of `into`, whatever is there. Tells which could be read.
+    /// Reads consecutive pages into parts of `into` without checking them. Returns which could be read.
     pub fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> PageReads {
         match self {
             Place::In(place) => {

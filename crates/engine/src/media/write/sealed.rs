@@ -1,4 +1,4 @@
-//! Pages that are ready for the drive, and the commands that bring bytes there.
+//! Pages that are ready to be written.
 
 use crate::Error;
 use crate::bytes;
@@ -7,7 +7,7 @@ use crate::wait::insist;
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Buffer, Device, Handle};
 
-/// Pages that are ready for the drive, side by side.
+/// Pages that are ready to be written, contiguous in memory.
 pub struct Sealed {
     /// Their numbers.
     pub numbers: Vec<PageId>,
@@ -23,7 +23,7 @@ impl Sealed {
         self.numbers.iter().enumerate().map(part)
     }
 
-    /// Runs of pages whose numbers follow each other, at most `most` in each: the first page's number, and their bytes.
+    /// Groups of consecutive pages, at most `most` in each: the first page's number, and their bytes.
     pub fn runs(&self, most: usize) -> impl Iterator<Item = (PageId, Buffer)> {
         let (size, mut from) = (self.page_bytes(), 0);
         let ends = move |pages: &[PageId]| {
@@ -45,7 +45,7 @@ impl Sealed {
     }
 }
 
-/// Whether the drive answers with these bytes from `first` on.
+/// Whether the drive returns these bytes from `first` on.
 pub async fn is_there<D: Device + 'static>(
     handle: &Handle<D>,
     first: Lpn,

@@ -1,6 +1,6 @@
-//! What becomes of a request: it is granted, queued or refused, and later granted or withdrawn.
+//! The decision about a request: it is granted, queued or refused, and later granted or withdrawn.
 //!
-//! The rules, and why they are complete, stand in the documentation of the module above.
+//! The documentation of the parent module gives the rules and a proof that they are complete.
 
 use super::mode::{Conflicts, Mode, TxnId};
 use super::slab::Slot;
@@ -8,7 +8,7 @@ use super::waits::Target;
 use super::{Locks, Outcome};
 
 impl Locks {
-    /// The answer to a request of a transaction that may make none.
+    /// The answer to a request from a transaction that must not make one.
     pub(super) fn refusal(&self, requester: Slot) -> Option<Outcome> {
         let transaction = self.waits.get(requester);
         assert!(
@@ -39,7 +39,8 @@ impl Locks {
         mode: Mode,
         conflicts: &Conflicts,
     ) -> Outcome {
-        // Only who waits can wait for the requester. Mostly nobody does, and the search is saved.
+        // Only a waiting transaction can wait for the requester. Usually none of them waits, and the search
+        // is skipped.
         let mut others = conflicts.held.iter().chain(&conflicts.waiting);
         if others.all(|slot| self.waits.waiting(*slot).is_none()) {
             self.waits.mark_nobody();
@@ -56,7 +57,7 @@ impl Locks {
             conflicts.waiting.iter().for_each(|overtaken| self.waits.add(*overtaken, requester, false));
             return Outcome::Granted;
         }
-        // The request is put where it waits before a victim loses its own: that could free the record of the key.
+        // Enqueue the request before a victim loses its own: that could free the key's record.
         self.enqueue(requester, target, mode);
         let victims = self.break_cycles(requester, conflicts);
         conflicts.held.iter().for_each(|holder| self.waits.add(requester, *holder, false));
@@ -70,8 +71,9 @@ impl Locks {
         if victims.is_empty() { Outcome::Waiting } else { Outcome::Deadlock { victims } }
     }
 
-    /// Takes the waiting request of the youngest transaction of a cycle, until there is no cycle. None of them has the
-    /// requester as its youngest. Leaves those marked that wait for the requester then.
+    /// Withdraws the request of the youngest transaction of a cycle, until there is no cycle. The requester
+    /// is not the youngest of any of them. On return, the transactions that wait for the requester are
+    /// marked.
     fn break_cycles(&mut self, requester: Slot, conflicts: &Conflicts) -> Vec<TxnId> {
         let mut victims = Vec::new();
         while let Some(closing) = conflicts.held.iter().find(|slot| self.waits.is_marked(**slot)) {
@@ -84,7 +86,7 @@ impl Locks {
         victims
     }
 
-    /// Makes a request that conflicts with nothing a lock.
+    /// Turns a request without conflicts into a lock.
     fn grant(&mut self, requester: Slot, target: Target, mode: Mode) {
         let transaction = self.waits.get_mut(requester);
         match target {
@@ -110,7 +112,7 @@ impl Locks {
         }
     }
 
-    /// Takes the waiting request of a transaction away, if there is one.
+    /// Withdraws the waiting request of a transaction, if there is one.
     pub(super) fn withdraw(&mut self, slot: Slot) {
         let Some(request) = self.waits.stop(slot) else { return };
         match request.target {
@@ -130,7 +132,7 @@ impl Locks {
         }
     }
 
-    /// Grants the requests that wait for nobody any more.
+    /// Grants the requests that no longer wait for any transaction.
     pub(super) fn grant_ready(&mut self, granted: &mut Vec<TxnId>) {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();

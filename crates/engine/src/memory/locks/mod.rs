@@ -1,45 +1,48 @@
-//! The lock manager: strict two-phase locking of keys and ranges of keys, for one thread.
+//! The lock manager: strict two-phase locking of keys and key ranges, for one thread.
 //!
 //! # Mechanism
 //!
-//! A transaction locks a key or a range of a table, shared or exclusively, and keeps the lock until it ends. Two
-//! requests *conflict* if they are of different transactions, have a key in common and one of them is exclusive. A
-//! key need not exist: a range lock keeps others from inserting into the range, so there are no phantoms. A request
-//! that conflicts with nothing is granted at once. Another one waits, and [`Locks::release`] and [`Locks::cancel`] say
-//! whose requests are granted by what they freed. Nothing here wakes anybody: the caller does.
+//! A transaction locks a key or a range of a table, shared or exclusively, and keeps the lock until it ends.
+//! Two requests *conflict* if they are from different transactions, have a key in common, and at least one of
+//! them is exclusive. A key need not exist: a range lock prevents others from inserting into the range, so
+//! there are no phantoms. A request without conflicts is granted at once. Any other request waits.
+//! [`Locks::release`] and [`Locks::cancel`] return the transactions whose requests they granted; the caller
+//! wakes them.
 //!
-//! Point locks are in a hash table and, as far as somebody asks for ranges, in an ordered index (`points.rs`); ranges
-//! are in an interval tree (`ranges.rs`, `tree.rs`). A waiting request stands there too. When it is made (`decide.rs`),
-//! it gets an *edge* to each transaction that it has to wait for (`waits.rs`): *T waits for U*. When its last edge goes,
-//! it is granted.
+//! Point locks are in a hash table, and in an ordered index if there are range requests (`points.rs`). Range
+//! locks are in an interval tree (`ranges.rs`, `tree.rs`). Waiting requests are in the same structures. A
+//! request that has to wait (`decide.rs`) gets an *edge* to each transaction that it waits for (`waits.rs`):
+//! *T waits for U*. It is granted when its last edge is removed.
 //!
 //! # Order
 //!
 //! 1. A request waits for every transaction that holds a conflicting lock.
-//! 2. A request waits for every transaction whose conflicting request was there before and waits still, unless that
-//!    transaction waits for the requester, directly or through others. Those it overtakes: they get an edge to it.
+//! 2. A request also waits for every transaction with an earlier conflicting request that still waits, unless
+//!    that transaction waits for the requester, directly or transitively. Such transactions are overtaken:
+//!    they get an edge to the new request.
 //!
-//! So nobody starves. Rule 2 keeps newcomers behind, and whoever is overtaken had to wait for the end of the overtaking
-//! transaction anyway. Without the exception a scan that waits for a writer would turn the writer's next insert into
-//! the scanned range into a deadlock. An upgrade from shared to exclusive is a case of it: others that wait for the
-//! key wait for all its owners, so the upgrade goes before them.
+//! So there is no starvation. Rule 2 keeps later requests behind earlier ones, and an overtaken transaction
+//! had to wait for the end of the overtaking one anyway. Without the exception, if a scan waits for a writer,
+//! the writer's next insert into the scanned range would be a deadlock. An upgrade from shared to exclusive
+//! is another case: requests that wait for the key wait for all its owners, so the upgrade overtakes them.
 //!
-//! Two waiting requests that conflict always have an edge between them, and a waiting request always has an edge to
-//! whoever holds what it conflicts with. Therefore requests without edges conflict neither with a lock nor with each
-//! other, and can be granted together.
+//! Two conflicting waiting requests always have an edge between them, and a waiting request always has an
+//! edge to every holder of a conflicting lock. Therefore requests without edges conflict neither with a lock
+//! nor with each other, and can be granted together.
 //!
 //! # Deadlocks
 //!
-//! Transactions are in a deadlock if and only if the edges form a cycle: then each of them waits for another one of
-//! them. There is no cycle before a request. A new request adds edges from the requester, and edges to the requester
-//! from those that waited for it anyway, which connect nothing anew. So every new cycle leads through the requester and
-//! begins with one of its new edges; it exists exactly if one of those leads to a transaction that waits for the
-//! requester. One search backwards from the requester marks them all. Edges of rule 2 never lead to a marked
-//! transaction. Grants and releases add no path. So no deadlock exists longer than the call that would make it.
+//! There is a deadlock if and only if the edges form a cycle. Before a request there is no cycle. A request
+//! adds edges from the requester, and edges to the requester from transactions that waited for it already,
+//! which create no new paths. So every new cycle contains the requester and one of its new edges, and it
+//! exists exactly if that edge leads to a transaction that waits for the requester. One search backwards from
+//! the requester marks all such transactions. Edges of rule 2 never lead to a marked transaction. Grants and
+//! releases add no path. So a deadlock is resolved in the call that would create it.
 //!
-//! The victim of a cycle is its youngest transaction. If that is the requester for any of the cycles, its request is
-//! refused, and that ends all of them. Else the youngest of one cycle after another loses its waiting request, until
-//! none is left. A victim keeps its locks, and whoever waited for its request still does, until the caller ends it.
+//! The victim of a cycle is its youngest transaction. If the requester is the youngest of any cycle, its
+//! request is refused, which resolves all of them. Otherwise the youngest transaction of one cycle after
+//! another loses its waiting request. A victim keeps its locks, and transactions that waited for its request
+//! still wait, until the caller ends it.
 
 mod slab;
 mod mode;
@@ -65,25 +68,25 @@ use slab::Slot;
 use std::ops::Bound;
 use waits::{Target, Waits};
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
     /// The transaction holds the lock.
     Granted,
-    /// The request waits. [`Locks::release`] or [`Locks::cancel`] of another transaction will grant it.
+    /// The request waits, until [`Locks::release`] or [`Locks::cancel`] of another transaction grants it.
     Waiting,
-    /// The request would have closed one cycle or more. The caller has to end the victims by [`Locks::release`]; a
-    /// victim among others that waited has no waiting request any more. If the requester is a victim, it is the only
-    /// one and its request is refused; else its request waits.
+    /// The request would have closed at least one cycle. The caller must end the victims with
+    /// [`Locks::release`]. A victim that waited has lost its request. If the requester is a victim, it is the
+    /// only one and its request is refused; otherwise its request waits.
     Deadlock {
         /// The youngest transaction of each cycle.
         victims: Vec<TxnId>,
     },
 }
 
-/// How many of its own range locks a range request is compared with before it becomes one more. A scan that is
-/// repeated finds itself among the last ones; to compare with all would make many ranges cost their square.
+/// The number of its own most recent range locks that a range request is compared with. A repeated scan finds
+/// itself among these. Comparing with all of them would take quadratic time.
 const OWN_RANGES: usize = 8;
 
 /// All locks of a store.
@@ -104,7 +107,7 @@ impl Default for Locks {
 }
 
 impl Locks {
-    /// No locks.
+    /// A lock manager without locks.
     pub fn new() -> Locks {
         Locks {
             points: Points::new(),
@@ -116,10 +119,11 @@ impl Locks {
         }
     }
 
-    /// Asks for a lock on a key, whether the key exists or not. What the transaction holds is granted again.
+    /// Requests a lock on a key, whether the key exists or not. A lock that the transaction holds is granted
+    /// again.
     ///
     /// # Panics
-    /// If a request of the transaction waits already.
+    /// If the transaction has a waiting request.
     pub fn lock_key(&mut self, txn: TxnId, table: u32, key: &[u8], mode: Mode) -> Outcome {
         let requester = self.waits.enter(txn);
         if let Some(refusal) = self.refusal(requester) {
@@ -135,13 +139,13 @@ impl Locks {
         self.decide(requester, Target::Point(point), mode)
     }
 
-    /// Asks for a lock on all keys of a range, those that do not exist among them. An empty range is granted.
+    /// Requests a lock on all keys of a range, existing or not. An empty range is granted.
     ///
-    /// A shared request costs O(log n) for each exclusive key and each exclusive range that it overlaps. An exclusive
-    /// one looks at all locked keys of the store.
+    /// A shared request takes O(log n) for each exclusive key and each exclusive range that it overlaps. An
+    /// exclusive one scans all locked keys of the store.
     ///
     /// # Panics
-    /// If a request of the transaction waits already.
+    /// If the transaction has a waiting request.
     pub fn lock_range(
         &mut self,
         txn: TxnId,
@@ -168,8 +172,9 @@ impl Locks {
         self.decide(requester, Target::Range(range), mode)
     }
 
-    /// Ends a transaction: its locks and its waiting request go. Appends the transactions whose waiting requests are
-    /// granted by that to `granted`, first come first. A transaction without locks is no error.
+    /// Ends a transaction: releases its locks and withdraws its waiting request. Appends the transactions
+    /// whose waiting requests are granted to `granted`, in order of arrival. A transaction without locks is
+    /// no error.
     pub fn release(&mut self, txn: TxnId, granted: &mut Vec<TxnId>) {
         let Some(slot) = self.waits.take(txn) else { return };
         self.withdraw(slot);
@@ -187,8 +192,8 @@ impl Locks {
         self.grant_ready(granted);
     }
 
-    /// Gives up the waiting request of a transaction that keeps its locks. Appends as [`Locks::release`] does. A
-    /// transaction that does not wait is no error.
+    /// Withdraws the waiting request of a transaction, which keeps its locks. Appends like
+    /// [`Locks::release`]. A transaction that does not wait is no error.
     pub fn cancel(&mut self, txn: TxnId, granted: &mut Vec<TxnId>) {
         let Some(slot) = self.waits.find(txn) else { return };
         self.withdraw(slot);
@@ -196,23 +201,23 @@ impl Locks {
         self.grant_ready(granted);
     }
 
-    /// Whether anybody has a lock on a key by itself, or waits for one.
+    /// Whether a transaction holds or waits for a point lock on the key.
     pub fn is_locked(&self, table: u32, key: &[u8]) -> bool {
         self.points.find(table, key).is_some()
     }
 
-    /// Whether a request of the transaction waits.
+    /// Whether the transaction has a waiting request.
     pub fn is_waiting(&self, txn: TxnId) -> bool {
         self.waits.find(txn).is_some_and(|slot| self.waits.waiting(slot).is_some())
     }
 
-    /// How many locks are held. A key counts once for each of its owners.
+    /// The number of locks. A key counts once for each of its owners.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Bytes of memory that the locks, requests and transactions take. An estimate in O(1). Memory that is free for
-    /// the next lock does not count; it is never more than what was in use at once.
+    /// An estimate of the memory of locks, requests and transactions in bytes, in O(1). Memory that is kept
+    /// for later locks does not count; it is at most the highest use so far.
     pub fn bytes(&self) -> usize {
         self.points.bytes() + self.ranges.bytes() + self.waits.bytes() + self.held * size_of::<Slot>()
     }

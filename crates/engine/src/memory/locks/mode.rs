@@ -1,17 +1,17 @@
-//! How a key or range is locked, by whom, and what conflicts.
+//! Modes of locks, transaction numbers, and conflicts.
 
 use super::slab::Slot;
 
-/// The number of a transaction. The larger one is the younger.
+/// The number of a transaction. A larger number is younger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
 
-/// How a key or range is locked.
+/// The mode of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Together with others that read.
+    /// Compatible with other shared locks.
     Shared,
-    /// Alone.
+    /// Compatible with no other lock.
     Exclusive,
 }
 
@@ -21,12 +21,12 @@ impl Mode {
     }
 }
 
-/// What conflicts with a request, while it is decided.
+/// The conflicts of the request that is being decided.
 #[derive(Debug, Default)]
 pub(super) struct Conflicts {
     /// Transactions that hold a conflicting lock.
     pub held: Vec<Slot>,
-    /// Transactions whose conflicting request waits.
+    /// Transactions with a conflicting waiting request.
     pub waiting: Vec<Slot>,
 }
 
@@ -36,7 +36,7 @@ impl Conflicts {
         self.waiting.clear();
     }
 
-    /// A transaction comes once for each of its locks in a range, mostly one after the other.
+    /// A transaction is reported once for each of its locks in a range, usually consecutively.
     pub fn held(&mut self, slot: Slot) {
         if self.held.last() != Some(&slot) {
             self.held.push(slot);

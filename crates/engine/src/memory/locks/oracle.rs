@@ -1,8 +1,9 @@
-//! The lock manager against a slow model that is made of the definitions.
+//! Property test of the lock manager against a slow model that follows the definitions.
 //!
-//! The model is one list of locks and one of requests. A lock is a set of keys out of all short ones, so that two of
-//! them overlap if the sets do. Who waits for whom is worked out anew from the rules each time, and cycles are found in
-//! the transitive closure. Only the choice among several victims is taken from the lock manager, and judged.
+//! The model is a list of locks and a list of requests. A lock is a set of keys out of a small universe, so
+//! that two locks overlap if the sets do. The edges are recomputed from the rules each time, and cycles are
+//! found in the transitive closure. Only the choice among several victims is taken from the lock manager, and
+//! then checked.
 
 use super::{Locks, Mode, OWN_RANGES, Outcome, TxnId};
 use proptest::prelude::*;
@@ -11,7 +12,8 @@ use std::ops::{Bound, RangeBounds};
 
 const TXNS: u64 = 6;
 
-/// All strings of up to three of two letters. One letter is zero: no other key stands between `k` and `k` with a zero.
+/// All strings of up to three letters out of two. One letter is zero: no other key is between `k` and `k`
+/// with a zero appended.
 fn universe() -> Vec<Vec<u8>> {
     let mut keys = vec![vec![]];
     for at in 0..7 {
@@ -26,7 +28,7 @@ fn universe() -> Vec<Vec<u8>> {
 struct Lock {
     txn: u64,
     table: u32,
-    /// A bit for each key of the universe.
+    /// One bit for each key of the universe.
     keys: u16,
     is_range: bool,
     mode: Mode,
@@ -50,7 +52,7 @@ struct Request {
     lock: Lock,
     arrival: u64,
     overtook: BTreeSet<u64>,
-    /// Its transaction became a victim. Only those that came before still wait for it.
+    /// Its transaction became a victim. Only earlier requests still wait for it.
     doomed: Option<u64>,
 }
 
@@ -78,14 +80,14 @@ impl Oracle {
         self.requests.iter().filter(|request| request.doomed.is_none())
     }
 
-    /// Whom a request waits for.
+    /// The transactions that a request waits for.
     fn blockers(&self, request: &Request) -> BTreeSet<u64> {
         let held = self.held.iter().filter(|lock| lock.conflicts(&request.lock)).map(|lock| lock.txn);
         let queued = self.requests.iter().filter(|other| other.is_before(request));
         held.chain(queued.map(|other| other.lock.txn)).collect()
     }
 
-    /// Who waits for whom through others, all of them not above `youngest`.
+    /// The transitive closure of the edges, over transactions not above `youngest`.
     fn closure(&self, youngest: u64) -> Closure {
         let mut reach = [[false; TXNS as usize + 1]; TXNS as usize + 1];
         for request in self.waiting().filter(|request| request.lock.txn <= youngest) {
@@ -103,7 +105,7 @@ impl Oracle {
         reach
     }
 
-    /// Does what the rules say to a request, and checks that `outcome` says so too.
+    /// Applies the rules to a request, and checks that `outcome` agrees.
     fn request(&mut self, lock: Lock, outcome: &Outcome) {
         let me = lock.txn as usize;
         if self.doomed.contains(&lock.txn) {
@@ -143,7 +145,8 @@ impl Oracle {
         }
     }
 
-    /// Checks that `victim` is the youngest of a cycle that the request of `me` closes, and takes its request.
+    /// Checks that `victim` is the youngest of a cycle that the request of `me` closes, and withdraws its
+    /// request.
     fn doom(&mut self, victim: u64, me: usize, holders: &BTreeSet<usize>) {
         let reach = self.closure(victim);
         let v = victim as usize;
@@ -165,7 +168,7 @@ impl Oracle {
         }
     }
 
-    /// Takes the request of a transaction, and its locks if it ends. Says who is granted.
+    /// Removes the request of a transaction, and its locks if it ends. Returns the granted transactions.
     fn leave(&mut self, txn: u64, ends: bool) -> Vec<TxnId> {
         self.requests.retain(|request| request.lock.txn != txn);
         if ends {
@@ -184,7 +187,7 @@ impl Oracle {
         granted
     }
 
-    /// Checks what must hold at any time, and that the lock manager agrees.
+    /// Checks the invariants, and that the lock manager agrees.
     fn check(&self, locks: &Locks) {
         for (at, lock) in self.held.iter().enumerate() {
             assert!(!self.held[..at].iter().any(|other| other.conflicts(lock)), "two hold what conflicts");
@@ -230,7 +233,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     prop::collection::vec((1..=TXNS, step), 1..120)
 }
 
-/// Does one step on both and compares.
+/// Executes a step on both and compares.
 fn play(locks: &mut Locks, oracle: &mut Oracle, keys: &[Vec<u8>], txn: u64, step: &Step) {
     let asks = matches!(step, Step::Key(..) | Step::Range(..));
     if asks && locks.is_waiting(TxnId(txn)) {
@@ -265,17 +268,17 @@ fn play(locks: &mut Locks, oracle: &mut Oracle, keys: &[Vec<u8>], txn: u64, step
 }
 
 proptest! {
-    // Deadlocks of several cycles are rare, so there are more cases than by default.
+    // Deadlocks with several cycles are rare, so there are more cases than by default.
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(1000)))]
 
-    /// Every answer, every grant and its order are what the rules say, and nobody waits for ever.
+    /// Every outcome, every grant and its order follow the rules, and no request waits for ever.
     #[test]
     fn agrees_with_the_rules(steps in steps()) {
         let (mut locks, mut oracle, keys) = (Locks::new(), Oracle::default(), universe());
         for (txn, step) in &steps {
             play(&mut locks, &mut oracle, &keys, *txn, step);
         }
-        // Whoever runs ends. Nobody is left waiting, and no memory is in use.
+        // End all running transactions. Then no request waits, and no memory is in use.
         for _ in 0..TXNS {
             for txn in (1..=TXNS).filter(|txn| !oracle.waiting().any(|r| r.lock.txn == *txn)).collect::<Vec<_>>() {
                 play(&mut locks, &mut oracle, &keys, txn, &Step::Release);

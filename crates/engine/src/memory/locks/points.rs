@@ -1,9 +1,10 @@
-//! The point locks: a hash table for a request on a key, and an ordered index for a request on a range.
+//! The point locks: a hash table for requests on keys, and an ordered index for requests on ranges.
 //!
-//! The index is lazy. It is needed only where ranges are locked, and to keep it would cost every point lock more than
-//! the lock itself. So a key that is locked exclusively goes to its table's list of unindexed keys, and a shared range
-//! request indexes that list first. Each lock is indexed at most once, and most end before that. A key that is only
-//! locked shared stays out: it conflicts only with an exclusive range, which looks at all keys instead.
+//! The index is built lazily. It is needed only for range requests, and updating it would cost every point
+//! lock more than the lock itself. So a key that is locked exclusively is added to its table's list of
+//! unindexed keys, and a shared range request first moves that list to the index. Each lock is indexed at
+//! most once, and most end before that. A key with only shared locks is not indexed: it conflicts only with
+//! an exclusive range, which scans all keys instead.
 
 use super::mode::{Conflicts, Mode};
 use super::ranges::Span;
@@ -13,13 +14,13 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-/// The longest key buffer, in bytes, that a free record keeps.
+/// The capacity, in bytes, up to which a free record keeps its key buffer.
 const KEPT: usize = 64;
 
-/// Where a point stands in the ordered index.
+/// The state of a point in the ordered index.
 #[derive(Debug, Default)]
 enum Indexed {
-    /// Nowhere: it has not been locked exclusively.
+    /// Not listed, because it was never locked exclusively.
     #[default]
     No,
     /// At this position of the unindexed list.
@@ -27,19 +28,19 @@ enum Indexed {
     Yes,
 }
 
-/// A key that is locked or waited for.
+/// A key with owners or waiters.
 #[derive(Debug)]
 struct Point {
     hash: u64,
     /// The next point of the same bucket.
     next: Slot,
     table: u32,
-    /// The mode of the owners. An exclusive one is alone.
+    /// The mode of the owners. An exclusive owner is the only one.
     mode: Mode,
     indexed: Indexed,
     key: Vec<u8>,
     owners: Vec<Slot>,
-    /// Transactions whose request on this key waits.
+    /// Transactions with a waiting request on this key.
     waiters: Vec<Slot>,
 }
 
@@ -58,7 +59,7 @@ impl Default for Point {
     }
 }
 
-/// The exclusive points of a table in the order of their keys.
+/// The exclusive points of a table, ordered by key.
 #[derive(Debug, Default)]
 struct Index {
     unindexed: Vec<Slot>,
@@ -69,10 +70,10 @@ struct Index {
 #[derive(Debug)]
 pub(super) struct Points {
     points: Slab<Point>,
-    /// Heads of chains; their number is a power of two.
+    /// Heads of the hash chains; their number is a power of two.
     buckets: Vec<Slot>,
     indexes: FxHashMap<u32, Index>,
-    /// Keys in ordered indexes.
+    /// The number of keys in ordered indexes.
     indexed: usize,
     /// Bytes of the keys in use, and of those in ordered indexes.
     key_bytes: usize,
@@ -102,7 +103,8 @@ impl Points {
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// The record of a key; a new one has no owner and no waiter, and has to get one or be given to `drop_unused`.
+    /// The record of a key. A new one has no owner and no waiter; the caller must add one or call
+    /// `drop_unused`.
     #[inline]
     pub(super) fn enter(&mut self, table: u32, key: &[u8]) -> Slot {
         let hash = hash(table, key);
@@ -157,7 +159,7 @@ impl Points {
         }
     }
 
-    /// Frees the record of a key that nobody owns or waits for.
+    /// Frees the record of a key without owners and waiters.
     #[inline]
     pub(super) fn drop_unused(&mut self, slot: Slot) {
         let point = &self.points[slot];
@@ -185,14 +187,14 @@ impl Points {
         self.points.free(slot);
     }
 
-    /// Whether `owner` has a lock on the key that is at least as strong as `mode`.
+    /// Whether `owner` holds a lock on the key that is at least as strong as `mode`.
     #[inline]
     pub(super) fn covers(&self, slot: Slot, owner: Slot, mode: Mode) -> bool {
         let point = &self.points[slot];
         (point.mode == Mode::Exclusive || mode == Mode::Shared) && point.owners.contains(&owner)
     }
 
-    /// Makes `owner` an owner. False if it was one, and is now an exclusive one.
+    /// Adds an owner. Returns false if it was one already, whose lock is now exclusive.
     #[inline]
     pub(super) fn grant(&mut self, slot: Slot, owner: Slot, mode: Mode) -> bool {
         let point = &mut self.points[slot];
@@ -206,25 +208,25 @@ impl Points {
         new
     }
 
-    /// Takes an owner away.
+    /// Removes an owner.
     #[inline]
     pub(super) fn leave(&mut self, slot: Slot, owner: Slot) {
         remove(&mut self.points[slot].owners, owner);
         self.drop_unused(slot);
     }
 
-    /// Puts a transaction among the waiters of a key.
+    /// Adds a transaction to the waiters of a key.
     pub(super) fn wait(&mut self, slot: Slot, waiter: Slot, mode: Mode) {
         self.points[slot].waiters.push(waiter);
         self.list(slot, mode);
     }
 
-    /// Takes a transaction from the waiters of a key. The record stays, for `drop_unused`.
+    /// Removes a transaction from the waiters of a key. The record is kept for `drop_unused`.
     pub(super) fn stop_waiting(&mut self, slot: Slot, waiter: Slot) {
         remove(&mut self.points[slot].waiters, waiter);
     }
 
-    /// Lists a key that is locked exclusively for the ordered index.
+    /// Adds a key that is locked exclusively to the unindexed list.
     #[inline]
     fn list(&mut self, slot: Slot, mode: Mode) {
         let point = &mut self.points[slot];
@@ -291,7 +293,7 @@ impl Points {
         if mode == Mode::Exclusive {
             for slot in self.points.slots() {
                 let point = &self.points[slot];
-                // A free record passes too. It has no owner and no waiter.
+                // A free record may match too, but it has no owner and no waiter.
                 if point.table == table && span.contains(&point.key) {
                     self.conflicts(slot, requester, mode, waits, conflicts);
                 }
@@ -312,7 +314,7 @@ impl Points {
         }
     }
 
-    /// Memory of the locks in use. An estimate: a vector counts four places, a tree is half full.
+    /// An estimate of the memory in use: a vector counts as four elements, a tree as half full.
     pub(super) fn bytes(&self) -> usize {
         let lists = 3 * 4 * size_of::<Slot>();
         let ordered = 2 * size_of::<(Box<[u8]>, Slot)>();
@@ -322,7 +324,7 @@ impl Points {
     }
 }
 
-/// Takes `slot` out of a list that has it once. The order of the list does not matter.
+/// Removes `slot` from a list that has it once. The order of the list does not matter.
 #[inline]
 fn remove(list: &mut Vec<Slot>, slot: Slot) {
     if let Some(position) = list.iter().position(|other| *other == slot) {

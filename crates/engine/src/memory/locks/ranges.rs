@@ -1,7 +1,7 @@
 //! The range locks and the waiting range requests: an interval tree for each table.
 //!
-//! A range is kept as `from <= key < to` with a `to` that may be missing. Every pair of bounds can be written so,
-//! because the key that follows `k` directly is `k` with a zero byte behind it. The tree itself is in `tree.rs`.
+//! A range is stored as `from <= key < to`, with an optional `to`. All bounds can be expressed like this,
+//! because the direct successor of key `k` is `k` with a zero byte appended. The tree itself is in `tree.rs`.
 
 use super::mode::{Conflicts, Mode};
 use super::slab::{Slab, Slot};
@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// The longest key buffer, in bytes, that a free record keeps.
+/// The capacity, in bytes, up to which a free record keeps its key buffer.
 const KEPT: usize = 64;
 
-/// The keys of `from..to`; without `to` there is no end.
+/// The keys of `from..to`; unbounded without `to`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span<'a> {
     from: &'a [u8],
@@ -75,7 +75,7 @@ impl Range {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tree {
     pub(super) root: Slot,
-    /// How many of them are exclusive. A shared request need not look at a table without any.
+    /// The number of exclusive ones. A shared request skips a table without any.
     pub(super) exclusive: usize,
 }
 
@@ -99,7 +99,7 @@ impl Ranges {
         }
     }
 
-    /// A record for a request. It is in no tree until `link`. None if no key can be in the range.
+    /// A record for a request, which is in no tree until `link`. `None` if the range is empty.
     pub(super) fn create(
         &mut self,
         table: u32,
@@ -152,7 +152,7 @@ impl Ranges {
         self.ranges[slot].span()
     }
 
-    /// Whether `outer` locks all that `inner` asks for.
+    /// Whether the lock `outer` includes the request `inner`.
     pub(super) fn covers(&self, outer: Slot, inner: Slot) -> bool {
         let (outer, inner) = (&self.ranges[outer], &self.ranges[inner]);
         outer.table == inner.table
@@ -161,12 +161,13 @@ impl Ranges {
             && end_order(outer, inner) != Ordering::Less
     }
 
-    /// A waiting range is granted.
+    /// Grants a waiting range.
     pub(super) fn grant(&mut self, slot: Slot) {
         self.ranges[slot].waiting = false;
     }
 
-    /// Adds the range locks and requests that conflict with a request of `requester` on one key to `conflicts`.
+    /// Adds the range locks and requests that conflict with a request of `requester` on one key to
+    /// `conflicts`.
     #[inline]
     pub(super) fn conflicts_at(
         &self,
@@ -209,13 +210,13 @@ impl Ranges {
         });
     }
 
-    /// Memory of the ranges in use. An estimate.
+    /// An estimate of the memory in use.
     pub(super) fn bytes(&self) -> usize {
         self.ranges.used() * (size_of::<Range>() + size_of::<Slot>()) + self.key_bytes
     }
 }
 
-/// Which of two ranges ends earlier.
+/// Compares the ends of two ranges.
 pub(super) fn end_order(a: &Range, b: &Range) -> Ordering {
     match (a.endless, b.endless) {
         (false, false) => a.to.cmp(&b.to),

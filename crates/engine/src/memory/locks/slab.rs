@@ -1,7 +1,7 @@
-//! A slab that gives out its free slots again together with what is in them.
+//! A slab that reuses free slots together with their contents.
 //!
-//! The locks' records own small vectors: a key, the owners, the waiters. A record that is taken again keeps their
-//! memory, so a lock that comes and goes allocates nothing.
+//! The records of locks own small vectors: a key, owners, waiters. A reused record keeps their memory, so
+//! that short locks allocate nothing.
 
 use std::ops::{Index, IndexMut};
 
@@ -27,7 +27,7 @@ impl<T: Default> Slab<T> {
         Slab { records: Vec::new(), free: Vec::new() }
     }
 
-    /// A slot that nobody uses. Its record is as the one who freed it left it, or new.
+    /// A free slot. Its record is new, or as its last user left it.
     pub(super) fn take(&mut self) -> Slot {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -38,17 +38,17 @@ impl<T: Default> Slab<T> {
         slot
     }
 
-    /// Gives a slot back.
+    /// Frees a slot.
     pub(super) fn free(&mut self, slot: Slot) {
         self.free.push(slot);
     }
 
-    /// How many slots are in use.
+    /// The number of slots in use.
     pub(super) fn used(&self) -> usize {
         self.records.len() - self.free.len()
     }
 
-    /// The slots ever used, those that are free now among them.
+    /// All slots, free ones included.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<T> {
         (0..self.records.len() as u32).map(Slot)
     }

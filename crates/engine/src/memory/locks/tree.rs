@@ -1,8 +1,9 @@
-//! The interval tree of `ranges.rs`: putting ranges in, taking them out, finding those that overlap.
+//! The interval tree of `ranges.rs`: inserts and removes ranges, and finds those that overlap.
 //!
-//! It is a treap: ordered by `from`, and a heap by random priorities, which keeps it balanced in expectation (Seidel and
-//! Aragon, 1996). Each node knows the farthest `to` in its subtree. A search for what overlaps leaves out every subtree
-//! that ends before the search begins, and costs O(log n) for each range that it finds (Cormen et al., Interval trees).
+//! It is a treap: ordered by `from`, and a heap by random priorities, which keeps it balanced in expectation
+//! (Seidel and Aragon, 1996). Each node stores the farthest `to` in its subtree. A search for overlaps skips
+//! every subtree that ends before its first key, and takes O(log n) for each range that it finds (Cormen et
+//! al., Interval trees).
 
 use super::mode::Mode;
 use super::ranges::{Range, Ranges, Tree, end_order};
@@ -11,7 +12,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 impl Ranges {
-    /// Puts a range into the tree of its table.
+    /// Inserts a range into the tree of its table.
     pub(super) fn link(&mut self, slot: Slot, waiting: bool) {
         let priority = self.prng.next_u64();
         let range = &mut self.ranges[slot];
@@ -23,7 +24,7 @@ impl Ranges {
         self.trees.insert(table, Tree { root, exclusive: tree.exclusive + usize::from(exclusive) });
     }
 
-    /// Takes a range out of its tree and frees it.
+    /// Removes a range from its tree and frees it.
     pub(super) fn remove(&mut self, slot: Slot) {
         let (table, exclusive) = (self.ranges[slot].table, self.ranges[slot].mode == Mode::Exclusive);
         if let Some(tree) = self.trees.get(&table).copied() {
@@ -33,7 +34,7 @@ impl Ranges {
         self.discard(slot);
     }
 
-    /// Shows `each` the ranges of a subtree that overlap the keys from `from` up to `last`.
+    /// Calls `each` for the ranges of a subtree that overlap the keys from `from` up to `last`.
     pub(super) fn visit(&self, at: Slot, from: &[u8], last: Bound<&[u8]>, each: &mut impl FnMut(&Range)) {
         if at == Slot::NONE {
             return;
@@ -49,7 +50,7 @@ impl Ranges {
             Bound::Excluded(last) => node.from.as_slice() >= last,
             Bound::Unbounded => false,
         };
-        // What stands to the right begins later still.
+        // Ranges to the right begin even later.
         if begins_behind {
             return;
         }
@@ -59,12 +60,12 @@ impl Ranges {
         self.visit(node.right, from, last, each);
     }
 
-    /// The order of the tree. Equal beginnings are told apart by their slots.
+    /// The order of the tree. Ranges with equal beginnings are ordered by slot.
     fn is_before(&self, a: Slot, b: Slot) -> bool {
         (&self.ranges[a].from, a) < (&self.ranges[b].from, b)
     }
 
-    /// Finds out anew which range of the subtree of `at` ends last.
+    /// Recomputes which range of the subtree of `at` ends last.
     fn refresh(&mut self, at: Slot) -> Slot {
         let node = &self.ranges[at];
         let mut farthest = at;
@@ -80,7 +81,7 @@ impl Ranges {
         at
     }
 
-    /// The subtree of `at` with `slot` in it.
+    /// Inserts `slot` into the subtree of `at`, and returns the new root.
     fn insert(&mut self, at: Slot, slot: Slot) -> Slot {
         if at == Slot::NONE {
             return self.refresh(slot);
@@ -97,7 +98,7 @@ impl Ranges {
         self.refresh(at)
     }
 
-    /// Divides a subtree into what stands before `slot` and what stands behind it.
+    /// Splits a subtree into the ranges before `slot` and those after it.
     fn split(&mut self, at: Slot, slot: Slot) -> (Slot, Slot) {
         if at == Slot::NONE {
             return (Slot::NONE, Slot::NONE);
@@ -113,7 +114,7 @@ impl Ranges {
         }
     }
 
-    /// The subtree of `at` without `slot`.
+    /// Removes `slot` from the subtree of `at`, and returns the new root.
     fn without(&mut self, at: Slot, slot: Slot) -> Slot {
         if at == Slot::NONE {
             return at;
@@ -129,7 +130,7 @@ impl Ranges {
         self.refresh(at)
     }
 
-    /// Joins two subtrees of which the first stands before the second.
+    /// Joins two subtrees, the first of which is before the second.
     fn join(&mut self, before: Slot, behind: Slot) -> Slot {
         if before == Slot::NONE || behind == Slot::NONE {
             return if before == Slot::NONE { behind } else { before };

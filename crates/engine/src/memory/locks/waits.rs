@@ -1,20 +1,22 @@
-//! Who waits for whom: the transactions, and an edge from each waiting request to every transaction that blocks it.
+//! The waits-for graph: the transactions, and an edge from each waiting request to every transaction that
+//! blocks it.
 //!
-//! An edge is kept at the transaction that blocks, since two questions are asked of it there: whom to wake when it
-//! ends, and who waits for it, directly or through others. A waiting request only counts its edges, and runs when the
-//! count reaches zero. An edge whose waiting request is gone is stale; its number tells, and nobody follows it.
+//! An edge is stored at the blocking transaction, which answers two questions: which requests to grant when
+//! it ends, and which transactions wait for it, directly or transitively. A waiting request only counts its
+//! edges, and is granted when the count reaches zero. An edge whose waiting request is gone is stale; it is
+//! recognised by its number and skipped.
 //!
-//! Requests that queue for one key have an edge to each one before them: half the square of their number. That is the
-//! price for a graph that is stored as it is defined. `benches/locks.rs` prints it: with 200 in a queue, 350 KB, and
-//! 20 us for a search that sees them all. It is made only when a request conflicts with somebody who waits too,
-//! and sees only those who wait for the requester.
+//! Requests that queue for one key have an edge to each earlier one, so their edges grow quadratically. That
+//! is the price of storing the graph as it is defined. `benches/locks.rs` measures it: with 200 in a queue,
+//! 350 KB, and 20 us for a search that visits all of them. A search is needed only if a request conflicts
+//! with a transaction that waits too, and visits only transactions that wait for the requester.
 
 use super::mode::{Mode, TxnId};
 use super::slab::{Slab, Slot};
 use rustc_hash::FxHashMap;
 use std::mem;
 
-/// What a request is about.
+/// The target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// A record of `Points`.
@@ -23,23 +25,23 @@ pub(super) enum Target {
     Range(Slot),
 }
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) target: Target,
     pub(super) mode: Mode,
     /// Its number among all requests that ever waited.
     arrival: u64,
-    /// How many edges lead from it.
+    /// The number of edges from it.
     blockers: u32,
 }
 
-/// The end of an edge: a waiting request.
+/// The source of an edge: a waiting request.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     waiter: Slot,
     arrival: u64,
-    /// The request waits behind another request and not for a lock.
+    /// Whether the request waits for another request rather than for a lock.
     queued: bool,
 }
 
@@ -51,31 +53,31 @@ pub(super) struct Transaction {
     pub(super) points: Vec<Slot>,
     /// The range locks that it holds.
     pub(super) ranges: Vec<Slot>,
-    /// It was chosen as a victim and has to end.
+    /// Whether it was chosen as a victim and must end.
     pub(super) doomed: bool,
     waiting: Option<Request>,
     blocked: Vec<Edge>,
-    /// `blocked` is freed of stale edges when it has reached this length.
+    /// The length of `blocked` at which stale edges are removed.
     tidy_at: usize,
-    /// The last search that came by, and from where.
+    /// The last search that visited it, and its predecessor in that search.
     search: u64,
     via: Option<Slot>,
 }
 
-/// The transactions, and who waits for whom.
+/// The transactions and the edges between them.
 #[derive(Debug)]
 pub(super) struct Waits {
     transactions: Slab<Transaction>,
     slots: FxHashMap<TxnId, Slot>,
     arrivals: u64,
     searches: u64,
-    /// The queue of a search, kept for its memory.
+    /// The queue of a search, kept to reuse its memory.
     frontier: Vec<Slot>,
-    /// Edges in all, stale ones among them.
+    /// The number of edges, including stale ones.
     edges: usize,
 }
 
-/// The longest list of locks that a record keeps for its next transaction.
+/// The longest list of locks that a free record keeps.
 const KEPT: usize = 1024;
 
 impl Waits {
@@ -96,7 +98,7 @@ impl Waits {
         self.slots.get(&id).copied()
     }
 
-    /// The record of a transaction, a new one if there is none.
+    /// The record of a transaction, created if there is none.
     #[inline]
     pub(super) fn enter(&mut self, id: TxnId) -> Slot {
         *self.slots.entry(id).or_insert_with(|| {
@@ -106,13 +108,13 @@ impl Waits {
         })
     }
 
-    /// Takes the number of a transaction that ends off its record, which is to be given to `free` then.
+    /// Removes an ending transaction from the index. Its record must then be passed to `free`.
     #[inline]
     pub(super) fn take(&mut self, id: TxnId) -> Option<Slot> {
         self.slots.remove(&id)
     }
 
-    /// Frees the record of a transaction. Its locks are released, its edges dropped.
+    /// Frees the record of a transaction whose locks are released and whose edges are dropped.
     pub(super) fn free(&mut self, slot: Slot) {
         let transaction = &mut self.transactions[slot];
         debug_assert!(transaction.waiting.is_none() && transaction.blocked.is_empty());
@@ -146,12 +148,12 @@ impl Waits {
         self.transactions[slot].waiting = Some(Request { target, mode, arrival: self.arrivals, blockers: 0 });
     }
 
-    /// Takes the waiting request away. The edges that lead from it are stale from here on.
+    /// Removes the waiting request. The edges from it become stale.
     pub(super) fn stop(&mut self, slot: Slot) -> Option<Request> {
         self.transactions[slot].waiting.take()
     }
 
-    /// Lets the request of `waiter` wait for the transaction `blocker`: for its waiting request if `queued`, else for a
+    /// Adds an edge from the request of `waiter` to `blocker`: to its waiting request if `queued`, else to a
     /// lock that it holds.
     pub(super) fn add(&mut self, waiter: Slot, blocker: Slot, queued: bool) {
         let Some(request) = &mut self.transactions[waiter].waiting else { return };
@@ -164,7 +166,8 @@ impl Waits {
         self.edges += 1;
     }
 
-    /// Drops stale edges, so that a long transaction does not collect those of all who ever gave up waiting for it.
+    /// Drops stale edges, so that a long transaction does not accumulate those of all requests that were
+    /// withdrawn.
     fn tidy(&mut self, blocker: Slot) {
         let mut blocked = mem::take(&mut self.transactions[blocker].blocked);
         let before = blocked.len();
@@ -178,15 +181,15 @@ impl Waits {
         self.transactions[edge.waiter].waiting.is_some_and(|request| request.arrival == edge.arrival)
     }
 
-    /// The request of a transaction was granted: who waited behind it now waits for the lock.
+    /// The request of a transaction was granted: requests that waited for it now wait for the lock.
     pub(super) fn hold(&mut self, slot: Slot) {
         for edge in &mut self.transactions[slot].blocked {
             edge.queued = false;
         }
     }
 
-    /// Drops the edges to a transaction, or only those to its waiting request. Appends whoever waits for nobody now
-    /// to `ready`, with the number by which the first to arrive goes first.
+    /// Drops the edges to a transaction, or only those to its waiting request. Appends requests without
+    /// further edges to `ready`, with their arrival numbers.
     pub(super) fn unblock(&mut self, slot: Slot, only_queued: bool, ready: &mut Vec<(u64, Slot)>) {
         let mut blocked = mem::take(&mut self.transactions[slot].blocked);
         let before = blocked.len();
@@ -207,13 +210,13 @@ impl Waits {
         self.transactions[slot].blocked = blocked;
     }
 
-    /// Forgets the marks of the last search.
+    /// Clears the marks of the last search.
     pub(super) fn mark_nobody(&mut self) {
         self.searches += 1;
     }
 
-    /// Marks every transaction that waits for `target`, directly or through others. With `older`, only paths through
-    /// transactions older than `target` count.
+    /// Marks every transaction that waits for `target`, directly or transitively. With `older`, only paths
+    /// through transactions older than `target` count.
     pub(super) fn mark_waiting_for(&mut self, target: Slot, older: bool) {
         self.mark_nobody();
         let limit = if older { self.transactions[target].id } else { TxnId(u64::MAX) };
@@ -243,7 +246,7 @@ impl Waits {
         self.transactions[slot].search == self.searches
     }
 
-    /// The youngest transaction on the path by which the last search came to `slot`.
+    /// The youngest transaction on the path on which the last search found `slot`.
     pub(super) fn youngest_from(&self, slot: Slot) -> Slot {
         let mut youngest = slot;
         let mut here = slot;

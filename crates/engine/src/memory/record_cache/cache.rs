@@ -1,4 +1,4 @@
-//! The cache: records by key, and by the leaf that lacks them.
+//! The cache: records by key, and pending records by leaf.
 
 use super::cost::{LEAST_COST, hash, in_log, kept_to_remove, with_tables};
 use super::division::Division;
@@ -10,76 +10,77 @@ use crate::options::FRAME_TABLES;
 use fulgurite_base::PageId;
 use fulgurite_pool::Lent;
 
-/// Bytes of leaves that follow each other, of which some are read by one command. Drives read so much little later than a page.
+/// Bytes of adjacent leaves that are merged together, with few commands. A drive reads this much in little
+/// more time than a page.
 pub const NEIGHBOURHOOD: usize = 64 << 10;
-/// New entries that are made known at once.
+/// New entries that are indexed together.
 const INDEXED_TOGETHER: usize = 1 << 16;
-/// What has become of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// There was no room, and nothing has changed.
+    /// There is no space, and nothing was changed.
     NoRoom,
     /// The record is pending.
     Done,
 }
 
-/// What was merged into a leaf.
+/// The result of merging pending records into a leaf.
 pub struct Merged {
-    /// Since when the leaf has lacked the oldest of the records.
+    /// The LSN since which the oldest of the records was pending.
     pub since: Lsn,
     pub records: u64,
-    /// A record for which there was no room.
+    /// A record that did not fit into the leaf.
     pub too_large: Option<Slot>,
     pub outcome: Result<(), crate::Error>,
 }
 
-/// Counts of what records have done.
+/// Counters of the record cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounters {
-    /// Reads that were answered without a page.
+    /// Reads that needed no page.
     pub hits: u64,
-    /// Records that came because they were read.
+    /// Records that were inserted because they were read.
     pub kept: u64,
     /// Records merged into their leaves.
     pub merged: u64,
     /// Leaves that records were merged into.
     pub merges: u64,
-    /// Records put into the log once more.
+    /// Records that were copied forward in the log.
     pub carried: u64,
-    /// Writes that went to their leaves for want of room here or in the log.
+    /// Writes that went to their leaves because the cache or the log had no space.
     pub refused: u64,
 }
 
 /// Records in memory.
 pub struct RecordCache {
     pub(super) ring: Ring,
-    /// By tree and key.
+    /// Slots by tree and key.
     pub(super) places: Places,
-    /// Entries that came with [`RecordCache::put_new`] and are not among the places yet.
+    /// Entries of [`RecordCache::put_new`] that are not indexed yet.
     pub(super) new: Vec<Slot>,
-    /// The first pending entry of a leaf.
+    /// The first pending entry of each leaf.
     pub(super) leaves: Leaves,
     pub(super) pending: u64,
-    /// What they take in the log, at most.
+    /// An upper bound of the bytes of pending records in the log.
     pub(super) pending_bytes: u64,
-    /// Room for commits under way: here, and in the log.
+    /// Space reserved for commits in progress, in the cache and in the log.
     pub(super) promised: u64,
-    /// What they may have now, what while they are used, and at most.
+    /// The current limit, the limit while the cache is used, and the highest limit.
     pub(super) limit_bytes: u64,
     pub(super) share_bytes: u64,
     pub(super) most_bytes: u64,
     pub(super) most_pending_bytes: u64,
     pub(super) division: Division,
     pub(super) counters: RecordCounters,
-    /// Reads of records that stayed out, so that some of them come in.
+    /// Reads since the last one that was inserted, to insert some records that were in the pool.
     pub(super) passed: u32,
-    /// Which neighbourhoods are worth a merge.
+    /// The neighbourhoods that are worth merging.
     pub(super) worth: MergeThreshold,
 }
 
 impl RecordCache {
-    /// Room for `most_bytes` of records from pages of `page_bytes`, of which `log_bytes` / 3 may be pending. None for 0. They lie in
-    /// `frames`.
+    /// A cache of `most_bytes` in `frames`, for records of pages of `page_bytes`. Pending records may take
+    /// `log_bytes` / 3 of the log. There is no cache if `most_bytes` is 0.
     pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> RecordCache {
         RecordCache {
             ring: Ring::new(page_bytes as usize, frames),
@@ -100,17 +101,17 @@ impl RecordCache {
         }
     }
 
-    /// Whether there is such memory at all.
+    /// Whether there is a cache.
     pub fn is_used(&self) -> bool {
         self.most_bytes > 0
     }
 
-    /// Records.
+    /// The number of records.
     pub fn len(&self) -> usize {
         self.places.len() + self.new.len()
     }
 
-    /// Records that their leaves lack.
+    /// The number of pending records.
     pub fn pending(&self) -> u64 {
         self.pending
     }
@@ -120,52 +121,54 @@ impl RecordCache {
         (self.ring.used() as u64 * self.chunk_cost()).max(self.len() as u64 * LEAST_COST)
     }
 
-    /// Bytes that they may have now.
+    /// The current limit in bytes.
     pub fn limit(&self) -> u64 {
         self.limit_bytes
     }
 
-    /// What a chunk takes with its part of the tables.
+    /// Bytes of a chunk with its share of the tables.
     pub fn chunk_cost(&self) -> u64 {
         with_tables(self.ring.chunk_bytes() as u64 + FRAME_TABLES)
     }
 
-    /// Chunks that there may be.
+    /// The number of chunks within the limit.
     pub fn chunks(&self) -> usize {
         (self.limit_bytes / self.chunk_cost()) as usize
     }
 
-    /// What was done since the store was opened.
+    /// Counters since the store was opened.
     pub fn counters(&self) -> RecordCounters {
         self.counters
     }
 
-    /// Chunks that may still be begun.
+    /// The number of chunks that can still be begun within the limit.
     pub fn room(&self) -> usize {
         (self.limit_bytes.saturating_sub(self.bytes()) / self.chunk_cost()) as usize
     }
 
-    /// Whether entries should go before others come.
+    /// Whether entries should be evicted before others are inserted.
     pub fn is_tight(&self) -> bool {
         self.is_used() && self.room() < (self.chunks() / 8).max(4)
     }
 
-    /// Whether a checkpoint should merge records before they take all of the log that they may.
+    /// Whether a checkpoint should merge records before they take all of the log that is allowed.
     pub fn is_log_tight(&self) -> bool {
         self.needed_log() > self.most_pending_bytes / 8 * 7
     }
 
-    /// Chunks to look at before giving up: each entry gets its second chance, and may turn out not to be mergeable.
+    /// The number of chunks to sweep before giving up: each entry gets a second chance, and may turn out not
+    /// to be mergeable.
     pub fn most_sweeps(&self) -> usize {
         4 * self.chunks()
     }
 
-    /// Bytes that are promised to a write.
+    /// Bytes to reserve for a write.
     pub fn promise_bytes(entry: Record<'_>) -> u64 {
         with_tables(entry.bytes() as u64).max(LEAST_COST).max(in_log(entry))
     }
 
-    /// Promises room to a write, here and in the log. Returns how much, in bytes to be given back; `None` where there is none.
+    /// Reserves space for a write, in the cache and in the log. Returns the bytes to release later; `None` if
+    /// there is no space.
     pub fn promise(&mut self, entry: Record<'_>) -> Option<u64> {
         self.wake();
         let bytes = RecordCache::promise_bytes(entry);
@@ -184,33 +187,35 @@ impl RecordCache {
         Some(bytes)
     }
 
-    /// Bytes in use, and what it takes for so many that are promised to find room, for sure.
+    /// Bytes in use, plus the bytes that guarantee space for `promised` reserved bytes.
     pub fn held(&self, promised: u64) -> u64 {
-        // A chunk may end with less room than an entry needs, and one is kept for entries that move.
+        // The end of a chunk may be too small for an entry, and one chunk is reserved for entries that are
+        // moved.
         self.bytes() + promised * 3 / 2 + 2 * self.chunk_cost()
     }
 
-    /// Chunks in which so many bytes that are promised find room, for sure.
+    /// The number of chunks that guarantee space for so many reserved bytes.
     pub fn chunks_for(&self, promised: u64) -> usize {
         (promised * 3 / 2).div_ceil(self.chunk_cost()) as usize + 2
     }
 
-    /// Bytes that are promised to commits.
+    /// Bytes reserved for commits.
     pub fn promised(&self) -> u64 {
         self.promised
     }
 
-    /// Takes promises back, kept or not.
+    /// Releases reserved bytes, used or not.
     pub fn release(&mut self, bytes: u64) {
         self.promised -= bytes;
     }
 
-    /// Bytes of log that a record of these takes, at most.
+    /// An upper bound of the bytes of log for a record with these entries.
     pub fn log_bytes<'a>(entries: impl Iterator<Item = Record<'a>>) -> u64 {
         entries.map(in_log).sum()
     }
 
-    /// Bytes of log that it may take to put everything that is pending, or promised to become so, there once more.
+    /// An upper bound of the bytes of log for copying all pending records, and those of commits in progress,
+    /// forward.
     pub fn needed_log(&self) -> u64 {
         self.pending_bytes + self.promised
     }
@@ -227,7 +232,8 @@ impl RecordCache {
         self.places.find(hash(Record { tree, key, value: None }), is_it)
     }
 
-    /// A record as it is now: its value, or `None` where it has none any more. The outer `None`: only its leaf knows.
+    /// The current value of a record; the inner `None` means that it is deleted. The outer `None`: it is not
+    /// in the cache.
     pub fn get(&mut self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
         let place = self.find(tree, key)?;
         self.counters.hits += 1;
@@ -235,24 +241,24 @@ impl RecordCache {
         Some(self.ring.entry(place).value)
     }
 
-    /// The same for who does not read it.
+    /// The same without counting as a use.
     pub fn peek(&self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
         Some(self.ring.entry(self.find(tree, key)?).value)
     }
 
-    /// Whether a record's leaf lacks it.
+    /// Whether a record is pending.
     pub fn is_pending(&self, tree: u32, key: &[u8]) -> bool {
         self.find(tree, key).is_some_and(|place| self.ring.is_pending(place))
     }
 
-    /// Whether a record that was read from its leaf should come to stay: where the drive was asked for it, and now and then
-    /// where it was not.
+    /// Whether a record that was read from its leaf should be inserted: if the drive was read for it, and
+    /// occasionally if not.
     pub fn wants(&mut self, was_read: bool) -> bool {
         self.passed = if was_read { 0 } else { self.passed + 1 };
         self.is_used() && (was_read || self.passed.is_multiple_of(4))
     }
 
-    /// Keeps a record as its leaf has it, unless it is here or there is no room.
+    /// Inserts a clean record, unless it is in the cache or there is no space.
     pub fn keep(&mut self, tree: u32, key: &[u8], value: &[u8]) {
         if self.find(tree, key).is_some() {
             return;
@@ -270,7 +276,8 @@ impl RecordCache {
         }
     }
 
-    /// Adds an entry that is not here yet, if `least` chunks can still be begun or it fits into the last one.
+    /// Adds an entry that is not in the cache, if `least` chunks can still be begun or it fits into the
+    /// current one.
     pub fn insert(&mut self, entry: Record<'_>, least: usize) -> Option<Slot> {
         let may_begin = self.room() >= least;
         let place = self.ring.push(entry, may_begin)?;
@@ -279,7 +286,8 @@ impl RecordCache {
         Some(place)
     }
 
-    /// [`RecordCache::put`] for recovery: the entry is the only one of its key. It is found from the next [`RecordCache::index_new`] on.
+    /// [`RecordCache::put`] for recovery: the key has no other entry. The entry is found after the next
+    /// [`RecordCache::index_new`].
     pub fn put_new(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
         let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
         let may_begin = self.room() >= 2;
@@ -292,16 +300,15 @@ impl RecordCache {
         Put::Done
     }
 
-    /// Makes room in the table of places for entries that come soon, with keys and values of about `bytes` each, as far as there is
-    /// memory for them.
+    /// Reserves memory in the key table for expected entries of about `bytes` each, within the limit.
     pub fn expect(&mut self, entries: usize, bytes: usize) {
         let most = self.most_bytes / with_tables((Ring::HEAD + bytes) as u64).max(LEAST_COST);
         let entries = entries.min(usize::try_from(most).unwrap_or(usize::MAX));
         self.places.reserve(entries, |place| hash(self.ring.entry(*place)));
     }
 
-    /// Makes the entries of [`RecordCache::put_new`] known by their keys, in the order of the table, which is too large for a
-    /// processor's cache.
+    /// Indexes the entries of [`RecordCache::put_new`] in the order of the table, which is larger than the
+    /// CPU's cache.
     pub fn index_new(&mut self) {
         let rehash = |place: &Slot| hash(self.ring.entry(*place));
         let mut new: Vec<(u64, Slot)> = self.new.drain(..).map(|place| (rehash(&place), place)).collect();
@@ -311,7 +318,7 @@ impl RecordCache {
         }
     }
 
-    /// Notes a write that is in the log from `since` on, of a record that belongs to `leaf`.
+    /// Inserts a write of a record that belongs to `leaf` and is in the log from `since` on.
     pub fn put(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
         let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
         if !self.is_used() {
@@ -323,7 +330,7 @@ impl RecordCache {
             return Put::Done;
         };
         let was_pending = self.ring.is_pending(old);
-        // The leaf lacks what came before as well, and that may be durable where this is not yet.
+        // The leaf also lacks the replaced value, which may be durable while this one is not yet.
         let (leaf, since) =
             if was_pending { (self.ring.leaf(old), self.ring.since(old)) } else { (leaf, since) };
         let before = in_log(self.ring.entry(old));
@@ -348,7 +355,7 @@ impl RecordCache {
         Put::Done
     }
 
-    /// A record has a new value in its leaf. Returns since when the leaf has lacked the one that was here, if it has.
+    /// Removes a record whose leaf has a new value. If it was pending, returns the LSN since which it was.
     pub fn forget(&mut self, tree: u32, key: &[u8]) -> Option<Lsn> {
         let place = self.find(tree, key)?;
         let since = self.ring.is_pending(place).then(|| self.ring.since(place));
@@ -364,7 +371,7 @@ impl RecordCache {
         self.ring.kill(place);
     }
 
-    /// The entry at `old` lies at `new` now.
+    /// Changes the slot of an entry that was moved.
     pub fn replace(&mut self, old: Slot, new: Slot) {
         if let Some(place) = self.places.find_mut(hash(self.ring.entry(new)), |other| *other == old) {
             *place = new;
@@ -382,14 +389,14 @@ impl RecordCache {
         self.list(place, leaf);
     }
 
-    /// Puts a pending entry into a leaf's list.
+    /// Adds a pending entry to a leaf's list.
     pub fn list(&mut self, place: Slot, leaf: u32) {
         let next = self.leaves.insert(leaf, place);
         self.worth.lacks_more(leaf);
         self.ring.set_leaf(place, leaf, next);
     }
 
-    /// The entry at `new` is pending in place of that at `old`, which says the same.
+    /// Makes the entry at `new` pending in place of its copy at `old`.
     pub fn relist(&mut self, old: Slot, new: Slot) {
         let (leaf, next) = (self.ring.leaf(old), self.ring.next(old));
         self.ring.set_pending(new, self.ring.since(old));
@@ -403,7 +410,7 @@ impl RecordCache {
         self.ring.set_settled(old);
     }
 
-    /// The leaf has the entry, or another has taken its place.
+    /// Ends the pending state of an entry that was merged or replaced.
     pub fn end_pending(&mut self, place: Slot) {
         let leaf = self.ring.leaf(place);
         let mut rest = self.take_list(leaf);
@@ -418,7 +425,7 @@ impl RecordCache {
         self.pending_bytes -= in_log(self.ring.entry(place));
     }
 
-    /// Empties a leaf's list.
+    /// Takes a leaf's list.
     pub fn take_list(&mut self, leaf: u32) -> Vec<Slot> {
         let mut next = self.leaves.remove(leaf);
         let mut list = Vec::new();
@@ -430,12 +437,12 @@ impl RecordCache {
         list
     }
 
-    /// Whether a leaf lacks records.
+    /// Whether a leaf has pending records.
     pub fn lacks(&self, leaf: PageId) -> bool {
         u32::try_from(leaf.0).is_ok_and(|leaf| self.leaves.get(leaf).is_some())
     }
 
-    /// The records that a leaf lacks, in no order.
+    /// The pending records of a leaf, in no order.
     pub fn of_leaf(&self, leaf: PageId) -> impl Iterator<Item = Record<'_>> {
         self.list_of(leaf).map(|place| self.ring.entry(place))
     }
@@ -445,7 +452,8 @@ impl RecordCache {
         std::iter::successors(first, |place| self.ring.next(*place))
     }
 
-    /// Whether a leaf lacks twice as many bytes of records as a page has. They cannot all replace others of the leaf, so it will be split.
+    /// Whether the pending records of a leaf take twice the bytes of a page. Not all of them can replace
+    /// records of the leaf, so it will be split.
     pub fn lacks_two_pages(&self, leaf: PageId, page_bytes: u32) -> bool {
         let mut bytes = 0;
         self.of_leaf(leaf).any(|entry| {
@@ -454,15 +462,15 @@ impl RecordCache {
         })
     }
 
-    /// All leaves that lack records, in order.
+    /// All leaves with pending records, in order.
     pub fn leaves(&self) -> Vec<PageId> {
         let mut leaves: Vec<PageId> = self.leaves.iter().map(|(leaf, _)| PageId(u64::from(leaf))).collect();
         leaves.sort_unstable();
         leaves
     }
 
-    /// Shares out the records of leaves whose keys have changed: `leaf_for` says which of them has a record now. False where none
-    /// has.
+    /// Redistributes the pending records of leaves whose key ranges changed: `leaf_for` returns the new leaf
+    /// of a record. Returns false if there is none.
     pub fn share_out(&mut self, leaves: &[PageId], leaf_for: impl Fn(Record<'_>) -> Option<PageId>) -> bool {
         let mut all = Vec::new();
         for leaf in leaves.iter().filter_map(|leaf| u32::try_from(leaf.0).ok()) {
@@ -477,7 +485,8 @@ impl RecordCache {
         })
     }
 
-    /// Merges the records that a leaf lacks: `put` puts one into it, and says whether there was room. It ends with the first error.
+    /// Merges the pending records of a leaf: `put` inserts one into the leaf, and returns whether it fits.
+    /// Ends with the first error.
     pub fn merge(
         &mut self,
         leaf: PageId,
@@ -513,7 +522,7 @@ impl RecordCache {
         merged
     }
 
-    /// What an entry says.
+    /// The record at a slot.
     pub fn entry(&self, place: Slot) -> Record<'_> {
         self.ring.entry(place)
     }

@@ -1,60 +1,62 @@
-//! How the memory is divided between records and pages: so that the drive has the least to do.
+//! The division of memory between the record cache and the buffer pool, which minimises I/O.
 //!
-//! Both have a *margin*: a sixteenth of all frames that they could have more. Of what has left not long ago, each remembers what the margin
-//! would have kept, and counts what comes back:
+//! Each side has a *margin*: a sixteenth of all frames, by which it could grow. Each side remembers what it
+//! has evicted recently and would have kept with the margin, and counts what comes back:
 //!
-//! - Pages that are read again. Each would have spared a read, and the write of those that left changed.
-//! - Records that are read again, if a page had to be read for them. Each would have spared that read.
-//! - Leaves that lack a record again soon after they were merged to make room. Each would have spared a merge: a read and a write.
-//! - Writes that go to their leaves since records have no room. Each reads its leaf and has it written, as a merge does.
+//! - Pages that are read again. With the margin, each would have saved a read, and a write if it was dirty.
+//! - Records that are read again and need a page read. Each would have saved that read.
+//! - Leaves that have pending records again soon after they were merged to free space. Each would have saved
+//!   a merge: a read and a write.
+//! - Writes that go to their leaves because the cache has no space. Each causes a read and a write of its
+//!   leaf, as a merge does.
 //!
-//! Whoever's margin would have spared clearly more gets frames of the other, up to the margin. Where pages leave and nobody asks for records or brings some, pages
-//! have more and more frames until somebody does. So updates that are spread over all rows have nearly all of the
-//! memory for records, and scans have it for pages. A merge that a checkpoint asks for does not
-//! count: more memory would not have spared it, only a larger log.
+//! The side whose margin would have saved clearly more gets frames of the other, up to the margin. While
+//! pages are evicted and the cache is idle, pages get more and more frames, until the cache is used again. So
+//! uniform updates get nearly all of the memory for records, and scans get it for pages. Merges by
+//! checkpoints do not count: not more memory but a larger log would save them.
 //!
-//! What has left is remembered as in the ghost lists of ARC (Megiddo and Modha, FAST 2003). ARC moves the border with every hit; here
-//! entries differ in size and in what they spare, so savings are added up first.
+//! Evicted entries are remembered as in the ghost lists of ARC (Megiddo and Modha, FAST 2003). ARC adapts
+//! with every hit. Here entries differ in size and in what they save, so savings are summed up first.
 
 use super::cost::hash;
 use super::ring::Record;
 use fulgurite_base::PageId;
 use fulgurite_pool::{Departed, Departures, hash_of_page};
 
-/// Of records and leaves, one in so many is watched.
+/// One of this many records and leaves is sampled.
 pub const WATCHED_PART: u64 = 8;
-/// Savings, in reads and writes of pages, below which nothing is decided: they may be chance.
+/// Savings, in page reads and writes, below which nothing is decided, because they may be chance.
 const LEAST_SAVED: u64 = 32;
-/// Savings are clearly more than others from so many tenths of them on.
+/// Savings that are at least this many tenths of others are clearly more.
 const CLEARLY_MORE: u64 = 12;
 
-/// What the margin of records would have spared since the memory was divided last.
+/// The I/O that the margin of the record cache would have saved since the last decision.
 #[derive(Default)]
 pub struct Spared {
     pub reads: u64,
     pub merges: u64,
 }
 
-/// What the division goes by.
+/// The state of the division.
 pub struct Division {
-    /// Chunks of the margin; 0: nothing is divided anew.
+    /// Chunks of the margin; 0: the division is fixed.
     pub margin: u64,
     pub chunk_bytes: u64,
     pub records: Departed,
     pub leaves: Departed,
-    /// Bytes of entries that came, which is the clock of both.
+    /// Bytes of inserted entries: the clock of both watched sets.
     pub clock: u64,
     pub spared: Spared,
-    /// The pool's counts when the memory was divided last: departures, and pages written.
+    /// The pool's counters at the last decision: departures, and pages written.
     pub pool: (Departures, u64),
-    /// Chunks that had been filled, and pages that had left, at the last look.
+    /// Filled chunks and evicted pages at the last look.
     pub looked: u64,
-    /// What had been done with records then.
+    /// Uses of the record cache at the last look.
     pub used: u64,
 }
 
 impl Division {
-    /// Watches nothing.
+    /// A fixed division.
     pub fn fixed() -> Division {
         Division {
             margin: 0,
@@ -69,50 +71,51 @@ impl Division {
         }
     }
 
-    /// Entries of `bytes` have come.
+    /// Counts an inserted entry of `bytes`.
     pub fn come(&mut self, bytes: usize) {
         self.clock += bytes as u64;
     }
 
-    /// A leaf was merged to make room.
+    /// Notes a leaf that was merged to free space.
     pub fn leaf_leaves(&mut self, leaf: PageId) {
         if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.leaves.leave(hash, self.clock);
         }
     }
 
-    /// A leaf that lacked nothing lacks a record.
+    /// Notes a leaf that has pending records again.
     pub fn leaf_comes(&mut self, leaf: PageId) {
         if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.spared.merges += WATCHED_PART * u64::from(self.leaves.comes_back(hash, self.clock));
         }
     }
 
-    /// A write goes to its leaf, since records have no room for it.
+    /// Counts a write that goes to its leaf because the cache has no space.
     pub fn refused(&mut self) {
         self.spared.merges += u64::from(self.margin > 0);
     }
 
-    /// A record goes that no leaf lacks.
+    /// Notes an evicted clean record.
     pub fn record_leaves(&mut self, entry: Record<'_>) {
         if let Some(hash) = self.watched(hash(entry)) {
             self.records.leave(hash, self.clock);
         }
     }
 
-    /// A record comes for which a page was read.
+    /// Notes a record that was inserted after a page read.
     pub fn record_comes(&mut self, entry: Record<'_>) {
         if let Some(hash) = self.watched(hash(entry)) {
             self.spared.reads += WATCHED_PART * u64::from(self.records.comes_back(hash, self.clock));
         }
     }
 
-    /// The hash of what is watched. The tables take their places from its upper bits.
+    /// The hash, if it is sampled. The tables use its upper bits as positions.
     pub fn watched(&self, hash: u64) -> Option<u64> {
         (self.margin > 0 && (hash >> 20).is_multiple_of(WATCHED_PART)).then_some(hash)
     }
 
-    /// Whether as much has come or left since the last look as the margin holds. `left` pages have left so far.
+    /// Whether as much was inserted and evicted since the last look as the margin holds. `left` is the total
+    /// of evicted pages.
     pub fn is_due(&mut self, left: u64) -> bool {
         let now = left + self.clock / self.chunk_bytes;
         let is_due = self.margin > 0 && now - self.looked >= self.margin;
@@ -122,18 +125,19 @@ impl Division {
         is_due
     }
 
-    /// Whether nobody has used records since the last look. They were asked for so many times so far.
+    /// Whether the record cache was unused since the last look. `hits` is its total.
     pub fn is_idle(&mut self, hits: u64) -> bool {
         let used = hits + self.clock;
         std::mem::replace(&mut self.used, used) == used
     }
 
-    /// Chunks that records should have more, or fewer. `pool` says what has left the pool and how many pages it has written, `times` how
-    /// often a page is written on the drive.
+    /// The number of chunks by which the record cache should grow, or shrink if negative. `pool` has the
+    /// pool's departures and its number of written pages. `times` is the number of drive writes for each page
+    /// write.
     pub fn decide(&mut self, pool: (Departures, u64), times: u64) -> i64 {
         let (left, written) = (pool.0.left - self.pool.0.left, pool.1 - self.pool.1);
         let came_back = pool.0.came_back - self.pool.0.came_back;
-        // Pages that come back had to be written as often as others.
+        // Pages that come back were as often dirty as others.
         let pages = came_back + came_back * written.min(left) * times / left.max(1);
         let records = self.spared.reads + self.spared.merges * (1 + times);
         if pages + records < LEAST_SAVED {
@@ -143,7 +147,7 @@ impl Division {
         if 10 * records.max(pages) <= CLEARLY_MORE * records.min(pages) {
             return 0;
         }
-        // All of the margin where only one side would have spared anything.
+        // The whole margin if only one side would have saved I/O.
         (records as i64 - pages as i64) * self.margin as i64 / (records + pages) as i64
     }
 }
@@ -170,7 +174,8 @@ mod tests {
         (Departures { left, came_back }, written)
     }
 
-    /// What the margin would have spared of `count` leaves or records that come back after `bytes` of others.
+    /// The savings of the margin for `count` leaves and records that come back after `bytes` of other
+    /// entries.
     fn spared(bytes: usize, count: u32) -> (u64, u64) {
         let mut division = division();
         let leaf = |number: u32| PageId(u64::from(number));
@@ -191,30 +196,31 @@ mod tests {
     fn what_the_margin_would_have_kept_counts() {
         let within = (MARGIN * CHUNK) as usize;
         let (merges, reads) = spared(within, 1_000);
-        // One in eight is watched and counts for eight.
+        // One in eight is sampled and counts for eight.
         assert!((800..1_200).contains(&merges) && (800..1_200).contains(&reads), "{merges}, {reads}");
         assert_eq!(spared(within + 1, 1_000), (0, 0), "the margin has no room for more than itself");
     }
 
     #[test]
     fn whoever_would_spare_more_gets_a_part_of_the_margin() {
-        // (reads and merges spared by records), (pages that came back, written of 1,000), how often a page is written: chunks.
+        // (Reads and merges saved by the record cache), (pages that came back, dirty ones of 1,000 evicted),
+        // drive writes for each page write: chunks.
         let cases = [
             ((100, 0), (50, 0), 1, 21),
             ((50, 0), (100, 0), 1, -21),
-            // A merge is a read and a write, or two writes where each is written twice.
+            // A merge is a read and a write, or a read and two writes if pages are written twice.
             ((0, 50), (80, 0), 1, 7),
             ((0, 30), (80, 0), 1, -9),
             ((0, 34), (80, 0), 2, 7),
-            // Of pages that leave half are written.
+            // Half of the evicted pages were dirty.
             ((120, 0), (80, 500), 1, 0),
             ((0, 50), (100, 500), 1, -12),
-            // A difference of a fifth and less is none.
+            // A difference of a fifth or less does not count.
             ((120, 0), (100, 0), 1, 0),
             ((121, 0), (100, 0), 1, 6),
             ((0, 0), (100, 0), 1, -64),
             ((0, 100), (0, 0), 1, 64),
-            // Too little to tell.
+            // Too few savings to decide.
             ((20, 0), (0, 0), 1, 0),
         ];
         for ((reads, merges), (came_back, written), times, expected) in cases {

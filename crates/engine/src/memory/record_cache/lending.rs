@@ -1,36 +1,38 @@
-//! Frames that the pool lends to records before they are needed.
+//! Frames that the pool lends to the record cache ahead of need.
 //!
-//! While a checkpoint has changed most pages of the pool, hardly any frame can be had without a wait for a write. So a task of its own
-//! waits, as misses do, for some frames more than commits under way need. Where those do not suffice, a commit waits as well: its writes would
-//! need frames for their leaves otherwise.
+//! While a checkpoint is running, most pages of the pool may be dirty, so a frame is rarely available without
+//! waiting for a write. So a separate task requests some more frames than commits in progress need, and waits
+//! for them like a miss does. If these are not enough, a commit waits as well, because its writes would
+//! otherwise need frames for their leaves.
 
 use super::cache::RecordCache;
 use fulgurite_pool::{Lent, Loan};
 
-/// Chunks that can be begun at once, beside those that are promised.
+/// Chunks that should be available in addition to the reserved ones.
 const AHEAD: usize = 64;
-/// No more than this part of all.
+/// At most this part of all chunks.
 const PART_AHEAD: usize = 128;
 
 impl RecordCache {
-    /// The frames of the pool, to ask for more of them.
+    /// The lent frames, for requesting more.
     pub fn frames(&self) -> &Lent {
         self.ring.frames()
     }
 
-    /// Takes a frame that was asked for.
+    /// Adds a frame that was requested.
     pub fn add_frame(&mut self, loan: Loan) {
         self.ring.add(loan);
     }
 
-    /// Frames to borrow, so that so many bytes that are promised and so many chunks beside can be begun at once.
+    /// The number of frames to borrow so that chunks for `promised` reserved bytes and `ahead` more can be
+    /// begun at once.
     pub fn frames_for(&self, promised: u64, ahead: usize) -> usize {
         let needed = self.chunks_for(promised);
         let left = self.chunks().saturating_sub(self.ring.used() + needed);
         (needed + ahead.min(left)).saturating_sub(self.ring.ready())
     }
 
-    /// Whether half of what should be ready ahead is not.
+    /// Whether half of the chunks that should be available ahead are missing.
     pub fn needs_frames(&self) -> bool {
         self.is_used() && self.frames_for(self.promised, self.ahead() / 2) > 0
     }

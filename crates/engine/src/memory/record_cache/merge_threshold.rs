@@ -1,38 +1,40 @@
-//! Which neighbourhoods of leaves are worth a merge.
+//! The choice of neighbourhoods of leaves that are worth merging.
 //!
-//! A neighbourhood is merged with a few commands of the drive, however many records its leaves lack. So where room is needed, the
-//! neighbourhoods that lack the most go first. The records of the others move on in memory and wait for more. How many are the most
-//! differs from load to load. It is told from the records that were looked at last, so that about [`MOVES`] of them move on for each that is
+//! A neighbourhood is merged with a few commands of the drive, however many pending records it has. So when
+//! space is needed, the neighbourhoods with the most pending records are merged. Pending records of the
+//! others are moved to the head of the ring and wait for more. The threshold depends on the workload. It is
+//! computed from the records swept last, so that about [`MOVES`] of them are moved for each one that is
 //! merged.
 //!
-//! The more move on, the more of the memory waits, and the more a merge finds; but each move takes time. With 2, 4 and 8 moves for a merge
-//! uniform updates were equally fast on a real drive.
+//! If more are moved, more memory holds pending records, and each merge merges more of them. But each move
+//! takes time. With 2, 4 and 8 moves per merged record, uniform updates were equally fast on a real drive.
 
 use super::cost::LEAST_COST;
 
-/// Records that are moved on for each that is merged, about.
+/// The desired number of moved records for each merged record.
 const MOVES: u32 = 2;
-/// Records that are looked at before the number is told anew.
+/// The number of swept records after which the threshold is recomputed.
 const LOOKED_AT: u32 = 1024;
-/// Neighbourhoods that lack more are counted as if they lacked so many.
+/// Neighbourhoods with more pending records count as having this many.
 const MOST: u32 = 256;
-/// Of the records that there may be, one in so many has a counter.
+/// There is one counter for this many of the records that fit into the cache.
 const RECORDS_A_COUNTER: u64 = 4;
 
-/// How many records each neighbourhood lacks, and how many one lacks at least that is worth a merge.
+/// The number of pending records of each neighbourhood, and the threshold from which one is worth merging.
 pub struct MergeThreshold {
     /// Leaves of a neighbourhood.
     size: u32,
-    /// Records that neighbourhoods lack. Neighbourhoods share a counter where there are more of them than counters.
+    /// Pending records by neighbourhood. Neighbourhoods share a counter if there are more of them than
+    /// counters.
     lacking: Vec<u32>,
     least: u32,
-    /// Records looked at since that was told, by how many their neighbourhoods lack.
+    /// Records swept since the threshold was computed, by the pending records of their neighbourhoods.
     by_lacking: [u32; MOST as usize + 1],
     looked_at: u32,
 }
 
 impl MergeThreshold {
-    /// For records of so many bytes, and neighbourhoods of `size` leaves.
+    /// For a cache of so many bytes, and neighbourhoods of `size` leaves.
     pub fn new(most_bytes: u64, size: u32) -> MergeThreshold {
         let counters = (most_bytes / LEAST_COST / RECORDS_A_COUNTER).next_power_of_two();
         let (lacking, by_lacking) = (vec![0; counters as usize], [0; MOST as usize + 1]);
@@ -48,24 +50,24 @@ impl MergeThreshold {
         (leaf / self.size) as usize & (self.lacking.len() - 1)
     }
 
-    /// A leaf lacks one record more.
+    /// Counts one more pending record of a leaf.
     pub fn lacks_more(&mut self, leaf: u32) {
         let at = self.counter(leaf);
         self.lacking[at] += 1;
     }
 
-    /// A leaf lacks so many records fewer.
+    /// Counts fewer pending records of a leaf.
     pub fn lacks_fewer(&mut self, leaf: u32, records: usize) {
         let at = self.counter(leaf);
         self.lacking[at] -= records as u32;
     }
 
-    /// Whether the neighbourhood of a leaf is worth a merge.
+    /// Whether the neighbourhood of a leaf is worth merging.
     pub fn is_enough(&self, leaf: u32) -> bool {
         self.lacking[self.counter(leaf)] >= self.least
     }
 
-    /// A record that a leaf lacks is at the ring's end.
+    /// Counts a pending record that is swept.
     pub fn look(&mut self, leaf: u32) {
         let lacking = self.lacking[self.counter(leaf)].min(MOST);
         self.by_lacking[lacking as usize] += 1;
@@ -73,7 +75,7 @@ impl MergeThreshold {
         if self.looked_at < LOOKED_AT {
             return;
         }
-        // The first record of a neighbourhood that is worth a merge has all of them merged.
+        // The first record of a neighbourhood worth merging causes all of its records to be merged.
         let merged = |least: u32| self.by_lacking[least as usize] * least;
         let (mut least, mut records) = (MOST, merged(MOST));
         while least > 1 && records * MOVES < self.looked_at {
@@ -84,7 +86,7 @@ impl MergeThreshold {
         self.least = least;
     }
 
-    /// Each neighbourhood is worth a merge until more is known.
+    /// Resets the threshold: every neighbourhood is worth merging until it is recomputed.
     pub fn forget(&mut self) {
         (self.least, self.looked_at) = (1, 0);
         self.by_lacking.fill(0);
@@ -97,7 +99,8 @@ mod tests {
 
     const SIZE: u32 = 16;
 
-    /// Looks at records of neighbourhoods that lack so many, so many of each. Returns how many one must lack to be worth a merge.
+    /// Counts so many swept records of neighbourhoods with so many pending records each. Returns the
+    /// resulting threshold.
     fn least_after(looked_at: &[(u32, u32)]) -> u32 {
         let mut worth = MergeThreshold::new(1 << 20, SIZE);
         worth.lacks_more(1000 * SIZE);
@@ -112,10 +115,12 @@ mod tests {
         worth.least
     }
 
-    /// The rule: the number is the largest with which so many records are merged that [`MOVES`] move on for each.
+    /// The threshold is the largest with which so many records are merged that only [`MOVES`] are moved for
+    /// each.
     #[test]
     fn a_number_is_told_by_which_two_records_move_on_for_each_that_is_merged() {
-        // 64 records of neighbourhoods that lack 8 have 512 merged, which is half of what was looked at.
+        // 64 records of neighbourhoods with 8 pending records cause 512 merges, which is half of the swept
+        // records.
         assert_eq!(least_after(&[(1, LOOKED_AT - 64), (8, 64)]), 8);
         assert_eq!(least_after(&[(1, LOOKED_AT - 63), (8, 63)]), 1);
         assert_eq!(least_after(&[(1, LOOKED_AT - 64), (8, 60), (4, 4)]), 1);
@@ -124,7 +129,7 @@ mod tests {
         assert_eq!(least_after(&[(3 * MOST, LOOKED_AT)]), MOST, "the largest count as MOST");
     }
 
-    /// The rule: a neighbourhood lacks what its leaves lack, and no other's.
+    /// The counter of a neighbourhood is the sum over its leaves only.
     #[test]
     fn leaves_of_a_neighbourhood_count_together() {
         let mut worth = MergeThreshold::new(1 << 20, SIZE);

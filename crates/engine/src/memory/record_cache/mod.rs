@@ -1,41 +1,47 @@
-//! Records in memory by themselves, beside the pages of the pool, which lends them frames.
+//! The record cache: single records in memory, in frames lent by the buffer pool.
 //!
-//! A page is the unit of the drive, and mostly a few records of it are asked for and changed. So a part of the memory belongs
-//! to records: those that were read, and those that were written and that their leaf lacks. For a row of 116 bytes on a page
-//! of 4 KiB, memory holds about 29 times as many hot rows that way.
+//! The drive's unit is the page, but usually only a few records of a page are read and written. So a part of
+//! the memory holds single records: those that were read, and those that were written and are not yet in
+//! their leaf. For a row of 116 bytes on a page of 4 KiB, memory holds about 29 times as many hot rows in
+//! this way.
 //!
-//! - A *write* goes to the log as ever, and into this memory; its leaf is not read. The record is *pending* until it has been
-//!   merged into its leaf.
-//! - A *read* looks here first. A record that had to be fetched from the drive comes to stay.
-//! - A *scan* reads leaves, and puts the pending records of each leaf over it.
-//! - *Merging*: where room is needed, the oldest entries go that were not asked for since (second chance). One that is pending
-//!   moves on and waits for more, unless its leaf and those beside it lack many records together. Then these leaves are read, get all
-//!   their pending records at once, and are written when the pool wants to: a few long commands. Afterwards the newer records of such a
-//!   leaf take room for nothing, until they are the oldest.
-//! - A *checkpoint* merges the pending records that hold the redo point back, except those that were asked for: these are put
-//!   into the log once more, at its end, and their leaves are not touched.
+//! - A *write* is appended to the log as usual and inserted into the cache. Its leaf is not read. The record
+//!   is *pending* until it is merged into its leaf.
+//! - A *read* looks into the cache first. A record that had to be read from the drive is inserted.
+//! - A *scan* reads leaves, and applies the pending records of each leaf to its contents.
+//! - *Eviction and merging*: when space is needed, the oldest entries that were not used since are evicted
+//!   (second chance). A pending record is moved to the head of the ring and waits for more, unless its leaf
+//!   and the adjacent ones have many pending records together. Then these leaves are read, all their pending
+//!   records are merged, and the pool writes them back later: a few large commands. The merged records are
+//!   clean, and are evicted when they are the oldest.
+//! - A *checkpoint* merges the pending records that hold back the redo point, except those in use: these are
+//!   appended to the log again (copied forward), and their leaves are not touched.
 //!
-//! **The log.** What is pending is in the log and nowhere else on the drive, so the redo point does not move past it. A record
-//! that is carried along counts as old as before until its new place in the log is durable. Room for carrying everything along
-//! once is kept free, and pending records take at most a third of the log. So a checkpoint can always make room, even if
-//! there is none for the records of splits that merging may need. Recovery has each record pending since its last place in the
-//! log: after a crash in the middle of a checkpoint, there is room for those that were not carried yet.
+//! **The log.** A pending record is on the drive only in the log, so the redo point does not move past it. A
+//! record that is copied forward keeps its old LSN until the copy is durable. Log space for copying all
+//! pending records forward once is reserved, and they take at most a third of the log. So a checkpoint can
+//! always free log space, even if there is none for the records of splits that merging may need. In recovery,
+//! each record is pending since its last position in the log. So after a crash during a checkpoint, there is
+//! space for the records that were not copied yet.
 //!
-//! **Old versions.** Who writes a record without reading its leaf does not know what it replaces. The old value is *beneath*
-//! it, in the leaf, and readers of older states find it there; merging takes it along into the old versions.
+//! **Old versions.** A write that does not read its leaf does not know the old value. That value is *beneath*
+//! the record, in the leaf, where readers of older states find it. Merging moves it to the old versions.
 //!
-//! **Structure.** Pending records are listed by their leaf. A split, or two leaves that become one, share out the lists of the
-//! pages that they hold.
+//! **Structure.** Pending records are listed by leaf. When a leaf is split, or two are joined, their lists
+//! are redistributed.
 //!
-//! **What stays out**: large values, the catalogue, and writes to a leaf that is changed in the pool anyway, where a record of
-//! its own would save nothing. Where there is no room, a write goes to its leaf as if there were no such memory.
+//! **Excluded** are large values, the catalogue, and writes to a leaf that is dirty in the pool anyway, for
+//! which a pending record saves nothing. If there is no space, a write goes to its leaf as if there were no
+//! cache.
 //!
-//! **Memory.** Entries lie in frames that the pool lends. As long as there are few records, pages have the memory; each frame that
-//! records need is that of the page that would leave next. Room for commits under way is lent when it is promised; some frames more are
-//! borrowed ahead, since the page that would leave next may have to be written first.
+//! **Memory.** Entries are in frames that the pool lends. While there are few records, the memory holds
+//! pages; each frame that records need comes from the page that would be evicted next. Frames for commits in
+//! progress are borrowed when space is reserved. Some more are borrowed ahead, because the next victim may
+//! have to be written first.
 //!
-//! After Bf-Tree's mini-pages (Hao and Chandramouli, VLDB 2024), which are kept by leaf, in size classes; here entries of all
-//! leaves lie side by side in the order in which they came, without room between.
+//! The design follows Bf-Tree's mini-pages (Hao and Chandramouli, VLDB 2024). Those are kept by leaf, in size
+//! classes. Here entries of all leaves are stored contiguously in order of insertion, without free space
+//! between them.
 
 mod ring;
 mod cost;

@@ -1,4 +1,4 @@
-//! Pending records by age: those that hold the redo point back.
+//! Pending records by age: those that hold back the redo point.
 
 use super::cache::RecordCache;
 use super::ring::{Record, Slot};
@@ -7,28 +7,28 @@ use fulgurite_base::PageId;
 use std::collections::VecDeque;
 
 impl RecordCache {
-    /// The chunks with records that have been pending since before `goal`, and perhaps with others.
+    /// The chunks that may have records pending since before `goal`.
     pub fn chunks_pending_before(&self, goal: Lsn) -> Vec<u32> {
         self.ring.pending_before(goal)
     }
 
-    /// A place of the log that nothing pending in a chunk is older than.
+    /// A lower bound of the LSNs of a chunk's pending records.
     pub fn oldest_in(&self, chunk: u32) -> Lsn {
         self.ring.oldest_in(chunk)
     }
 
-    /// Looks through a chunk for its oldest pending record.
+    /// Updates [`RecordCache::oldest_in`] by scanning the chunk.
     pub fn find_since(&mut self, chunk: u32) {
         self.ring.find_since(chunk);
     }
 
-    /// Whether a leaf of the tree lacks records.
+    /// Whether a leaf of the tree has pending records.
     pub fn has_pending(&self, tree: u32) -> bool {
         self.leaves.iter().any(|(_, place)| self.ring.entry(place).tree == tree)
     }
 
-    /// Adds the leaves of a chunk's records that have been pending since before `goal` and were not asked for. The others count as not
-    /// asked for from now on.
+    /// Adds the leaves of a chunk's records that have been pending since before `goal` and were not used.
+    /// Clears the use bits of the others.
     pub fn add_cold(&mut self, chunk: u32, goal: Lsn, leaves: &mut Vec<PageId>) {
         for place in self.ring.entries(chunk) {
             if !self.is_older(place, goal) {
@@ -55,13 +55,13 @@ impl RecordCache {
         self.ring.is_pending(place) && self.ring.since(place) < goal
     }
 
-    /// The value of a record, if it is pending since before `goal`.
+    /// The value of a record, if it has been pending since before `goal`.
     pub fn pending_value(&self, tree: u32, key: &[u8], goal: Lsn) -> Option<Option<&[u8]>> {
         let place = self.find(tree, key).filter(|place| self.is_older(*place, goal))?;
         Some(self.ring.entry(place).value)
     }
 
-    /// The log has a record once more from `since` on, durably.
+    /// Notes that a copy of a record is durable in the log from `since` on.
     pub fn carried(&mut self, tree: u32, key: &[u8], since: Lsn) {
         let Some(place) = self.find(tree, key).filter(|place| self.ring.is_pending(*place)) else { return };
         self.counters.carried += 1;

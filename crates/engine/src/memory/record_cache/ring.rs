@@ -1,4 +1,4 @@
-//! Memory for entries of many lengths: chunks that are filled one after the other and emptied in the same order.
+//! Memory for entries of variable length: a ring of chunks that are filled and emptied in the same order.
 
 use crate::Lsn;
 use crate::format::page::{get_u16, get_u32, get_u64, set};
@@ -6,77 +6,78 @@ use fulgurite_base::FrameId;
 use fulgurite_pool::{Lent, Loan};
 use std::collections::VecDeque;
 
-/// Entries begin at multiples of this.
+/// The alignment of entries.
 const STEP: usize = 8;
-/// Bytes in front of an entry's key: the next entry of the same leaf (4), the leaf (4), the place in the log since which the
-/// leaf lacks it or has lacked it (8), the tree (4), bytes of the key with two flags (2), bytes of the value (2).
+/// Bytes before an entry's key: the slot of the next entry of the same leaf (4), the leaf (4), the LSN since
+/// which it is or was pending (8), the tree (4), the length of the key with two flags (2), the length of the
+/// value (2).
 const HEAD: usize = 24;
-/// In the length of the key: the leaf lacks the entry.
+/// In the length of the key: the entry is pending.
 const PENDING: u16 = 1 << 15;
-/// In the length of the key: it was asked for since it came, or was spared.
+/// In the length of the key: the entry was used since its insertion, or since the flag was cleared.
 const ASKED_FOR: u16 = 1 << 14;
-/// More than the longest key of the largest page.
+/// Larger than the longest key of the largest page.
 const KEY: u16 = ASKED_FOR - 1;
-/// In place of the length of a value: the key has none.
+/// In place of the length of a value: the record is deleted.
 const GONE: u16 = u16::MAX;
 /// In place of the tree: the entry is dead.
 const DEAD: u32 = u32::MAX;
-/// In place of another entry of the same leaf: there is none.
+/// In place of the next entry of the same leaf: there is none.
 const END: u32 = u32::MAX;
 
-/// Where an entry lies.
+/// The position of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub(super) u32);
 
-/// What an entry says.
+/// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// The tree.
     pub tree: u32,
     /// The key.
     pub key: &'a [u8],
-    /// Its value; `None` where it has none.
+    /// Its value; `None` if it is deleted.
     pub value: Option<&'a [u8]>,
 }
 
 impl Record<'_> {
-    /// Bytes that an entry takes.
+    /// The bytes of an entry for it.
     pub fn bytes(&self) -> usize {
         (HEAD + self.key.len() + self.value.map_or(0, <[u8]>::len)).next_multiple_of(STEP)
     }
 }
 
-/// What is known of a chunk: the memory of a frame.
+/// The state of a chunk, which is the memory of a frame.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
-    /// Bytes that entries take.
+    /// Bytes of its entries.
     used: u32,
-    /// Entries that their leaves lack.
+    /// The number of pending entries.
     pending: u32,
-    /// No such entry is older.
+    /// A lower bound of the LSNs of its pending entries.
     since: Lsn,
 }
 
-/// The chunks.
+/// The ring of chunks.
 pub struct Ring {
-    /// The memory.
+    /// The frames.
     frames: Lent,
     chunk_bytes: usize,
-    /// Bits of a place that say where in the chunk.
+    /// The bits of a slot that are the position within its chunk.
     bits: u32,
-    /// By frame; also of frames that were never borrowed.
+    /// By frame number, including frames that are not borrowed.
     chunks: Vec<Chunk>,
     free: Vec<u32>,
-    /// Full ones, the oldest first.
+    /// Full chunks, the oldest first.
     full: VecDeque<u32>,
     filling: Option<u32>,
 }
 
 impl Ring {
-    /// Bytes of an entry beside its key and its value.
+    /// Bytes of an entry in addition to its key and its value.
     pub const HEAD: usize = HEAD;
 
-    /// Chunks of `chunk_bytes`, a power of two: as many frames as are lent.
+    /// A ring of chunks of `chunk_bytes`, a power of two, in lent frames.
     pub fn new(chunk_bytes: usize, frames: Lent) -> Ring {
         let bits = (chunk_bytes / STEP).ilog2();
         let (chunks, free, full) = (Vec::new(), Vec::new(), VecDeque::new());
@@ -88,12 +89,12 @@ impl Ring {
         self.chunk_bytes
     }
 
-    /// Chunks that hold entries.
+    /// The number of chunks with entries.
     pub fn used(&self) -> usize {
         self.full.len() + usize::from(self.filling.is_some())
     }
 
-    /// Puts an entry behind the last one. `may_begin` says whether another chunk may be begun for it.
+    /// Appends an entry. `may_begin`: a new chunk may be begun for it.
     pub fn push(&mut self, entry: Record<'_>, may_begin: bool) -> Option<Slot> {
         let bytes = entry.bytes();
         let has_room = |chunk: &u32| self.chunks[*chunk as usize].used as usize + bytes <= self.chunk_bytes;
@@ -115,7 +116,7 @@ impl Ring {
         Some(Slot(chunk << self.bits | (at / STEP) as u32))
     }
 
-    /// Begins a chunk. `None` where none is free and none is lent.
+    /// Begins a chunk. `None` if none is free and no frame is lent.
     fn begin(&mut self) -> Option<u32> {
         if !self.reserve(1) {
             return None;
@@ -125,7 +126,7 @@ impl Ring {
         Some(chunk)
     }
 
-    /// Sees to it that so many chunks can be begun. False where not so many are lent.
+    /// Ensures that so many chunks can be begun. Returns false if not enough frames are lent.
     pub fn reserve(&mut self, chunks: usize) -> bool {
         while self.free.len() < chunks {
             let Some(frame) = self.frames.borrow_one() else { return false };
@@ -134,17 +135,17 @@ impl Ring {
         true
     }
 
-    /// Chunks that can be begun at once.
+    /// The number of chunks that can be begun at once.
     pub fn ready(&self) -> usize {
         self.free.len()
     }
 
-    /// The memory, to ask for more of it.
+    /// The lent frames, for requesting more.
     pub fn frames(&self) -> &Lent {
         &self.frames
     }
 
-    /// Takes a frame that was asked for.
+    /// Adds a frame that was requested.
     pub fn add(&mut self, loan: Loan) {
         let frame = self.frames.add(loan);
         self.add_frame(frame);
@@ -157,15 +158,15 @@ impl Ring {
         self.free.push(frame.0);
     }
 
-    /// Gives back the memory of a chunk that can be begun, if there is one.
+    /// Gives back the frame of a free chunk, if there is one.
     pub fn give_back(&mut self) {
         if let Some(chunk) = self.free.pop() {
             self.frames.give_back(FrameId(chunk));
         }
     }
 
-    /// Takes the full chunk that is behind `at` others, the oldest first. It stays as it is until it is given to [`Ring::free`] or
-    /// [`Ring::put_back`].
+    /// Removes a full chunk by its index, the oldest first. Its contents are unchanged until [`Ring::free`]
+    /// or [`Ring::put_back`].
     pub fn take(&mut self, at: usize) -> Option<u32> {
         self.full.remove(at)
     }
@@ -176,18 +177,18 @@ impl Ring {
         self.full.iter().copied()
     }
 
-    /// The chunk is where it was.
+    /// Puts a chunk back at its index.
     pub fn put_back(&mut self, at: usize, chunk: u32) {
         self.full.insert(at, chunk);
     }
 
-    /// Nothing of the chunk is needed any more.
+    /// Frees a chunk.
     pub fn free(&mut self, chunk: u32) {
         self.chunks[chunk as usize] = Chunk::default();
         self.free.push(chunk);
     }
 
-    /// The entries of a chunk that live.
+    /// The live entries of a chunk.
     pub fn entries(&self, chunk: u32) -> Vec<Slot> {
         let (mut at, mut places) = (0, Vec::new());
         while at < self.chunks[chunk as usize].used as usize {
@@ -200,23 +201,23 @@ impl Ring {
         places
     }
 
-    /// The chunks with entries that their leaves have lacked since before `goal`, and perhaps with others.
+    /// The chunks that may have entries pending since before `goal`.
     pub fn pending_before(&self, goal: Lsn) -> Vec<u32> {
         let is_old = |chunk: &Chunk| chunk.pending > 0 && chunk.since < goal;
         (0..self.chunks.len() as u32).filter(|chunk| is_old(&self.chunks[*chunk as usize])).collect()
     }
 
-    /// A place of the log that nothing pending in a chunk is older than.
+    /// A lower bound of the LSNs of a chunk's pending entries.
     pub fn oldest_in(&self, chunk: u32) -> Lsn {
         self.chunks[chunk as usize].since
     }
 
-    /// A place of the log that no entry lacked by its leaf is older than; `None` where there are no such entries.
+    /// A lower bound of the LSNs of all pending entries; `None` if there are none.
     pub fn oldest_pending(&self) -> Option<Lsn> {
         self.chunks.iter().filter(|chunk| chunk.pending > 0).map(|chunk| chunk.since).min()
     }
 
-    /// Looks through a chunk for its oldest entry that its leaf lacks.
+    /// Recomputes [`Ring::oldest_in`] by scanning the chunk.
     pub fn find_since(&mut self, chunk: u32) {
         let pending = self.entries(chunk).into_iter().filter(|place| self.is_pending(*place));
         let since = pending.map(|place| self.since(place)).min();
@@ -231,7 +232,7 @@ impl Ring {
         (place.0 as usize & ((1 << self.bits) - 1)) * STEP
     }
 
-    /// The entry's bytes, and some behind them.
+    /// The bytes from the entry to the end of the chunk.
     #[inline]
     fn bytes(&self, place: Slot) -> &[u8] {
         &self.frames.bytes(FrameId(self.chunk(place) as u32))[self.at(place)..]
@@ -251,12 +252,12 @@ impl Ring {
         (HEAD + usize::from(get_u16(bytes, 20) & KEY) + value).next_multiple_of(STEP)
     }
 
-    /// Whether the entry is not dead.
+    /// Whether the entry is live.
     pub fn is_alive(&self, place: Slot) -> bool {
         get_u32(self.bytes(place), 16) != DEAD
     }
 
-    /// What the entry says.
+    /// The record of an entry.
     #[inline]
     pub fn entry(&self, place: Slot) -> Record<'_> {
         let bytes = self.bytes(place);
@@ -268,7 +269,7 @@ impl Ring {
         Record { tree: get_u32(bytes, 16), key: &bytes[HEAD..key], value }
     }
 
-    /// Gives an entry another value that takes as much room. False where it does not.
+    /// Replaces the value if the new one takes the same space. Otherwise returns false.
     pub fn overwrite(&mut self, place: Slot, value: Option<&[u8]>) -> bool {
         let old = self.size(place);
         let Record { tree, key, .. } = self.entry(place);
@@ -282,7 +283,7 @@ impl Ring {
         true
     }
 
-    /// The entry is dead. Its leaf must not lack it.
+    /// Marks an entry as dead. It must not be pending.
     pub fn kill(&mut self, place: Slot) {
         debug_assert!(!self.is_pending(place));
         set(self.bytes_mut(place), 16, &DEAD.to_le_bytes());
@@ -298,12 +299,12 @@ impl Ring {
         set(self.bytes_mut(place), 20, &flags.to_le_bytes());
     }
 
-    /// Whether the entry was asked for since this was last taken back.
+    /// Whether the entry was used since the flag was cleared.
     pub fn is_asked_for(&self, place: Slot) -> bool {
         self.flags(place) & ASKED_FOR != 0
     }
 
-    /// Notes whether the entry was asked for.
+    /// Sets or clears the use flag.
     #[inline]
     pub fn set_asked_for(&mut self, place: Slot, is_asked_for: bool) {
         if self.is_asked_for(place) != is_asked_for {
@@ -311,18 +312,18 @@ impl Ring {
         }
     }
 
-    /// Whether its leaf lacks the entry.
+    /// Whether the entry is pending.
     #[inline]
     pub fn is_pending(&self, place: Slot) -> bool {
         self.flags(place) & PENDING != 0
     }
 
-    /// Since when its leaf lacks the entry, or has lacked it. 0 where it never has.
+    /// The LSN since which the entry is or was pending; 0 if it never was.
     pub fn since(&self, place: Slot) -> Lsn {
         Lsn(get_u64(self.bytes(place), 8))
     }
 
-    /// Its leaf lacks the entry since `since`.
+    /// Marks the entry as pending since `since`.
     pub fn set_pending(&mut self, place: Slot, since: Lsn) {
         let was_pending = self.is_pending(place);
         self.set_flag(place, PENDING, true);
@@ -333,7 +334,7 @@ impl Ring {
         chunk.pending += u32::from(!was_pending);
     }
 
-    /// Its leaf has the entry.
+    /// Marks the entry as clean.
     pub fn set_settled(&mut self, place: Slot) {
         if self.is_pending(place) {
             self.set_flag(place, PENDING, false);
@@ -342,7 +343,7 @@ impl Ring {
         }
     }
 
-    /// The leaf that an entry belongs to, as it was set last.
+    /// The leaf of an entry, as last set.
     pub fn leaf(&self, place: Slot) -> u32 {
         get_u32(self.bytes(place), 4)
     }
@@ -352,7 +353,7 @@ impl Ring {
         Some(get_u32(self.bytes(place), 0)).filter(|next| *next != END).map(Slot)
     }
 
-    /// Notes an entry's leaf, and the next entry of it.
+    /// Sets an entry's leaf, and the next entry of the same leaf.
     pub fn set_leaf(&mut self, place: Slot, leaf: u32, next: Option<Slot>) {
         let bytes = self.bytes_mut(place);
         set(bytes, 0, &next.map_or(END, |next| next.0).to_le_bytes());

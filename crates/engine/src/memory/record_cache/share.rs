@@ -1,17 +1,17 @@
-//! The share of the memory that records have, and the frames that they give back.
+//! The record cache's share of memory, and giving frames back.
 
 use super::cache::RecordCache;
 use super::cost::{LEAST_COST, kept_to_remove};
 use super::division::{Division, WATCHED_PART};
 use fulgurite_pool::{Departed, Departures};
 
-/// Of what records may have, one in so many bytes stays theirs: commits need some.
+/// The cache keeps at least one of this many bytes of its highest limit, because commits need some.
 const LEAST_PART: u64 = 16;
-/// Per cent of what records may have that they begin with.
+/// The initial share, in per cent of the highest limit.
 const FIRST_SHARE: u64 = 60;
 
 impl RecordCache {
-    /// Whether the memory should be divided anew. `left` pages have left the pool so far.
+    /// Whether the division should be reconsidered. `left` is the total of pages evicted from the pool.
     pub fn is_division_due(&mut self, left: u64) -> bool {
         self.division.is_due(left)
     }
@@ -42,20 +42,20 @@ impl RecordCache {
             self.share_bytes = share.clamp(least, self.most_bytes);
             self.share_bytes
         };
-        // What is here, or was promised, keeps its room, beside which some is for those that take records away. Entries go meanwhile, and the
-        // next look goes further.
+        // The limit never drops below the bytes in use or reserved, plus a reserve for deletions. Entries are
+        // evicted meanwhile, and the next decision can lower it further.
         let held = self.held(self.promised);
         let beside = kept_to_remove(held).max(2 * self.chunk_cost());
         self.limit_bytes = limit.max((held + beside).min(self.limit_bytes));
         self.give_frames_back();
     }
 
-    /// Somebody brings records: they may have their whole share again.
+    /// Restores the cache's full share when it is used again.
     pub fn wake(&mut self) {
         self.limit_bytes = self.limit_bytes.max(self.share_bytes);
     }
 
-    /// Gives back frames that records may not have any longer, as far as they are empty and not promised.
+    /// Gives back free frames beyond the limit that are not reserved.
     pub fn give_frames_back(&mut self) {
         let kept = self.chunks_for(self.promised) + self.ahead();
         while self.ring.used() + self.ring.ready() > self.chunks() && self.ring.ready() > kept {

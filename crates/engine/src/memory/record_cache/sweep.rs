@@ -1,49 +1,50 @@
-//! Which records leave the cache, and which of their leaves are merged.
+//! The sweep: evicts records, and selects leaves for merging.
 
 use super::cache::RecordCache;
 use super::ring::{Record, Slot};
 use crate::Lsn;
 use fulgurite_base::PageId;
 
-/// Chunks that are swept in one slice, and records that are enough to merge their neighbourhoods together.
+/// Chunks that are swept in one slice, and the number of pending records that suffices to merge a whole
+/// neighbourhood.
 const SWEPT_TOGETHER: usize = 16;
 const MERGED_TOGETHER: usize = 8;
 
-/// What has become of some chunks.
+/// The result of sweeping some chunks.
 pub struct Swept {
-    /// Leaves to be merged.
+    /// Leaves to merge.
     pub lacking: Vec<PageId>,
-    /// Chunks that stay, which are the oldest now.
+    /// Chunks that could not be freed, which are the oldest now.
     pub stay: usize,
     /// All chunks that were swept.
     pub swept: usize,
 }
 
-/// What has become of a chunk.
+/// The result of sweeping a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There is none.
+    /// There is no such chunk.
     Nothing,
-    /// It has room for others now.
+    /// The chunk is free.
     Freed,
-    /// It holds entries that cannot go yet.
+    /// The chunk has entries that cannot be evicted yet.
     Stays,
 }
 
 impl RecordCache {
-    /// Treats each neighbourhood as worth a merge until more is known.
+    /// Resets the merge threshold.
     pub fn forget_threshold(&mut self) {
         self.worth.forget();
     }
 
-    /// Notes that a leaf was merged to make room.
+    /// Notes that a leaf was merged to free space.
     pub fn leaf_left(&mut self, leaf: PageId) {
         self.division.leaf_leaves(leaf);
     }
 
-    /// Empties the chunk that is behind `at` others, the oldest first. Entries that were asked for get another chance. So do those that
-    /// their leaves lack, unless their neighbourhood is worth a merge: then the leaf is added to `lacking`, and the chunk stays.
-    /// Without `lacking`, none is.
+    /// Sweeps the full chunk at index `at`, the oldest first. Entries in use get a second chance. So do
+    /// pending ones, unless their neighbourhood is worth merging: then the leaf is added to `lacking`, and
+    /// the chunk is kept. If `lacking` is `None`, no leaf is merged.
     pub fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
         let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
         let mut stays = false;
@@ -73,18 +74,18 @@ impl RecordCache {
         }
     }
 
-    /// Whether the leaf of a pending entry at the ring's end should be merged.
+    /// Whether the leaf of a swept pending entry should be merged.
     fn is_worth_merging(&mut self, place: Slot) -> bool {
         let leaf = self.ring.leaf(place);
         self.worth.look(leaf);
         self.worth.is_enough(leaf)
     }
 
-    /// Moves an entry behind the last one, and takes back that it was asked for. False where there is no room.
+    /// Moves an entry to the head of the ring, and clears its use flag. Returns false if there is no space.
     fn move_on(&mut self, place: Slot) -> bool {
-        // What is promised keeps its room, beside which one chunk is for entries that move.
+        // Reserved space is kept free, except for one chunk for entries that are moved.
         let may_begin = self.room() >= self.chunks_for(self.promised) - 1;
-        // The copy lets go of the ring.
+        // Copy the entry, because `insert` changes the ring.
         let Record { tree, key, value } = self.ring.entry(place);
         let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));
         let entry = Record { tree, key: &key, value: value.as_deref() };
@@ -96,7 +97,7 @@ impl RecordCache {
         true
     }
 
-    /// Sweeps the oldest chunks until some leaves are to be merged or there is room.
+    /// Sweeps the oldest chunks until there are leaves to merge or enough space.
     pub fn sweep_some(&mut self) -> Swept {
         let (mut lacking, mut stay, mut swept) = (Vec::new(), 0, 0);
         while swept < SWEPT_TOGETHER && lacking.len() < MERGED_TOGETHER && self.is_tight() {
@@ -110,13 +111,13 @@ impl RecordCache {
         Swept { lacking, stay, swept }
     }
 
-    /// Pages in a neighbourhood.
+    /// Pages of a neighbourhood.
     pub fn neighbourhood(&self) -> u64 {
         u64::from(self.worth.size())
     }
 
-    /// Adds leaves of one neighbourhood, in their order, and between them those that lack `least` records that nobody asks for. What is asked for
-    /// will be written again.
+    /// Adds leaves of one neighbourhood, in order, and those between them with at least `least` pending
+    /// records that are not in use. Records in use will be written again.
     pub fn add_neighbourhood(&self, leaves: &[PageId], least: usize, all: &mut Vec<PageId>) {
         let size = self.neighbourhood();
         let first = leaves[0].0 / size * size;
@@ -130,13 +131,13 @@ impl RecordCache {
         }
     }
 
-    /// The leaf that lacks a record.
+    /// The leaf of a pending record.
     pub fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
         let place = self.find(tree, key).filter(|place| self.ring.is_pending(*place))?;
         Some(PageId(u64::from(self.ring.leaf(place))))
     }
 
-    /// A place of the log that recovery must not begin behind; `None` where no leaf lacks a record.
+    /// The upper limit of the redo point; `None` if no record is pending.
     pub fn least(&self) -> Option<Lsn> {
         self.ring.oldest_pending()
     }

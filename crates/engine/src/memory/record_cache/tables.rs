@@ -1,30 +1,31 @@
-//! The tables of records: by key, and by leaf.
+//! The tables of the record cache: by key, and by leaf.
 //!
-//! A hash table that is full moves all its entries into a larger one, in one step: 0.1 s for half a million records, as each is looked up
-//! for its key. All else would wait. So both are divided into parts, each of which grows by itself.
+//! A hash table that is full moves all its entries to a larger one in one step: 0.1 s for half a million
+//! records, because each record's key is hashed again. All other work would wait. So both tables are
+//! partitioned, and each part grows by itself.
 
 use super::ring::Slot;
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
-/// Parts of a table, at most.
+/// The most parts of a table.
 const MOST_PARTS: u64 = 256;
-/// Bytes of records for which there is a part.
+/// Bytes of records for each part.
 const BYTES_A_PART: u64 = 256 << 10;
 
-/// Parts for so many bytes of records: a power of two.
+/// The number of parts for so many bytes of records: a power of two.
 fn parts_for(most_bytes: u64) -> usize {
     (most_bytes / BYTES_A_PART).next_power_of_two().min(MOST_PARTS) as usize
 }
 
-/// Places by the hashes of what lies there.
+/// Slots by the hashes of their records' keys.
 pub struct Places {
     parts: Vec<HashTable<Slot>>,
     len: usize,
 }
 
 impl Places {
-    /// For records of so many bytes.
+    /// For a cache of so many bytes.
     pub fn new(most_bytes: u64) -> Places {
         Places { parts: (0..parts_for(most_bytes)).map(|_| HashTable::new()).collect(), len: 0 }
     }
@@ -33,7 +34,7 @@ impl Places {
         self.len
     }
 
-    /// The part of a hash. A part's table goes by the lowest and the highest bits.
+    /// The part of a hash. A part's table uses the lowest and the highest bits.
     fn part(&self, hash: u64) -> usize {
         (hash >> 32) as usize & (self.parts.len() - 1)
     }
@@ -48,14 +49,14 @@ impl Places {
         self.parts[part].find_mut(hash, is_it)
     }
 
-    /// Adds a place that is not there yet.
+    /// Adds a slot that is not in the table.
     pub fn insert(&mut self, hash: u64, place: Slot, hash_of: impl Fn(&Slot) -> u64) {
         self.len += 1;
         let part = self.part(hash);
         self.parts[part].insert_unique(hash, place, hash_of);
     }
 
-    /// Removes a place, if it is there.
+    /// Removes a slot, if it is in the table.
     pub fn remove(&mut self, hash: u64, place: Slot) {
         let part = self.part(hash);
         if let Ok(found) = self.parts[part].find_entry(hash, |other| *other == place) {
@@ -64,29 +65,30 @@ impl Places {
         }
     }
 
-    /// Makes room for so many more.
+    /// Reserves memory for so many more.
     pub fn reserve(&mut self, places: usize, hash_of: impl Fn(&Slot) -> u64) {
         let each = places.div_ceil(self.parts.len());
         for part in &mut self.parts {
-            // Some get more than others.
+            // The hashes are not spread evenly.
             part.reserve(each * 9 / 8, &hash_of);
         }
     }
 
-    /// What to sort hashes by, so that those that lie near each other follow each other.
+    /// A sort key for hashes by their position in memory.
     pub fn order(&self, hash: u64) -> (usize, u64) {
         let part = self.part(hash);
-        // A table takes the bucket from as many of the lower bits as it has buckets, of which an eighth stays free.
+        // A table selects the bucket by as many of the lower bits as it has buckets, of which at least an
+        // eighth is free.
         let buckets = (self.parts[part].capacity() as u64).next_power_of_two();
         (part, hash & (buckets - 1))
     }
 }
 
-/// The first pending entry of each leaf that lacks some.
+/// The first pending entry of each leaf that has any.
 pub struct Leaves(Vec<FxHashMap<u32, Slot>>);
 
 impl Leaves {
-    /// For records of so many bytes.
+    /// For a cache of so many bytes.
     pub fn new(most_bytes: u64) -> Leaves {
         Leaves((0..parts_for(most_bytes)).map(|_| FxHashMap::default()).collect())
     }
@@ -99,7 +101,7 @@ impl Leaves {
         self.0[self.part(leaf)].get(&leaf).copied()
     }
 
-    /// Returns what was there.
+    /// Returns the previous value.
     pub fn insert(&mut self, leaf: u32, first: Slot) -> Option<Slot> {
         let part = self.part(leaf);
         self.0[part].insert(leaf, first)
@@ -110,7 +112,7 @@ impl Leaves {
         self.0[part].remove(&leaf)
     }
 
-    /// All, in no order.
+    /// All leaves, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, Slot)> {
         self.0.iter().flatten().map(|(leaf, first)| (*leaf, *first))
     }
@@ -121,7 +123,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// The hash of what lies at a place, which here is its number.
+    /// The hash of the record at a slot; here derived from the slot's number.
     fn hash(place: &Slot) -> u64 {
         (u64::from(place.0) ^ 0x5bd1_e995).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -132,7 +134,7 @@ mod tests {
         places
     }
 
-    /// The rule: what was added is found until it is removed, through all growth, and counted.
+    /// A slot is found from its insertion to its removal, however the table grows, and is counted.
     #[test]
     fn what_was_added_is_found() {
         let mut places = places(100_000);
@@ -148,7 +150,7 @@ mod tests {
         }
     }
 
-    /// The rule: no step moves more than a small part of the entries, and none where room was made before.
+    /// No step moves more than a small part of the entries, and none moves any after `reserve`.
     #[test]
     fn no_step_moves_many() {
         let most = |mut places: Places, from: u32| {
@@ -169,12 +171,12 @@ mod tests {
         let mut ready = places(1_000);
         ready.reserve(199_000, hash);
         assert_eq!(most(ready, 1_000), 0);
-        // A small store has few parts, which take memory too.
+        // A small store has few parts, because they take memory too.
         let parts = [0, 100_000, 1 << 20, 10 << 20, 1 << 30].map(|bytes| Places::new(bytes).parts.len());
         assert_eq!(parts, [1, 1, 4, 64, 256]);
     }
 
-    /// The rule: hashes in this order go through one part after the other, and through the buckets of each.
+    /// Hashes in this order visit one part after the other, and the buckets of each in order.
     #[test]
     fn the_order_is_that_of_the_memory() {
         let known = &places(100_000);
@@ -183,7 +185,7 @@ mod tests {
         let parts: Vec<usize> = hashes.iter().map(|hash| known.part(*hash)).collect();
         assert!(parts.is_sorted());
         let in_part = |part: usize| hashes.iter().filter(move |hash| known.part(**hash) == part);
-        // Some four hundred entries to a part: 512 buckets.
+        // Some four hundred entries in a part: 512 buckets.
         assert!((0..known.parts.len()).all(|part| in_part(part).map(|hash| hash % 512).is_sorted()));
     }
 }

@@ -1,4 +1,4 @@
-//! Records beside a map, and the promises that they make.
+//! The record cache against a map, and its reservations.
 
 use super::cache::*;
 use super::cost::in_log;
@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 type Key = (u32, Vec<u8>);
 
-/// What should be there: pending values by key with their leaves, and clean ones, which may have gone.
+/// The expected contents: pending values by key with their leaves, and clean ones, which may have been
+/// evicted.
 #[derive(Default)]
 struct Model {
     pending: BTreeMap<Key, (Option<Vec<u8>>, PageId, Lsn)>,
@@ -36,14 +37,14 @@ impl Model {
             .map(|((tree, key), (value, ..))| in_log(Record { tree: *tree, key, value: value.as_deref() }));
         let listed: usize = records.leaves().into_iter().map(|leaf| records.of_leaf(leaf).count()).sum();
         assert_eq!((records.pending_bytes, listed), (logged.sum::<u64>(), self.pending.len()));
-        // It may be older than the oldest, never newer: the redo point depends on it.
+        // It may be older than the oldest but never newer, because it bounds the redo point.
         let least = self.pending.values().map(|(.., since)| *since).min();
         assert!(least.is_none() == records.least().is_none() && records.least() <= least);
         assert!(records.bytes() <= records.most_bytes + records.ring.chunk_bytes() as u64);
     }
 }
 
-/// Records in the frames of a pool that has enough of them.
+/// A record cache in the frames of a pool that has enough of them.
 fn records(most_bytes: u64, log_bytes: u64) -> RecordCache {
     let executor = Executor::new(MemDevice::new(64, 4096, 64, Nanos::from_micros(10)));
     let config = PoolConfig {
@@ -122,7 +123,7 @@ fn records_are_what_a_map_says_whatever_comes_and_goes() {
     assert!(refused > 30 && merged > 300 && kept > 1_000, "{refused} {merged} {kept}");
 }
 
-/// Merges as many records as a leaf has room for.
+/// Merges as many records as fit into a leaf.
 fn merge(records: &mut RecordCache, model: &mut Model, leaf: PageId, room: u64) {
     let (mut merged, mut least) = (0, Lsn(u64::MAX));
     let done = records.merge(leaf, |entry| {
@@ -184,7 +185,7 @@ fn what_is_promised_keeps_its_room_when_pages_get_memory() {
         records.share_bytes
     );
     assert!(records.limit() >= held && records.promise(entry).is_none(), "{held} of {}", records.limit());
-    // What takes a record away finds room.
+    // A deletion still gets space.
     assert!(records.promise(Record { value: None, ..entry }).is_some());
     records.release(records.promised);
     records.division.come(8);
@@ -192,7 +193,7 @@ fn what_is_promised_keeps_its_room_when_pages_get_memory() {
     assert!(records.limit() < held / 2, "nothing is promised any more: {}", records.limit());
 }
 
-/// Puts a record of `leaf` that is pending since `since`; its key is its number.
+/// Inserts a record of `leaf` that is pending since `since`; its key is its number.
 fn put(records: &mut RecordCache, number: u32, leaf: u64, since: u64) {
     let entry = Record { tree: 2, key: &number.to_be_bytes(), value: Some(&[1; 60]) };
     assert_eq!(records.put(entry, PageId(leaf), Lsn(since)), Put::Done);
@@ -206,9 +207,10 @@ fn neighbours_are_merged_along_if_they_lack_as_many_cold_records_as_is_said() {
     for (number, leaf) in leaves.enumerate() {
         put(&mut records, number as u32, leaf, 500);
     }
-    // The one that leaf 20 lacks was asked for, and one of the two that leaf 21 lacks.
+    // The pending record of leaf 20 was used, and one of the two of leaf 21.
     assert!([3u32, 5].iter().all(|number| records.get(2, &number.to_be_bytes()).is_some()));
-    // A neighbourhood has sixteen pages of 4 KiB: 16 to 31, and 32 to 47 because of 40, which lacks nothing any more.
+    // A neighbourhood has sixteen pages of 4 KiB: 16 to 31; and 32 to 47 because of 40, which has no pending
+    // record any more.
     assert_eq!(records.neighbourhood(), 16);
     for (least, expected) in [(1, &[17, 18, 21, 22, 31, 32, 40][..]), (2, &[17, 18, 31, 32, 40])] {
         let mut all = Vec::new();
@@ -226,7 +228,7 @@ fn an_entry_has_never_waited_whatever_its_memory_held_before() {
     let first = ring.push(entry, true).unwrap();
     ring.set_pending(first, Lsn(50));
     ring.set_settled(first);
-    // The chunk is full, is freed, and is the next that is begun.
+    // The chunk is full, is freed, and is the next to be begun.
     while ring.push(entry, false).is_some() {}
     ring.push(entry, true).unwrap();
     let chunk = ring.take(0).unwrap();
@@ -236,19 +238,19 @@ fn an_entry_has_never_waited_whatever_its_memory_held_before() {
     assert_eq!((again, ring.since(again)), (first, Lsn(0)));
 }
 
-/// Which entries of a chunk have become what.
+/// The state of the entries of a chunk.
 #[derive(Clone, Copy, PartialEq)]
 enum Entries {
     Read,
-    /// Its leaf lacks it and nine others, or none.
+    /// It is pending, together with nine others of the leaf or alone.
     WaitsWithMany,
     WaitsAlone,
     Merged,
     MergedAndAskedFor,
 }
 
-/// The rule: what was merged and was not asked for makes room, what waits alone moves on and is as old as before, and a leaf is to be
-/// merged if its neighbourhood lacks as many as is worth a merge.
+/// Merged records that are not in use are evicted. Single pending records are moved and keep their LSNs. A
+/// leaf is to be merged if its neighbourhood reaches the threshold.
 #[test]
 fn a_leaf_is_merged_where_it_lacks_many() {
     use Entries::*;
@@ -270,7 +272,7 @@ fn a_leaf_is_merged_where_it_lacks_many() {
             Merged | MergedAndAskedFor => put(&mut records, number, 1, 50),
         }
     }
-    // The next chunks are filled, so that the first is full.
+    // Fill the next chunks, so that the first one is full.
     let full = records.ring.oldest_first().count();
     (1_000..1_000 + 2 * in_chunk).for_each(|number| put(&mut records, number, 500, 60));
     assert!(full == 0 && records.ring.oldest_first().count() >= 2);
@@ -278,7 +280,7 @@ fn a_leaf_is_merged_where_it_lacks_many() {
     for number in (0..in_chunk).filter(|number| state(*number) == MergedAndAskedFor) {
         assert!(records.get(2, &number.to_be_bytes()).is_some());
     }
-    // Most records are of a neighbourhood that lacks ten.
+    // Most records are of a neighbourhood with ten pending records.
     (0..1024).for_each(|_| records.worth.look(2));
     let mut lacking = Vec::new();
     assert_eq!(records.sweep(0, Some(&mut lacking)), Outcome::Stays);
@@ -296,7 +298,7 @@ fn a_leaf_is_merged_where_it_lacks_many() {
     assert_eq!(records.sweep(0, None), Outcome::Freed);
     assert_eq!(records.ring.used(), chunks - 1);
     assert!((0..10).all(|number| !is_here(&records, number)));
-    // A chunk that is not the oldest can be swept; what is in front of it stays there.
+    // A chunk other than the oldest can be swept; older chunks keep their order.
     let first = records.ring.oldest_first().next();
     records.sweep(1, None);
     assert_eq!(records.ring.oldest_first().next(), first);

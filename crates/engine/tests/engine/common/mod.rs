@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers for all tests.
 
 pub mod patched;
 pub mod refuses;
@@ -15,12 +15,12 @@ pub fn mem() -> MemDevice {
     MemDevice::new(4096, 4096, 64, Nanos::from_micros(10))
 }
 
-/// A small pool and a small log, so that both are always short.
+/// A small pool and a small log, so that both are always short of space.
 pub fn options() -> Options {
     Options { memory_bytes: 400 << 10, log_bytes: 2 << 20, ..Options::default() }
 }
 
-/// Runs a task to its end and returns what it gives.
+/// Runs a task to completion and returns its result.
 pub fn run<D: Device + 'static, T: 'static, F: Future<Output = T> + 'static>(
     executor: &Executor<D>,
     task: impl FnOnce(Handle<D>) -> F,
@@ -28,7 +28,7 @@ pub fn run<D: Device + 'static, T: 'static, F: Future<Output = T> + 'static>(
     executor.block_on(task(executor.handle())).expect("every task ends")
 }
 
-/// Commits records, some at a time.
+/// Commits records, several in each transaction.
 pub async fn fill<D: Device + 'static>(
     store: &Store<D>,
     table: &str,
@@ -51,7 +51,7 @@ pub async fn all<D: Device + 'static>(store: &Store<D>, table: &str) -> Result<V
     store.snapshot().scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).all().await
 }
 
-/// Writes the checksum of a page of a store whose identity begins with `salt`.
+/// Writes the checksum of a page, for a store with this salt.
 pub fn seal(page: &mut [u8], salt: u32) {
     let sum = crc32c::crc32c_append(salt, &page[4..]);
     page[..4].copy_from_slice(&sum.to_le_bytes());

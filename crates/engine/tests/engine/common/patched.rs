@@ -1,12 +1,12 @@
-//! A drive over an image that many drives share: what is written to one of them stays with it. So thousands of stores that
-//! differ in a byte cost little.
+//! A drive over a shared image: writes are kept per drive. So thousands of stores that differ in a byte cost
+//! little.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Caps, Command, Completion, Device, Operation, QueueFull, Tag};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Bytes in a page of the drive.
+/// Bytes of a page of the drive.
 pub const PAGE: usize = 4096;
 
 /// See the module.
@@ -16,7 +16,7 @@ pub struct Patched {
     pages: BTreeMap<u64, Box<[u8]>>,
     now: Nanos,
     done: Vec<(Tag, Result<(), fulgurite_device::IoError>)>,
-    /// Whether anything was written.
+    /// Whether the drive was written to.
     pub written: bool,
 }
 
@@ -29,7 +29,7 @@ impl Patched {
         Patched { caps, base: Rc::clone(base), pages, now: Nanos::ZERO, done, written: false }
     }
 
-    /// Puts bytes at a place of the drive.
+    /// Writes bytes at an address.
     pub fn patch(&mut self, at: usize, bytes: &[u8]) {
         for (at, byte) in (at..).zip(bytes) {
             let mut page: Box<[u8]> = self.page((at / PAGE) as u64).into();
@@ -50,7 +50,7 @@ impl Patched {
         }
     }
 
-    /// What is on the drive.
+    /// The contents of the drive.
     pub fn contents(&self) -> Vec<u8> {
         (0..self.caps.pages).flat_map(|page| self.page(page).to_vec()).collect()
     }
@@ -58,7 +58,7 @@ impl Patched {
     fn perform(&mut self, operation: &Operation) {
         match operation {
             Operation::Read { lpn, into: Some(buffer), .. } => {
-                // SAFETY: from submission to completion the buffer is the device's.
+                // SAFETY: from submission to completion the device owns the buffer.
                 let bytes = unsafe { buffer.bytes_mut() };
                 for (page, to) in (lpn.0..).zip(bytes.chunks_exact_mut(PAGE)) {
                     to.copy_from_slice(self.page(page));

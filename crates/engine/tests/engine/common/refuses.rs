@@ -1,4 +1,4 @@
-//! A drive that fails when it is told to.
+//! A drive that fails on request.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Caps, Command, Completion, Device, IoError, MemDevice, Operation, QueueFull, Tag};
@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// A drive that fails commands of a kind for as long as it is told so.
+/// A drive that fails commands of a kind while requested.
 pub struct Refuses {
     inner: MemDevice,
     refuses: Rc<Cell<bool>>,
@@ -15,7 +15,7 @@ pub struct Refuses {
 }
 
 impl Refuses {
-    /// The drive, and what tells it.
+    /// The drive, and the switch that makes it fail.
     pub fn new(inner: MemDevice, kind: fn(&Operation) -> bool) -> (Refuses, Rc<Cell<bool>>) {
         let refuses = Rc::new(Cell::new(false));
         (Refuses { inner, refuses: Rc::clone(&refuses), kind, refused: BTreeSet::new() }, refuses)

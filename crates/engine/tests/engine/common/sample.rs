@@ -1,4 +1,5 @@
-//! A small store with everything in it: inner nodes on two levels, an index, large values, a log; and what it must answer.
+//! A small store with all kinds of content: inner nodes on two levels, an index, large values, a log; and its
+//! expected contents.
 
 use super::patched::{PAGE, Patched};
 use super::{all, run};
@@ -15,7 +16,7 @@ pub type State = BTreeMap<&'static str, Model>;
 
 /// Pages of the drive.
 pub const PAGES: usize = 520;
-/// Where log, double-write area and data begin, in pages.
+/// The first pages of the log, the double-write area and the data.
 pub const LOG: usize = 32;
 pub const DOUBLE_WRITE: usize = LOG + 96;
 pub const DATA: usize = DOUBLE_WRITE + 128;
@@ -27,21 +28,22 @@ pub fn options() -> Options {
     Options { memory_bytes: 130 << 10, log_bytes: 96 * PAGE as u64, ..Options::default() }
 }
 
-/// The index of `flat` has the first byte of each value.
+/// The index of `flat` is on the first byte of each value.
 pub fn extract() -> Extract {
     Rc::new(|_, value, keys| keys.extend(value.first().map(|byte| vec![*byte])))
 }
 
-/// A store on a drive, and what is in it.
+/// A store on a drive, and its contents.
 pub struct Sample {
-    /// The drive.
+    /// The contents of the drive.
     pub image: Rc<Vec<u8>>,
-    /// What was there after each acknowledged commit since the last clean end; the last is what must be there.
+    /// The state after each acknowledged commit since the store was last closed; the last one is the expected
+    /// state.
     pub states: Vec<State>,
 }
 
 impl Sample {
-    /// What must be there.
+    /// The expected state.
     pub fn state(&self) -> &State {
         self.states.last().unwrap()
     }
@@ -71,7 +73,8 @@ fn filling() -> Vec<Vec<Change>> {
     deep.chain(flat).chain(large).collect()
 }
 
-/// The commits of the last session: puts, deletes, splits, a large value that goes and one that comes.
+/// The commits of the last session: puts, deletes, splits, a large value that is deleted and one that is
+/// inserted.
 fn later() -> Vec<Vec<Change>> {
     let deep = (170..178).map(|number| vec![("deep", deep_key(number), Some(value(number, 800)))]);
     let both = (0..6u32).map(|number| {
@@ -125,7 +128,7 @@ fn session(image: &Rc<Vec<u8>>, commits: Vec<Vec<Change>>, mut state: State, clo
     Sample { image: Rc::new(executor.with_device(|device| device.contents())), states }
 }
 
-/// A store that was made with these options on a drive of so many pages, filled, and closed.
+/// A store that was created with these options on a drive of so many pages, filled, and closed.
 fn filled(options: Options, pages: usize) -> Sample {
     let empty = Rc::new(vec![0; pages * PAGE]);
     let executor = Executor::new(Patched::new(&empty));
@@ -142,20 +145,20 @@ pub fn closed() -> Sample {
     filled(options(), PAGES)
 }
 
-/// The same, in use when the power failed: its last commits are in the log.
+/// The same, after a power cut while it was in use: its last commits are in the log.
 pub fn crashed() -> Sample {
     let Sample { image, states } = closed();
     session(&image, later(), states[0].clone(), false)
 }
 
-/// The same, closed after that.
+/// The same, closed after these commits.
 pub fn closed_later() -> Sample {
     later_than(closed())
 }
 
 /// The same with pages out of place.
 pub fn closed_later_out_of_place() -> Sample {
-    // Segments take spare room.
+    // Segments need spare space.
     later_than(filled(Options { place: "out-of-place".parse().unwrap(), ..options() }, 2 * PAGES))
 }
 
@@ -163,15 +166,15 @@ fn later_than(Sample { image, states }: Sample) -> Sample {
     session(&image, later(), states[0].clone(), true)
 }
 
-/// What a store on a drive answers.
+/// The answers of a store on a drive.
 pub struct Answer {
-    /// Each table's records; all errors are clear ones.
+    /// The records of each table. All errors must be clear ones.
     pub tables: Vec<(&'static str, Result<Model, Error>)>,
-    /// What `check` says.
+    /// The result of `check`.
     pub check: Result<fulgurite_engine::CheckReport, Error>,
 }
 
-/// Opens the store on a drive and reads all of it, through the index too.
+/// Opens the store on a drive and reads all of it, also through the index.
 pub fn ask(device: Patched) -> Result<Answer, Error> {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
@@ -194,7 +197,7 @@ pub fn ask(device: Patched) -> Result<Answer, Error> {
     })
 }
 
-/// Whether an error says that something is damaged, and nothing else.
+/// Whether an error reports damage, and nothing else.
 pub fn is_clear(error: &Error) -> bool {
     matches!(
         error,

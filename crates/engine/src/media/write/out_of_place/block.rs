@@ -1,24 +1,26 @@
-//! Blocks of the map as bytes. Numbers are little-endian.
+//! The format of blocks of the map. Numbers are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
-//! | 0–4 | CRC-32C of everything behind it, begun with the store's salt |
-//! | 4–8 | kind: 1 head, 2 places, 3 changes |
-//! | 8–16 | epoch: counts the snapshots; the half is its last bit |
-//! | 16–24 | number of the commit; of a head and of places, the last one before the snapshot |
-//! | 24–28 | which block of the snapshot or the commit this is, from 0 |
-//! | 28–32 | how many blocks that has |
-//! | 32–36 | entries |
+//! | 0–4 | CRC-32C of the rest of the block, started from the store's salt |
+//! | 4–8 | kind: 1 head, 2 addresses, 3 changes |
+//! | 8–16 | epoch: the number of the snapshot; its last bit selects the half |
+//! | 16–24 | number of the commit; in a head and in addresses, the last one before the snapshot |
+//! | 24–28 | index of the block in its snapshot or commit |
+//! | 28–32 | number of blocks of the snapshot or commit |
+//! | 32–36 | number of entries |
 //! | 36–40 | zeros |
-//! | 40– | entries: of places, 4 bytes each: where a unit lies; of changes, 8 bytes each: a unit and where it lies; of a head,
-//! the superblock as it was when the store was opened |
+//! | 40– | entries: see below |
 //!
-//! A place counts the units from the first segment on; all ones mean that there is none.
+//! The entries of addresses have 4 bytes each: the address of a unit. Those of changes have 8 bytes each: a
+//! unit and its address. The entry of a head is the superblock as it was when the store was opened.
+//!
+//! An address counts units from the first segment on; all ones mean that the unit was never written.
 
 use crate::format::layout::BLOCK_HEADER;
 use crate::format::page::{Salt, get_u32, get_u64, set};
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     Head,
@@ -34,7 +36,7 @@ impl BlockKind {
     }
 }
 
-/// What a block says of itself.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockInfo {
     pub kind: BlockKind,
@@ -45,7 +47,7 @@ pub struct BlockInfo {
     pub entries: u32,
 }
 
-/// Makes a block whose entries are there already.
+/// Writes the header of a block after its entries.
 pub fn seal(bytes: &mut [u8], info: &BlockInfo, salt: Salt) {
     set(bytes, 4, &info.kind.code().to_le_bytes());
     set(bytes, 8, &info.epoch.to_le_bytes());
@@ -57,7 +59,7 @@ pub fn seal(bytes: &mut [u8], info: &BlockInfo, salt: Salt) {
     set(bytes, 0, &sum.to_le_bytes());
 }
 
-/// What a block says; `None` where the bytes are none of this store.
+/// The header of a block; `None` if the bytes are no block of this store.
 pub fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
     let kind = *BlockKind::ALL.iter().find(|kind| kind.code() == get_u32(bytes, 4))?;
     let size = if kind == BlockKind::Changes { 8 } else { 4 };
@@ -67,12 +69,12 @@ pub fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
     (fits && get_u32(bytes, 0) == salt.sum(bytes)).then_some(info)
 }
 
-/// An entry of 4 bytes.
+/// Reads an entry of 4 bytes.
 pub fn place(bytes: &[u8], index: usize) -> u32 {
     get_u32(bytes, BLOCK_HEADER + 4 * index)
 }
 
-/// Sets an entry of 4 bytes.
+/// Writes an entry of 4 bytes.
 pub fn set_place(bytes: &mut [u8], index: usize, place: u32) {
     set(bytes, BLOCK_HEADER + 4 * index, &place.to_le_bytes());
 }

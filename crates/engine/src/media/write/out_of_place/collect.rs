@@ -1,7 +1,7 @@
-//! Collection: what is valid in a segment moves, and the segment is given back.
+//! Garbage collection: moves the valid units of a segment, and frees the segment.
 //!
-//! It is one task, which goes on in slices while the schedule wants it to, or somebody waits. The schedule paces it: it
-//! keeps step with the writes, so that none of them waits for a whole segment.
+//! It is one task, which runs in slices while the schedule demands it or a writer waits. The schedule paces
+//! it to keep up with the writes, so that no write waits for a whole segment.
 
 use super::{OutOfPlace, units_of};
 use crate::Error;
@@ -12,35 +12,35 @@ use fulgurite_base::{PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Operation};
 use fulgurite_ftl::{CountingSink, SegmentId, UnitId};
 
-/// Blocks that move at once.
+/// Units that are moved at a time.
 const SLICE: usize = 64;
-/// How often a page is read that is not whole, before it moves as it is.
+/// How often a damaged page is read before it is moved as it is.
 const READ_AGAIN: usize = 3;
 
-/// A unit on its way from a victim.
+/// A unit that is being moved from a victim segment.
 struct Moved {
-    /// Its number among those that move together.
+    /// Its index in the slice.
     at: usize,
     unit: u32,
     from: Ppn,
-    /// Where it was sent last.
+    /// The address it was last sent to.
     to: u32,
 }
 
 impl<D: Device + 'static> OutOfPlace<D> {
-    /// Waits until collection has gone on.
+    /// Waits until collection has made progress.
     pub(super) async fn wait_for_room(&self) -> Result<(), Error> {
         let state = &self.0;
         state.waiting.set(state.waiting.get() + 1);
         self.collect_later();
         let mut asked = false;
-        // Ready when it is asked the second time: somebody has given the signal since.
+        // Ready at the second poll, after a signal.
         state.room.until(|| std::mem::replace(&mut asked, true).then_some(())).await;
         state.waiting.set(state.waiting.get() - 1);
         state.health.check()
     }
 
-    /// Begins or goes on with collection, if the schedule wants it.
+    /// Starts the collection task if the schedule demands it and it is not running.
     pub(super) fn collect_later(&self) {
         if !self.wants_collection() || self.0.collecting.replace(true) {
             return;
@@ -62,7 +62,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         is_wanted && !self.0.closing.get() && self.0.health.check().is_ok()
     }
 
-    /// Has collection end and waits for it: nothing of it is under way when the store is closed.
+    /// Stops collection and waits for its end, so that none is in progress when the store is closed.
     pub async fn close(&self) {
         self.0.closing.set(true);
         self.0.room.until(|| (!self.0.collecting.get()).then_some(())).await;
@@ -79,7 +79,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
                 return Err(Error::Options("nothing can be collected, and writes wait".to_owned()));
             };
             if settled != Some(victim) {
-                // What was sent to it must lie there before it is read.
+                // Writes into the segment must end before it is read.
                 self.0.under_way.settled().await;
                 settled = Some(victim);
             }
@@ -97,7 +97,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.0.ftl.borrow_mut().pick(UnitId(0))
     }
 
-    /// Moves some of what is valid in the victim; false where nothing is.
+    /// Moves some of the victim's valid units. Returns false if it has none.
     pub(super) async fn move_slice(&self, victim: SegmentId) -> Result<bool, Error> {
         let from = self.next_of(victim);
         if from.is_empty() {
@@ -117,7 +117,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         if written.is_ok() {
             let mut places = self.0.places.borrow_mut();
             for Moved { unit, from, to, .. } in moved {
-                // A write of the page may have ended before: that is newer.
+                // A write of the page may have ended before, which is newer.
                 if places.all()[unit as usize] == from.0 {
                     places.set(unit, to);
                 }
@@ -127,7 +127,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         written.map(|()| true)
     }
 
-    /// Gives copies new places, if there is room. Those of units that were written again meanwhile, or given up, are left out.
+    /// Allocates addresses for copies, if there is space. Units that were written again or trimmed meanwhile
+    /// are left out.
     fn send_copies(&self, moved: &mut Vec<Moved>) -> bool {
         moved.retain(|moved| self.lookup(moved.unit) == Some(Ppn(moved.to)));
         let page = |moved: &Moved| moved.unit / self.0.layout.page_units;
@@ -135,7 +136,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.send_elsewhere(pages.map(|page| page.iter_mut().map(|moved| &mut moved.to).collect()))
     }
 
-    /// The next valid units of the victim with their places; whole pages, where they lie together.
+    /// The next valid units of the victim with their addresses. Contiguous units of a page stay together.
     pub(super) fn next_of(&self, victim: SegmentId) -> Vec<(u32, Ppn)> {
         let ftl = self.0.ftl.borrow();
         let segment_units = self.0.layout.shape.segment_units;
@@ -153,8 +154,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         units
     }
 
-    /// Reads units, and looks whether the pages they belong to are whole: a drive that answers wrongly once must not make that
-    /// last.
+    /// Reads units, and checks the pages they belong to, so that a transient read error does not become
+    /// permanent.
     async fn fetch(&self, from: &[(u32, Ppn)]) -> Result<Buffer, Error> {
         let len = from.len() * self.0.layout.unit_bytes as usize;
         let bytes = Arena::new(len).buffer(0, len);
@@ -169,7 +170,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Whether all pages are whole that have units among these.
+    /// Whether all pages with units among these are intact.
     async fn are_whole(&self, from: &[(u32, Ppn)], bytes: &Buffer) -> bool {
         let layout = self.0.layout;
         let unit_bytes = layout.unit_bytes as usize;
@@ -188,7 +189,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             } else if are_all {
                 self.unpack(&bytes.part(at * unit_bytes, count * unit_bytes), &whole)
             } else {
-                // Parts of it lie elsewhere, or it is written just now.
+                // The page has units elsewhere, or is being written.
                 self.read(page, &whole).await.is_ok()
             };
             let is_newer = || from[at..at + count].iter().any(|(unit, ppn)| self.lookup(*unit) != Some(*ppn));
@@ -205,7 +206,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.0.ftl.borrow().lookup(unit)
     }
 
-    /// Tells the drive that nothing in a segment is needed. One that cannot use that, or fails, only knows less.
+    /// Trims a segment on the drive. If the drive does not support trim or fails, it only collects garbage
+    /// less well.
     pub(super) async fn tell_free(&self, segment: SegmentId) {
         let segment_units = self.0.layout.shape.segment_units;
         let lpn = self.lpn(segment.0 * segment_units);
@@ -213,9 +215,10 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let _ = self.0.handle.submit(trim).await;
     }
 
-    /// Gives a segment back of which nothing is valid any more.
+    /// Frees a segment without valid units.
     pub(super) async fn give_back(&self, victim: SegmentId) -> Result<(), Error> {
-        // Newer copies of what was here are on their way still; and the map on the drive names the old ones.
+        // Newer copies of its units may still be in progress, and the map on the drive refers to the old
+        // ones.
         self.0.under_way.settled().await;
         if !planted!(self.0.options, SegmentReusedEarly) {
             self.commit().await?;

@@ -1,11 +1,11 @@
-//! Writing the map: commits to the journal, and snapshots when it is full.
+//! Writes the map: commits to the journal, and snapshots when the journal is full.
 //!
-//! A commit makes durable where the writes that have ended lie. It flushes the drive, so that these writes are durable;
-//! writes the changes behind the last commit; and flushes again. One commit goes on at a time.
+//! A commit makes the addresses of all completed writes durable. It flushes the drive, so that these writes
+//! are durable, appends the changes to the journal, and flushes again. Commits run one at a time.
 //!
-//! Where the journal has no room, a snapshot begins a new one in the other half: all places, block by block while writes
-//! go on, then a commit of what has changed meanwhile, then, when all that is durable, the half's two heads. Until then the
-//! other half counts.
+//! When the journal is full, a snapshot starts a new one in the other half. It consists of all addresses,
+//! written block by block while page writes continue, and of a commit with the changes made meanwhile. When
+//! all that is durable, the two heads of the half are written. Until then the other half is valid.
 
 use super::block::{self, BlockInfo, BlockKind};
 use super::kept::Kept;
@@ -24,28 +24,28 @@ use fulgurite_device::{Arena, Device, Handle, IoError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Blocks of a snapshot that are written at once.
+/// Blocks of a snapshot that are written concurrently.
 const WRITTEN_TOGETHER: u64 = 32;
 
-/// Where units lie, as far as the writes that brought them there have ended.
+/// The address of each unit whose last write has completed.
 pub struct Places {
     all: Vec<u32>,
-    /// Units whose places have changed since the last commit, some of them several times.
+    /// Units whose addresses changed since the last commit, possibly with duplicates.
     changed: Vec<u32>,
 }
 
 impl Places {
-    /// The places as the drive has them.
+    /// The map as read from the drive.
     pub fn new(all: Vec<u32>) -> Places {
         Places { all, changed: Vec::new() }
     }
 
-    /// Where every unit lies.
+    /// The address of every unit.
     pub fn all(&self) -> &[u32] {
         &self.all
     }
 
-    /// A unit lies elsewhere now.
+    /// Changes the address of a unit.
     pub fn set(&mut self, unit: u32, place: u32) {
         let known = &mut self.all[unit as usize];
         if *known != place {
@@ -54,12 +54,12 @@ impl Places {
         }
     }
 
-    /// Changes since the last commit, those made twice counted twice.
+    /// The number of changes since the last commit, including duplicates.
     pub fn changes(&self) -> usize {
         self.changed.len()
     }
 
-    /// The units that have changed, and where they lie now.
+    /// Takes the changed units, with their addresses.
     fn take_changes(&mut self) -> Vec<(u32, u32)> {
         let mut changed = std::mem::take(&mut self.changed);
         changed.sort_unstable();
@@ -75,12 +75,12 @@ pub struct Journal<D> {
     health: Health,
     layout: Layout,
     salt: Salt,
-    /// The superblock when the store was opened: heads have it, for repairs.
+    /// The superblock when the store was opened, which is stored in heads for repairs.
     superblock: [u8; SUPERBLOCK],
     options: Options,
     turns: Turns,
     epoch: Cell<u64>,
-    /// The block of the journal that is written next.
+    /// The next block of the journal.
     next_block: Cell<u64>,
     /// The last commit that was begun, and the last one that is durable.
     begun: Cell<u64>,
@@ -88,7 +88,7 @@ pub struct Journal<D> {
 }
 
 impl<D: Device + 'static> Journal<D> {
-    /// The map that was read.
+    /// Continues the map `kept`.
     pub fn new(
         handle: Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
@@ -112,12 +112,12 @@ impl<D: Device + 'static> Journal<D> {
         }
     }
 
-    /// The last commit that is durable.
+    /// The last durable commit.
     pub fn last_commit(&self) -> u64 {
         self.durable.get()
     }
 
-    /// Makes durable where everything lies whose write has ended before this call.
+    /// Makes the addresses of all writes durable that completed before this call.
     pub async fn commit(&self, places: &RefCell<Places>) -> Result<(), Error> {
         let _turn = self.turns.take().await;
         let changes = places.borrow_mut().take_changes();
@@ -132,14 +132,14 @@ impl<D: Device + 'static> Journal<D> {
             Ok(false) => self.snapshot(places).await,
             Err(error) => Err(error),
         };
-        // The changes are taken: nobody could write them again.
+        // The changes were taken, so a retry could not write them.
         written
             .map_err(|error| self.health.stop(format!("the map of pages could not be written: {error}")))?;
         self.durable.set(self.begun.get());
         Ok(())
     }
 
-    /// Writes changes behind the last commit; false where there is no room for them.
+    /// Appends changes to the journal. Returns false if it is full.
     async fn write_changes(&self, changes: &[(u32, u32)]) -> Result<bool, Error> {
         let per_block = changes_in_a_block(self.layout.block_bytes) as usize;
         let blocks = changes.len().div_ceil(per_block).max(1);
@@ -163,11 +163,11 @@ impl<D: Device + 'static> Journal<D> {
         Ok(true)
     }
 
-    /// Begins a new journal in the other half, behind a snapshot.
+    /// Writes a snapshot, which starts a new journal in the other half.
     pub async fn snapshot(&self, places: &RefCell<Places>) -> Result<(), Error> {
         self.epoch.set(self.epoch.get() + 1);
         loop {
-            // What changes from here on is in the commit behind the snapshot.
+            // Changes from here on belong to the commit after the snapshot.
             places.borrow_mut().changed.clear();
             self.next_block.set(0);
             let per_block = places_in_a_block(self.layout.block_bytes) as usize;
@@ -186,7 +186,7 @@ impl<D: Device + 'static> Journal<D> {
             }
             let changes = places.borrow_mut().take_changes();
             self.barrier.flush().await?;
-            // More than a whole journal has changed meanwhile: what is written again is newer.
+            // The changes made meanwhile do not fit into a journal. A new snapshot contains them.
             if self.write_changes(&changes).await? {
                 break;
             }
@@ -204,7 +204,7 @@ impl<D: Device + 'static> Journal<D> {
         self.barrier.flush().await
     }
 
-    /// Where the half begins that counts.
+    /// The first block of the valid half.
     fn half(&self) -> u64 {
         self.layout.map + (self.epoch.get() % 2) * self.layout.half()
     }
@@ -219,8 +219,8 @@ impl<D: Device + 'static> Journal<D> {
         self.write_parts(first, blocks, (kind, 0, blocks as u32), fill).await
     }
 
-    /// Writes blocks side by side: parts from `from` on of something of `of` blocks. `fill` makes the entries of each and returns
-    /// how many there are.
+    /// Writes blocks concurrently: parts from `from` on of a snapshot or commit of `of` blocks. `fill` writes
+    /// the entries of each and returns their number.
     async fn write_parts(
         &self,
         first: u64,

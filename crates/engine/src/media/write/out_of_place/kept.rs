@@ -1,4 +1,4 @@
-//! Reading the map back: the newest snapshot, and the commits of its journal.
+//! Reads the map from the drive: the newest snapshot, and the commits of its journal.
 
 use super::block::{self, BlockInfo, BlockKind};
 use crate::Error;
@@ -8,20 +8,20 @@ use crate::media::image::Source;
 use crate::wait::insist;
 use fulgurite_base::PageId;
 
-/// No place.
+/// The address of a unit that was never written.
 pub const NOWHERE: u32 = u32::MAX;
 
-/// The map as it is on the drive.
+/// The map as read from the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
-    /// Where each unit lies, [`NOWHERE`] where it was never written.
+    /// The address of each unit; [`NOWHERE`] if it was never written.
     pub places: Vec<u32>,
-    /// Its snapshot.
+    /// The number of its snapshot.
     pub epoch: u64,
-    /// The block of the journal that is written next. Behind a commit that was cut off it is the end: the next commit begins a
-    /// new journal, so that no journal has leftovers in front of what is durable.
+    /// The next block of the journal. After an interrupted commit it is the end of the journal: the next
+    /// commit then starts a new journal, so that no journal has remains of a commit before a durable one.
     pub next_block: u64,
-    /// The number of the last whole commit. The next one follows it.
+    /// The number of the last complete commit.
     pub number: u64,
 }
 
@@ -29,7 +29,7 @@ fn damaged(layout: &Layout, what: &str) -> Error {
     Error::corrupt(layout.data, format!("the map of pages: {what}"))
 }
 
-/// Blocks that are read at once.
+/// Blocks that are read concurrently.
 const READ_TOGETHER: usize = 64;
 
 struct Reader<'a, S> {
@@ -39,7 +39,7 @@ struct Reader<'a, S> {
 }
 
 impl<S: Source> Reader<'_, S> {
-    /// Reads `count` blocks from `first` on, some at a time.
+    /// Reads `count` blocks from `first` on.
     async fn read(&self, first: u64, count: u64) -> Result<Vec<u8>, Error> {
         let size = u64::from(self.layout.block_bytes);
         let mut bytes = vec![0; (count * size) as usize];
@@ -56,12 +56,13 @@ impl<S: Source> Reader<'_, S> {
         &bytes[index as usize * size..][..size]
     }
 
-    /// Where a half begins.
+    /// The first block of a half.
     fn half(&self, epoch: u64) -> u64 {
         self.layout.map + (epoch % 2) * self.layout.half()
     }
 
-    /// The head with the highest epoch. Each half has two, so that damage to one does not bring an older map back.
+    /// The head with the highest epoch. Each half has two copies, so that damage to one does not bring back
+    /// an older map.
     async fn head(&self) -> Result<BlockInfo, Error> {
         let mut newest: Option<BlockInfo> = None;
         for half in 0..2 {
@@ -95,14 +96,14 @@ impl<S: Source> Reader<'_, S> {
         Ok(places)
     }
 
-    /// A block of the journal of `epoch`, if that is what it is.
+    /// The header of a block of the journal of `epoch`, if it is one.
     fn changes(&self, journal: &[u8], epoch: u64, index: u64) -> Option<BlockInfo> {
         let is_there = index < self.layout.journal;
         let info = is_there.then(|| block::open(self.block(journal, index), self.salt)).flatten()?;
         (info.kind == BlockKind::Changes && info.epoch == epoch).then_some(info)
     }
 
-    /// The commit at `at`, if all of its blocks are there and it follows the one called `last`.
+    /// The commit at `at`, if it is complete and follows commit `last`.
     fn commit(&self, journal: &[u8], epoch: u64, at: u64, last: u64) -> Option<BlockInfo> {
         let first = self.changes(journal, epoch, at).filter(|first| first.number == last + 1)?;
         let is_part = |index: u64| {
@@ -112,7 +113,7 @@ impl<S: Source> Reader<'_, S> {
         (0..u64::from(first.of)).all(is_part).then_some(first)
     }
 
-    /// Makes the changes of a block.
+    /// Applies the changes of a block.
     fn apply(&self, block: &[u8], entries: u32, places: &mut [u32]) -> Result<(), Error> {
         for entry in 0..entries as usize {
             let (unit, place) = (block::place(block, 2 * entry), block::place(block, 2 * entry + 1));
@@ -124,10 +125,11 @@ impl<S: Source> Reader<'_, S> {
         Ok(())
     }
 
-    /// Makes the changes of all whole commits. Returns the block that is written next and the last of their numbers.
+    /// Applies all complete commits. Returns the next block of the journal and the number of the last commit.
     ///
-    /// Only the commit that follows may be begun there, cut off by a crash: another is begun when the one before is durable, so
-    /// a later one shows that the first was lost.
+    /// After the last complete commit there may be remains of the next one, which a crash interrupted. A
+    /// commit begins only when the previous one is durable, so any later commit shows that a durable one was
+    /// lost.
     async fn commits(&self, head: &BlockInfo, places: &mut [u32]) -> Result<(u64, u64), Error> {
         let journal =
             self.read(self.half(head.epoch) + 1 + self.layout.snapshot, self.layout.journal).await?;
@@ -150,13 +152,13 @@ impl<S: Source> Reader<'_, S> {
     }
 }
 
-/// The superblock that the head of a map keeps, if these bytes are one.
+/// The superblock in a head of a map, if these bytes are one.
 pub fn kept_in_head(bytes: &[u8]) -> Option<Superblock> {
     let superblock = Superblock::decode(bytes.get(BLOCK_HEADER..)?).ok()?;
     superblock.out_of_place.map(|_| superblock)
 }
 
-/// Reads the map of a store. Fails with [`Error::Corrupt`] where a part that was durable is damaged.
+/// Reads the map of a store. Fails with [`Error::Corrupt`] if a durable part is damaged.
 pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock) -> Result<Kept, Error> {
     let reader = Reader { source, layout, salt: superblock.salt() };
     let head = reader.head().await?;
@@ -172,7 +174,8 @@ pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock)
     Ok(Kept { places, epoch: head.epoch, next_block, number: last })
 }
 
-/// Where the units of a page lie: of a compressed one the first few, of others all. Empty where it was never written.
+/// The addresses of a page's units: the first few for a compressed page, all for others. Empty if the page
+/// was never written.
 pub fn units_of<'a>(places: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
     let Some(first) = layout.first_unit(page) else { return &[] };
     let all = places.get(first as usize..(first + u64::from(layout.page_units)) as usize).unwrap_or_default();

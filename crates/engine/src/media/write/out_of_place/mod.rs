@@ -1,23 +1,24 @@
-//! Pages out of place: each write goes to a new place, and a map that is on the drive too says where.
+//! Pages out of place: each write goes to a new address, which a map on the drive records.
 //!
-//! The place of the old copy stays as it is until the new one and its entry in the map are durable. So no write can tear a
-//! page that counts, and none is done twice. What it costs instead is collection: space comes back a segment at a time, and
-//! what is still valid there is copied.
+//! The old version of a page stays intact until the new one and its map entry are durable. So no valid page
+//! can be torn, and no page is written twice. The price is garbage collection: space is freed a segment at a
+//! time, and valid pages in it are copied.
 //!
-//! *Units.* Pages lie in units. A page of several units is compressed where that saves one
-//! ([`pack`]). Its units get their places together ([`Ftl::append_whole`]) and come back together.
+//! *Units.* Space is allocated in units. A page of several units is compressed if that saves a unit
+//! ([`pack`]). Its units are allocated together ([`Ftl::append_whole`]) and freed together.
 //!
-//! *Blocks.* The drive reads and writes blocks of the log's size, of one unit or several ([`runs`]). Pages lie one behind the
-//! other without regard to blocks, but what is sent at one time has blocks to itself ([`Ftl::end_blocks`]). So no block is
-//! written twice, and a write that is torn takes nothing with it that was there before.
+//! *Blocks.* The drive is read and written in blocks of the log's size, of one unit or several ([`runs`]).
+//! Pages are contiguous, regardless of blocks, but each batch of writes starts at a new block
+//! ([`Ftl::end_blocks`]). So no block is written twice, and a torn write damages no older data.
 //!
-//! *Three maps.* The translation layer ([`Ftl`]) knows where each unit was *sent* last, and decides by that where the next
-//! page goes and which segment is collected. [`Places`] knows where it *lies*: where a write that has ended has brought it;
-//! reads go there. The [`Journal`] has what is *durable* of that. Each follows the one before.
+//! *Three maps.* The translation layer ([`Ftl`]) records the address to which each unit was last *sent*. It
+//! chooses the next address and the segment to collect. [`Places`] records the address of the last
+//! *completed* write; reads use it. The [`Journal`] records the *durable* part of that. Each follows the one
+//! before.
 //!
-//! *Three rules* keep a place from being written again too early. A segment is collected when the writes into it have ended.
-//! It is given back when its copies, and all writes that were sent before, have ended and their places are durable. And who reads
-//! a unit that moved meanwhile reads it again.
+//! *Three rules* prevent an address from being reused too early. A segment is collected only after the writes
+//! into it have ended. It is freed only after its copies, and all writes sent before, have ended and their
+//! addresses are durable. And a reader whose unit moved during the read reads it again.
 
 mod block;
 mod kept;
@@ -56,24 +57,24 @@ use std::pin::Pin;
 use std::rc::Rc;
 use under_way::UnderWay;
 
-/// Changes of the map that are left for the next commit at most; then one is made.
+/// The most changes of the map before a commit is made.
 const MOST_CHANGES: usize = 1 << 15;
 
-/// Other places that a write is sent to where the drive fails at the first, before the store stops.
+/// How many other addresses are tried after a failed write before the store stops.
 const OTHER_PLACES: u32 = 4;
 
-/// A page as it goes to the drive.
+/// A page as it is written.
 #[derive(Clone, Copy)]
 struct Packed {
     page: PageId,
-    /// The first of its units among the batch's, and how many it takes.
+    /// The index of its first unit in the batch, and its number of units.
     from: usize,
     units: u32,
-    /// For placement by hints.
+    /// The hint for the placement policy.
     hint: StreamId,
 }
 
-/// A page on its way.
+/// A page that is being written.
 struct Sent {
     packed: Packed,
     places: Vec<u32>,
@@ -91,19 +92,19 @@ struct State<D> {
     under_way: UnderWay,
     packer: RefCell<Packer>,
     unpacker: RefCell<Unpacker>,
-    /// Writers that wait for collection.
+    /// The number of writers that wait for collection.
     waiting: Cell<u32>,
     collecting: Cell<bool>,
-    /// Collection shall end, since the store closes.
+    /// Collection must stop, because the store is being closed.
     closing: Cell<bool>,
-    /// Collection has gone on.
+    /// Notified when collection has made progress.
     room: Signal,
-    /// Units written for the store and moved.
+    /// Units written by the store, and units moved by collection.
     units_written: Cell<u64>,
     options: Options,
 }
 
-/// Writes pages out of place. Clones share it.
+/// Reads and writes pages out of place. Clones share it.
 pub struct OutOfPlace<D>(Rc<State<D>>);
 
 impl<D> Clone for OutOfPlace<D> {
@@ -112,7 +113,8 @@ impl<D> Clone for OutOfPlace<D> {
     }
 }
 
-/// Reads a page of an image whose map this is, as it lies there; `None` where it cannot be read. For who has no drive.
+/// Reads a page of an image with this map, as stored; `None` if it cannot be read. For repairs, which have no
+/// drive.
 pub async fn read_page(
     source: &impl Source,
     places: &[u32],
@@ -134,19 +136,20 @@ pub async fn read_page(
     Unpacker::default().unpack(&bytes, &whole).then(|| bytes::look(&whole, <[u8]>::to_vec))
 }
 
-/// The hint of a page: leaves of a tree live about as long as each other, and all that is no leaf is written rarely.
+/// The placement hint of a page: leaves of a tree have similar lifetimes, and other pages are written rarely.
 fn hint(page: &[u8]) -> StreamId {
     let is_leaf = page::kind(page) == Some(Kind::Leaf);
     StreamId(if is_leaf { page::tree(page) as u16 } else { 0 })
 }
 
-/// Whether another place may do where a write has failed so: the drive has not lied, and is there.
+/// Whether a write with this error may succeed at another address: the drive exists and has not returned
+/// wrong data.
 fn may_go_elsewhere(error: &Error) -> bool {
     matches!(error, Error::Io(error) if !matches!(error, IoError::Corrupt | IoError::OutOfRange))
 }
 
 impl<D: Device + 'static> OutOfPlace<D> {
-    /// Makes an empty map on the drive.
+    /// Creates an empty map on the drive.
     pub async fn create(
         handle: &Handle<D>,
         shared: (Health, Rc<Barrier<D>>),
@@ -164,7 +167,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(this)
     }
 
-    /// The pages of a store whose map is `kept`.
+    /// The pages of a store with the map `kept`.
     pub fn new(
         handle: &Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
@@ -213,22 +216,23 @@ impl<D: Device + 'static> OutOfPlace<D> {
         })))
     }
 
-    /// What the superblock says of it now.
+    /// The fields of the superblock, up to date.
     pub fn shape(&self) -> Segmentation {
         Segmentation { commit: self.0.journal.last_commit(), ..self.0.layout.shape }
     }
 
-    /// Pages written, those moved by collection among them; a compressed page counts as what it takes.
+    /// Pages written, including those moved by collection. A compressed page counts as the share of a page
+    /// that it takes.
     pub fn pages_written(&self) -> u64 {
         self.0.units_written.get().div_ceil(u64::from(self.0.layout.page_units))
     }
 
-    /// Pages that collection has moved, counted in the same way.
+    /// Pages moved by collection, counted in the same way.
     pub fn pages_moved(&self) -> u64 {
         self.0.ftl.borrow().counters().copied_pages.div_ceil(u64::from(self.0.layout.page_units))
     }
 
-    /// Bytes of the map's area and of the segments that are in use, garbage in them among it.
+    /// Bytes of the map's area and of segments in use, including garbage.
     pub fn bytes(&self) -> u64 {
         let Layout { unit_bytes, block_bytes, shape, map, first, .. } = self.0.layout;
         let used = shape.segments - self.0.ftl.borrow().free_segments();
@@ -236,7 +240,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         units * u64::from(unit_bytes) - map * u64::from(block_bytes)
     }
 
-    /// Whether the translation layer agrees with itself and with the places.
+    /// Checks that the translation layer is consistent, and agrees with the map.
     pub fn fault(&self) -> Option<String> {
         let ftl = self.0.ftl.borrow();
         if let Err(error) = fulgurite_ftl::check::check(&ftl) {
@@ -259,7 +263,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.0.layout.first_unit(page).expect("a data page") as u32
     }
 
-    /// Writes sealed pages. When this returns they are read from their new places, and durable after [`OutOfPlace::commit`].
+    /// Writes sealed pages. On return, reads find the new versions; they are durable after
+    /// [`OutOfPlace::commit`].
     pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         let (bytes, mut rest) = self.packed(pages);
         while !rest.is_empty() {
@@ -278,8 +283,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Brings pages to where they were sent. Where the drive fails there, they are sent elsewhere. Nothing here waits for collection,
-    /// which waits for this.
+    /// Writes pages to the addresses they were sent to. If the drive fails there, other addresses are tried.
+    /// This never waits for collection, because collection waits for it.
     async fn bring(&self, mut sent: Vec<Sent>, bytes: &Buffer) -> Result<(), Error> {
         let number = self.0.under_way.begin();
         self.collect_later();
@@ -299,8 +304,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         written.map_err(|error| self.0.health.stop(format!("a page could not be written: {error}")))
     }
 
-    /// Writes what was sent: `parts` says which of the batch's units go where. Where the drive fails there, `resend` sends what is still
-    /// wanted elsewhere, a few times; it is false where there is no room.
+    /// Executes writes: `parts` lists units of the batch and their addresses. If the drive fails, `resend`
+    /// allocates other addresses for units that are still valid; it returns false if there is no space.
     async fn write_sent<T>(
         &self,
         sent: &mut Vec<T>,
@@ -317,7 +322,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Pages as they will lie in their units.
+    /// Packs pages into units.
     fn packed(&self, pages: &Sealed) -> (Buffer, Vec<Packed>) {
         let Layout { unit_bytes, page_units, .. } = self.0.layout;
         let (unit, page_units) = (unit_bytes as usize, page_units as usize);
@@ -335,7 +340,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let mut packer = self.0.packer.borrow_mut();
         let (mut at, mut packed) = (0, Vec::with_capacity(pages.numbers.len()));
         for (page, copy) in pages.iter() {
-            // What is packed is never longer than the page, so there is room for it.
+            // A packed page is never longer than the page, so it fits.
             let into = bytes.part(at * unit, page_units * unit);
             let units = bytes::look(&copy, |page| bytes::change(&into, |into| packer.pack(page, into, unit)));
             packed.push(Packed { page, from: at, units, hint: hint(&copy) });
@@ -344,7 +349,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         (bytes, packed)
     }
 
-    /// Gives pages their new places, as many from the first on as collection lets in now.
+    /// Allocates addresses for pages: for as many of the first ones as collection admits now.
     fn send(&self, pages: &[Packed]) -> Vec<Sent> {
         let mut ftl = self.0.ftl.borrow_mut();
         let mut sent = Vec::new();
@@ -361,8 +366,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         sent
     }
 
-    /// Sends pages to other places, from the ones where their units were sent to, as copies that may use what is kept for
-    /// collection. False where there is no room.
+    /// Allocates other addresses for pages whose write failed. Like copies, they may use the reserve for
+    /// collection. Returns false if there is no space.
     fn send_elsewhere<'a>(&self, pages: impl Iterator<Item = Vec<&'a mut u32>>) -> bool {
         let mut ftl = self.0.ftl.borrow_mut();
         let mut has_room = true;
@@ -381,12 +386,12 @@ impl<D: Device + 'static> OutOfPlace<D> {
         has_room
     }
 
-    /// Whether a page was not given up since it was sent there.
+    /// Whether a page was neither trimmed nor written again since it was sent.
     fn is_sent(&self, sent: &Sent) -> bool {
         self.lookup(self.first_unit(sent.packed.page)) == Some(Ppn(sent.places[0]))
     }
 
-    /// A page lies in its new place, unless it was given up meanwhile.
+    /// Records the address of a page whose write has completed, unless it was trimmed meanwhile.
     fn arrived(&self, sent: &Sent) {
         if !self.is_sent(sent) {
             return;
@@ -398,7 +403,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Forgets pages that the store has given back.
+    /// Discards pages that the store has freed.
     pub fn trim(&self, pages: &[PageId]) {
         let (mut ftl, mut places) = (self.0.ftl.borrow_mut(), self.0.places.borrow_mut());
         for page in pages {
@@ -408,17 +413,17 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Whether a page was ever written and not given up since.
+    /// Whether a page was written and not trimmed since.
     pub fn has(&self, page: PageId) -> bool {
         !units_of(self.0.places.borrow().all(), &self.0.layout, page).is_empty()
     }
 
-    /// Makes durable where everything lies whose write has ended.
+    /// Makes the addresses of all completed writes durable.
     pub async fn commit(&self) -> Result<(), Error> {
         self.0.journal.commit(&self.0.places).await
     }
 
-    /// Writes units to their places: which of the batch's units, and where it goes.
+    /// Writes units, given by their indices in the batch, to their addresses.
     async fn write_units(
         &self,
         parts: impl Iterator<Item = (usize, u32)>,
@@ -428,12 +433,12 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let runs = self.runs_with(parts, |run| run.gather(bytes, unit));
         self.bind_runs(&runs);
         let written = self.write_runs(&runs).await;
-        // They may be sent elsewhere.
+        // They may be sent to other addresses.
         self.bind_runs(&runs);
         written
     }
 
-    /// Binds the units of runs to their places, or frees them again.
+    /// Binds the units of runs to their addresses, or unbinds them.
     fn bind_runs(&self, runs: &[(Run, Buffer)]) {
         let unit = self.0.layout.unit_bytes as usize;
         runs.iter().for_each(|(run, blocks)| bind(blocks, unit, run.place));
@@ -453,8 +458,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Reads back what was written, before it counts: what its place had before may be an older version of the same page, which
-    /// looks whole.
+    /// Reads back what was written. Otherwise a lost write would leave an older version of the same page at
+    /// the address, which looks valid.
     async fn verify(&self, runs: &[(Run, Buffer)]) -> Result<(), Error> {
         for (run, blocks) in runs {
             if !is_there(&self.0.handle, self.lpn(run.place), blocks).await? {
@@ -466,26 +471,27 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     fn write_run(&self, run: &Run, blocks: &Buffer) -> Operation {
         let ftl = self.0.ftl.borrow();
-        // The drive keeps apart what the translation layer keeps apart, as far as it can. Its first stream has what lies
-        // before the segments: the log is overwritten long before a page moves.
+        // Streams of the translation layer become streams of the drive, as far as it has them. Its first
+        // stream is for the data before the segments, because the log is overwritten long before a page
+        // moves.
         let stream = ftl.segments().stream(ftl.segment(Ppn(run.place)));
         let stream = StreamId((stream.0 + 1).min(self.0.handle.caps().streams.max(1) - 1));
         let (lpn, pages) = (self.lpn(run.place), self.device_pages(run.units));
         Operation::Write { lpn, pages, from: Some(blocks.clone()), stream, durable: false }
     }
 
-    /// The drive's pages that so many units take, which are whole blocks.
+    /// The number of device pages of so many units, which are whole blocks.
     fn device_pages(&self, units: u32) -> u32 {
         (u64::from(units) * u64::from(self.0.layout.unit_bytes) / u64::from(self.0.handle.caps().page_bytes))
             as u32
     }
 
-    /// The drive's page that begins at a place, where a block begins.
+    /// The device page at an address that begins a block.
     fn lpn(&self, place: u32) -> Lpn {
         Lpn(self.0.layout.byte(place) / u64::from(self.0.handle.caps().page_bytes))
     }
 
-    /// The commands for units of memory and their places.
+    /// The commands for units, given by their indices in memory and their addresses.
     fn runs(&self, units: impl Iterator<Item = (usize, u32)>) -> Vec<Run> {
         let (caps, layout) = (self.0.handle.caps(), &self.0.layout);
         let bytes = u64::from(caps.pages_per_command) * u64::from(caps.page_bytes);
@@ -505,7 +511,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.runs(units).into_iter().map(with_blocks).collect()
     }
 
-    /// Reads units from their places into the parts of `into` with these numbers, all at once.
+    /// Reads units from their addresses into the parts of `into` with these indices, concurrently.
     async fn read_units(
         &self,
         units: impl Iterator<Item = (usize, u32)>,
@@ -518,7 +524,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Reads blocks, and frees the units in them from their places.
+    /// Reads blocks, and unbinds their units.
     async fn read_runs(&self, runs: &[(Run, Buffer)]) -> Result<(), IoError> {
         let read = |(run, blocks): &(Run, Buffer)| Operation::Read {
             lpn: self.lpn(run.place),
@@ -531,11 +537,11 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Reads a compressed page as it lies on the drive.
+    /// Reads a compressed page without decompressing it.
     async fn read_packed(&self, places: &[u32]) -> Result<Buffer, IoError> {
         let unit = self.0.layout.unit_bytes as usize;
         let mut runs = self.runs(places.iter().copied().enumerate());
-        // Mostly its units lie together, and need not be copied out of their blocks.
+        // Usually its units are contiguous, and need not be copied.
         if runs.len() == 1 && runs[0].parts.len() == 1 {
             let run = runs.remove(0);
             let len = run.units as usize * unit;
@@ -550,7 +556,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(packed)
     }
 
-    /// Reads a page. What comes may be wrong: the caller looks at its checksum.
+    /// Reads a page. The data may be wrong: the caller checks the checksum.
     pub async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
         let units = || units_of(self.0.places.borrow().all(), &self.0.layout, page).to_vec();
         loop {
@@ -564,7 +570,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
                 false => self.read_units(places.iter().copied().enumerate(), into).await.map(|()| None),
             };
             if units() != places {
-                // It has moved, and its old place may be somebody else's.
+                // The page has moved, and its old address may have been reused.
                 continue;
             }
             let is_whole = read?.is_none_or(|packed| self.unpack(&packed, into));
@@ -572,13 +578,13 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Brings a compressed page back; false where the bytes are none.
+    /// Decompresses a page. Returns false if the bytes are invalid.
     fn unpack(&self, packed: &Buffer, page: &Buffer) -> bool {
         bytes::look(packed, |packed| self.0.unpacker.borrow_mut().unpack(packed, page))
     }
 
-    /// Reads pages that follow each other in number into parts of `into`, all at once; those that lie one after the other with one
-    /// command. Tells which came. What comes may be wrong, as in [`OutOfPlace::read`].
+    /// Reads consecutive pages into parts of `into`, concurrently. Contiguous ones are read with one command.
+    /// Returns which could be read. As in [`OutOfPlace::read`], the data may be wrong.
     pub async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
         let (size, page_units) = (into.len() / pages.max(1), self.0.layout.page_units as usize);
         let page = |index: usize| PageId(first.0 + index as u64);
@@ -590,7 +596,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let parts = plain.flat_map(|index| (index * page_units..).zip(before[index].iter().copied()));
         let mut reads: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> =
             vec![Box::pin(async { self.read_units(parts, into).await.is_ok() })];
-        // Packed pages, and those that are nowhere.
+        // Compressed pages, and those that were never written.
         for index in (0..pages).filter(|index| !is_plain(index)) {
             let part = into.part(index * size, size);
             reads.push(Box::pin(async move { self.read(page(index), &part).await.is_ok() }));
@@ -599,7 +605,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let plain_came = came.next() == Some(true);
         (0..pages)
             .map(|index| match is_plain(&index) {
-                // Of one that has moved, the old place may be somebody else's.
+                // If the page has moved, its old address may have been reused.
                 true => plain_came && units(index) == before[index],
                 false => came.next() == Some(true),
             })

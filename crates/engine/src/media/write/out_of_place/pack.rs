@@ -1,18 +1,18 @@
-//! A page as it lies in its units: as it is, or compressed where that saves a unit.
+//! Compression of pages: a page is compressed if that saves a unit.
 //!
-//! A compressed page begins with 4 bytes: its compressed length, and in the highest byte how it was compressed; zeros follow it
-//! to the end of its last unit. It has fewer units than a page, which is how the two are told apart.
+//! A compressed page begins with 4 bytes: its compressed length, and in the highest byte the method. Its last
+//! unit is padded with zeros. A page with fewer units than an uncompressed one is compressed.
 
 use crate::Compress;
 use crate::bytes;
 use fulgurite_device::Buffer;
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Bytes in front of a compressed page.
+/// Bytes before the compressed data.
 const HEAD: usize = 4;
-/// The length is in the lower three bytes of them: a page has at most 64 KiB.
+/// The length is in their lower three bytes: a page has at most 64 KiB.
 const LENGTH_BITS: u32 = 24;
-/// What zstd calls level 1. Higher ones take longer, and save hardly more of pages as small as these.
+/// zstd's level 1. Higher levels take longer, and save hardly anything on such small pages.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Compresses pages.
@@ -23,15 +23,16 @@ pub struct Packer {
 }
 
 impl Packer {
-    /// For pages of `page_bytes`.
+    /// Compresses pages of `page_bytes`.
     pub fn new(compress: Compress, page_bytes: usize) -> Packer {
-        // One that cannot be made for want of memory leaves pages as they are.
+        // If there is no memory for zstd's state, pages are stored uncompressed.
         let zstd = (compress == Compress::Zstd).then(|| Compressor::new(ZSTD_LEVEL).ok()).flatten();
         let most = lz4_flex::block::get_maximum_output_size(page_bytes);
         Packer { compress, zstd, scratch: vec![0; most.max(zstd::zstd_safe::compress_bound(page_bytes))] }
     }
 
-    /// Puts a page into `into`, which has as many bytes, compressed if that saves a unit. Returns the units that it takes.
+    /// Writes a page to `into`, which has the size of a page, compressed if that saves a unit. Returns the
+    /// number of units.
     pub fn pack(&mut self, page: &[u8], into: &mut [u8], unit_bytes: usize) -> u32 {
         let units = page.len() / unit_bytes;
         let len = if units > 1 { self.compress(page) } else { None };
@@ -50,7 +51,7 @@ impl Packer {
         }
     }
 
-    /// Compresses a page into the scratch memory; its length there.
+    /// Compresses a page into the scratch buffer and returns the length.
     fn compress(&mut self, page: &[u8]) -> Option<usize> {
         match self.compress {
             Compress::None => None,
@@ -60,12 +61,12 @@ impl Packer {
     }
 }
 
-/// Brings compressed pages back.
+/// Decompresses pages.
 #[derive(Default)]
 pub struct Unpacker(Option<Decompressor<'static>>);
 
 impl Unpacker {
-    /// Brings a compressed page back; false where the bytes are none.
+    /// Decompresses a page. Returns false if the bytes are invalid.
     pub fn unpack(&mut self, packed: &[u8], page: &Buffer) -> bool {
         let Some((compress, compressed)) = split(packed) else { return false };
         bytes::change(page, |bytes| {
@@ -80,7 +81,7 @@ impl Unpacker {
         })
     }
 
-    /// Made once it is needed: it takes some memory.
+    /// Created at first use, because it takes some memory.
     fn zstd(&mut self) -> Option<&mut Decompressor<'static>> {
         if self.0.is_none() {
             self.0 = Decompressor::new().ok();
@@ -89,12 +90,12 @@ impl Unpacker {
     }
 }
 
-/// How many bytes the head of a compressed page says that it takes; nonsense where the bytes are none.
+/// The length of a compressed page according to its head; arbitrary if the bytes are no compressed page.
 pub fn packed_bytes(bytes: &[u8]) -> usize {
     split_head(bytes).map_or(0, |(_, len, _)| len + HEAD)
 }
 
-/// How the page in these bytes was compressed, and its compressed bytes.
+/// The method and the compressed data.
 fn split(packed: &[u8]) -> Option<(Compress, &[u8])> {
     let (code, len, rest) = split_head(packed)?;
     let compress = [Compress::Lz4, Compress::Zstd].into_iter().find(|compress| compress.code() == code)?;
@@ -129,7 +130,7 @@ mod tests {
         units
     }
 
-    /// The first `random` bytes look random, the rest are zeros.
+    /// The first `random` bytes are random, the rest are zeros.
     fn page(random: usize, len: usize, mask: u8) -> Vec<u8> {
         let (mut prng, mut page) = (Prng::new(1, "page"), vec![0; len]);
         page[..random].fill_with(|| prng.below(256) as u8 & mask);
@@ -145,7 +146,7 @@ mod tests {
             }
             assert_eq!(there_and_back(compress, &page(1_400, 4_096, 255), 512), 3, "{compress:?}");
         }
-        // Six bits of eight are random: that takes a code for single bytes, which LZ4 has not.
+        // Six of eight bits are random: only an entropy code saves the rest, and LZ4 has none.
         let letters = page(4_096, 4_096, 63);
         let units = |compress| there_and_back(compress, &letters, 512);
         assert_eq!([Compress::None, Compress::Lz4, Compress::Zstd].map(units), [8, 8, 7]);

@@ -1,49 +1,51 @@
-//! Units as the drive reads and writes them: in whole blocks, several with one command.
+//! Extents: the blocks that one command reads or writes, and the units in them.
 //!
-//! Units may be smaller than a block. A command then has all of the blocks that the wanted units lie in. What is written there
-//! beside them means nothing, and nobody reads it; what is read beside them is left out.
+//! Units may be smaller than a block. A command then covers all blocks that contain requested units. When
+//! writing, the other units in these blocks are filled with arbitrary data and never read; when reading, they
+//! are ignored.
 
 use crate::bytes;
 use crate::format::layout::Layout;
 use fulgurite_device::{Arena, Buffer};
 
-/// Units that lie one behind the other on the drive and in memory.
+/// Units that are contiguous both on the drive and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     pub place: u32,
-    /// The first one in memory.
+    /// The index of the first unit in memory.
     pub at: usize,
     pub units: u32,
 }
 
-/// Blocks that lie one behind the other on the drive, and what of them is wanted.
+/// Contiguous blocks on the drive, and the requested units in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Where the first block begins.
+    /// The address of the first block.
     pub place: u32,
-    /// Units in the blocks, wanted or not.
+    /// The number of units in the blocks.
     pub units: u32,
-    /// In the order of their places.
+    /// The requested units, in the order of their addresses.
     pub parts: Vec<Part>,
 }
 
 impl Run {
-    /// The only part, where it has the blocks whole: the drive can take it from where it is, or put it there.
+    /// The only part, if it covers the blocks completely, so that the drive can access its memory directly.
     pub fn whole(&self) -> Option<&Part> {
         self.parts.first().filter(|part| part.units == self.units)
     }
 
-    /// The bytes of the blocks. Of `bytes` those that are there, if they are whole; others are gathered from there.
+    /// The bytes of the blocks for a write: a part of `bytes` if that covers them completely, else a copy.
     pub fn gather(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
         self.memory(bytes, unit_bytes, |blocks, part| bytes::look(part, |part| bytes::fill(blocks, part)))
     }
 
-    /// Memory to read the blocks into: the place in `bytes`, if they are wanted whole; else they are to be scattered to there.
+    /// The buffer for a read: a part of `bytes` if the blocks are requested completely, else a new buffer for
+    /// [`Run::scatter`].
     pub fn target(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
         self.memory(bytes, unit_bytes, |_, _| ())
     }
 
-    /// Brings what is wanted of blocks that were read to where it belongs in `bytes`.
+    /// Copies the requested units of blocks that were read to `bytes`.
     pub fn scatter(&self, blocks: &Buffer, bytes: &Buffer, unit_bytes: usize) {
         if self.whole().is_none() {
             let copy = |part: &Part| {
@@ -54,7 +56,7 @@ impl Run {
         }
     }
 
-    /// A part's bytes among those of the blocks.
+    /// The bytes of a part within the blocks.
     pub fn part(&self, blocks: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
         blocks.part((part.place - self.place) as usize * unit_bytes, part.units as usize * unit_bytes)
     }
@@ -72,13 +74,13 @@ impl Run {
     }
 }
 
-/// A part's bytes where they are in memory.
+/// The bytes of a part within the caller's memory.
 fn in_memory(bytes: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
     bytes.part(part.at * unit_bytes, part.units as usize * unit_bytes)
 }
 
-/// The commands for units, of which `units` tells the numbers in memory and the places: each of at most `most` units, and none
-/// across the end of a segment.
+/// The extents for `units`, which are indices in memory and addresses. Each has at most `most` units, and
+/// none crosses the end of a segment.
 pub fn runs(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u32) -> Vec<Run> {
     let block = layout.block_units();
     let mut units: Vec<(u32, usize)> = units.map(|(at, place)| (place, at)).collect();
@@ -96,7 +98,8 @@ pub fn runs(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u3
         let is_next = run.place + run.units == first
             && run.units + block <= most
             && !first.is_multiple_of(layout.shape.segment_units);
-        // Where blocks hold single units, a command is for what lies together in memory too. Others are gathered anyway.
+        // If a block is a single unit, an extent must be contiguous in memory too. Larger blocks are copied
+        // anyway.
         let joins = first < run.place + run.units || is_next && (goes_on || block > 1);
         if !joins {
             runs.push(Run { place: first, units: block, parts: vec![part] });
@@ -128,8 +131,9 @@ mod tests {
         runs.iter().map(|run| (run.place, run.units, run.parts.len())).collect()
     }
 
-    /// The rule: a command has whole blocks, those of units that share one or follow each other, up to its limit and the
-    /// segment's end. Where blocks are single units, it has what lies together in memory too.
+    /// An extent consists of whole blocks. Units join if they share a block or their blocks are consecutive,
+    /// up to the limit and the segment's end. If blocks are single units, they must be contiguous in memory
+    /// too.
     #[test]
     fn units_that_lie_together_are_one_command() {
         assert_eq!(found(&[(0, 3), (1, 4), (2, 5)], 1, 64), [(3, 3, 1)]);
@@ -144,7 +148,7 @@ mod tests {
         assert_eq!(found(&[(0, 3), (1, 4)], 4, 4), [(0, 4, 1), (4, 4, 1)]);
     }
 
-    /// The rule: what was gathered and written is what scattering gives back, to the place in memory where it was.
+    /// Scattering what was gathered gives back the same bytes in the same part of memory.
     #[test]
     fn bytes_go_to_their_blocks_and_back() {
         let bytes = Arena::new(24).buffer(0, 24);

@@ -1,4 +1,4 @@
-//! Pages of a store whose map is lost: every unit of every segment is looked at, and the newest whole copy of each page counts.
+//! Finds pages without a map: scans every unit of every segment for the newest intact copy of each page.
 
 use super::kept::NOWHERE;
 use super::pack::{Unpacker, packed_bytes};
@@ -10,10 +10,10 @@ use crate::media::image::Source;
 use crate::media::write::bound::bind_bytes;
 use fulgurite_device::{Arena, Buffer};
 
-/// Blocks that are read at once, beside a page behind them.
+/// Blocks of one read. A page that begins in them may end after them.
 const READ_TOGETHER: u64 = 256;
 
-/// Where the units of all pages lie, as far as they can be found.
+/// The addresses of the units of all pages that can be found.
 pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock) -> Vec<u32> {
     let (unit, page_units) = (layout.unit_bytes as usize, u64::from(layout.page_units));
     let data = superblock.data_start().0..superblock.pages;
@@ -27,7 +27,7 @@ pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock
             .min(layout.physical() - from);
         let mut bytes = vec![0; len as usize * unit];
         if source.read(layout.byte(from as u32), &mut bytes).await.is_err() {
-            // What can be read of it is read by itself.
+            // If the whole read fails, read each block by itself.
             bytes.fill(0);
             let block = layout.block_bytes as usize;
             for (at, part) in (layout.byte(from as u32)..).step_by(block).zip(bytes.chunks_mut(block)) {
@@ -52,7 +52,8 @@ pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock
     places
 }
 
-/// The page that begins here, if one does: which of the data pages, its LSN, and its units. `whole` is memory for it.
+/// The page that begins here, if there is one: its index among data pages, its LSN, and its units. `whole` is
+/// a buffer for it.
 fn page_at(
     bytes: &[u8],
     unpacker: &mut Unpacker,
@@ -69,7 +70,7 @@ fn page_at(
             is_it.then(|| ((number.0 - data.start) as usize, page::lsn(bytes)))
         })
     };
-    // A compressed one says how long it is. What it says may be the checksum of one that is not.
+    // A compressed page states its length. For an uncompressed page, these bytes are its checksum.
     let units = packed_bytes(bytes).div_ceil(unit);
     if units < layout.page_units as usize
         && bytes.get(..units * unit).is_some_and(|packed| unpacker.unpack(packed, whole))

@@ -1,4 +1,5 @@
-//! Pages are where they were written, whatever collection moves meanwhile; and the map on the drive counts whole.
+//! Reads return the last version of each page while collection moves pages, and commits of the map are
+//! atomic.
 
 use super::uneven::Uneven;
 use super::*;
@@ -31,8 +32,9 @@ fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblo
     fit(superblock, drive_blocks * 4096, 0, options).expect("the drive is large enough")
 }
 
-/// On a drive of 16,384 blocks the usual segment has 64. The spare share has room for the six segments that hold no pages
-/// where these have 256 blocks, and not where they have 4,096. Smaller units make no difference to that.
+/// On a drive of 16,384 blocks the default segment has 64. The spare share has space for the six segments
+/// without pages if segments have 256 blocks, but not if they have 4,096. The size of units makes no
+/// difference.
 #[test]
 fn segments_are_as_long_as_what_the_drive_erases_where_there_is_room() {
     for (unit, block_units) in [("4KiB", 1), ("1KiB", 4), ("512B", 8)] {
@@ -58,7 +60,7 @@ fn with_place(place: &str) -> Options {
     Options { place: place.parse().expect("a place"), ..Options::default() }
 }
 
-/// The rule: where no unit is named, it has 1 KiB as long as the map takes 32 MiB at most, then more, and no more than a block.
+/// The default unit has 1 KiB if the map then takes at most 32 MiB, else more, but at most a block.
 #[test]
 fn units_are_larger_on_larger_drives() {
     for (gib, page_bytes, unit) in
@@ -77,7 +79,7 @@ fn units_that_no_page_can_lie_in_are_refused() {
         fit(plain, 16_384 * 4096, 0, &with_place(&format!("out-of-place:unit={unit}"))).is_ok()
     };
     assert!(["512B", "1KiB", "4KiB"].iter().all(|unit| fits(unit, 4096) && fits(unit, 16_384)));
-    // No power of two, and more than the block in which the drive writes.
+    // Not a power of two, or larger than a block.
     assert!(["1000B", "3KiB", "8KiB"].iter().all(|unit| !fits(unit, 4096) && !fits(unit, 16_384)));
 }
 
@@ -86,7 +88,8 @@ fn shared(handle: &Handle<Drive>) -> (Health, Rc<Barrier<Drive>>) {
     (health.clone(), Rc::new(Barrier::new(handle.clone(), health)))
 }
 
-/// A page whose contents tell its version; of three versions one compresses well, one by half and one not at all.
+/// A page whose contents are derived from its version. Versions 0, 3, … compress well, 2, 5, … by half, and
+/// the others not at all.
 fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Sealed {
     let bytes = Arena::new(page_bytes).buffer(0, page_bytes);
     bytes::change(&bytes, |bytes| {
@@ -100,7 +103,7 @@ fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Seale
     Sealed { numbers: vec![number], bytes }
 }
 
-/// The version of a page as it is read; 0 where it was never written.
+/// The version of a page that is read; 0 if it was never written.
 async fn version_of(place: &OutOfPlace<Drive>, number: PageId, superblock: &Superblock) -> u64 {
     let len = superblock.page_bytes as usize;
     let into = Arena::new(len).buffer(0, len);
@@ -113,7 +116,8 @@ async fn version_of(place: &OutOfPlace<Drive>, number: PageId, superblock: &Supe
     })
 }
 
-/// The version of the first of some pages that are read together; `None` where it did not come. All that came are whole.
+/// The version of the first of several pages that are read together; `None` if it could not be read. All
+/// pages read are intact.
 async fn version_in_run(
     place: &OutOfPlace<Drive>,
     first: PageId,
@@ -132,7 +136,7 @@ async fn version_in_run(
     came[0].then(|| bytes::look(&into.part(0, size), page::lsn).0)
 }
 
-/// Eight tasks write pages of their own, now and then read one or give it up, and commit. Returns the versions.
+/// Eight tasks write pages of their own, read or trim some of them, and commit. Returns the versions.
 async fn use_pages(
     place: &OutOfPlace<Drive>,
     handle: &Handle<Drive>,
@@ -198,7 +202,7 @@ fn packed_pages_are_where_they_were_written_whatever_moves() {
     use_and_open_again("unit=512B,compress=zstd,placement=sepbit", true);
 }
 
-/// On a drive with places that cannot be written, pages go elsewhere, and so do those that move.
+/// If some addresses of the drive cannot be written, pages and copies are written elsewhere.
 fn use_and_open_again(units: &str, is_bad: bool) {
     let options = with_place(&format!("out-of-place:victim=fifo,spare=40%,{units}"));
     for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
@@ -220,7 +224,7 @@ fn use_and_open_again(units: &str, is_bad: bool) {
                 assert_versions(&place, &superblock, &versions).await;
                 place.commit().await.unwrap();
                 place.close().await;
-                // What was durable is what the next life finds.
+                // The next opening finds what was durable.
                 let kept = read(&handle, layout, &superblock).await.unwrap();
                 place =
                     OutOfPlace::new(&handle, shared(&handle), &superblock, layout, kept, &options).unwrap();
@@ -232,14 +236,15 @@ fn use_and_open_again(units: &str, is_bad: bool) {
     }
 }
 
-/// The log and the map lie before the segments, in the drive's first stream, and die sooner than pages. No page goes there
-/// where the drive has another stream. Where it has fewer than the placement, the last ones share one.
+/// The log and the map are in the drive's first stream, because they are overwritten sooner than pages. No
+/// page is in it if the drive has another stream. If the drive has fewer streams than the placement, the last
+/// ones share one.
 #[test]
 fn pages_share_no_stream_with_the_log() {
     for (place, of_drive, first, last) in [
         ("out-of-place:spare=40%", 1, 0, 0),
         ("out-of-place:spare=40%", 4, 1, 1),
-        // The sixth class is for pages far older than others, which none is here.
+        // The sixth class is for pages that are far older than others, which do not occur here.
         ("out-of-place:placement=sepbit,spare=40%", 9, 1, 5),
         ("out-of-place:placement=sepbit,spare=40%", 3, 1, 2),
     ] {
@@ -265,7 +270,7 @@ fn pages_share_no_stream_with_the_log() {
     }
 }
 
-/// Every page that the map on the drive names must be whole there.
+/// Every page in the map on the drive must be intact.
 async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
     let layout = superblock.layout().unwrap();
     let kept = read(handle, layout, superblock).await.unwrap();
@@ -331,7 +336,7 @@ fn what_is_written_while_it_moves_stays_the_newer_one() {
     }
 }
 
-/// A store's map with two commits: the first of one block, the second of three.
+/// A map with two commits: the first of one block, the second of three.
 async fn two_commits(
     handle: &Handle<Drive>,
     superblock: &Superblock,
@@ -363,7 +368,7 @@ fn a_commit_of_the_map_counts_whole_or_not_at_all() {
         let (place, before) = two_commits(&handle, &superblock, &options).await;
         let after = place.0.places.borrow().all().to_vec();
         assert_eq!(read(&handle, layout, &superblock).await.unwrap().places, after);
-        // The first journal: behind the snapshot's own commit comes the first one, then the three blocks of the second.
+        // The first journal: the snapshot's own commit, the first one, then the three blocks of the second.
         let half = layout.map + layout.half();
         for block in [1, 2, 3, 4] {
             let at = (half + 1 + layout.snapshot + block) * 4096;
@@ -376,7 +381,7 @@ fn a_commit_of_the_map_counts_whole_or_not_at_all() {
                     superblock.data_start(),
                     "the map of pages: a commit of its journal is damaged",
                 );
-                // A commit that does not follow the last whole one: no crash leaves that.
+                // A commit that does not follow the last complete one: no crash causes that.
                 assert_eq!(found, Err(lost));
                 let shape = Segmentation { commit: 2, ..layout.shape };
                 let known = superblock_with(&superblock, shape);
@@ -426,7 +431,7 @@ fn damage_to_the_map_is_refused_or_harmless() {
             }
             crate::media::image::Sink::write(&handle, block * 4096, &bytes).await.unwrap();
         }
-        // The snapshot, and the commits; of the two heads one is enough.
+        // The snapshot and the commits are needed; of the two heads one is enough.
         assert_eq!(refused, layout.snapshot + 5);
         assert_eq!(harmless, 2 * layout.half() - refused);
     });
@@ -446,7 +451,7 @@ fn pages_that_lie_one_after_the_other_are_read_with_one_command() {
             let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
             let place = made.unwrap();
             let number = |index: u64| PageId(superblock.data_start().0 + index);
-            // Four pages fill a segment at most. Versions that do not compress.
+            // At most four pages fill a segment. These versions do not compress.
             let version = |index: u64| 3 * index + 1;
             for index in 0..4 {
                 let page = page_of(number(index), version(index), page_bytes as usize, superblock.salt());
@@ -458,7 +463,7 @@ fn pages_that_lie_one_after_the_other_are_read_with_one_command() {
                 assert_eq!(read, Some(version(index)));
             }
             assert_eq!(handle.conservation().0 - before, 4, "each run is one command");
-            // One that was never written is nowhere, and takes nothing from the others.
+            // A page that was never written cannot be read, and does not affect the others.
             assert_eq!(version_in_run(&place, number(3), 2, &superblock).await, Some(version(3)));
             assert_eq!(version_in_run(&place, number(4), 2, &superblock).await, None);
         });

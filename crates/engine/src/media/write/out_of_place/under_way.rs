@@ -1,10 +1,10 @@
-//! Writes that were sent and have not ended.
+//! Writes in progress.
 
 use crate::wait::{Health, Signal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// Writes under way, by number.
+/// Writes in progress, by number.
 pub struct UnderWay {
     numbers: RefCell<BTreeSet<u64>>,
     begun: Cell<u64>,
@@ -13,7 +13,7 @@ pub struct UnderWay {
 }
 
 impl UnderWay {
-    /// None; who waits is told when the store stops.
+    /// No writes. Waiting tasks are woken when the store stops.
     pub fn new(health: &Health) -> UnderWay {
         let ended = Signal::default();
         health.tell(&ended);
@@ -25,20 +25,20 @@ impl UnderWay {
         self.numbers.borrow().is_empty()
     }
 
-    /// A write is sent. Returns its number.
+    /// Begins a write. Returns its number.
     pub fn begin(&self) -> u64 {
         self.begun.set(self.begun.get() + 1);
         self.numbers.borrow_mut().insert(self.begun.get());
         self.begun.get()
     }
 
-    /// A write has ended, well or not.
+    /// Ends a write, successful or not.
     pub fn end(&self, number: u64) {
         self.numbers.borrow_mut().remove(&number);
         self.ended.notify();
     }
 
-    /// Waits until all writes have ended that were sent before this call, or the store has stopped.
+    /// Waits until all writes that began before this call have ended, or the store has stopped.
     pub async fn settled(&self) {
         let last = self.begun.get();
         let is_settled = || {

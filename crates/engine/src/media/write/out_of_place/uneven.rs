@@ -1,5 +1,5 @@
-//! A drive for tests on which every command takes a time of its own, and does what it does when it ends; with places that cannot
-//! be written, if that is asked for.
+//! A drive for tests with random latencies: commands take effect when they complete. Optionally, some pages
+//! cannot be written.
 
 use crate::bytes;
 use fulgurite_base::{Lpn, Nanos, Prng, StreamId};
@@ -13,13 +13,13 @@ pub struct Uneven {
     submitted: u64,
     pending: BTreeMap<(Nanos, u64), Command>,
     contents: Vec<u8>,
-    /// Pages from this one on cannot be written where their numbers end so.
+    /// From this page on, one page in [`BAD_IN`] cannot be written.
     bad_from: Option<u64>,
-    /// Places that were written, with the streams that they were in.
+    /// Pages that were written, with their streams.
     written: BTreeSet<(Lpn, StreamId)>,
 }
 
-/// Of so many pages one cannot be written, if any cannot.
+/// One of so many pages cannot be written.
 const BAD_IN: u64 = 500;
 
 impl Uneven {
@@ -31,23 +31,23 @@ impl Uneven {
         Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None, written }
     }
 
-    /// A drive that keeps so many streams apart.
+    /// Sets the number of streams.
     pub fn with_streams(mut self, streams: u16) -> Uneven {
         self.caps.streams = streams;
         self
     }
 
-    /// The streams in which such places were written.
+    /// The streams in which these pages were written.
     pub fn streams(&self, is_wanted: impl Fn(Lpn) -> bool) -> BTreeSet<u16> {
         self.written.iter().filter(|(lpn, _)| is_wanted(*lpn)).map(|(_, stream)| stream.0).collect()
     }
 
-    /// From now on some of the pages from `first` on cannot be written.
+    /// From now on, some of the pages from `first` on cannot be written.
     pub fn be_bad_from(&mut self, first: u64) {
         self.bad_from = Some(first);
     }
 
-    /// Whether a write touches a page that cannot be written. It leaves nothing of what was there.
+    /// Whether a write touches a page that cannot be written. A failed write destroys the old contents.
     fn fails(&mut self, operation: &Operation) -> bool {
         let (Some(first), Operation::Write { lpn, pages, .. }) = (self.bad_from, operation) else {
             return false;
@@ -71,7 +71,7 @@ impl Uneven {
                 let at = lpn.0 as usize * 4096;
                 bytes::look(&from, |bytes| self.contents[at..at + bytes.len()].copy_from_slice(bytes));
             }
-            // What was trimmed must not be read any more.
+            // Trimmed pages must not be read.
             Operation::Trim { lpn, pages } => {
                 self.contents[lpn.0 as usize * 4096..][..pages as usize * 4096].fill(0xEE);
             }
@@ -90,7 +90,7 @@ impl Device for Uneven {
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        // Now and then one takes far longer than others.
+        // Some commands take far longer than others.
         let most = if self.prng.below(8) == 0 { 2_000 } else { 60 };
         let end = self.now + Nanos::from_micros(1 + self.prng.below(most));
         self.submitted += 1;
