@@ -11,17 +11,17 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// This transaction was aborted to resolve a deadlock. It had no effect; retry it from its beginning.
-    #[error("the transaction was given up to end a deadlock; nothing of it was done, try it again")]
+    #[error("the transaction was aborted to resolve a deadlock; it had no effect, retry it")]
     Deadlock,
     /// The caller cancelled the call ([`blocking::Db::asking`](crate::blocking::Db::asking)).
-    #[error("the call was given up before it ended; its commit may have been made")]
+    #[error("the call was cancelled before it ended; its commit may have taken effect")]
     GivenUp,
     /// The snapshot needs versions that no longer fit into memory. Take another.
     #[error("the snapshot is too old: versions that it needs no longer fit into memory; take another")]
     SnapshotTooOld,
     /// The drive has no space for the write. Nothing was lost; deleting frees space.
     #[error(
-        "the store is full: {free} of {pages} pages are free, {needed} would be needed; delete something"
+        "the store is full: {free} of {pages} pages are free, {needed} are needed; delete records"
     )]
     Full {
         /// Free pages, without those reserved for recovery.
@@ -52,7 +52,8 @@ pub enum Error {
     NoTable(String),
     /// The handle of the table or index was issued by another store, or by an earlier opening of this one.
     #[error(
-        "the table handle belongs to another store, or to an earlier opening of this one; get a new one with table or create_table"
+        "the table handle belongs to another store, or to an earlier opening of this one; \
+         get a new one with table or create_table"
     )]
     OtherStore,
     /// A table has an index whose extract function was not given since the store was opened.
@@ -91,7 +92,11 @@ pub enum Error {
     #[error("the drive failed: {0}")]
     Io(IoError),
     /// The map of pages out of place needs more memory than there is.
-    #[error("memory: the map of pages out of place needs {}, and {} were given", humane_size(whole_size(*needed)), humane_size(*given))]
+    #[error(
+        "memory: the map of pages out of place needs {}, and {} were given",
+        humane_size(whole_size(*needed)),
+        humane_size(*given)
+    )]
     MapMemory {
         /// The least memory of a store with this map, in bytes.
         needed: u64,
@@ -119,7 +124,8 @@ pub enum Error {
     SortedRuns,
     /// Commits filled the log faster than a backup could copy the pages that they changed.
     #[error(
-        "commits overwrote the log before the backup had copied their pages, {passes} times; make it when less is written, or with a larger log"
+        "{passes} times commits overwrote the log before the backup had copied their pages; \
+         make the backup when less is written, or use a larger log"
     )]
     BackupOvertaken {
         /// Passes that the backup made.
@@ -130,7 +136,7 @@ pub enum Error {
     Closed,
     /// A transaction that touches two shards.
     #[error(
-        "a transaction lies within one shard; key {key} belongs to shard {other}, the transaction to shard {own}"
+        "a transaction is confined to one shard; key {key} belongs to shard {other}, the transaction to shard {own}"
     )]
     CrossShard {
         /// The key; escaped if it is not text.
@@ -158,7 +164,7 @@ impl From<PoolError> for Error {
     fn from(error: PoolError) -> Error {
         match error {
             PoolError::Read { page, error: IoError::Corrupt } => {
-                Error::corrupt(page, "it is not what was written there last, or cannot be")
+                Error::corrupt(page, "its contents are invalid or older than its last write")
             }
             PoolError::Read { error, .. } | PoolError::WriteBack(error) => Error::Io(error),
             PoolError::Flush(error) => Error::Fatal(format!("the drive could not flush: {error}")),

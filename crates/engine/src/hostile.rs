@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_looked_at(bytes in prop::collection::vec(any::<u8>(), 4096), kind in 0u8..6) {
+    fn any_page_is_checked_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 4096), kind in 0u8..6) {
         let mut bytes = bytes;
         bytes[4] = kind;
         bytes[5] %= 3;
@@ -141,7 +141,7 @@ proptest! {
     }
 
     #[test]
-    fn a_superblock_that_passes_can_be_calculated_with(
+    fn sizes_of_a_valid_superblock_do_not_overflow(
         numbers in prop::collection::vec((0usize..11, prop_oneof![Just(0), 0u64..10_000, any::<u64>(), Just(u64::MAX)]), 0..4),
     ) {
         let mut bytes = sound_superblock().encode().to_vec();
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn a_superblock_of_pages_out_of_place_that_passes_can_be_calculated_with(
+    fn sizes_of_a_valid_superblock_out_of_place_do_not_overflow(
         unit in prop_oneof![0u8..24, any::<u8>()],
         pages in prop_oneof![200u64..5_000, any::<u64>()],
         [segments, segment_units] in prop::array::uniform2(prop_oneof![Just(0u32), 1u32..600, (0u32..32).prop_map(|power| 1 << power), any::<u32>()]),

@@ -70,13 +70,15 @@ impl TornPages {
             TornPages::Auto if shares => Ok(TornPages::Share),
             TornPages::Auto => Ok(TornPages::DoubleWrite),
             TornPages::Atomic if !is_atomic => refuse(
-                "torn pages: the drive does not write pages of this size untorn; accepted: auto, double-write, none, or share where the drive shares",
+                "torn pages: the drive does not write pages of this size atomically; \
+                 accepted: auto, double-write, none, or share if the drive shares",
             ),
             TornPages::Share if caps.share_pages == 0 => {
                 refuse("torn pages: the drive cannot share; accepted: auto, double-write, none")
             }
             TornPages::Share if !shares => refuse(
-                "torn pages: the drive does not share a page of this size with one command; accepted: auto, double-write, none",
+                "torn pages: the drive does not share a page of this size with one command; \
+                 accepted: auto, double-write, none",
             ),
             chosen => Ok(chosen),
         }
@@ -148,12 +150,18 @@ const SIZE_OR_AUTO: Form<Option<u64>> = Form {
 
 impl Declared for OutOfPlaceConfig {
     const OPTIONS: &'static [Opt<OutOfPlaceConfig>] = &[
-        opt!("spare", spare, SHARE, Share::percent(5) => Share::percent(75), "share of the segments that pages leave free"),
+        opt!(
+            "spare",
+            spare,
+            SHARE,
+            Share::percent(5) => Share::percent(75),
+            "share of the segments that is kept free for garbage collection"
+        ),
         opt!(
             "unit",
             unit_bytes,
             SIZE_OR_AUTO,
-            "what a compressed page is rounded up to, 13 bytes of memory for each; auto: 1KiB, more on large drives"
+            "granularity of allocation, takes 13 bytes of memory for each; auto: 1KiB, more on large drives"
         ),
         opt!("compress", compress, Form::<Compress>::choice("none|lz4|zstd"), "how pages are compressed"),
         opt!("placement", placement, PlacementConfig::FORM, "which pages are written together"),
@@ -168,9 +176,9 @@ config_enum! {
     /// write goes to a new address, which a map records. No page is written twice and none is torn. Pages are
     /// compressed and packed, and segments are garbage collected.
     pub enum PlaceConfig: "place";
-    "in-place" InPlace(NoOptions) "each page at its own number"
-    "out-of-place" OutOfPlace(OutOfPlaceConfig) "each write at a new place, in segments that are collected"
-    "auto" Auto(OutOfPlaceConfig) "out of place where pages in place would be written twice, else in place"
+    "in-place" InPlace(NoOptions) "each page at a fixed address"
+    "out-of-place" OutOfPlace(OutOfPlaceConfig) "each write at a new address, in segments that are garbage collected"
+    "auto" Auto(OutOfPlaceConfig) "out of place if pages in place would be written twice, else in place"
 }
 
 impl PlaceConfig {
@@ -370,7 +378,7 @@ impl Options {
         let Options { page_bytes, records, .. } = *self;
         if records > MOST_RECORDS {
             return Err(Error::Options(format!(
-                "records cannot have {records} per cent of the memory; accepted: 0 to {MOST_RECORDS}"
+                "the record cache cannot have {records} per cent of the memory; accepted: 0 to {MOST_RECORDS}"
             )));
         }
         if !page_bytes.is_power_of_two() || !(4096..=65536).contains(&page_bytes) {

@@ -126,7 +126,7 @@ fn run_first<D: Device + 'static, T: 'static>(
 }
 
 fn stopped(error: RunError) -> Error {
-    Error::Fatal(format!("the device broke its rules: {error}"))
+    Error::Fatal(format!("the device violated its contract: {error}"))
 }
 
 impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {

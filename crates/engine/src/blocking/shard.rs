@@ -113,5 +113,5 @@ impl<D: Device + Send + 'static> Cell<D> {
 }
 
 fn broken(_: Broken) -> Error {
-    Error::Fatal("a thread panicked in the shard, or its device broke the rules".to_owned())
+    Error::Fatal("a thread panicked in the shard, or its device violated its contract".to_owned())
 }

@@ -22,7 +22,7 @@ impl LargeValue {
     /// Decodes the reference in a leaf.
     pub fn read(bytes: &[u8]) -> Result<LargeValue, Error> {
         if bytes.len() != 16 {
-            return Err(Error::corrupt(PageId(0), "the place of a large value has the wrong length"));
+            return Err(Error::corrupt(PageId(0), "the reference to a large value has the wrong length"));
         }
         Ok(LargeValue { number: get_u64(bytes, 0), bytes: get_u64(bytes, 8) })
     }
@@ -34,7 +34,7 @@ impl LargeValue {
 
     /// The error for a value that a leaf of `tree` refers to and that does not exist.
     pub fn is_gone(&self, tree: Tree) -> Error {
-        Error::corrupt(tree.root, format!("a large value of this tree is gone (number {})", self.number))
+        Error::corrupt(tree.root, format!("large value {} of this tree is missing", self.number))
     }
 
     /// The key of a piece.

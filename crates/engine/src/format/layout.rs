@@ -220,7 +220,7 @@ impl Layout {
             && segments > 0
             && self.physical() < u64::from(u32::MAX)
             && self.units < self.physical();
-        (!is_sound).then_some("the superblock's segments make no sense")
+        (!is_sound).then_some("the superblock's segments are invalid")
     }
 }
 
@@ -364,11 +364,11 @@ impl Superblock {
         let sizes = |bytes: u32| bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes);
         let most = MOST_BYTES / u64::from(page_bytes.max(1));
         if !sizes(page_bytes) || page_bytes > 65_536 || !sizes(block_bytes) {
-            return Some("the superblock's sizes of pages and blocks make no sense");
+            return Some("the superblock's sizes of pages and blocks are invalid");
         }
         let log_bytes = log_pages.min(most) * u64::from(page_bytes);
         if pages > most || log_pages > most || !(64..=1 << 16).contains(&double_write_pages) {
-            return Some("the superblock's counts of pages make no sense");
+            return Some("the superblock's counts of pages are invalid");
         }
         if self.data_start().0 + 3 > pages || log_bytes < 4 * u64::from(block_bytes) {
             return Some("the superblock's areas do not fit into the store");
@@ -378,7 +378,7 @@ impl Superblock {
         }
         let log = self.redo <= self.log_end && self.log_end.0 < MOST_BYTES;
         if !log || self.log_end.0 - self.redo.0 > log_bytes || self.generation > MOST_BYTES {
-            return Some("the superblock's places in the log make no sense");
+            return Some("the superblock's positions in the log are invalid");
         }
         None
     }

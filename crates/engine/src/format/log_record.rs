@@ -207,17 +207,17 @@ impl Delta {
             Delta::Stored { .. } => Ok(()),
             Delta::Map { from, count, used, .. } => {
                 let end = from.checked_add(*count).filter(|end| map::has(bytes, *end));
-                let end = end.filter(|_| page::kind(bytes) == Some(Kind::Map)).ok_or("it is no such map")?;
+                let end = end.filter(|_| page::kind(bytes) == Some(Kind::Map)).ok_or("it is not a map of these pages")?;
                 (*from..end).for_each(|index| map::set_used(bytes, index, *used));
                 Ok(())
             }
             Delta::Keep { high, .. } => {
-                let node = Node::new(bytes).ok_or("it is no node")?;
+                let node = Node::new(bytes).ok_or("it is not a node")?;
                 let low = node.low().to_vec();
                 // The new fence must be between the old ones.
                 let inside = low[..] < **high && node.high().is_none_or(|old| **high <= *old);
                 if !inside || high.len() > longest_key(bytes.len() as u32) {
-                    return Err("its new fence lies outside".to_owned());
+                    return Err("its new fence is outside the old ones".to_owned());
                 }
                 NodeMut::new(bytes).refence((&low, Some(high)));
                 Ok(())
@@ -225,11 +225,11 @@ impl Delta {
             Delta::AddChild { key, child, .. } => {
                 Node::new(bytes).filter(|node| node.covers(key)).ok_or("it is not the parent")?;
                 let value = child.0.to_le_bytes();
-                NodeMut::new(bytes).put(key, Cell::inline(&value)).then_some(()).ok_or("it has no room")?;
+                NodeMut::new(bytes).put(key, Cell::inline(&value)).then_some(()).ok_or("it has no space")?;
                 Ok(())
             }
             Delta::DropChild { key, .. } => {
-                let node = Node::new(bytes).ok_or("it is no node")?;
+                let node = Node::new(bytes).ok_or("it is not a node")?;
                 let index = node.search(key).map_err(|_| "it has no such child")?;
                 NodeMut::new(bytes).remove(index);
                 Ok(())
@@ -411,7 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_reads_back_and_only_at_its_place() {
+    fn a_record_reads_back_only_at_its_lsn() {
         let mut bytes = vec![0; 4096];
         let mut node = NodeMut::init(&mut bytes, PageId(9), 4, 0, (b"a", Some(b"ax")));
         node.put(b"ab", Cell::inline(b"value"));

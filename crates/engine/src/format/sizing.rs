@@ -69,7 +69,7 @@ impl Options {
         let Some(layout) = superblock.layout() else { return Ok(self.clone()) };
         if self.torn_pages != TornPages::Auto {
             return Err(Error::Options(
-                "torn pages: pages out of place are protected by that alone; accepted: auto".to_owned(),
+                "torn pages: pages out of place need no other protection; accepted: auto".to_owned(),
             ));
         }
         let (map, needed) = (map_bytes(&layout), superblock.map_memory());
@@ -165,7 +165,8 @@ pub fn fit(
     let made = segments.map(with).filter(|made| made.pages > made.data_start().0 + 3);
     made.ok_or_else(|| {
         Error::Options(format!(
-            "the drive has {} blocks of {block_bytes} bytes, too few for pages out of place; accepted: a larger drive, or pages in place",
+            "the drive has {} blocks of {block_bytes} bytes, too few for pages out of place; \
+             accepted: a larger drive, or pages in place",
             drive_bytes / u64::from(block_bytes)
         ))
     })
@@ -186,6 +187,7 @@ fn fitting_unit(asked: u64, page_bytes: u32, block_bytes: u32) -> Result<u32, Er
         return Ok(asked as u32);
     }
     Err(Error::Options(format!(
-        "units of {asked} bytes: pages of {page_bytes} bytes cannot lie in them on this drive; accepted: a power of two from {LEAST_UNIT} to {most}"
+        "units of {asked} bytes are not possible with pages of {page_bytes} bytes on this drive; \
+         accepted: a power of two from {LEAST_UNIT} to {most}"
     )))
 }

@@ -122,7 +122,7 @@ impl Catalogue {
     /// Adds an entry of the catalogue. Existing entries are kept.
     pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
         let named =
-            decode(value).ok_or_else(|| Error::corrupt(PageId(0), "a record of the catalogue is damaged"))?;
+            decode(value).ok_or_else(|| Error::corrupt(PageId(0), "an entry of the catalogue is damaged"))?;
         let name = String::from_utf8_lossy(name).into_owned();
         let tree = match named {
             Named::Table(table) => {

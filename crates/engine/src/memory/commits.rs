@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_visible_when_everything_before_it_is() {
+    fn a_state_is_visible_when_all_earlier_ones_are() {
         let mut commits = Commits::new(Lsn(5));
         commits.append(Lsn(5), Lsn(10), true);
         commits.append(Lsn(10), Lsn(20), false);

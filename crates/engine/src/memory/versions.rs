@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beneath_a_record_is_kept_when_the_leaf_gets_the_record() {
+    fn a_merge_keeps_the_value_beneath() {
         let mut versions = Versions::new(1 << 20);
         versions.keep(5, b"k", Lsn(10), Replaced::Beneath);
         keep(&mut versions, b"k", 20, Some(b"two"));
@@ -245,7 +245,7 @@ mod tests {
 
     /// Values kept for a reader are dropped in parts after its end, and all of them are.
     #[test]
-    fn what_was_kept_for_a_reader_is_forgotten_in_parts() {
+    fn old_values_are_dropped_in_parts() {
         let mut versions = Versions::new(64 << 20);
         let reader = versions.open(Lsn(0));
         let count = 2 * FORGOTTEN_TOGETHER as u64 + 10;
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_are_given_up_before_memory_is() {
+    fn readers_are_given_up_to_bound_memory() {
         let mut versions = Versions::new(10_000);
         let (old, new) = (versions.open(Lsn(1)), versions.open(Lsn(95)));
         for lsn in 2..100 {

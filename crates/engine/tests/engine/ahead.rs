@@ -61,7 +61,7 @@ async fn scan(store: &Store<Mem>, table: Table, direction: Direction, degree: u3
 }
 
 #[test]
-fn a_scan_that_reads_ahead_gives_the_same_records_sooner() {
+fn read_ahead_returns_the_same_records_sooner() {
     for direction in [Direction::Forward, Direction::Backward] {
         let (one, slow, read) =
             cold(move |store, table, _| async move { scan(&store, table, direction, 1).await });
@@ -80,7 +80,7 @@ fn a_scan_that_reads_ahead_gives_the_same_records_sooner() {
 }
 
 #[test]
-fn a_scan_that_is_limited_reads_few_leaves_in_vain() {
+fn a_limited_scan_reads_few_unneeded_leaves() {
     let ((), _, read) = cold(|store, table, _| async move {
         let snapshot = store.snapshot();
         // The first scan learns how many records a leaf has.
@@ -96,7 +96,7 @@ fn a_scan_that_is_limited_reads_few_leaves_in_vain() {
 }
 
 #[test]
-fn rows_behind_an_index_are_read_together_in_the_order_of_the_index() {
+fn an_index_scan_reads_rows_concurrently_in_index_order() {
     for direction in [Direction::Forward, Direction::Backward] {
         let rows = move |degree: u32| {
             cold(move |store: Store<Mem>, _, index| async move {

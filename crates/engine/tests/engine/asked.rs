@@ -66,14 +66,14 @@ fn given_up<D: Device + Send + 'static>(drive: D) {
 }
 
 #[test]
-fn a_call_that_waits_for_a_lock_is_given_up() {
+fn a_call_that_waits_for_a_lock_is_cancelled() {
     given_up(mem());
     given_up(file(&tempfile::tempdir().unwrap()));
 }
 
 /// Writes are buffered in the handle of a transaction. If one of them fails, none takes effect.
 #[test]
-fn a_transaction_ends_with_a_write_that_is_not_made() {
+fn a_failed_write_ends_its_transaction() {
     let (db, table) = with_a_table(mem());
     let mut holder = db.begin();
     holder.get_for_update(&table, b"held").unwrap();
@@ -93,7 +93,7 @@ fn a_transaction_ends_with_a_write_that_is_not_made() {
 /// Many writes are sent to the shard in several batches. An error that the handle can detect is returned at
 /// once.
 #[test]
-fn a_transaction_of_many_writes_is_one() {
+fn many_writes_are_one_transaction() {
     let (db, table) = with_a_table(mem());
     let mut transaction = db.begin();
     let key = |number: u32| number.to_be_bytes();
@@ -143,14 +143,14 @@ fn given_up_beside_others<D: Device + Send + 'static>(drive: D) {
 }
 
 #[test]
-fn a_call_is_given_up_while_others_work() {
+fn a_call_is_cancelled_while_others_work() {
     given_up_beside_others(mem());
     given_up_beside_others(file(&tempfile::tempdir().unwrap()));
 }
 
 /// A panic in the function that is asked cancels the call, and does not affect other threads.
 #[test]
-fn a_panic_is_an_answer() {
+fn a_panic_in_the_question_cancels_the_call() {
     let (db, table) = with_a_table(mem());
     let mut holder = db.begin();
     holder.get_for_update(&table, b"held").unwrap();

@@ -169,7 +169,7 @@ fn check(options: Options, seed: u64, pause: u64, backups: usize) -> Vec<Result<
 }
 
 #[test]
-fn a_backup_during_transactions_is_a_beginning_of_the_commits() {
+fn a_backup_during_transactions_holds_a_prefix_of_the_commits() {
     for seed in 0..3 {
         let reports = check(options(), seed, 20, 4);
         assert!(
@@ -180,7 +180,7 @@ fn a_backup_during_transactions_is_a_beginning_of_the_commits() {
 }
 
 #[test]
-fn a_backup_that_commits_overtake_goes_on_with_what_they_changed() {
+fn an_overtaken_backup_copies_changed_pages_again() {
     let small = Options { log_bytes: 256 * 4096, ..options() };
     let reports = check(small, 9, 20, 3);
     let passes =
@@ -189,14 +189,14 @@ fn a_backup_that_commits_overtake_goes_on_with_what_they_changed() {
 }
 
 #[test]
-fn a_backup_that_is_always_overtaken_gives_up_and_no_commit_waits_for_it() {
+fn a_backup_that_is_always_overtaken_fails_and_delays_no_commit() {
     let small = Options { log_bytes: 256 * 4096, ..options() };
     let reports = check(small, 3, 300, 1);
     assert_eq!(reports, [Err(Error::BackupOvertaken { passes: 16 })]);
 }
 
 #[test]
-fn a_bulk_load_during_a_backup_is_there_whole_or_not_at_all() {
+fn a_bulk_load_during_a_backup_is_in_it_whole_or_not_at_all() {
     for wait in 0..12 {
         let executor = Executor::new(mem());
         let image = MemImage::default();
@@ -288,7 +288,7 @@ impl Sink for LargePages {
 }
 
 #[test]
-fn a_backup_goes_to_a_drive_of_large_pages() {
+fn a_backup_can_be_written_to_a_drive_with_large_pages() {
     let drive = || Executor::new(MemDevice::new(2048, LARGE_PAGE as u32, 64, Nanos::from_micros(10)));
     let options = Options { memory_bytes: 4 << 20, page_bytes: LARGE_PAGE as u32, ..options() };
     let image = MemImage::default();

@@ -59,7 +59,7 @@ fn drive() -> MemDevice {
 /// If no row is written twice, all records in the log are pending, and they may take a third of it. So a
 /// checkpoint must begin before half of the log is used.
 #[test]
-fn a_checkpoint_begins_before_records_have_all_of_the_log_that_they_may() {
+fn a_checkpoint_begins_before_pending_records_fill_their_part_of_the_log() {
     let options = || Options { memory_bytes: 8 << 20, log_bytes: 3 << 20, ..Options::default() };
     let (updates, after) = run(&Executor::new(drive()), |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();
@@ -75,7 +75,7 @@ fn a_checkpoint_begins_before_records_have_all_of_the_log_that_they_may() {
 
 /// A checkpoint dirties most pages of the pool, so the next victim frame is not available at once.
 #[test]
-fn records_get_frames_while_a_checkpoint_has_changed_the_pool() {
+fn the_record_cache_gets_frames_while_a_checkpoint_dirties_the_pool() {
     let options = || Options { memory_bytes: 8 << 20, log_bytes: 16 << 20, ..Options::default() };
     let (updates, after) = run(&Executor::new(drive()), |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();

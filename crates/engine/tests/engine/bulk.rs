@@ -12,7 +12,7 @@ fn rows() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
 
 /// A load that fails at its end frees its pages, so that the same load can be repeated.
 #[test]
-fn a_load_that_fails_at_its_end_gives_its_pages_back() {
+fn a_load_that_fails_at_its_end_frees_its_pages() {
     let (drive, fails) = Refuses::new(mem(), |operation| matches!(operation, Operation::Read { .. }));
     run(&Executor::new(drive), |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();
@@ -61,7 +61,7 @@ fn takes(lengths: &'static [usize], in_bulk: bool) -> bool {
 /// A bulk load accepts the values that a transaction accepts, at any position, and no larger ones: those
 /// could neither be written again nor be saved by a repair.
 #[test]
-fn a_load_takes_the_values_that_a_transaction_takes() {
+fn a_load_accepts_the_values_that_a_transaction_accepts() {
     // Five pieces.
     const LARGEST: usize = 6_080;
     let (largest, larger) = (&[LARGEST][..], &[LARGEST + 1][..]);

@@ -37,7 +37,7 @@ fn a_checkpoint_frees_a_small_part_of_the_log() {
 /// An intact store that was closed has all records in their leaves, even if many leaves were split for them.
 /// So there is nothing to recover when it is opened.
 #[test]
-fn nothing_waits_in_the_log_of_a_store_that_was_closed() {
+fn a_closed_store_has_nothing_to_recover() {
     let executor = Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)));
     let options = || Options { log_bytes: LOG_BYTES, memory_bytes: 4 << 20, ..options() };
     run(&executor, move |handle| async move {

@@ -56,7 +56,7 @@ async fn together(store: &Store<MemDevice>, table: Table, tasks: u64, times: u64
 }
 
 #[test]
-fn who_is_alone_does_not_wait_for_others() {
+fn a_lone_commit_does_not_wait_for_others() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
         for key in 0..10 {
@@ -67,7 +67,7 @@ fn who_is_alone_does_not_wait_for_others() {
 }
 
 #[test]
-fn who_is_alone_again_waits_once_and_no_longer_than_the_window() {
+fn the_first_lone_commit_waits_at_most_the_group_window() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
         together(&store, table, 8, 4).await;
@@ -79,7 +79,7 @@ fn who_is_alone_again_waits_once_and_no_longer_than_the_window() {
 }
 
 #[test]
-fn those_who_come_about_the_same_time_share_a_flush_and_none_waits_for_the_window() {
+fn concurrent_commits_share_flushes_without_waiting_for_the_window() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
         // The store learns from the first round.
@@ -93,7 +93,7 @@ fn those_who_come_about_the_same_time_share_a_flush_and_none_waits_for_the_windo
 }
 
 #[test]
-fn a_second_flush_goes_beside_one_of_few_commits_and_not_beside_one_of_many() {
+fn a_second_flush_begins_only_during_one_of_few_commits() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
         // A flush takes 20 µs. A commit that arrives during a flush and shares the next one takes longer.
@@ -107,7 +107,7 @@ fn a_second_flush_goes_beside_one_of_few_commits_and_not_beside_one_of_many() {
 }
 
 #[test]
-fn a_commit_that_waits_does_not_wait_for_the_window_of_a_relaxed_one() {
+fn a_group_commit_does_not_wait_for_the_relaxed_window() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
         together(&store, table, 8, 4).await;

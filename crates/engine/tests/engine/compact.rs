@@ -33,7 +33,7 @@ async fn only_shape(store: &Store<MemDevice>) -> TreeShape {
 }
 
 #[test]
-fn compaction_makes_room_and_the_records_stay() {
+fn compaction_frees_pages_and_keeps_records() {
     let executor = Executor::new(mem());
     run(&executor, |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();
@@ -143,7 +143,7 @@ fn a_crash_during_a_compaction_leaves_a_sound_store() {
 }
 
 #[test]
-fn pages_that_belong_to_nothing_are_given_back() {
+fn unreachable_pages_are_freed() {
     let executor = Executor::new(mem());
     let image = MemImage::default();
     let target = image.clone();

@@ -172,7 +172,7 @@ fn swapped_pages_are_noticed_or_harmless() {
 }
 
 #[test]
-fn a_drive_that_was_cut_off_is_refused() {
+fn a_truncated_drive_is_refused() {
     let sample = sample::crashed();
     for pages in 1..sample::PAGES {
         let cut = Rc::new(sample.image[..pages * PAGE].to_vec());
@@ -188,7 +188,7 @@ fn a_drive_that_was_cut_off_is_refused() {
 /// parent, or if it is a log page or a superblock. A leaf with the same fences passes, because nothing else
 /// records its age.
 #[test]
-fn old_versions_of_pages_are_noticed_where_their_parents_tell() {
+fn old_versions_of_pages_are_noticed_if_their_parents_differ() {
     let (old, new) = (sample::closed(), sample::closed_later());
     let fences = |image: &[u8], page: usize| {
         let page = &image[page * PAGE..(page + 1) * PAGE];
@@ -220,7 +220,7 @@ fn old_versions_of_pages_are_noticed_where_their_parents_tell() {
 /// Two intact versions of a page may be on the drive. A version that is read from the address of another is
 /// noticed.
 #[test]
-fn versions_of_a_page_at_the_places_of_others_are_noticed() {
+fn misdirected_versions_of_a_page_are_noticed() {
     for sample in [sample::closed_later(), sample::closed_later_out_of_place()] {
         let page = |place: usize| &sample.image[place * PAGE..][..PAGE];
         let is_version = |one: usize, other: usize| {
@@ -277,7 +277,7 @@ fn unknown_versions_and_foreign_drives_are_refused() {
 
 /// Pages with a right checksum and invalid contents: every operation ends, with or without an error.
 #[test]
-fn pages_that_make_no_sense_harm_nobody() {
+fn invalid_pages_cause_no_panic() {
     for sample in [sample::closed(), sample::crashed()] {
         let salt = salt(&sample.image);
         let nodes: Vec<usize> = used(&sample).into_iter().filter(|page| *page >= DATA).collect();

@@ -43,14 +43,14 @@ fn make_over(image: Vec<u8>, what: &str) {
 }
 
 #[test]
-fn a_new_store_takes_nothing_from_the_log_of_an_old_one() {
+fn a_new_store_ignores_the_log_of_an_old_one() {
     make_over(used(), "over a whole store");
 }
 
 /// Without superblocks the old salt is unknown. With the same salt, the old log would continue in the new
 /// store.
 #[test]
-fn a_new_store_takes_nothing_from_the_log_of_an_old_one_without_superblocks() {
+fn a_new_store_ignores_the_log_of_an_old_one_without_superblocks() {
     let mut image = used();
     for place in SUPERBLOCKS {
         image[place as usize..][..PAGE].fill(0);

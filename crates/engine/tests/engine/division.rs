@@ -53,7 +53,7 @@ async fn scan(store: &Store<MemDevice>, table: Table, rows: u32, rounds: u32) ->
 }
 
 #[test]
-fn records_get_memory_for_updates_and_pages_for_scans() {
+fn updates_get_memory_for_records_and_scans_for_pages() {
     let executor = executor();
     run(&executor, |handle| async move {
         let (store, table) = loaded(handle).await;

@@ -45,7 +45,7 @@ impl Device for Counting {
 /// A checkpoint of pages that need no second copy has at most sixteen page writes in progress, although a
 /// batch has 64 pages and the drive would take all.
 #[test]
-fn a_checkpoint_sends_sixteen_pages_at_a_time() {
+fn a_checkpoint_writes_sixteen_pages_concurrently() {
     for torn_pages in [TornPages::None, TornPages::Atomic] {
         let inner = MemDevice::new(8192, 4096, 256, Nanos::from_micros(10));
         let caps = Caps { atomic_bytes: PAGE * 4096, ..inner.caps().clone() };

@@ -82,7 +82,7 @@ fn a_full_store_loses_nothing_and_takes_more_once_there_is_room() {
 }
 
 #[test]
-fn a_store_full_of_large_values_does_so_too() {
+fn a_store_full_of_large_values_loses_nothing_either() {
     check(9000, true);
     check(9000, false);
 }

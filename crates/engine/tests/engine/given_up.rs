@@ -58,7 +58,7 @@ fn at_every_moment<F: Future<Output = bool> + 'static>(
 }
 
 #[test]
-fn a_checkpoint_goes_on() {
+fn a_dropped_checkpoint_continues() {
     let out_of_place = Options { place: "out-of-place".parse().unwrap(), ..options() };
     let expected = [&records(0, 1)[..50], &records(50, 2)[..50], &records(100, 3)];
     for options in [options(), out_of_place] {
@@ -74,7 +74,7 @@ fn a_checkpoint_goes_on() {
 }
 
 #[test]
-fn a_table_is_made_or_not() {
+fn a_dropped_create_table_is_atomic() {
     let expected = [&records(0, 1)[..50], &records(50, 2)];
     at_every_moment(&options(), 3, &expected, |store, patience| async move {
         fill(&store, "table", records(0, 1).into_iter()).await;
@@ -92,7 +92,7 @@ fn a_table_is_made_or_not() {
 }
 
 #[test]
-fn a_bulk_load_that_ends_is_not_written_over() {
+fn a_dropped_bulk_load_and_later_writes_do_not_collide() {
     let expected = [&records(0, 1)[..50], &records(50, 2)];
     at_every_moment(&options(), 6, &expected, |store, patience| async move {
         let table = store.create_table("table").await.unwrap();

@@ -42,7 +42,7 @@ fn a_record_that_an_index_refuses_leaves_no_entry() {
 
 /// A record that prevents an index from being created can be deleted, also after the store was opened again.
 #[test]
-fn a_record_that_was_too_long_for_an_index_can_go() {
+fn a_record_that_is_too_long_for_an_index_can_be_deleted() {
     let executor = Executor::new(mem());
     run(&executor, |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();
@@ -73,7 +73,7 @@ fn a_record_that_was_too_long_for_an_index_can_go() {
 
 /// If the log accepts the records one by one, an index over them can be created, however small the log is.
 #[test]
-fn an_index_can_be_made_with_a_small_log() {
+fn an_index_can_be_created_with_a_small_log() {
     run(&Executor::new(mem()), |handle| async move {
         let small = Options { log_bytes: 64 * 4096, ..options() };
         let store = Store::create(handle, small).await.unwrap();

@@ -11,7 +11,7 @@ const ROWS: u64 = 60_000;
 /// If the inner nodes fit into the pool and the leaves do not, a point read reads only its leaf from the
 /// drive.
 #[test]
-fn a_read_of_a_record_asks_the_drive_for_one_page() {
+fn a_point_read_reads_one_page() {
     let executor = Executor::new(MemDevice::new(32_768, 4096, 64, Nanos::from_micros(10)));
     run(&executor, |handle| async move {
         let options = Options { memory_bytes: 2 << 20, log_bytes: 16 << 20, ..Options::default() };

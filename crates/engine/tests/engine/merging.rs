@@ -30,7 +30,7 @@ fn update_uniformly() -> Statistics {
 }
 
 #[test]
-fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
+fn uniform_updates_merge_adjacent_leaves_with_several_records_each() {
     let done = update_uniformly();
     let (records, pool) = (done.records, done.pool);
     assert!(records.merged > 70_000, "most updates are in their leaves: {}", records.merged);
@@ -49,7 +49,7 @@ fn uniform_updates_read_leaves_together_and_gather_several_records_for_each() {
 /// be split for them anyway, and until then each split would have to redistribute all pending records. So a
 /// store that is filled row by row grows as it is filled.
 #[test]
-fn what_a_leaf_has_no_room_for_does_not_wait_for_it() {
+fn a_leaf_that_will_be_split_gets_further_records_directly() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
     let done = run(&executor, |handle| async move {
         let options = Options { memory_bytes: 8 << 20, log_bytes: 8 << 20, ..Options::default() };

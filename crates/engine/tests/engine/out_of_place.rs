@@ -177,7 +177,7 @@ fn a_backup_has_the_pages_in_place() {
 
 /// A store of format 3, in which units are blocks, is opened as it is. Its superblocks have no unit size.
 #[test]
-fn a_store_of_the_format_before_is_opened() {
+fn a_store_of_format_3_is_opened() {
     let mut bytes = image("unit=4KiB", true).to_vec();
     for place in [0, 65_536] {
         let superblock = &mut bytes[place..place + 128];
@@ -249,7 +249,7 @@ fn pages_are_compressed_and_packed() {
 }
 
 #[test]
-fn what_contradicts_pages_out_of_place_is_refused() {
+fn options_that_contradict_pages_out_of_place_are_refused() {
     let refusal = |pages: usize, options: Options| {
         let executor = Executor::new(Patched::new(&Rc::new(vec![0; pages * PAGE])));
         run(&executor, |handle| async move {
@@ -272,7 +272,7 @@ fn what_contradicts_pages_out_of_place_is_refused() {
 
 /// A bulk load is durable when it returns, including the map. Nothing is closed or written after it.
 #[test]
-fn a_bulk_load_is_durable_with_its_places() {
+fn a_bulk_load_is_durable_with_its_map_entries() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
     let row = |number: u32| (number.to_be_bytes().to_vec(), vec![7; 100]);
     let options = || Options {

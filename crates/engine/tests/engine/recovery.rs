@@ -56,7 +56,7 @@ fn crashed() -> (MemDevice, Model) {
 }
 
 #[test]
-fn a_log_of_many_stretches_is_done_again_in_order() {
+fn a_log_of_many_passes_is_redone_in_order() {
     let (device, model) = crashed();
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
@@ -117,7 +117,7 @@ impl Device for LosesLater {
 }
 
 #[test]
-fn a_log_that_is_shorter_when_it_is_read_again_is_refused() {
+fn a_log_that_is_shorter_in_the_second_pass_is_refused() {
     let (device, _) = crashed();
     // Among the last of some 330 blocks: after the first pass, and within the first piece that is read.
     let lost = LOG as u64 + 250;
@@ -226,7 +226,7 @@ fn open_once(image: &Rc<Vec<u8>>, commands: u64) -> (u64, Option<Model>, Rc<Vec<
 
 /// Changes that recovery makes durable must not hide records of the log that it has not read yet.
 #[test]
-fn a_cut_in_recovery_from_a_full_log_loses_nothing() {
+fn a_power_cut_in_recovery_from_a_full_log_loses_nothing() {
     let (image, model) = crashed_with_a_full_log();
     let (commands, found, _) = open_once(&image, u64::MAX);
     assert!(found == Some(model.clone()));

@@ -110,7 +110,7 @@ fn last(sample: &Sample) -> &[State] {
 }
 
 #[test]
-fn an_unharmed_store_is_saved_whole() {
+fn an_intact_store_is_saved_completely() {
     for sample in [sample::closed(), sample::crashed()] {
         let (missing, report) = verify(sample.image.to_vec(), last(&sample), "unharmed");
         assert!(missing == 0 && report.is_whole(), "{report:?}");
@@ -119,7 +119,7 @@ fn an_unharmed_store_is_saved_whole() {
 }
 
 #[test]
-fn whatever_page_is_lost_the_rest_is_saved() {
+fn if_any_page_is_lost_the_rest_is_saved() {
     for sample in [sample::closed(), sample::crashed()] {
         let mut lost_pages = 0;
         for page in 0..sample::PAGES {
@@ -157,7 +157,7 @@ fn lost_inner_nodes_roots_and_maps_lose_no_record() {
 }
 
 #[test]
-fn without_superblocks_the_pages_tell() {
+fn a_store_without_superblocks_is_saved() {
     for sample in [sample::closed(), sample::crashed()] {
         let (missing, report) = verify(without(&sample, &[0, 16]), last(&sample), "no superblock");
         assert!(missing == 0 && report.guessed && report.log.is_none(), "{report:?}");
@@ -187,7 +187,7 @@ fn tables_without_a_name_are_saved_by_their_number() {
 }
 
 #[test]
-fn damage_in_the_log_is_reported_and_what_came_before_it_is_saved() {
+fn damage_in_the_log_is_reported_and_earlier_records_are_saved() {
     let sample = sample::crashed();
     let block = |page: &usize| &sample.image[page * PAGE + 4..page * PAGE + 8] == b"FLOG";
     let mut blocks: Vec<usize> = (sample::LOG..sample::DOUBLE_WRITE).filter(block).collect();
@@ -202,7 +202,7 @@ fn damage_in_the_log_is_reported_and_what_came_before_it_is_saved() {
 }
 
 #[test]
-fn a_store_that_was_cut_off_is_saved_as_far_as_it_goes() {
+fn a_truncated_store_is_saved_as_far_as_it_goes() {
     let sample = sample::closed();
     let mut saved_before = 0;
     for pages in (DATA + 10..sample::PAGES).step_by(15) {
@@ -216,7 +216,7 @@ fn a_store_that_was_cut_off_is_saved_as_far_as_it_goes() {
 }
 
 #[test]
-fn what_is_no_store_is_refused() {
+fn a_file_that_is_no_store_is_refused() {
     assert_eq!(saved(vec![0; sample::PAGES * PAGE]).map(drop), Err(Error::NotAStore));
     assert_eq!(saved(vec![7; 3000]).map(drop), Err(Error::NotAStore));
     assert_eq!(MemImage::default().len(), 0);
@@ -225,7 +225,7 @@ fn what_is_no_store_is_refused() {
 /// A power cut may leave the first block of a flush without the others. The record in it was never
 /// acknowledged, and the log continues after it.
 #[test]
-fn what_follows_a_flush_that_was_cut_off_is_saved() {
+fn the_log_after_an_interrupted_flush_is_saved() {
     let commit = |image: Vec<u8>, key: &'static [u8], len: usize| {
         let executor = Executor::new(Patched::new(&Rc::new(image)));
         run(&executor, move |handle| async move {
@@ -255,7 +255,7 @@ fn what_follows_a_flush_that_was_cut_off_is_saved() {
 /// An aborted bulk load leaves pieces of large values. `check` reports them, `compact` keeps them, and a
 /// repair leaves them out. No record is affected.
 #[test]
-fn pieces_of_a_load_that_was_given_up_go_with_a_repair() {
+fn a_repair_drops_pieces_of_an_aborted_load() {
     let sample = sample::closed();
     let executor = Executor::new(Patched::new(&sample.image));
     let (before, after) = run(&executor, |handle| async move {

@@ -23,7 +23,7 @@ fn by_value() -> Extract {
 }
 
 #[test]
-fn the_table_of_shards_is_the_engines_own() {
+fn the_internal_table_of_shards_is_hidden() {
     for shards in [1, 2] {
         let db = Db::create((0..shards).map(|_| mem()).collect(), options()).unwrap();
         let table = db.create_table("records").unwrap();
@@ -142,7 +142,7 @@ fn a_bulk_load_fills_all_shards() {
 }
 
 #[test]
-fn a_bulk_load_that_comes_to_nothing_leaves_nothing() {
+fn a_failed_bulk_load_leaves_nothing() {
     let db = Db::create(vec![MemDevice::new(2048, 4096, 64, Nanos::from_micros(10))], options()).unwrap();
     let table = db.create_table("records").unwrap();
     // Each attempt takes a third of the pages.

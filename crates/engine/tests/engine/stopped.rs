@@ -9,7 +9,7 @@ use fulgurite_pool::WriteBack;
 
 /// A page that cannot be read because another one cannot be written is not damaged. Every page is tried.
 #[test]
-fn a_check_that_cannot_go_on_finds_nothing() {
+fn a_check_of_a_stopped_store_reports_no_damage() {
     let mut stopped = 0;
     for frames in 16..80 {
         let memory_bytes = frames * (4096 + 64) * 4 / 3 + 64;

@@ -29,7 +29,7 @@ fn open(image: Vec<u8>) -> (Vec<Record>, Vec<u8>) {
 }
 
 #[test]
-fn a_block_that_was_cut_off_does_not_become_whole_later() {
+fn a_torn_block_is_not_completed_by_a_later_flush() {
     let first = (vec![1], vec![1; 50]);
     let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
     let record = first.clone();

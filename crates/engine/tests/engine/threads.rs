@@ -196,7 +196,7 @@ fn a_hundred_threads_on_three_shards() {
 /// A keeper writes a relaxed commit within its window without any call.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_keeper_writes_what_nobody_waits_for() {
+fn a_keeper_writes_relaxed_commits() {
     use fulgurite_uring::{DriveOptions, OpenError, UringDevice};
     let folder = tempfile::tempdir().unwrap();
     let drive = DriveOptions { pages: Some(16_384), many_threads: true, ..DriveOptions::default() };
@@ -249,7 +249,7 @@ fn a_device_that_loses_a_completion_stops_the_shard() {
 /// A panic in the function of an index is propagated to its caller. The other threads get an error that the
 /// shard has stopped.
 #[test]
-fn a_panic_inside_is_told_to_the_others() {
+fn a_panic_inside_is_reported_to_other_threads() {
     let db = Db::create(vec![mem()], options()).unwrap();
     let table = db.create_table("records").unwrap();
     let extract: fulgurite_engine::blocking::Extract = Arc::new(|key, _, keys| {

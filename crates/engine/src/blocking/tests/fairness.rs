@@ -71,7 +71,7 @@ impl Core for Busy<'_> {
 }
 
 #[test]
-fn a_driver_that_is_never_done_lets_others_have_the_lock() {
+fn a_busy_driver_lets_others_have_the_lock() {
     let turns = AtomicU32::new(0);
     let core = Busy { job: None, turns: &turns, is_stopped: false, begun: Instant::now() };
     let driving = Driving::<_, Fair>::new(core, None);

@@ -54,7 +54,7 @@ fn every_call_ends_beside_a_parked_driver() {
 }
 
 #[test]
-fn every_call_ends_where_the_device_waits_under_the_lock() {
+fn every_call_ends_with_a_device_that_waits_under_the_lock() {
     check(false, false, None, 4, SCHEDULES);
 }
 
@@ -130,7 +130,7 @@ fn errand_beside_a_command(planted: Option<Planted>, schedules: usize) {
 }
 
 #[test]
-fn an_errand_keeps_no_other_job_waiting() {
+fn an_errand_delays_no_other_job() {
     errand_beside_a_command(None, SCHEDULES);
 }
 
@@ -177,7 +177,7 @@ fn impatient(parks: bool, keeper: bool, schedules: usize) {
 }
 
 #[test]
-fn who_gives_up_keeps_nobody_waiting() {
+fn a_cancelled_job_delays_no_other() {
     impatient(true, false, SCHEDULES);
     impatient(false, false, SCHEDULES);
     impatient(true, true, SCHEDULES);
@@ -200,7 +200,7 @@ fn question_beside_a_command(planted: Option<Planted>, schedules: usize) {
 }
 
 #[test]
-fn a_question_keeps_no_job_waiting() {
+fn a_question_delays_no_job() {
     question_beside_a_command(None, SCHEDULES);
 }
 

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_found_counted_and_given_back() {
+    fn pages_are_found_counted_and_freed() {
         let mut page = vec![0; 4096];
         (0..100).for_each(|index| set_used(&mut page, index, true));
         assert_eq!((count_used(&page, 1000), count_used(&page, 61)), (100, 61));

@@ -78,7 +78,7 @@ fn head(suffix: &[u8]) -> u32 {
 /// The node in a page that a search has found.
 #[inline]
 pub fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
-    Node::new(bytes).ok_or_else(|| Error::corrupt(header::number(bytes), "it is no node"))
+    Node::new(bytes).ok_or_else(|| Error::corrupt(header::number(bytes), "it is not a node"))
 }
 
 impl<'a> Node<'a> {
@@ -296,10 +296,10 @@ impl<'a> Node<'a> {
         if let Some(last) = self.len().checked_sub(1)
             && !(self.covers(&self.key(0)) && self.covers(&self.key(last)))
         {
-            return Err("its keys do not lie between its fences".to_owned());
+            return Err("its keys are not between its fences".to_owned());
         }
         if self.0.len() - self.heap() != used + self.garbage() {
-            return Err("its heap does not add up".to_owned());
+            return Err("its heap sizes do not add up".to_owned());
         }
         Ok(())
     }
@@ -323,7 +323,7 @@ impl<'a> Node<'a> {
             Some(high) => self.prefix_len() <= self.low_len() && common(high),
             None => self.prefix_len() == 0,
         };
-        if right { Ok(()) } else { Err("its prefix is not what its fences have in common".to_owned()) }
+        if right { Ok(()) } else { Err("its prefix is not the common prefix of its fences".to_owned()) }
     }
 
     /// Checks each record. Returns the bytes of the heap that records and fences use.
@@ -342,7 +342,7 @@ impl<'a> Node<'a> {
             // In an empty page of 64 KiB, a record of no bytes has offset 65536, which is stored as 0.
             let is_nowhere = at == 0 && record == 0;
             if !is_nowhere && (at < heap || at + record > end) {
-                return Err(format!("record {index} lies outside the heap"));
+                return Err(format!("record {index} is outside the heap"));
             }
             used += record;
             let (own, suffix) = (get_u32(slot, 6), &self.0[at..at + key]);
@@ -372,10 +372,10 @@ impl<'a> Node<'a> {
             return Err("it has no children".to_owned());
         }
         if self.key(0) != self.low() {
-            return Err("its first child does not begin where it does".to_owned());
+            return Err("its first child does not begin at its low fence".to_owned());
         }
         match (0..self.len()).find(|index| self.value(*index).bytes.len() != 8 || self.value(*index).large) {
-            Some(index) => Err(format!("its child {index} is no page")),
+            Some(index) => Err(format!("its child {index} is not a page")),
             None => Ok(()),
         }
     }

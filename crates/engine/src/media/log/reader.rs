@@ -85,7 +85,7 @@ impl<D: Device + 'static> LogReader<D> {
     ) -> Result<Option<(Lsn, Lsn, T)>, Error> {
         loop {
             if let Some(record) = self.records.next(&mut read) {
-                let what = "a record is not what was written there".to_owned();
+                let what = "a record is damaged".to_owned();
                 return record.map(Some).map_err(|at| Error::LogCorrupt { at, what });
             }
             if !self.block().await? {

@@ -308,7 +308,7 @@ impl<D: Device + 'static> Log<D> {
         if lsn > self.tail() {
             return Err(state
                 .health
-                .stop(format!("something has changes up to {lsn}, which the log does not have")));
+                .stop(format!("a page has changes up to {lsn}, beyond the end of the log")));
         }
         state.wanted.set(state.wanted.get().max(lsn));
         Ok(true)
@@ -413,7 +413,7 @@ impl<D: Device + 'static> Log<D> {
         if end.0 - state.redo.get().0 / block * block > self.capacity() {
             return Err(state
                 .health
-                .stop("the log is full; a store that is opened with more memory needs less of it"));
+                .stop("the log is full; with more memory the store needs less log"));
         }
         let mut at = base;
         for window in bytes.chunks(state.window) {

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_bound_is_free_at_its_own_place_only() {
+    fn bound_bytes_unbind_only_at_their_own_address() {
         let bytes: Vec<u8> = (0..64).collect();
         for place in [0, 1, 77, u32::MAX - 2] {
             let mut bound = bytes.clone();

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_counts_until_its_write_is_durable() {
+    fn a_page_is_dirty_until_its_write_is_durable() {
         let mut changed = Changed::default();
         changed.mark(PageId(1), Lsn(12));
         changed.mark(PageId(1), Lsn(10));
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_counts_until_each_of_its_pages_or_a_later_write_of_it_was_seen() {
+    fn a_write_counts_until_each_page_or_a_later_write_of_it_is_verified() {
         for later_sees in [PageId(1), PageId(2)] {
             let (mut changed, second) = written_twice();
             let ended = changed.ended();
@@ -232,7 +232,7 @@ mod tests {
     /// A page that was freed and is written for a new use, before the new use is in the log, has no contents
     /// of its earlier write left. Verification must not report that as a lost write.
     #[test]
-    fn a_page_that_is_used_again_is_not_what_was_written_before() {
+    fn a_reused_page_does_not_hold_its_earlier_contents() {
         let mut changed = Changed::default();
         changed.mark(PageId(1), Lsn(10));
         let write = changed.begin([PageId(1)].into_iter());

@@ -138,7 +138,7 @@ impl<D: Device + 'static> Area<D> {
         drop(turn);
         outcome.map_err(|error| match error {
             Error::Io(error) if may_tear(error) => {
-                self.health.stop(format!("a page could not be written to its place: {error}"))
+                self.health.stop(format!("a page could not be written in place: {error}"))
             }
             error => error,
         })

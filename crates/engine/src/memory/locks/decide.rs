@@ -13,7 +13,7 @@ impl Locks {
         let transaction = self.waits.get(requester);
         assert!(
             self.waits.waiting(requester).is_none(),
-            "a transaction makes no request while another one of it waits"
+            "a transaction has at most one waiting request"
         );
         transaction.doomed.then(|| Outcome::Deadlock { victims: vec![transaction.id] })
     }

@@ -39,7 +39,7 @@ fn deadlock(victims: &[u64]) -> Outcome {
 }
 
 #[test]
-fn shared_locks_go_together_and_exclusive_ones_alone() {
+fn shared_locks_are_compatible_and_exclusive_ones_are_not() {
     let mut scene = Scene::default();
     assert_eq!(scene.key(1, "k", Shared), Granted);
     assert_eq!(scene.key(2, "k", Shared), Granted);
@@ -51,7 +51,7 @@ fn shared_locks_go_together_and_exclusive_ones_alone() {
 }
 
 #[test]
-fn what_is_held_is_granted_again() {
+fn a_held_lock_is_granted_again() {
     let mut scene = Scene::default();
     for _ in 0..2 {
         assert_eq!(scene.key(1, "k", Exclusive), Granted);
@@ -109,7 +109,7 @@ fn a_writer_overtakes_the_scan_that_waits_for_it() {
 }
 
 #[test]
-fn who_was_overtaken_waits_for_the_new_lock_too() {
+fn an_overtaken_request_waits_for_the_new_lock_too() {
     let mut scene = Scene::default();
     assert_eq!(scene.key(1, "a", Exclusive), Granted);
     assert_eq!(scene.key(2, "b", Shared), Granted);
@@ -133,7 +133,7 @@ fn a_range_keeps_out_keys_that_do_not_exist() {
 }
 
 #[test]
-fn bounds_mean_what_they_say() {
+fn bounds_of_ranges_are_respected() {
     for (from, to, inside, outside) in [
         (Included("b"), Included("d"), ["b", "d"], ["a", "d\0"]),
         (Excluded("b"), Excluded("d"), ["b\0", "c"], ["b", "d"]),
@@ -248,7 +248,7 @@ fn a_cancelled_request_lets_others_pass() {
 }
 
 #[test]
-fn edges_of_those_who_gave_up_take_no_memory() {
+fn edges_of_cancelled_requests_take_no_memory() {
     let mut scene = Scene::default();
     assert_eq!(scene.key(1, "k", Exclusive), Granted);
     assert_eq!(scene.key(2, "k", Exclusive), Waiting);

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_margin_would_have_kept_counts() {
+    fn entries_that_the_margin_would_have_kept_count() {
         let within = (MARGIN * CHUNK) as usize;
         let (merges, reads) = spared(within, 1_000);
         // One in eight is sampled and counts for eight.
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_would_spare_more_gets_a_part_of_the_margin() {
+    fn the_side_that_saves_more_gets_a_part_of_the_margin() {
         // (Reads and merges saved by the record cache), (pages that came back, dirty ones of 1,000 evicted),
         // drive writes for each page write: chunks.
         let cases = [
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_idle_that_nobody_asks_for_or_brings() {
+    fn a_cache_without_reads_and_inserts_is_idle() {
         let mut division = division();
         assert!(!division.is_idle(5), "they were asked for");
         assert!(division.is_idle(5));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_due_when_the_margin_has_gone_through() {
+    fn a_look_is_due_after_a_margin_of_evictions() {
         let mut division = division();
         division.come((MARGIN / 2 * CHUNK) as usize);
         assert!(!division.is_due(MARGIN / 2 - 1));

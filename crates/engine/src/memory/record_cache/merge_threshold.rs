@@ -118,7 +118,7 @@ mod tests {
     /// The threshold is the largest with which so many records are merged that only [`MOVES`] are moved for
     /// each.
     #[test]
-    fn a_number_is_told_by_which_two_records_move_on_for_each_that_is_merged() {
+    fn two_records_are_moved_for_each_merged_one() {
         // 64 records of neighbourhoods with 8 pending records cause 512 merges, which is half of the swept
         // records.
         assert_eq!(least_after(&[(1, LOOKED_AT - 64), (8, 64)]), 8);

@@ -136,7 +136,7 @@ mod tests {
 
     /// A slot is found from its insertion to its removal, however the table grows, and is counted.
     #[test]
-    fn what_was_added_is_found() {
+    fn inserted_slots_are_found() {
         let mut places = places(100_000);
         for place in (0..100_000).step_by(3).map(Slot) {
             places.remove(hash(&place), place);
@@ -152,7 +152,7 @@ mod tests {
 
     /// No step moves more than a small part of the entries, and none moves any after `reserve`.
     #[test]
-    fn no_step_moves_many() {
+    fn no_step_moves_many_entries() {
         let most = |mut places: Places, from: u32| {
             let moved = Cell::new(0_u32);
             let mut most = 0;
@@ -178,7 +178,7 @@ mod tests {
 
     /// Hashes in this order visit one part after the other, and the buckets of each in order.
     #[test]
-    fn the_order_is_that_of_the_memory() {
+    fn the_order_follows_memory() {
         let known = &places(100_000);
         let mut hashes: Vec<u64> = (0..1_000).map(|number| hash(&Slot(number))).collect();
         hashes.sort_unstable_by_key(|hash| known.order(*hash));

@@ -64,7 +64,7 @@ fn leaf_of(key: &[u8], division: u8) -> PageId {
 }
 
 #[test]
-fn records_are_what_a_map_says_whatever_comes_and_goes() {
+fn the_cache_agrees_with_a_map() {
     let mut prng = Prng::new(1, "records");
     let mut records = records(40_000, 1 << 20);
     let (mut model, mut division, mut refused) = (Model::default(), 128, 0);
@@ -143,7 +143,7 @@ fn merge(records: &mut RecordCache, model: &mut Model, leaf: PageId, room: u64) 
 }
 
 #[test]
-fn what_is_asked_for_outlives_what_is_not() {
+fn used_records_outlive_unused_ones() {
     let mut records = records(80_000, 1 << 20);
     for number in 0..20_000u32 {
         records.keep(2, &number.to_be_bytes(), &[1; 40]);
@@ -153,7 +153,7 @@ fn what_is_asked_for_outlives_what_is_not() {
 }
 
 #[test]
-fn a_promise_is_kept_and_leaves_room_for_those_that_take_records_away() {
+fn reservations_hold_and_leave_space_for_deletions() {
     let mut records = records(80_000, 30_000);
     let (mut promised, key) = (0, 5u32.to_be_bytes());
     let put = Record { tree: 2, key: &key, value: Some(&[0; 100]) };
@@ -167,7 +167,7 @@ fn a_promise_is_kept_and_leaves_room_for_those_that_take_records_away() {
 }
 
 #[test]
-fn what_is_promised_keeps_its_room_when_pages_get_memory() {
+fn reserved_space_is_kept_when_pages_get_memory() {
     let mut records = records(200_000, 1 << 20);
     records.begin_to_divide(4);
     let entry = Record { tree: 2, key: b"k", value: Some(&[1; 1_000]) };
@@ -200,7 +200,7 @@ fn put(records: &mut RecordCache, number: u32, leaf: u64, since: u64) {
 }
 
 #[test]
-fn neighbours_are_merged_along_if_they_lack_as_many_cold_records_as_is_said() {
+fn neighbours_with_enough_cold_records_are_merged_too() {
     let mut records = records(200_000, 1 << 20);
     let lacking = [(17, 1), (18, 2), (20, 1), (21, 2), (22, 1), (31, 3), (32, 2)];
     let leaves = lacking.into_iter().flat_map(|(leaf, count)| std::iter::repeat_n(leaf, count));
@@ -221,7 +221,7 @@ fn neighbours_are_merged_along_if_they_lack_as_many_cold_records_as_is_said() {
 }
 
 #[test]
-fn an_entry_has_never_waited_whatever_its_memory_held_before() {
+fn a_new_entry_in_reused_memory_is_clean() {
     let mut records = records(200_000, 1 << 20);
     let ring = &mut records.ring;
     let entry = Record { tree: 2, key: &[0; 4], value: Some(&[1; 60]) };
@@ -252,7 +252,7 @@ enum Entries {
 /// Merged records that are not in use are evicted. Single pending records are moved and keep their LSNs. A
 /// leaf is to be merged if its neighbourhood reaches the threshold.
 #[test]
-fn a_leaf_is_merged_where_it_lacks_many() {
+fn a_leaf_with_many_pending_records_is_merged() {
     use Entries::*;
     let mut records = records(200_000, 1 << 20);
     let entry = Record { tree: 2, key: &[0; 4], value: Some(&[1; 60]) };

@@ -50,7 +50,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             let outcome = this.collect().await;
             this.0.collecting.set(false);
             if let Err(error) = outcome {
-                this.0.health.stop(format!("segments cannot be given back: {error}"));
+                this.0.health.stop(format!("segments cannot be freed: {error}"));
             }
             this.0.room.notify();
         });
@@ -76,7 +76,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
                 if self.0.waiting.get() == 0 {
                     return Ok(());
                 }
-                return Err(Error::Options("nothing can be collected, and writes wait".to_owned()));
+                return Err(Error::Options("no segment can be collected, and writes wait".to_owned()));
             };
             if settled != Some(victim) {
                 // Writes into the segment must end before it is read.

@@ -73,7 +73,7 @@ impl<S: Source> Reader<'_, S> {
                 newest = [newest, head].into_iter().flatten().max_by_key(|info| info.epoch);
             }
         }
-        newest.ok_or_else(|| damaged(&self.layout, "none of its heads is whole"))
+        newest.ok_or_else(|| damaged(&self.layout, "none of its heads is intact"))
     }
 
     async fn snapshot(&self, head: &BlockInfo) -> Result<Vec<u32>, Error> {
@@ -118,7 +118,7 @@ impl<S: Source> Reader<'_, S> {
         for entry in 0..entries as usize {
             let (unit, place) = (block::place(block, 2 * entry), block::place(block, 2 * entry + 1));
             let Some(known) = places.get_mut(unit as usize) else {
-                return Err(damaged(&self.layout, "it names a unit that the store does not have"));
+                return Err(damaged(&self.layout, "it has a unit that the store does not have"));
             };
             *known = place;
         }
@@ -169,7 +169,7 @@ pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock)
     }
     let is_sound = |place: &u32| *place == NOWHERE || u64::from(*place) < layout.physical();
     if !places.iter().all(is_sound) {
-        return Err(damaged(&layout, "it names a place that the drive does not have"));
+        return Err(damaged(&layout, "it has an address that the drive does not have"));
     }
     Ok(Kept { places, epoch: head.epoch, next_block, number: last })
 }

@@ -182,7 +182,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         if !ftl.adopt(known.map(|(unit, place)| (unit as u32, Ppn(*place))), layout.block_units()) {
             return Err(Error::corrupt(
                 superblock.data_start(),
-                "the map of pages gives two pages one place",
+                "the map of pages assigns one address to two pages",
             ));
         }
         let room = Signal::default();
@@ -255,7 +255,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             return None;
         }
         let unit = (0..self.0.layout.units as u32).find(differs)?;
-        Some(format!("unit {unit} does not lie where it was sent"))
+        Some(format!("unit {unit} is not at the address it was sent to"))
     }
 
     /// The first unit of a page.

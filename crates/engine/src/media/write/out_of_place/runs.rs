@@ -135,7 +135,7 @@ mod tests {
     /// up to the limit and the segment's end. If blocks are single units, they must be contiguous in memory
     /// too.
     #[test]
-    fn units_that_lie_together_are_one_command() {
+    fn contiguous_units_are_one_command() {
         assert_eq!(found(&[(0, 3), (1, 4), (2, 5)], 1, 64), [(3, 3, 1)]);
         assert_eq!(found(&[(0, 3), (2, 4)], 1, 64), [(3, 1, 1), (4, 1, 1)]);
         assert_eq!(found(&[(0, 14), (1, 15), (2, 16)], 1, 64), [(14, 2, 1), (16, 1, 1)]);
@@ -150,7 +150,7 @@ mod tests {
 
     /// Scattering what was gathered gives back the same bytes in the same part of memory.
     #[test]
-    fn bytes_go_to_their_blocks_and_back() {
+    fn scatter_reverses_gather() {
         let bytes = Arena::new(24).buffer(0, 24);
         bytes::fill(&bytes, &(0..24).collect::<Vec<u8>>());
         let units = [(0, 9), (1, 2), (2, 3), (5, 6)];

@@ -36,7 +36,7 @@ fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblo
 /// without pages if segments have 256 blocks, but not if they have 4,096. The size of units makes no
 /// difference.
 #[test]
-fn segments_are_as_long_as_what_the_drive_erases_where_there_is_room() {
+fn segments_match_the_erase_unit_if_there_is_space() {
     for (unit, block_units) in [("4KiB", 1), ("1KiB", 4), ("512B", 8)] {
         let options = with_place(&format!("out-of-place:unit={unit}"));
         let plain = superblock(4096, 16_384, &options);
@@ -72,7 +72,7 @@ fn units_are_larger_on_larger_drives() {
 }
 
 #[test]
-fn units_that_no_page_can_lie_in_are_refused() {
+fn invalid_units_are_refused() {
     let fits = |unit: &str, page_bytes| {
         let plain = superblock(page_bytes, 16_384, &Options::default());
         let plain = Superblock { out_of_place: None, ..plain };
@@ -190,14 +190,14 @@ async fn assert_versions(place: &OutOfPlace<Drive>, superblock: &Superblock, ver
 }
 
 #[test]
-fn pages_are_where_they_were_written_whatever_moves() {
+fn pages_read_back_during_collection() {
     for is_bad in [false, true] {
         use_and_open_again("unit=4KiB", is_bad);
     }
 }
 
 #[test]
-fn packed_pages_are_where_they_were_written_whatever_moves() {
+fn compressed_pages_read_back_during_collection() {
     use_and_open_again("unit=1KiB", false);
     use_and_open_again("unit=512B,compress=zstd,placement=sepbit", true);
 }
@@ -284,7 +284,7 @@ async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
 }
 
 #[test]
-fn what_is_written_while_it_moves_stays_the_newer_one() {
+fn a_write_during_a_move_stays_the_newer_version() {
     let options = Options::default();
     for seed in 0..60 {
         let executor = Executor::new(Uneven::new(4_200, seed));
@@ -358,7 +358,7 @@ async fn two_commits(
 }
 
 #[test]
-fn a_commit_of_the_map_counts_whole_or_not_at_all() {
+fn commits_of_the_map_are_atomic() {
     let options = with_place("out-of-place:unit=4KiB");
     let executor = Executor::new(Uneven::new(4_000, 1));
     let handle = executor.handle();
@@ -439,7 +439,7 @@ fn damage_to_the_map_is_refused_or_harmless() {
 }
 
 #[test]
-fn pages_that_lie_one_after_the_other_are_read_with_one_command() {
+fn contiguous_pages_are_read_with_one_command() {
     let options = Options::default();
     for page_bytes in [4096, 16_384] {
         let executor = Executor::new(Uneven::new(4_200, 1));
