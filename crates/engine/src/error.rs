@@ -20,9 +20,7 @@ pub enum Error {
     #[error("the snapshot is too old: versions that it needs no longer fit into memory; take another")]
     SnapshotTooOld,
     /// The drive has no space for the write. Nothing was lost; deleting frees space.
-    #[error(
-        "the store is full: {free} of {pages} pages are free, {needed} are needed; delete records"
-    )]
+    #[error("the store is full: {free} of {pages} pages are free, {needed} are needed; delete records")]
     Full {
         /// Free pages, without those reserved for recovery.
         free: u64,

@@ -54,25 +54,25 @@ impl Turns {
         let number = self.drawn.get();
         self.drawn.set(number + 1);
         self.queue.borrow_mut().push_back(number);
-        let place = Place { turns: self, number };
+        let waiter = Waiter { turns: self, number };
         self.freed
             .until(|| {
                 let is_next = !self.taken.get() && self.queue.borrow().front() == Some(&number);
                 is_next.then(|| self.taken.set(true))
             })
             .await;
-        drop(place);
+        drop(waiter);
         Turn(self)
     }
 }
 
 /// A place in the queue; dropping it, also with the future, leaves the queue.
-struct Place<'a> {
+struct Waiter<'a> {
     turns: &'a Turns,
     number: u64,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.turns.queue.borrow_mut().retain(|number| *number != self.number);
         self.turns.freed.notify();

@@ -86,8 +86,8 @@ impl<D: Device + Send + 'static> Db<D> {
         let mut set = None;
         for (index, drive) in drives.into_iter().enumerate() {
             // The identity of the first shard identifies the set.
-            let place = set::Place { index: index as u32, count: count as u32, set };
-            let first = move |inside: &Inside<D>| inside.first(|store| set::join(store, place, create));
+            let membership = set::Membership { index: index as u32, count: count as u32, set };
+            let first = move |inside: &Inside<D>| inside.first(|store| set::join(store, membership, create));
             let (shard, joined) = Cell::new(drive, options.clone(), create, first)?;
             set = Some(joined);
             shards.push(Arc::new(shard));

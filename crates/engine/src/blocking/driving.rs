@@ -112,7 +112,7 @@ enum Role {
 
 /// The state of a thread that waits for its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ThreadState {
     /// It has the lock, or is about to take it.
     Awake,
     Asleep,
@@ -124,7 +124,7 @@ enum Place {
 
 struct Waiting<P: Primitives> {
     sleeper: Arc<Sleeper<P>>,
-    place: Place,
+    thread: ThreadState,
     ended: bool,
 }
 
@@ -157,9 +157,9 @@ impl<C: Core, P: Primitives> State<C, P> {
         self.carrier.is_some() && self.core.has_errand_for_all()
     }
 
-    fn set_place(&mut self, job: Job, place: Place) {
+    fn set_thread(&mut self, job: Job, thread: ThreadState) {
         if let Some(waiting) = self.waiting.get_mut(&job) {
-            waiting.place = place;
+            waiting.thread = thread;
         }
     }
 
@@ -318,7 +318,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         mut guard: Guard<'a, C, P>,
     ) -> Option<Guard<'a, C, P>> {
         let sleeper = Arc::new(Sleeper { bell: P::Bell::default(), is_done: AtomicBool::new(false) });
-        let waiting = Waiting { sleeper: Arc::clone(&sleeper), place: Place::Awake, ended: false };
+        let waiting = Waiting { sleeper: Arc::clone(&sleeper), thread: ThreadState::Awake, ended: false };
         guard.waiting.insert(job, waiting);
         let mut asking = Asking::new(goes_on, || guard.core.now());
         while !guard.broken && !guard.has_ended(job) {
@@ -358,7 +358,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 self.turn(&mut guard);
             } else {
                 self.hurry(&mut guard);
-                guard.set_place(job, Place::Asleep);
+                guard.set_thread(job, ThreadState::Asleep);
                 let has_waited;
                 (guard, has_waited) = self.sleep(job, &sleeper, asking.patience(), guard)?;
                 if has_waited {
@@ -385,7 +385,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             return None;
         }
         let mut guard = P::lock(&self.state);
-        guard.set_place(job, Place::Awake);
+        guard.set_thread(job, ThreadState::Awake);
         guard.has_come(job);
         Some((guard, has_waited))
     }
@@ -428,7 +428,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         mut guard: Guard<'a, C, P>,
     ) -> Option<Guard<'a, C, P>> {
         self.step_aside(&mut guard);
-        guard.set_place(job, Place::Away);
+        guard.set_thread(job, ThreadState::Away);
         self.unlock(guard);
         let done = errand.run();
         P::lock(&self.returned).push((job, done));
@@ -444,7 +444,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 P::lock(&self.state)
             }
         };
-        guard.set_place(job, Place::Awake);
+        guard.set_thread(job, ThreadState::Awake);
         self.take_returned(&mut guard);
         Some(guard)
     }
@@ -462,9 +462,9 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 }
                 // The job may have more to wait for.
                 if let Some(waiting) = guard.waiting.get_mut(&job)
-                    && waiting.place == Place::Away
+                    && waiting.thread == ThreadState::Away
                 {
-                    waiting.place = Place::Awake;
+                    waiting.thread = ThreadState::Awake;
                     P::ring(&waiting.sleeper.bell);
                 }
             }
@@ -533,12 +533,12 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let longest = at_most.map_or(LONGEST_PARK, |at_most| at_most.min(LONGEST_PARK));
         let left = until.map_or(longest, |until| until.saturating_sub(guard.core.now()).min(longest));
         guard.role = Role::Parked(job);
-        guard.set_place(job, Place::Parked(until));
+        guard.set_thread(job, ThreadState::Parked(until));
         self.unlock(guard);
         park.park(Some(left));
         let mut guard = P::lock(&self.state);
         guard.held_since = guard.core.now();
-        guard.set_place(job, Place::Awake);
+        guard.set_thread(job, ThreadState::Awake);
         self.pass_on(&mut guard);
         let has_role = guard.role == Role::Parked(job) && !guard.broken;
         if has_role {
@@ -585,12 +585,12 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     fn end(&self, guard: &mut Guard<'_, C, P>, job: Job) {
         let Some(waiting) = guard.waiting.get_mut(&job) else { return };
         waiting.ended = true;
-        match waiting.place {
-            Place::Awake => {}
-            Place::Asleep if self.planted(fault!(NoWake)) => {}
-            Place::Asleep | Place::Away => self.dismiss(guard, job),
-            Place::Parked(_) if self.planted(fault!(NoUnpark)) => {}
-            Place::Parked(_) => self.unpark(),
+        match waiting.thread {
+            ThreadState::Awake => {}
+            ThreadState::Asleep if self.planted(fault!(NoWake)) => {}
+            ThreadState::Asleep | ThreadState::Away => self.dismiss(guard, job),
+            ThreadState::Parked(_) if self.planted(fault!(NoUnpark)) => {}
+            ThreadState::Parked(_) => self.unpark(),
         }
     }
 
@@ -616,7 +616,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// perhaps not the intended one, which passes it on.
     fn pass_on(&self, guard: &mut Guard<'_, C, P>) {
         let mut others = guard.waiting.values();
-        let is_meant = others.any(|waiting| waiting.ended && matches!(waiting.place, Place::Parked(_)));
+        let is_meant =
+            others.any(|waiting| waiting.ended && matches!(waiting.thread, ThreadState::Parked(_)));
         if is_meant && !self.planted(fault!(KeptForItself)) {
             self.unpark();
         } else {
@@ -633,7 +634,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// Unparks the driver if it would wake too late.
     fn hurry(&self, guard: &mut Guard<'_, C, P>) {
         let Role::Parked(driver) = guard.role else { return };
-        let Some(Place::Parked(planned)) = guard.waiting.get(&driver).map(|waiting| waiting.place) else {
+        let Some(ThreadState::Parked(planned)) = guard.waiting.get(&driver).map(|waiting| waiting.thread)
+        else {
             return;
         };
         let is_late = match guard.core.next() {
@@ -679,7 +681,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             return true;
         }
         let state = &mut **guard;
-        let is_asleep = |waiting: &Waiting<P>| waiting.place == Place::Asleep && !waiting.ended;
+        let is_asleep = |waiting: &Waiting<P>| waiting.thread == ThreadState::Asleep && !waiting.ended;
         let mut sleepers = state.waiting.iter_mut().filter(|(_, waiting)| is_asleep(waiting));
         let Some((job, waiting)) = sleepers.find(|(job, _)| state.core.carries_for_all(**job)) else {
             return false;
@@ -696,11 +698,11 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         if self.planted(fault!(NoHandOver)) {
             return;
         }
-        let can_drive = |place| !matches!(place, Place::Awake | Place::Away);
-        let next = guard.waiting.iter().find(|(_, waiting)| can_drive(waiting.place) && !waiting.ended);
+        let can_drive = |thread| !matches!(thread, ThreadState::Awake | ThreadState::Away);
+        let next = guard.waiting.iter().find(|(_, waiting)| can_drive(waiting.thread) && !waiting.ended);
         let Some((job, waiting)) = next else { return };
-        let role = match waiting.place {
-            Place::Asleep => {
+        let role = match waiting.thread {
+            ThreadState::Asleep => {
                 P::ring(&waiting.sleeper.bell);
                 Role::Handed(*job)
             }

@@ -13,7 +13,7 @@ const KEY: &[u8] = b"place";
 
 /// A shard's place in its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Membership {
     /// The number of the shard.
     pub index: u32,
     /// The number of shards.
@@ -23,16 +23,20 @@ pub struct Place {
 }
 
 /// Stores a new shard's place, or checks that of an opened one. Returns the identity of the first shard.
-pub async fn join<D: Device + 'static>(store: Store<D>, place: Place, create: bool) -> Result<u128, Error> {
+pub async fn join<D: Device + 'static>(
+    store: Store<D>,
+    membership: Membership,
+    create: bool,
+) -> Result<u128, Error> {
     let own = store.0.durable.superblock().identity;
-    let set = place.set.unwrap_or(own);
+    let set = membership.set.unwrap_or(own);
     if create {
-        if place.count > 1 {
-            write(&store, place, set).await?;
+        if membership.count > 1 {
+            write(&store, membership, set).await?;
         }
         return Ok(set);
     }
-    let wanted = (place.index, place.count, set);
+    let wanted = (membership.index, membership.count, set);
     let found = read(&store).await?.unwrap_or((0, 1, own));
     if found == wanted {
         return Ok(set);
@@ -40,19 +44,24 @@ pub async fn join<D: Device + 'static>(store: Store<D>, place: Place, create: bo
     // Closing marks the store as clean again if it was.
     store.close().await?;
     let (index, count, _) = found;
-    Err(Error::Options(if (index, count) == (place.index, place.count) {
+    Err(Error::Options(if (index, count) == (membership.index, membership.count) {
         format!("drive {index} belongs to another store than drive 0")
     } else {
         format!(
             "drive {} of {} has shard {index} of {count}; give all drives of the store in their order",
-            place.index, place.count
+            membership.index, membership.count
         )
     }))
 }
 
-async fn write<D: Device + 'static>(store: &Store<D>, place: Place, set: u128) -> Result<(), Error> {
+async fn write<D: Device + 'static>(
+    store: &Store<D>,
+    membership: Membership,
+    set: u128,
+) -> Result<(), Error> {
     let table = store.create_own_table(SHARDS).await?;
-    let value = [&place.index.to_le_bytes()[..], &place.count.to_le_bytes(), &set.to_le_bytes()].concat();
+    let value =
+        [&membership.index.to_le_bytes()[..], &membership.count.to_le_bytes(), &set.to_le_bytes()].concat();
     let transaction = store.begin();
     transaction.put(table, KEY, &value).await?;
     transaction.commit_with(crate::Durability::Flush).await

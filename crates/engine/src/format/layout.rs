@@ -32,7 +32,7 @@
 //! Out of place, data pages have the same numbers as in place, and the map translates them to addresses. The
 //! double-write area is followed by two halves of the map's area, which is counted in blocks of the log's
 //! size, and by the segments. Segments are counted in *units* and begin at a multiple of their own length. A
-//! half consists of a head, one block of addresses for every [`places_in_a_block`] units of pages, the
+//! half consists of a head, one block of addresses for every [`addresses_in_a_block`] units of pages, the
 //! journal, and a second copy of the head. A block has one unit or several.
 
 use crate::format::page::{Salt, array, get_u32, get_u64, set};
@@ -109,7 +109,7 @@ pub struct Segmentation {
 }
 
 /// Addresses in a block of the map.
-pub fn places_in_a_block(block_bytes: u32) -> u64 {
+pub fn addresses_in_a_block(block_bytes: u32) -> u64 {
     (u64::from(block_bytes) - BLOCK_HEADER as u64) / 4
 }
 
@@ -171,7 +171,7 @@ impl Layout {
         let data = superblock.data_start();
         let units = pages.saturating_sub(data.0) * u64::from(page_units);
         let map = data.0 * u64::from(page_bytes) / u64::from(block_bytes.max(1));
-        let snapshot = units.div_ceil(places_in_a_block(block_bytes));
+        let snapshot = units.div_ceil(addresses_in_a_block(block_bytes));
         let journal = snapshot.max(LEAST_JOURNAL);
         let area = 2 * (2 + snapshot + journal);
         let block_units = u64::from(block_bytes / unit_bytes);
@@ -185,8 +185,8 @@ impl Layout {
     }
 
     /// The byte address of a unit of the segments.
-    pub fn byte(&self, place: u32) -> u64 {
-        (self.first + u64::from(place)) * u64::from(self.unit_bytes)
+    pub fn byte(&self, address: u32) -> u64 {
+        (self.first + u64::from(address)) * u64::from(self.unit_bytes)
     }
 
     /// The first unit of a data page.

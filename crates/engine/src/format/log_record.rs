@@ -207,7 +207,9 @@ impl Delta {
             Delta::Stored { .. } => Ok(()),
             Delta::Map { from, count, used, .. } => {
                 let end = from.checked_add(*count).filter(|end| map::has(bytes, *end));
-                let end = end.filter(|_| page::kind(bytes) == Some(Kind::Map)).ok_or("it is not a map of these pages")?;
+                let end = end
+                    .filter(|_| page::kind(bytes) == Some(Kind::Map))
+                    .ok_or("it is not a map of these pages")?;
                 (*from..end).for_each(|index| map::set_used(bytes, index, *used));
                 Ok(())
             }

@@ -16,20 +16,20 @@ pub async fn write(sink: &impl Sink, superblock: &Superblock) -> Result<(), Erro
 
 /// Erases both copies, `block_bytes` bytes each.
 pub async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Error> {
-    for place in PLACES {
-        sink.clear(place, u64::from(block_bytes)).await?;
+    for copy in PLACES {
+        sink.clear(copy, u64::from(block_bytes)).await?;
     }
     Ok(())
 }
 
 /// Reads both copies. [`Error::Io`] means that a copy cannot be read.
 pub async fn read_both(source: &impl Source) -> [Result<Superblock, Error>; 2] {
-    [read_place(source, PLACES[0]).await, read_place(source, PLACES[1]).await]
+    [read_copy(source, PLACES[0]).await, read_copy(source, PLACES[1]).await]
 }
 
-async fn read_place(source: &impl Source, place: u64) -> Result<Superblock, Error> {
+async fn read_copy(source: &impl Source, copy: u64) -> Result<Superblock, Error> {
     let mut bytes = vec![0; 4096];
-    match insist(async || source.read(place, &mut bytes).await).await {
+    match insist(async || source.read(copy, &mut bytes).await).await {
         Ok(()) => Superblock::decode(&bytes),
         // Nothing is stored beyond the end of the drive.
         Err(Error::Io(IoError::OutOfRange)) => Err(Error::NotAStore),

@@ -37,7 +37,7 @@ pub enum Replaced<'a> {
 }
 
 /// A key of a tree, and the commit that replaces its value.
-type Place = (u32, Box<[u8]>, Lsn);
+type VersionKey = (u32, Box<[u8]>, Lsn);
 
 /// The old values of one key, with the commits that replaced them, in order.
 type History = Vec<(Lsn, Old)>;
@@ -53,7 +53,7 @@ pub struct Versions {
     /// The old values in order of insertion.
     kept: VecDeque<(Lsn, u32, Box<[u8]>)>,
     /// Large values that commits replace, read before the commits were appended.
-    large: BTreeMap<Place, Box<[u8]>>,
+    large: BTreeMap<VersionKey, Box<[u8]>>,
     /// The number of [`Old::Beneath`].
     beneath: u64,
     bytes: u64,

@@ -117,7 +117,7 @@ impl<D: Device + 'static> Shard<D> {
         let (log_end, log_crc) = self.durable.log().durable_end();
         let last = self.durable.superblock().clone();
         let (format, generation) = (FORMAT, last.generation + 1);
-        let (next_large, out_of_place) = (self.durable.next_large(), self.durable.pages().place().shape());
+        let (next_large, out_of_place) = (self.durable.next_large(), self.durable.pages().backend().shape());
         Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
     }
 
@@ -126,7 +126,7 @@ impl<D: Device + 'static> Shard<D> {
     /// pages that the drive has lost.
     fn forget_freed(&self, redo: Lsn) {
         // A backup copies pages that were just freed.
-        if let Some(place) = self.durable.pages().place().out_of_place()
+        if let Some(place) = self.durable.pages().backend().out_of_place()
             && !self.state.is_backup_running()
         {
             place.trim(&self.state.space().take_freed(redo));
@@ -156,7 +156,7 @@ impl<D: Device + 'static> Shard<D> {
         }
         // Another task's checkpoint ends first. Its pages may have to wait for collection.
         let _turn = self.jobs.checkpoint_turn().await;
-        if let Some(place) = self.durable.pages().place().out_of_place() {
+        if let Some(place) = self.durable.pages().backend().out_of_place() {
             place.close().await;
         }
         let redo = self.redo_point();

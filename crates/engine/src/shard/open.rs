@@ -18,7 +18,7 @@ use crate::media::image::Source;
 use crate::media::log::{Log, LogReader, LogStart, Tail};
 use crate::media::superblock;
 use crate::media::write::out_of_place::{self, OutOfPlace};
-use crate::media::write::{Area, InPlace, Pages, Place, Sealed, restore_torn};
+use crate::media::write::{Area, Backend, InPlace, Pages, Sealed, restore_torn};
 use crate::memory::record_cache::RecordCache;
 use crate::memory::space::Space;
 use crate::options::BATCH;
@@ -43,8 +43,8 @@ impl<D: Device + 'static> Shard<D> {
         barrier.flush().await?;
         let shared = (health, Rc::clone(&barrier));
         let place = match superblock.layout() {
-            None => Place::In(Box::new(in_place(handle, shared, &superblock, &own)?)),
-            Some(layout) => Place::Out(OutOfPlace::create(handle, shared, &superblock, layout, &own).await?),
+            None => Backend::In(Box::new(in_place(handle, shared, &superblock, &own)?)),
+            Some(layout) => Backend::Out(OutOfPlace::create(handle, shared, &superblock, layout, &own).await?),
         };
         write_first_pages(&place, &superblock).await?;
         place.make_durable(&barrier).await?;
@@ -172,7 +172,7 @@ async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u
 
 /// Writes the maps, and the empty roots of the two trees that every store has.
 async fn write_first_pages<D: Device + 'static>(
-    place: &Place<D>,
+    place: &Backend<D>,
     superblock: &Superblock,
 ) -> Result<(), Error> {
     let size = superblock.page_bytes as usize;
@@ -208,12 +208,12 @@ async fn open_place<D: Device + 'static>(
     shared: (Health, Rc<Barrier<D>>),
     superblock: &Superblock,
     options: &Options,
-) -> Result<Place<D>, Error> {
+) -> Result<Backend<D>, Error> {
     match superblock.layout() {
-        None => Ok(Place::In(Box::new(in_place(handle, shared, superblock, options)?))),
+        None => Ok(Backend::In(Box::new(in_place(handle, shared, superblock, options)?))),
         Some(layout) => {
             let kept = out_of_place::read(handle, layout, superblock).await?;
-            Ok(Place::Out(OutOfPlace::new(handle, shared, superblock, layout, kept, options)?))
+            Ok(Backend::Out(OutOfPlace::new(handle, shared, superblock, layout, kept, options)?))
         }
     }
 }
@@ -252,7 +252,7 @@ fn new_pool<D: Device + 'static>(
     pages: &Pages<D>,
 ) -> Result<BufferPool<D>, Error> {
     let frames = options.all_frames(superblock.page_bytes)?;
-    let place = pages.place();
+    let place = pages.backend();
     // These frames are there even when records have borrowed all that they may.
     let write_back =
         options.write_back(options.frames(superblock.page_bytes)?, place.is_batched(), place.batches());

@@ -133,7 +133,7 @@ impl<D: Device + 'static> Store<D> {
 
     /// Whether pages lie out of place.
     pub fn is_out_of_place(&self) -> bool {
-        self.0.durable.pages().place().out_of_place().is_some()
+        self.0.durable.pages().backend().out_of_place().is_some()
     }
 
     /// Default durability.
@@ -359,11 +359,11 @@ impl<D: Device + 'static> Store<D> {
             merges: counts.merges,
             pages_used: shard.state.space().used(),
             pages: shard.state.space().pages(),
-            space_bytes: match shard.durable.pages().place().out_of_place() {
+            space_bytes: match shard.durable.pages().backend().out_of_place() {
                 Some(place) => beside * u64::from(superblock.page_bytes) + place.bytes(),
                 None => (beside + shard.state.space().used()) * u64::from(superblock.page_bytes),
             },
-            pages_moved: shard.durable.pages().place().out_of_place().map_or(0, OutOfPlace::pages_moved),
+            pages_moved: shard.durable.pages().backend().out_of_place().map_or(0, OutOfPlace::pages_moved),
             version_bytes: shard.state.versions().bytes(),
             record_bytes: records.bytes(),
             record_limit_bytes: records.limit(),

@@ -412,7 +412,7 @@ impl<D: Device + 'static> Store<D> {
         }
         walk.large_values().await?;
         walk.maps().await?;
-        if let Some(what) = shard.durable.pages().place().out_of_place().and_then(|place| place.fault()) {
+        if let Some(what) = shard.durable.pages().backend().out_of_place().and_then(|place| place.fault()) {
             walk.report.problems.push(Problem::without_loss("(places of pages)", None, what));
         }
         if walk.report.problems.is_empty() {

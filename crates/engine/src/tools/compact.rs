@@ -186,7 +186,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Trims a range of pages. A drive that cannot, or will not, has lost nothing.
     async fn trim(&self, from: u64, len: u64) -> bool {
-        if let Some(place) = self.durable.pages().place().out_of_place() {
+        if let Some(place) = self.durable.pages().backend().out_of_place() {
             place.trim(&(from..from + len).map(PageId).collect::<Vec<PageId>>());
             return true;
         }

@@ -27,10 +27,10 @@
 //! part of the log that a crash cut off, does not continue the chain. The log ends where the chain ends. If a
 //! later block says that the log beyond this end was durable, data was lost, and that is an error.
 
-mod frames;
+mod assembler;
 mod writer;
 mod reader;
 
-pub use frames::RecordReader;
+pub use assembler::RecordAssembler;
 pub use reader::{LogReader, Tail};
 pub use writer::{Log, LogStart};

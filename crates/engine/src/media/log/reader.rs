@@ -1,6 +1,6 @@
 //! Reads the log after a crash: follows the chain of blocks and returns the records.
 
-use super::frames::RecordReader;
+use super::assembler::RecordAssembler;
 use super::writer::LogStart;
 use crate::bytes;
 use crate::format::log_block::Block;
@@ -44,7 +44,7 @@ pub struct LogReader<D: Device + 'static> {
     /// The durable LSN of the last block.
     durable: Lsn,
     /// Assembles the records of the blocks so far.
-    records: RecordReader,
+    records: RecordAssembler,
     /// The end of the log, if it is known.
     end: Option<Tail>,
 }
@@ -66,7 +66,7 @@ impl<D: Device + 'static> LogReader<D> {
             // If the redo point is the end of the durable log, the block there must continue the chain.
             previous: (first == start.tail).then_some(start.crc),
             durable: Lsn(0),
-            records: RecordReader::default(),
+            records: RecordAssembler::default(),
             end,
         }
     }

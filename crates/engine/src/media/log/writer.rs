@@ -411,9 +411,7 @@ impl<D: Device + 'static> Log<D> {
         // needs from being overwritten.
         let block = u64::from(state.block_bytes);
         if end.0 - state.redo.get().0 / block * block > self.capacity() {
-            return Err(state
-                .health
-                .stop("the log is full; with more memory the store needs less log"));
+            return Err(state.health.stop("the log is full; with more memory the store needs less log"));
         }
         let mut at = base;
         for window in bytes.chunks(state.window) {

@@ -25,9 +25,9 @@ pub fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
 
 /// A number that is unique for the address. It is zero only for the last address, and differs from others in
 /// most bits.
-fn number_of(place: u32) -> u32 {
+fn number_of(address: u32) -> u32 {
     // Multiplication by an odd factor is a bijection.
-    place.wrapping_add(1).wrapping_mul(0x9e37_79b1)
+    address.wrapping_add(1).wrapping_mul(0x9e37_79b1)
 }
 
 #[cfg(test)]
@@ -37,15 +37,15 @@ mod tests {
     #[test]
     fn bound_bytes_unbind_only_at_their_own_address() {
         let bytes: Vec<u8> = (0..64).collect();
-        for place in [0, 1, 77, u32::MAX - 2] {
+        for address in [0, 1, 77, u32::MAX - 2] {
             let mut bound = bytes.clone();
-            bind_bytes(&mut bound, 16, place);
+            bind_bytes(&mut bound, 16, address);
             let differs = |index: usize| bound[index * 16..][..16] != bytes[index * 16..][..16];
-            assert!((0..2).all(differs), "{place}");
+            assert!((0..2).all(differs), "{address}");
             for other in [0, 1, 2, 76, 77, 78, 1 << 16, u32::MAX - 2] {
                 let mut free = bound.clone();
                 bind_bytes(&mut free, 16, other);
-                assert_eq!(free == bytes, place == other, "{place} and {other}");
+                assert_eq!(free == bytes, address == other, "{address} and {other}");
             }
         }
     }

@@ -1,27 +1,27 @@
 //! Writing of pages: the seam between the pool and the drive.
 //!
 //! [`Pages`] implements the pool's page store. It seals a page with its checksum, waits until the log of its
-//! changes is durable, and tracks dirty pages for checkpoints. A [`Place`] then writes the page: either in
+//! changes is durable, and tracks dirty pages for checkpoints. A [`Backend`] then writes the page: either in
 //! place, protected according to [`TornPages`](crate::TornPages), or out of place, with a map from pages to
 //! addresses.
 
 mod bound;
-mod changed;
+mod dirty;
 mod sealed;
 mod double_write;
 mod in_place;
 pub mod out_of_place;
-mod place;
+mod backend;
 mod pages;
 
 use crate::Error;
 use crate::wait::together;
 use fulgurite_device::Operation;
 
+pub use backend::Backend;
 pub use double_write::{Area, restore_torn};
 pub use in_place::InPlace;
 pub use pages::Pages;
-pub use place::Place;
 pub use sealed::{Sealed, is_there};
 
 /// Executes all of `commands`, at most `at_once` concurrently. If a batch was submitted as a whole, reads and

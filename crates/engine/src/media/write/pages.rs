@@ -1,8 +1,8 @@
 //! The store's implementation of the pool's page store: it seals pages and checks them, writes the log first,
 //! and tracks dirty pages.
 
-use super::changed::{Changed, Writing};
-use super::place::Place;
+use super::backend::Backend;
+use super::dirty::{DirtyPages, Writing};
 use super::sealed::Sealed;
 use crate::bytes;
 use crate::format::layout::Superblock;
@@ -28,9 +28,9 @@ struct State<D> {
     barrier: Rc<Barrier<D>>,
     health: Health,
     page_bytes: usize,
-    place: Place<D>,
+    backend: Backend<D>,
     salt: Salt,
-    changed: RefCell<Changed>,
+    changed: RefCell<DirtyPages>,
     /// A hash table indexed by the page modulo its length: a page and the checksum of its last write.
     remembered: RefCell<Vec<(PageId, u32)>>,
     /// Pages that are being written.
@@ -56,7 +56,7 @@ impl<D> Clone for Pages<D> {
 impl<D: Device + 'static> Pages<D> {
     /// The pages of a store; `has_ended` is notified when a write of pages has ended.
     pub fn new(
-        place: Place<D>,
+        backend: Backend<D>,
         ((health, barrier), has_ended): ((Health, Rc<Barrier<D>>), Signal),
         superblock: &Superblock,
         options: &Options,
@@ -66,7 +66,7 @@ impl<D: Device + 'static> Pages<D> {
             barrier,
             health,
             page_bytes: superblock.page_bytes as usize,
-            place,
+            backend,
             salt: superblock.salt(),
             changed: RefCell::default(),
             remembered: RefCell::new(vec![(PageId(u64::MAX), 0); REMEMBERED]),
@@ -80,8 +80,8 @@ impl<D: Device + 'static> Pages<D> {
     }
 
     /// Reads and writes in place or out of place.
-    pub fn place(&self) -> &Place<D> {
-        &self.0.place
+    pub fn backend(&self) -> &Backend<D> {
+        &self.0.backend
     }
 
     /// Sets the log that is written before pages.
@@ -91,13 +91,13 @@ impl<D: Device + 'static> Pages<D> {
 
     /// The torn-page protection.
     pub fn torn_pages(&self) -> TornPages {
-        self.0.place.torn_pages()
+        self.0.backend.torn_pages()
     }
 
     /// Whether pages are written in place as fast as possible, or with few concurrent writes that delay reads
     /// less.
     pub fn set_hurry(&self, hurry: bool) {
-        self.0.place.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
+        self.0.backend.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
     }
 
     /// Bytes in a page.
@@ -107,17 +107,17 @@ impl<D: Device + 'static> Pages<D> {
 
     /// Pages written, including copies in the double-write area and pages moved by collection.
     pub fn pages_written(&self) -> u64 {
-        match &self.0.place {
-            Place::In(_) => self.times_written() * self.0.written.get(),
-            Place::Out(place) => place.pages_written(),
+        match &self.0.backend {
+            Backend::In(_) => self.times_written() * self.0.written.get(),
+            Backend::Out(backend) => backend.pages_written(),
         }
     }
 
     /// How often each page is written.
     pub fn times_written(&self) -> u64 {
-        match &self.0.place {
-            Place::In(place) => place.times(),
-            Place::Out(_) => 1,
+        match &self.0.backend {
+            Backend::In(backend) => backend.times(),
+            Backend::Out(_) => 1,
         }
     }
 
@@ -127,7 +127,7 @@ impl<D: Device + 'static> Pages<D> {
     }
 
     /// Accesses the dirty pages.
-    pub fn changed<T>(&self, look: impl FnOnce(&mut Changed) -> T) -> T {
+    pub fn changed<T>(&self, look: impl FnOnce(&mut DirtyPages) -> T) -> T {
         look(&mut self.0.changed.borrow_mut())
     }
 
@@ -135,7 +135,7 @@ impl<D: Device + 'static> Pages<D> {
     pub async fn flush(&self) -> Result<(), Error> {
         let ended = self.0.changed.borrow().ended();
         if !planted!(self.0.options, CheckpointWithoutFlush) {
-            self.0.place.make_durable(&self.0.barrier).await?;
+            self.0.backend.make_durable(&self.0.barrier).await?;
         }
         let unsure = if self.0.options.verify_writes { self.verify(&ended).await? } else { Vec::new() };
         self.0.changed.borrow_mut().flushed(&ended, &unsure);
@@ -149,7 +149,7 @@ impl<D: Device + 'static> Pages<D> {
         let buffer = Arena::new(self.0.page_bytes).buffer(0, self.0.page_bytes);
         let mut unsure = Vec::new();
         for (page, sum) in pages {
-            self.0.place.read(page, &buffer).await.map_err(Error::Io)?;
+            self.0.backend.read(page, &buffer).await.map_err(Error::Io)?;
             let is_there = bytes::look(&buffer, |bytes| {
                 page::is_whole(bytes, page, self.0.salt) && page::get_u32(bytes, 0) == sum
             });
@@ -210,7 +210,7 @@ impl<D: Device + 'static> Pages<D> {
             self.0.remembered.borrow_mut()[page.0 as usize % REMEMBERED] = (page, sum);
         }
         self.0.written.set(self.0.written.get() + pages.len() as u64);
-        self.0.place.write(&sealed).await.map(|()| sums)
+        self.0.backend.write(&sealed).await.map(|()| sums)
     }
 
     /// Records the outcome of a write.
@@ -255,14 +255,14 @@ impl<D: Device + 'static> Pages<D> {
 impl<D: Device + 'static> PageStore for Pages<D> {
     fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
         let this = self.clone();
-        let read = into.as_ref().map(|buffer| self.0.place.read(page, buffer));
+        let read = into.as_ref().map(|buffer| self.0.backend.read(page, buffer));
         Box::pin(async move {
             let (Some(buffer), Some(read)) = (into, read) else { return Err(IoError::Corrupt) };
             read.await?;
             let mut right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
             if !right {
                 // A transfer error, unlike damage of the medium, does not happen twice.
-                this.0.place.read(page, &buffer).await?;
+                this.0.backend.read(page, &buffer).await?;
                 right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
             }
             right.then_some(()).ok_or(IoError::Corrupt)
@@ -273,7 +273,7 @@ impl<D: Device + 'static> PageStore for Pages<D> {
         let this = self.clone();
         let size = self.0.page_bytes;
         let run = Arena::new(into.len() * size).buffer(0, into.len() * size);
-        let reads = self.0.place.read_run(first, into.len(), &run);
+        let reads = self.0.backend.read_run(first, into.len(), &run);
         Box::pin(async move {
             let are_read = reads.await;
             let mut outcomes = Vec::with_capacity(into.len());

@@ -11,10 +11,7 @@ impl Locks {
     /// The answer to a request from a transaction that must not make one.
     pub(super) fn refusal(&self, requester: Slot) -> Option<Outcome> {
         let transaction = self.waits.get(requester);
-        assert!(
-            self.waits.waiting(requester).is_none(),
-            "a transaction has at most one waiting request"
-        );
+        assert!(self.waits.waiting(requester).is_none(), "a transaction has at most one waiting request");
         transaction.doomed.then(|| Outcome::Deadlock { victims: vec![transaction.id] })
     }
 

@@ -4,7 +4,7 @@ use super::cost::{LEAST_COST, hash, in_log, kept_to_remove, with_tables};
 use super::division::Division;
 use super::merge_threshold::MergeThreshold;
 use super::ring::{Record, Ring, Slot};
-use super::tables::{Leaves, Places};
+use super::tables::{KeyTable, Leaves};
 use crate::Lsn;
 use crate::options::FRAME_TABLES;
 use fulgurite_base::PageId;
@@ -55,7 +55,7 @@ pub struct RecordCounters {
 pub struct RecordCache {
     pub(super) ring: Ring,
     /// Slots by tree and key.
-    pub(super) places: Places,
+    pub(super) keys: KeyTable,
     /// Entries of [`RecordCache::put_new`] that are not indexed yet.
     pub(super) new: Vec<Slot>,
     /// The first pending entry of each leaf.
@@ -75,7 +75,7 @@ pub struct RecordCache {
     /// Reads since the last one that was inserted, to insert some records that were in the pool.
     pub(super) passed: u32,
     /// The neighbourhoods that are worth merging.
-    pub(super) worth: MergeThreshold,
+    pub(super) merge_threshold: MergeThreshold,
 }
 
 impl RecordCache {
@@ -84,7 +84,7 @@ impl RecordCache {
     pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> RecordCache {
         RecordCache {
             ring: Ring::new(page_bytes as usize, frames),
-            places: Places::new(most_bytes),
+            keys: KeyTable::new(most_bytes),
             new: Vec::new(),
             leaves: Leaves::new(most_bytes),
             pending: 0,
@@ -97,7 +97,10 @@ impl RecordCache {
             most_pending_bytes: log_bytes / 3,
             counters: RecordCounters::default(),
             passed: 0,
-            worth: MergeThreshold::new(most_bytes, (NEIGHBOURHOOD / page_bytes as usize).max(1) as u32),
+            merge_threshold: MergeThreshold::new(
+                most_bytes,
+                (NEIGHBOURHOOD / page_bytes as usize).max(1) as u32,
+            ),
         }
     }
 
@@ -108,7 +111,7 @@ impl RecordCache {
 
     /// The number of records.
     pub fn len(&self) -> usize {
-        self.places.len() + self.new.len()
+        self.keys.len() + self.new.len()
     }
 
     /// The number of pending records.
@@ -222,23 +225,23 @@ impl RecordCache {
 
     #[inline]
     pub fn find(&self, tree: u32, key: &[u8]) -> Option<Slot> {
-        if self.places.len() == 0 {
+        if self.keys.len() == 0 {
             return None;
         }
-        let is_it = |place: &Slot| {
-            let entry = self.ring.entry(*place);
+        let is_it = |slot: &Slot| {
+            let entry = self.ring.entry(*slot);
             entry.tree == tree && entry.key == key
         };
-        self.places.find(hash(Record { tree, key, value: None }), is_it)
+        self.keys.find(hash(Record { tree, key, value: None }), is_it)
     }
 
     /// The current value of a record; the inner `None` means that it is deleted. The outer `None`: it is not
     /// in the cache.
     pub fn get(&mut self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
-        let place = self.find(tree, key)?;
+        let slot = self.find(tree, key)?;
         self.counters.hits += 1;
-        self.ring.set_asked_for(place, true);
-        Some(self.ring.entry(place).value)
+        self.ring.set_asked_for(slot, true);
+        Some(self.ring.entry(slot).value)
     }
 
     /// The same without counting as a use.
@@ -248,7 +251,7 @@ impl RecordCache {
 
     /// Whether a record is pending.
     pub fn is_pending(&self, tree: u32, key: &[u8]) -> bool {
-        self.find(tree, key).is_some_and(|place| self.ring.is_pending(place))
+        self.find(tree, key).is_some_and(|slot| self.ring.is_pending(slot))
     }
 
     /// Whether a record that was read from its leaf should be inserted: if the drive was read for it, and
@@ -280,10 +283,10 @@ impl RecordCache {
     /// current one.
     pub fn insert(&mut self, entry: Record<'_>, least: usize) -> Option<Slot> {
         let may_begin = self.room() >= least;
-        let place = self.ring.push(entry, may_begin)?;
+        let slot = self.ring.push(entry, may_begin)?;
         self.division.come(entry.bytes());
-        self.places.insert(hash(entry), place, |place| hash(self.ring.entry(*place)));
-        Some(place)
+        self.keys.insert(hash(entry), slot, |slot| hash(self.ring.entry(*slot)));
+        Some(slot)
     }
 
     /// [`RecordCache::put`] for recovery: the key has no other entry. The entry is found after the next
@@ -291,9 +294,9 @@ impl RecordCache {
     pub fn put_new(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
         let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
         let may_begin = self.room() >= 2;
-        let Some(place) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
-        self.begin_pending(place, leaf, since);
-        self.new.push(place);
+        let Some(slot) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
+        self.begin_pending(slot, leaf, since);
+        self.new.push(slot);
         if self.new.len() == INDEXED_TOGETHER {
             self.index_new();
         }
@@ -304,17 +307,17 @@ impl RecordCache {
     pub fn expect(&mut self, entries: usize, bytes: usize) {
         let most = self.most_bytes / with_tables((Ring::HEAD + bytes) as u64).max(LEAST_COST);
         let entries = entries.min(usize::try_from(most).unwrap_or(usize::MAX));
-        self.places.reserve(entries, |place| hash(self.ring.entry(*place)));
+        self.keys.reserve(entries, |slot| hash(self.ring.entry(*slot)));
     }
 
     /// Indexes the entries of [`RecordCache::put_new`] in the order of the table, which is larger than the
     /// CPU's cache.
     pub fn index_new(&mut self) {
-        let rehash = |place: &Slot| hash(self.ring.entry(*place));
-        let mut new: Vec<(u64, Slot)> = self.new.drain(..).map(|place| (rehash(&place), place)).collect();
-        new.sort_unstable_by_key(|(hash, _)| self.places.order(*hash));
-        for (hash, place) in new {
-            self.places.insert(hash, place, rehash);
+        let rehash = |slot: &Slot| hash(self.ring.entry(*slot));
+        let mut new: Vec<(u64, Slot)> = self.new.drain(..).map(|slot| (rehash(&slot), slot)).collect();
+        new.sort_unstable_by_key(|(hash, _)| self.keys.order(*hash));
+        for (hash, slot) in new {
+            self.keys.insert(hash, slot, rehash);
         }
     }
 
@@ -325,8 +328,8 @@ impl RecordCache {
             return Put::NoRoom;
         }
         let Some(old) = self.find(entry.tree, entry.key) else {
-            let Some(place) = self.insert(entry, 2) else { return Put::NoRoom };
-            self.begin_pending(place, leaf, since);
+            let Some(slot) = self.insert(entry, 2) else { return Put::NoRoom };
+            self.begin_pending(slot, leaf, since);
             return Put::Done;
         };
         let was_pending = self.ring.is_pending(old);
@@ -343,57 +346,57 @@ impl RecordCache {
             }
         } else {
             let may_begin = self.room() >= 2;
-            let Some(place) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
+            let Some(slot) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
             self.division.come(entry.bytes());
             if was_pending {
                 self.end_pending(old);
             }
-            self.replace(old, place);
-            self.ring.set_asked_for(place, true);
-            self.begin_pending(place, leaf, since);
+            self.replace(old, slot);
+            self.ring.set_asked_for(slot, true);
+            self.begin_pending(slot, leaf, since);
         }
         Put::Done
     }
 
     /// Removes a record whose leaf has a new value. If it was pending, returns the LSN since which it was.
     pub fn forget(&mut self, tree: u32, key: &[u8]) -> Option<Lsn> {
-        let place = self.find(tree, key)?;
-        let since = self.ring.is_pending(place).then(|| self.ring.since(place));
+        let slot = self.find(tree, key)?;
+        let since = self.ring.is_pending(slot).then(|| self.ring.since(slot));
         if since.is_some() {
-            self.end_pending(place);
+            self.end_pending(slot);
         }
-        self.remove(place);
+        self.remove(slot);
         since
     }
 
-    pub fn remove(&mut self, place: Slot) {
-        self.places.remove(hash(self.ring.entry(place)), place);
-        self.ring.kill(place);
+    pub fn remove(&mut self, slot: Slot) {
+        self.keys.remove(hash(self.ring.entry(slot)), slot);
+        self.ring.kill(slot);
     }
 
     /// Changes the slot of an entry that was moved.
     pub fn replace(&mut self, old: Slot, new: Slot) {
-        if let Some(place) = self.places.find_mut(hash(self.ring.entry(new)), |other| *other == old) {
-            *place = new;
+        if let Some(slot) = self.keys.find_mut(hash(self.ring.entry(new)), |other| *other == old) {
+            *slot = new;
         }
         self.ring.kill(old);
     }
 
-    pub fn begin_pending(&mut self, place: Slot, leaf: u32, since: Lsn) {
+    pub fn begin_pending(&mut self, slot: Slot, leaf: u32, since: Lsn) {
         if self.leaves.get(leaf).is_none() {
             self.division.leaf_comes(PageId(u64::from(leaf)));
         }
-        self.ring.set_pending(place, since);
+        self.ring.set_pending(slot, since);
         self.pending += 1;
-        self.pending_bytes += in_log(self.ring.entry(place));
-        self.list(place, leaf);
+        self.pending_bytes += in_log(self.ring.entry(slot));
+        self.list(slot, leaf);
     }
 
     /// Adds a pending entry to a leaf's list.
-    pub fn list(&mut self, place: Slot, leaf: u32) {
-        let next = self.leaves.insert(leaf, place);
-        self.worth.lacks_more(leaf);
-        self.ring.set_leaf(place, leaf, next);
+    pub fn list(&mut self, slot: Slot, leaf: u32) {
+        let next = self.leaves.insert(leaf, slot);
+        self.merge_threshold.lacks_more(leaf);
+        self.ring.set_leaf(slot, leaf, next);
     }
 
     /// Makes the entry at `new` pending in place of its copy at `old`.
@@ -401,7 +404,7 @@ impl RecordCache {
         let (leaf, next) = (self.ring.leaf(old), self.ring.next(old));
         self.ring.set_pending(new, self.ring.since(old));
         self.ring.set_leaf(new, leaf, next);
-        let is_before = |place: &Slot| self.ring.next(*place) == Some(old);
+        let is_before = |slot: &Slot| self.ring.next(*slot) == Some(old);
         let before = self.list_of(PageId(u64::from(leaf))).find(is_before);
         match before {
             Some(before) => self.ring.set_leaf(before, leaf, Some(new)),
@@ -411,29 +414,29 @@ impl RecordCache {
     }
 
     /// Ends the pending state of an entry that was merged or replaced.
-    pub fn end_pending(&mut self, place: Slot) {
-        let leaf = self.ring.leaf(place);
+    pub fn end_pending(&mut self, slot: Slot) {
+        let leaf = self.ring.leaf(slot);
         let mut rest = self.take_list(leaf);
-        rest.retain(|other| *other != place);
+        rest.retain(|other| *other != slot);
         rest.into_iter().for_each(|other| self.list(other, leaf));
-        self.settle(place);
+        self.settle(slot);
     }
 
-    pub fn settle(&mut self, place: Slot) {
-        self.ring.set_settled(place);
+    pub fn settle(&mut self, slot: Slot) {
+        self.ring.set_settled(slot);
         self.pending -= 1;
-        self.pending_bytes -= in_log(self.ring.entry(place));
+        self.pending_bytes -= in_log(self.ring.entry(slot));
     }
 
     /// Takes a leaf's list.
     pub fn take_list(&mut self, leaf: u32) -> Vec<Slot> {
         let mut next = self.leaves.remove(leaf);
         let mut list = Vec::new();
-        while let Some(place) = next {
-            list.push(place);
-            next = self.ring.next(place);
+        while let Some(slot) = next {
+            list.push(slot);
+            next = self.ring.next(slot);
         }
-        self.worth.lacks_fewer(leaf, list.len());
+        self.merge_threshold.lacks_fewer(leaf, list.len());
         list
     }
 
@@ -444,12 +447,12 @@ impl RecordCache {
 
     /// The pending records of a leaf, in no order.
     pub fn of_leaf(&self, leaf: PageId) -> impl Iterator<Item = Record<'_>> {
-        self.list_of(leaf).map(|place| self.ring.entry(place))
+        self.list_of(leaf).map(|slot| self.ring.entry(slot))
     }
 
     pub fn list_of(&self, leaf: PageId) -> impl Iterator<Item = Slot> {
         let first = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
-        std::iter::successors(first, |place| self.ring.next(*place))
+        std::iter::successors(first, |slot| self.ring.next(*slot))
     }
 
     /// Whether the pending records of a leaf take twice the bytes of a page. Not all of them can replace
@@ -476,10 +479,10 @@ impl RecordCache {
         for leaf in leaves.iter().filter_map(|leaf| u32::try_from(leaf.0).ok()) {
             all.append(&mut self.take_list(leaf));
         }
-        all.into_iter().all(|place| {
-            let leaf = leaf_for(self.ring.entry(place)).and_then(|leaf| u32::try_from(leaf.0).ok());
+        all.into_iter().all(|slot| {
+            let leaf = leaf_for(self.ring.entry(slot)).and_then(|leaf| u32::try_from(leaf.0).ok());
             leaf.is_some_and(|leaf| {
-                self.list(place, leaf);
+                self.list(slot, leaf);
                 true
             })
         })
@@ -495,35 +498,35 @@ impl RecordCache {
         let mut merged = Merged { since: Lsn(u64::MAX), records: 0, too_large: None, outcome: Ok(()) };
         let Ok(number) = u32::try_from(leaf.0) else { return merged };
         let mut list = self.take_list(number);
-        while let Some(place) = list.pop() {
-            match put(self.ring.entry(place)) {
+        while let Some(slot) = list.pop() {
+            match put(self.ring.entry(slot)) {
                 Ok(true) => {
-                    merged.since = merged.since.min(self.ring.since(place));
+                    merged.since = merged.since.min(self.ring.since(slot));
                     merged.records += 1;
-                    self.settle(place);
-                    if self.ring.entry(place).value.is_none() {
-                        self.remove(place);
+                    self.settle(slot);
+                    if self.ring.entry(slot).value.is_none() {
+                        self.remove(slot);
                     }
                 }
                 Ok(false) => {
-                    merged.too_large = Some(place);
-                    self.list(place, number);
+                    merged.too_large = Some(slot);
+                    self.list(slot, number);
                 }
                 Err(error) => {
                     merged.outcome = Err(error);
-                    self.list(place, number);
+                    self.list(slot, number);
                     break;
                 }
             }
         }
-        list.into_iter().for_each(|place| self.list(place, number));
+        list.into_iter().for_each(|slot| self.list(slot, number));
         self.counters.merged += merged.records;
         self.counters.merges += u64::from(merged.records > 0);
         merged
     }
 
     /// The record at a slot.
-    pub fn entry(&self, place: Slot) -> Record<'_> {
-        self.ring.entry(place)
+    pub fn entry(&self, slot: Slot) -> Record<'_> {
+        self.ring.entry(slot)
     }
 }

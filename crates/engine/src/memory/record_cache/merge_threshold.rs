@@ -102,17 +102,17 @@ mod tests {
     /// Counts so many swept records of neighbourhoods with so many pending records each. Returns the
     /// resulting threshold.
     fn least_after(looked_at: &[(u32, u32)]) -> u32 {
-        let mut worth = MergeThreshold::new(1 << 20, SIZE);
-        worth.lacks_more(1000 * SIZE);
-        assert!(worth.is_enough(1000 * SIZE), "nothing is known");
+        let mut merge_threshold = MergeThreshold::new(1 << 20, SIZE);
+        merge_threshold.lacks_more(1000 * SIZE);
+        assert!(merge_threshold.is_enough(1000 * SIZE), "nothing is known");
         for (at, (lacking, _)) in looked_at.iter().enumerate() {
-            (0..*lacking).for_each(|_| worth.lacks_more(at as u32 * SIZE));
+            (0..*lacking).for_each(|_| merge_threshold.lacks_more(at as u32 * SIZE));
         }
         assert_eq!(looked_at.iter().map(|(_, records)| records).sum::<u32>(), LOOKED_AT);
         for (at, (_, records)) in looked_at.iter().enumerate() {
-            (0..*records).for_each(|_| worth.look(at as u32 * SIZE + at as u32 % SIZE));
+            (0..*records).for_each(|_| merge_threshold.look(at as u32 * SIZE + at as u32 % SIZE));
         }
-        worth.least
+        merge_threshold.least
     }
 
     /// The threshold is the largest with which so many records are merged that only [`MOVES`] are moved for
@@ -132,15 +132,15 @@ mod tests {
     /// The counter of a neighbourhood is the sum over its leaves only.
     #[test]
     fn leaves_of_a_neighbourhood_count_together() {
-        let mut worth = MergeThreshold::new(1 << 20, SIZE);
-        worth.least = 3;
-        worth.lacks_more(0);
-        worth.lacks_more(SIZE - 1);
-        worth.lacks_more(SIZE);
-        assert!(!worth.is_enough(0), "two of it, and one of the next");
-        worth.lacks_more(7);
-        assert!((0..SIZE).all(|leaf| worth.is_enough(leaf)) && !worth.is_enough(SIZE));
-        worth.lacks_fewer(7, 1);
-        assert!(!worth.is_enough(0));
+        let mut merge_threshold = MergeThreshold::new(1 << 20, SIZE);
+        merge_threshold.least = 3;
+        merge_threshold.lacks_more(0);
+        merge_threshold.lacks_more(SIZE - 1);
+        merge_threshold.lacks_more(SIZE);
+        assert!(!merge_threshold.is_enough(0), "two of it, and one of the next");
+        merge_threshold.lacks_more(7);
+        assert!((0..SIZE).all(|leaf| merge_threshold.is_enough(leaf)) && !merge_threshold.is_enough(SIZE));
+        merge_threshold.lacks_fewer(7, 1);
+        assert!(!merge_threshold.is_enough(0));
     }
 }

@@ -24,48 +24,48 @@ impl RecordCache {
 
     /// Whether a leaf of the tree has pending records.
     pub fn has_pending(&self, tree: u32) -> bool {
-        self.leaves.iter().any(|(_, place)| self.ring.entry(place).tree == tree)
+        self.leaves.iter().any(|(_, slot)| self.ring.entry(slot).tree == tree)
     }
 
     /// Adds the leaves of a chunk's records that have been pending since before `goal` and were not used.
     /// Clears the use bits of the others.
     pub fn add_cold(&mut self, chunk: u32, goal: Lsn, leaves: &mut Vec<PageId>) {
-        for place in self.ring.entries(chunk) {
-            if !self.is_older(place, goal) {
+        for slot in self.ring.entries(chunk) {
+            if !self.is_older(slot, goal) {
                 continue;
             }
-            if !self.ring.is_asked_for(place) {
-                leaves.push(PageId(u64::from(self.ring.leaf(place))));
+            if !self.ring.is_asked_for(slot) {
+                leaves.push(PageId(u64::from(self.ring.leaf(slot))));
             }
-            self.ring.set_asked_for(place, false);
+            self.ring.set_asked_for(slot, false);
         }
     }
 
     /// Adds the keys of a chunk's records that have been pending since before `goal`.
     pub fn add_keys(&self, chunk: u32, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) {
-        let older = self.ring.entries(chunk).into_iter().filter(|place| self.is_older(*place, goal));
-        keys.extend(older.map(|place| {
-            let Record { tree, key, .. } = self.ring.entry(place);
+        let older = self.ring.entries(chunk).into_iter().filter(|slot| self.is_older(*slot, goal));
+        keys.extend(older.map(|slot| {
+            let Record { tree, key, .. } = self.ring.entry(slot);
             (tree, key.to_vec())
         }));
     }
 
     /// Whether a record has been pending since before `goal`.
-    pub fn is_older(&self, place: Slot, goal: Lsn) -> bool {
-        self.ring.is_pending(place) && self.ring.since(place) < goal
+    pub fn is_older(&self, slot: Slot, goal: Lsn) -> bool {
+        self.ring.is_pending(slot) && self.ring.since(slot) < goal
     }
 
     /// The value of a record, if it has been pending since before `goal`.
     pub fn pending_value(&self, tree: u32, key: &[u8], goal: Lsn) -> Option<Option<&[u8]>> {
-        let place = self.find(tree, key).filter(|place| self.is_older(*place, goal))?;
-        Some(self.ring.entry(place).value)
+        let slot = self.find(tree, key).filter(|slot| self.is_older(*slot, goal))?;
+        Some(self.ring.entry(slot).value)
     }
 
     /// Notes that a copy of a record is durable in the log from `since` on.
     pub fn carried(&mut self, tree: u32, key: &[u8], since: Lsn) {
-        let Some(place) = self.find(tree, key).filter(|place| self.ring.is_pending(*place)) else { return };
+        let Some(slot) = self.find(tree, key).filter(|slot| self.ring.is_pending(*slot)) else { return };
         self.counters.carried += 1;
-        let since = self.ring.since(place).max(since);
-        self.ring.set_pending(place, since);
+        let since = self.ring.since(slot).max(since);
+        self.ring.set_pending(slot, since);
     }
 }

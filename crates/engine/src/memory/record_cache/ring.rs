@@ -190,15 +190,15 @@ impl Ring {
 
     /// The live entries of a chunk.
     pub fn entries(&self, chunk: u32) -> Vec<Slot> {
-        let (mut at, mut places) = (0, Vec::new());
+        let (mut at, mut slots) = (0, Vec::new());
         while at < self.chunks[chunk as usize].used as usize {
-            let place = Slot(chunk << self.bits | (at / STEP) as u32);
-            if self.is_alive(place) {
-                places.push(place);
+            let slot = Slot(chunk << self.bits | (at / STEP) as u32);
+            if self.is_alive(slot) {
+                slots.push(slot);
             }
-            at += self.size(place);
+            at += self.size(slot);
         }
-        places
+        slots
     }
 
     /// The chunks that may have entries pending since before `goal`.
@@ -219,32 +219,32 @@ impl Ring {
 
     /// Recomputes [`Ring::oldest_in`] by scanning the chunk.
     pub fn find_since(&mut self, chunk: u32) {
-        let pending = self.entries(chunk).into_iter().filter(|place| self.is_pending(*place));
-        let since = pending.map(|place| self.since(place)).min();
+        let pending = self.entries(chunk).into_iter().filter(|slot| self.is_pending(*slot));
+        let since = pending.map(|slot| self.since(slot)).min();
         self.chunks[chunk as usize].since = since.unwrap_or(Lsn(u64::MAX));
     }
 
-    fn chunk(&self, place: Slot) -> usize {
-        (place.0 >> self.bits) as usize
+    fn chunk(&self, slot: Slot) -> usize {
+        (slot.0 >> self.bits) as usize
     }
 
-    fn at(&self, place: Slot) -> usize {
-        (place.0 as usize & ((1 << self.bits) - 1)) * STEP
+    fn at(&self, slot: Slot) -> usize {
+        (slot.0 as usize & ((1 << self.bits) - 1)) * STEP
     }
 
     /// The bytes from the entry to the end of the chunk.
     #[inline]
-    fn bytes(&self, place: Slot) -> &[u8] {
-        &self.frames.bytes(FrameId(self.chunk(place) as u32))[self.at(place)..]
+    fn bytes(&self, slot: Slot) -> &[u8] {
+        &self.frames.bytes(FrameId(self.chunk(slot) as u32))[self.at(slot)..]
     }
 
-    fn bytes_mut(&mut self, place: Slot) -> &mut [u8] {
-        let (chunk, at) = (self.chunk(place), self.at(place));
+    fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
+        let (chunk, at) = (self.chunk(slot), self.at(slot));
         &mut self.frames.bytes_mut(FrameId(chunk as u32))[at..]
     }
 
-    fn size(&self, place: Slot) -> usize {
-        let bytes = self.bytes(place);
+    fn size(&self, slot: Slot) -> usize {
+        let bytes = self.bytes(slot);
         let value = match get_u16(bytes, 22) {
             GONE => 0,
             value => usize::from(value),
@@ -253,14 +253,14 @@ impl Ring {
     }
 
     /// Whether the entry is live.
-    pub fn is_alive(&self, place: Slot) -> bool {
-        get_u32(self.bytes(place), 16) != DEAD
+    pub fn is_alive(&self, slot: Slot) -> bool {
+        get_u32(self.bytes(slot), 16) != DEAD
     }
 
     /// The record of an entry.
     #[inline]
-    pub fn entry(&self, place: Slot) -> Record<'_> {
-        let bytes = self.bytes(place);
+    pub fn entry(&self, slot: Slot) -> Record<'_> {
+        let bytes = self.bytes(slot);
         let key = HEAD + usize::from(get_u16(bytes, 20) & KEY);
         let value = match get_u16(bytes, 22) {
             GONE => None,
@@ -270,92 +270,92 @@ impl Ring {
     }
 
     /// Replaces the value if the new one takes the same space. Otherwise returns false.
-    pub fn overwrite(&mut self, place: Slot, value: Option<&[u8]>) -> bool {
-        let old = self.size(place);
-        let Record { tree, key, .. } = self.entry(place);
+    pub fn overwrite(&mut self, slot: Slot, value: Option<&[u8]>) -> bool {
+        let old = self.size(slot);
+        let Record { tree, key, .. } = self.entry(slot);
         if (Record { tree, key, value }).bytes() != old {
             return false;
         }
         let from = HEAD + key.len();
-        let bytes = self.bytes_mut(place);
+        let bytes = self.bytes_mut(slot);
         set(bytes, 22, &value.map_or(GONE, |value| value.len() as u16).to_le_bytes());
         set(bytes, from, value.unwrap_or_default());
         true
     }
 
     /// Marks an entry as dead. It must not be pending.
-    pub fn kill(&mut self, place: Slot) {
-        debug_assert!(!self.is_pending(place));
-        set(self.bytes_mut(place), 16, &DEAD.to_le_bytes());
+    pub fn kill(&mut self, slot: Slot) {
+        debug_assert!(!self.is_pending(slot));
+        set(self.bytes_mut(slot), 16, &DEAD.to_le_bytes());
     }
 
-    fn flags(&self, place: Slot) -> u16 {
-        get_u16(self.bytes(place), 20)
+    fn flags(&self, slot: Slot) -> u16 {
+        get_u16(self.bytes(slot), 20)
     }
 
-    fn set_flag(&mut self, place: Slot, flag: u16, is_set: bool) {
-        let flags = self.flags(place);
+    fn set_flag(&mut self, slot: Slot, flag: u16, is_set: bool) {
+        let flags = self.flags(slot);
         let flags = if is_set { flags | flag } else { flags & !flag };
-        set(self.bytes_mut(place), 20, &flags.to_le_bytes());
+        set(self.bytes_mut(slot), 20, &flags.to_le_bytes());
     }
 
     /// Whether the entry was used since the flag was cleared.
-    pub fn is_asked_for(&self, place: Slot) -> bool {
-        self.flags(place) & ASKED_FOR != 0
+    pub fn is_asked_for(&self, slot: Slot) -> bool {
+        self.flags(slot) & ASKED_FOR != 0
     }
 
     /// Sets or clears the use flag.
     #[inline]
-    pub fn set_asked_for(&mut self, place: Slot, is_asked_for: bool) {
-        if self.is_asked_for(place) != is_asked_for {
-            self.set_flag(place, ASKED_FOR, is_asked_for);
+    pub fn set_asked_for(&mut self, slot: Slot, is_asked_for: bool) {
+        if self.is_asked_for(slot) != is_asked_for {
+            self.set_flag(slot, ASKED_FOR, is_asked_for);
         }
     }
 
     /// Whether the entry is pending.
     #[inline]
-    pub fn is_pending(&self, place: Slot) -> bool {
-        self.flags(place) & PENDING != 0
+    pub fn is_pending(&self, slot: Slot) -> bool {
+        self.flags(slot) & PENDING != 0
     }
 
     /// The LSN since which the entry is or was pending; 0 if it never was.
-    pub fn since(&self, place: Slot) -> Lsn {
-        Lsn(get_u64(self.bytes(place), 8))
+    pub fn since(&self, slot: Slot) -> Lsn {
+        Lsn(get_u64(self.bytes(slot), 8))
     }
 
     /// Marks the entry as pending since `since`.
-    pub fn set_pending(&mut self, place: Slot, since: Lsn) {
-        let was_pending = self.is_pending(place);
-        self.set_flag(place, PENDING, true);
-        set(self.bytes_mut(place), 8, &since.0.to_le_bytes());
-        let chunk = self.chunk(place);
+    pub fn set_pending(&mut self, slot: Slot, since: Lsn) {
+        let was_pending = self.is_pending(slot);
+        self.set_flag(slot, PENDING, true);
+        set(self.bytes_mut(slot), 8, &since.0.to_le_bytes());
+        let chunk = self.chunk(slot);
         let chunk = &mut self.chunks[chunk];
         chunk.since = if chunk.pending == 0 { since } else { chunk.since.min(since) };
         chunk.pending += u32::from(!was_pending);
     }
 
     /// Marks the entry as clean.
-    pub fn set_settled(&mut self, place: Slot) {
-        if self.is_pending(place) {
-            self.set_flag(place, PENDING, false);
-            let chunk = self.chunk(place);
+    pub fn set_settled(&mut self, slot: Slot) {
+        if self.is_pending(slot) {
+            self.set_flag(slot, PENDING, false);
+            let chunk = self.chunk(slot);
             self.chunks[chunk].pending -= 1;
         }
     }
 
     /// The leaf of an entry, as last set.
-    pub fn leaf(&self, place: Slot) -> u32 {
-        get_u32(self.bytes(place), 4)
+    pub fn leaf(&self, slot: Slot) -> u32 {
+        get_u32(self.bytes(slot), 4)
     }
 
     /// The next entry of the same leaf.
-    pub fn next(&self, place: Slot) -> Option<Slot> {
-        Some(get_u32(self.bytes(place), 0)).filter(|next| *next != END).map(Slot)
+    pub fn next(&self, slot: Slot) -> Option<Slot> {
+        Some(get_u32(self.bytes(slot), 0)).filter(|next| *next != END).map(Slot)
     }
 
     /// Sets an entry's leaf, and the next entry of the same leaf.
-    pub fn set_leaf(&mut self, place: Slot, leaf: u32, next: Option<Slot>) {
-        let bytes = self.bytes_mut(place);
+    pub fn set_leaf(&mut self, slot: Slot, leaf: u32, next: Option<Slot>) {
+        let bytes = self.bytes_mut(slot);
         set(bytes, 0, &next.map_or(END, |next| next.0).to_le_bytes());
         set(bytes, 4, &leaf.to_le_bytes());
     }

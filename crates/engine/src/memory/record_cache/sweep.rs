@@ -34,7 +34,7 @@ pub enum Outcome {
 impl RecordCache {
     /// Resets the merge threshold.
     pub fn forget_threshold(&mut self) {
-        self.worth.forget();
+        self.merge_threshold.forget();
     }
 
     /// Notes that a leaf was merged to free space.
@@ -48,19 +48,19 @@ impl RecordCache {
     pub fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
         let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
         let mut stays = false;
-        for place in self.ring.entries(chunk) {
-            let is_pending = self.ring.is_pending(place);
-            let is_asked_for = self.ring.is_asked_for(place);
-            if is_asked_for || (is_pending && (lacking.is_none() || !self.is_worth_merging(place))) {
-                if !self.move_on(place) {
-                    self.ring.set_asked_for(place, false);
+        for slot in self.ring.entries(chunk) {
+            let is_pending = self.ring.is_pending(slot);
+            let is_asked_for = self.ring.is_asked_for(slot);
+            if is_asked_for || (is_pending && (lacking.is_none() || !self.is_worth_merging(slot))) {
+                if !self.move_on(slot) {
+                    self.ring.set_asked_for(slot, false);
                     stays = true;
                 }
             } else if !is_pending {
-                self.division.record_leaves(self.ring.entry(place));
-                self.remove(place);
+                self.division.record_leaves(self.ring.entry(slot));
+                self.remove(slot);
             } else if let Some(lacking) = &mut lacking {
-                lacking.push(PageId(u64::from(self.ring.leaf(place))));
+                lacking.push(PageId(u64::from(self.ring.leaf(slot))));
                 stays = true;
             }
         }
@@ -75,25 +75,25 @@ impl RecordCache {
     }
 
     /// Whether the leaf of a swept pending entry should be merged.
-    fn is_worth_merging(&mut self, place: Slot) -> bool {
-        let leaf = self.ring.leaf(place);
-        self.worth.look(leaf);
-        self.worth.is_enough(leaf)
+    fn is_worth_merging(&mut self, slot: Slot) -> bool {
+        let leaf = self.ring.leaf(slot);
+        self.merge_threshold.look(leaf);
+        self.merge_threshold.is_enough(leaf)
     }
 
     /// Moves an entry to the head of the ring, and clears its use flag. Returns false if there is no space.
-    fn move_on(&mut self, place: Slot) -> bool {
+    fn move_on(&mut self, slot: Slot) -> bool {
         // Reserved space is kept free, except for one chunk for entries that are moved.
         let may_begin = self.room() >= self.chunks_for(self.promised) - 1;
         // Copy the entry, because `insert` changes the ring.
-        let Record { tree, key, value } = self.ring.entry(place);
+        let Record { tree, key, value } = self.ring.entry(slot);
         let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));
         let entry = Record { tree, key: &key, value: value.as_deref() };
         let Some(new) = self.ring.push(entry, may_begin) else { return false };
-        if self.ring.is_pending(place) {
-            self.relist(place, new);
+        if self.ring.is_pending(slot) {
+            self.relist(slot, new);
         }
-        self.replace(place, new);
+        self.replace(slot, new);
         true
     }
 
@@ -113,7 +113,7 @@ impl RecordCache {
 
     /// Pages of a neighbourhood.
     pub fn neighbourhood(&self) -> u64 {
-        u64::from(self.worth.size())
+        u64::from(self.merge_threshold.size())
     }
 
     /// Adds leaves of one neighbourhood, in order, and those between them with at least `least` pending
@@ -122,7 +122,7 @@ impl RecordCache {
         let size = self.neighbourhood();
         let first = leaves[0].0 / size * size;
         let mut leaves = leaves.iter().peekable();
-        let is_cold = |place: &Slot| !self.ring.is_asked_for(*place);
+        let is_cold = |slot: &Slot| !self.ring.is_asked_for(*slot);
         let comes_along = |leaf: PageId| self.list_of(leaf).filter(is_cold).take(least).count() == least;
         for leaf in (first..first + size).map(PageId) {
             if leaves.next_if_eq(&&leaf).is_some() || comes_along(leaf) {
@@ -133,8 +133,8 @@ impl RecordCache {
 
     /// The leaf of a pending record.
     pub fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
-        let place = self.find(tree, key).filter(|place| self.ring.is_pending(*place))?;
-        Some(PageId(u64::from(self.ring.leaf(place))))
+        let slot = self.find(tree, key).filter(|slot| self.ring.is_pending(*slot))?;
+        Some(PageId(u64::from(self.ring.leaf(slot))))
     }
 
     /// The upper limit of the redo point; `None` if no record is pending.

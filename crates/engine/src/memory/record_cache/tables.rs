@@ -19,15 +19,15 @@ fn parts_for(most_bytes: u64) -> usize {
 }
 
 /// Slots by the hashes of their records' keys.
-pub struct Places {
+pub struct KeyTable {
     parts: Vec<HashTable<Slot>>,
     len: usize,
 }
 
-impl Places {
+impl KeyTable {
     /// For a cache of so many bytes.
-    pub fn new(most_bytes: u64) -> Places {
-        Places { parts: (0..parts_for(most_bytes)).map(|_| HashTable::new()).collect(), len: 0 }
+    pub fn new(most_bytes: u64) -> KeyTable {
+        KeyTable { parts: (0..parts_for(most_bytes)).map(|_| HashTable::new()).collect(), len: 0 }
     }
 
     pub fn len(&self) -> usize {
@@ -50,24 +50,24 @@ impl Places {
     }
 
     /// Adds a slot that is not in the table.
-    pub fn insert(&mut self, hash: u64, place: Slot, hash_of: impl Fn(&Slot) -> u64) {
+    pub fn insert(&mut self, hash: u64, slot: Slot, hash_of: impl Fn(&Slot) -> u64) {
         self.len += 1;
         let part = self.part(hash);
-        self.parts[part].insert_unique(hash, place, hash_of);
+        self.parts[part].insert_unique(hash, slot, hash_of);
     }
 
     /// Removes a slot, if it is in the table.
-    pub fn remove(&mut self, hash: u64, place: Slot) {
+    pub fn remove(&mut self, hash: u64, slot: Slot) {
         let part = self.part(hash);
-        if let Ok(found) = self.parts[part].find_entry(hash, |other| *other == place) {
+        if let Ok(found) = self.parts[part].find_entry(hash, |other| *other == slot) {
             found.remove();
             self.len -= 1;
         }
     }
 
     /// Reserves memory for so many more.
-    pub fn reserve(&mut self, places: usize, hash_of: impl Fn(&Slot) -> u64) {
-        let each = places.div_ceil(self.parts.len());
+    pub fn reserve(&mut self, slots: usize, hash_of: impl Fn(&Slot) -> u64) {
+        let each = slots.div_ceil(self.parts.len());
         for part in &mut self.parts {
             // The hashes are not spread evenly.
             part.reserve(each * 9 / 8, &hash_of);
@@ -124,62 +124,62 @@ mod tests {
     use std::cell::Cell;
 
     /// The hash of the record at a slot; here derived from the slot's number.
-    fn hash(place: &Slot) -> u64 {
-        (u64::from(place.0) ^ 0x5bd1_e995).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    fn hash(slot: &Slot) -> u64 {
+        (u64::from(slot.0) ^ 0x5bd1_e995).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
-    fn places(count: u32) -> Places {
-        let mut places = Places::new(1 << 30);
-        (0..count).map(Slot).for_each(|place| places.insert(hash(&place), place, hash));
-        places
+    fn slots(count: u32) -> KeyTable {
+        let mut slots = KeyTable::new(1 << 30);
+        (0..count).map(Slot).for_each(|slot| slots.insert(hash(&slot), slot, hash));
+        slots
     }
 
     /// A slot is found from its insertion to its removal, however the table grows, and is counted.
     #[test]
     fn inserted_slots_are_found() {
-        let mut places = places(100_000);
-        for place in (0..100_000).step_by(3).map(Slot) {
-            places.remove(hash(&place), place);
-            places.remove(hash(&place), place);
+        let mut slots = slots(100_000);
+        for slot in (0..100_000).step_by(3).map(Slot) {
+            slots.remove(hash(&slot), slot);
+            slots.remove(hash(&slot), slot);
         }
-        assert_eq!(places.len(), 66_666);
+        assert_eq!(slots.len(), 66_666);
         for number in 0..100_001 {
-            let place = Slot(number);
-            let found = places.find(hash(&place), |other| *other == place);
-            assert_eq!(found, (number < 100_000 && !number.is_multiple_of(3)).then_some(place));
+            let slot = Slot(number);
+            let found = slots.find(hash(&slot), |other| *other == slot);
+            assert_eq!(found, (number < 100_000 && !number.is_multiple_of(3)).then_some(slot));
         }
     }
 
     /// No step moves more than a small part of the entries, and none moves any after `reserve`.
     #[test]
     fn no_step_moves_many_entries() {
-        let most = |mut places: Places, from: u32| {
+        let most = |mut slots: KeyTable, from: u32| {
             let moved = Cell::new(0_u32);
             let mut most = 0;
-            for place in (from..200_000).map(Slot) {
+            for slot in (from..200_000).map(Slot) {
                 moved.set(0);
-                places.insert(hash(&place), place, |place| {
+                slots.insert(hash(&slot), slot, |slot| {
                     moved.set(moved.get() + 1);
-                    hash(place)
+                    hash(slot)
                 });
                 most = most.max(moved.get());
             }
             most
         };
-        let grown = most(Places::new(1 << 30), 0);
+        let grown = most(KeyTable::new(1 << 30), 0);
         assert!((200..2_000).contains(&grown), "{grown}");
-        let mut ready = places(1_000);
+        let mut ready = slots(1_000);
         ready.reserve(199_000, hash);
         assert_eq!(most(ready, 1_000), 0);
         // A small store has few parts, because they take memory too.
-        let parts = [0, 100_000, 1 << 20, 10 << 20, 1 << 30].map(|bytes| Places::new(bytes).parts.len());
+        let parts = [0, 100_000, 1 << 20, 10 << 20, 1 << 30].map(|bytes| KeyTable::new(bytes).parts.len());
         assert_eq!(parts, [1, 1, 4, 64, 256]);
     }
 
     /// Hashes in this order visit one part after the other, and the buckets of each in order.
     #[test]
     fn the_order_follows_memory() {
-        let known = &places(100_000);
+        let known = &slots(100_000);
         let mut hashes: Vec<u64> = (0..1_000).map(|number| hash(&Slot(number))).collect();
         hashes.sort_unstable_by_key(|hash| known.order(*hash));
         let parts: Vec<usize> = hashes.iter().map(|hash| known.part(*hash)).collect();

@@ -281,7 +281,7 @@ fn a_leaf_with_many_pending_records_is_merged() {
         assert!(records.get(2, &number.to_be_bytes()).is_some());
     }
     // Most records are of a neighbourhood with ten pending records.
-    (0..1024).for_each(|_| records.worth.look(2));
+    (0..1024).for_each(|_| records.merge_threshold.look(2));
     let mut lacking = Vec::new();
     assert_eq!(records.sweep(0, Some(&mut lacking)), Outcome::Stays);
     assert_eq!(lacking, [PageId(2); 10], "of the leaf that lacks ten, and of no other");

@@ -52,7 +52,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Finds the free pages that still have a place out of place.
     pub async fn find_freed(&self) -> Result<(), Error> {
-        let Some(place) = self.durable.pages().place().out_of_place() else { return Ok(()) };
+        let Some(place) = self.durable.pages().backend().out_of_place() else { return Ok(()) };
         for (map, pages) in self.state.space().maps() {
             let guard = self.read_page(map).await?;
             let free = (0..pages).filter(|index| !map::is_used(guard.bytes(), *index));

@@ -10,7 +10,7 @@ use crate::format::page::{self, Kind};
 use crate::format::tree::{CATALOGUE, LARGE};
 use crate::media::image::Source;
 use crate::media::superblock;
-use crate::media::write::out_of_place::kept_in_head;
+use crate::media::write::out_of_place::superblock_in_head;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use std::collections::BTreeMap;
@@ -125,7 +125,7 @@ async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
     for at in (0..source.len()).step_by(4096) {
         let len = bytes.len().min((source.len() - at) as usize);
         if source.read(at, &mut bytes[..len]).await.is_ok()
-            && let Some(kept) = kept_in_head(&bytes)
+            && let Some(kept) = superblock_in_head(&bytes)
             && newest.as_ref().is_none_or(|known| known.generation < kept.generation)
         {
             newest = Some(kept);

@@ -5,7 +5,7 @@ use crate::format::layout::Superblock;
 use crate::format::log_block::Block;
 use crate::format::log_record::Entry;
 use crate::media::image::Source;
-use crate::media::log::RecordReader;
+use crate::media::log::RecordAssembler;
 use std::collections::BTreeMap;
 
 /// The readable part of the log.
@@ -51,7 +51,7 @@ pub async fn read(source: &impl Source, superblock: &Superblock) -> LogRead {
     let (block, ring, start) = ring(superblock);
     let known = blocks(source, superblock).await;
     let mut read = LogRead::default();
-    let mut records = RecordReader::default();
+    let mut records = RecordAssembler::default();
     let mut at = superblock.redo.0 / block * block;
     let mut previous = None;
     let mut bytes = vec![0; block as usize];

@@ -50,7 +50,7 @@ impl<'a, S: Source> Pages<'a, S> {
         let map = match superblock.layout() {
             None => None,
             Some(layout) => {
-                let kept = out_of_place::read(source, layout, &superblock).await.map(|kept| kept.places);
+                let kept = out_of_place::read(source, layout, &superblock).await.map(|map| map.addresses);
                 let places = match kept {
                     Ok(places) => places,
                     Err(_) => out_of_place::find_scattered(source, &layout, &superblock).await,

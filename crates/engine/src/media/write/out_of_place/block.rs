@@ -24,12 +24,12 @@ use crate::format::page::{Salt, get_u32, get_u64, set};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockKind {
     Head,
-    Places,
+    AddressMap,
     Changes,
 }
 
 impl BlockKind {
-    const ALL: [BlockKind; 3] = [BlockKind::Head, BlockKind::Places, BlockKind::Changes];
+    const ALL: [BlockKind; 3] = [BlockKind::Head, BlockKind::AddressMap, BlockKind::Changes];
 
     fn code(self) -> u32 {
         1 + BlockKind::ALL.iter().position(|kind| *kind == self).unwrap_or(0) as u32
@@ -70,11 +70,11 @@ pub fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
 }
 
 /// Reads an entry of 4 bytes.
-pub fn place(bytes: &[u8], index: usize) -> u32 {
+pub fn address(bytes: &[u8], index: usize) -> u32 {
     get_u32(bytes, BLOCK_HEADER + 4 * index)
 }
 
 /// Writes an entry of 4 bytes.
-pub fn set_place(bytes: &mut [u8], index: usize, place: u32) {
-    set(bytes, BLOCK_HEADER + 4 * index, &place.to_le_bytes());
+pub fn set_address(bytes: &mut [u8], index: usize, address: u32) {
+    set(bytes, BLOCK_HEADER + 4 * index, &address.to_le_bytes());
 }

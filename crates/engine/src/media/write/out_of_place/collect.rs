@@ -80,7 +80,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             };
             if settled != Some(victim) {
                 // Writes into the segment must end before it is read.
-                self.0.under_way.settled().await;
+                self.0.in_flight.settled().await;
                 settled = Some(victim);
             }
             if !self.move_slice(victim).await? {
@@ -110,20 +110,20 @@ impl<D: Device + 'static> OutOfPlace<D> {
         if !self.send_copies(&mut moved) {
             return Err(Error::Options("no free segment is left to move valid pages to".to_owned()));
         }
-        let number = self.0.under_way.begin();
+        let number = self.0.in_flight.begin();
         let parts = |moved: &[Moved]| moved.iter().map(|moved| (moved.at, moved.to)).collect();
         let resend = |moved: &mut Vec<Moved>| self.send_copies(moved);
         let written = self.write_sent(&mut moved, parts, resend, &bytes).await;
         if written.is_ok() {
-            let mut places = self.0.places.borrow_mut();
+            let mut addresses = self.0.addresses.borrow_mut();
             for Moved { unit, from, to, .. } in moved {
                 // A write of the page may have ended before, which is newer.
-                if places.all()[unit as usize] == from.0 {
-                    places.set(unit, to);
+                if addresses.all()[unit as usize] == from.0 {
+                    addresses.set(unit, to);
                 }
             }
         }
-        self.0.under_way.end(number);
+        self.0.in_flight.end(number);
         written.map(|()| true)
     }
 
@@ -180,7 +180,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             let number = from[at].0 / layout.page_units;
             let count = from[at..].iter().take_while(|(unit, _)| unit / layout.page_units == number).count();
             let page = PageId(layout.data.0 + u64::from(number));
-            let units = units_of(self.0.places.borrow().all(), &layout, page).to_vec();
+            let units = units_of(self.0.addresses.borrow().all(), &layout, page).to_vec();
             let are_all = units.iter().eq(from[at..at + count].iter().map(|(_, ppn)| &ppn.0));
             let whole = Arena::new(page_len).buffer(0, page_len);
             let is_there = if are_all && count == layout.page_units as usize {
@@ -219,7 +219,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     pub(super) async fn give_back(&self, victim: SegmentId) -> Result<(), Error> {
         // Newer copies of its units may still be in progress, and the map on the drive refers to the old
         // ones.
-        self.0.under_way.settled().await;
+        self.0.in_flight.settled().await;
         if !planted!(self.0.options, SegmentReusedEarly) {
             self.commit().await?;
         }

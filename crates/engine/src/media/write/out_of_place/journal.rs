@@ -8,10 +8,10 @@
 //! all that is durable, the two heads of the half are written. Until then the other half is valid.
 
 use super::block::{self, BlockInfo, BlockKind};
-use super::kept::Kept;
+use super::stored_map::StoredMap;
 use crate::bytes;
 use crate::format::layout::{
-    BLOCK_HEADER, Layout, SUPERBLOCK, Superblock, changes_in_a_block, places_in_a_block,
+    BLOCK_HEADER, Layout, SUPERBLOCK, Superblock, addresses_in_a_block, changes_in_a_block,
 };
 use crate::format::page::Salt;
 use crate::media::barrier::Barrier;
@@ -28,16 +28,16 @@ use std::rc::Rc;
 const WRITTEN_TOGETHER: u64 = 32;
 
 /// The address of each unit whose last write has completed.
-pub struct Places {
+pub struct AddressMap {
     all: Vec<u32>,
     /// Units whose addresses changed since the last commit, possibly with duplicates.
     changed: Vec<u32>,
 }
 
-impl Places {
+impl AddressMap {
     /// The map as read from the drive.
-    pub fn new(all: Vec<u32>) -> Places {
-        Places { all, changed: Vec::new() }
+    pub fn new(all: Vec<u32>) -> AddressMap {
+        AddressMap { all, changed: Vec::new() }
     }
 
     /// The address of every unit.
@@ -46,10 +46,10 @@ impl Places {
     }
 
     /// Changes the address of a unit.
-    pub fn set(&mut self, unit: u32, place: u32) {
+    pub fn set(&mut self, unit: u32, address: u32) {
         let known = &mut self.all[unit as usize];
-        if *known != place {
-            *known = place;
+        if *known != address {
+            *known = address;
             self.changed.push(unit);
         }
     }
@@ -88,12 +88,12 @@ pub struct Journal<D> {
 }
 
 impl<D: Device + 'static> Journal<D> {
-    /// Continues the map `kept`.
+    /// Continues the map `stored_map`.
     pub fn new(
         handle: Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
         (layout, superblock): (Layout, &Superblock),
-        kept: &Kept,
+        stored_map: &StoredMap,
         options: &Options,
     ) -> Journal<D> {
         Journal {
@@ -105,10 +105,10 @@ impl<D: Device + 'static> Journal<D> {
             superblock: superblock.encode(),
             options: options.clone(),
             turns: Turns::default(),
-            epoch: Cell::new(kept.epoch),
-            next_block: Cell::new(kept.next_block),
-            begun: Cell::new(kept.number),
-            durable: Cell::new(kept.number),
+            epoch: Cell::new(stored_map.epoch),
+            next_block: Cell::new(stored_map.next_block),
+            begun: Cell::new(stored_map.number),
+            durable: Cell::new(stored_map.number),
         }
     }
 
@@ -118,9 +118,9 @@ impl<D: Device + 'static> Journal<D> {
     }
 
     /// Makes the addresses of all writes durable that completed before this call.
-    pub async fn commit(&self, places: &RefCell<Places>) -> Result<(), Error> {
+    pub async fn commit(&self, addresses: &RefCell<AddressMap>) -> Result<(), Error> {
         let _turn = self.turns.take().await;
-        let changes = places.borrow_mut().take_changes();
+        let changes = addresses.borrow_mut().take_changes();
         if !planted!(self.options, MapBeforePages) {
             self.barrier.flush().await?;
         }
@@ -129,7 +129,7 @@ impl<D: Device + 'static> Journal<D> {
         }
         let written = match self.write_changes(&changes).await {
             Ok(true) => self.barrier.flush().await,
-            Ok(false) => self.snapshot(places).await,
+            Ok(false) => self.snapshot(addresses).await,
             Err(error) => Err(error),
         };
         // The changes were taken, so a retry could not write them.
@@ -153,9 +153,9 @@ impl<D: Device + 'static> Journal<D> {
         let first = self.half() + 1 + self.layout.snapshot + at;
         self.write_blocks(first, blocks as u64, BlockKind::Changes, |block| {
             let part = parts.next().unwrap_or_default();
-            for (entry, (unit, place)) in part.iter().enumerate() {
-                block::set_place(block, 2 * entry, *unit);
-                block::set_place(block, 2 * entry + 1, *place);
+            for (entry, (unit, address)) in part.iter().enumerate() {
+                block::set_address(block, 2 * entry, *unit);
+                block::set_address(block, 2 * entry + 1, *address);
             }
             part.len() as u32
         })
@@ -164,27 +164,29 @@ impl<D: Device + 'static> Journal<D> {
     }
 
     /// Writes a snapshot, which starts a new journal in the other half.
-    pub async fn snapshot(&self, places: &RefCell<Places>) -> Result<(), Error> {
+    pub async fn snapshot(&self, addresses: &RefCell<AddressMap>) -> Result<(), Error> {
         self.epoch.set(self.epoch.get() + 1);
         loop {
             // Changes from here on belong to the commit after the snapshot.
-            places.borrow_mut().changed.clear();
+            addresses.borrow_mut().changed.clear();
             self.next_block.set(0);
-            let per_block = places_in_a_block(self.layout.block_bytes) as usize;
+            let per_block = addresses_in_a_block(self.layout.block_bytes) as usize;
             for from in (0..self.layout.snapshot).step_by(WRITTEN_TOGETHER as usize) {
                 let blocks = WRITTEN_TOGETHER.min(self.layout.snapshot - from);
                 let mut at = from as usize * per_block;
-                let info = (BlockKind::Places, from as u32, self.layout.snapshot as u32);
+                let info = (BlockKind::AddressMap, from as u32, self.layout.snapshot as u32);
                 self.write_parts(self.half() + 1 + from, blocks, info, |block| {
-                    let places = places.borrow();
-                    let part = &places.all()[at..(at + per_block).min(places.all().len())];
-                    part.iter().enumerate().for_each(|(entry, place)| block::set_place(block, entry, *place));
+                    let addresses = addresses.borrow();
+                    let part = &addresses.all()[at..(at + per_block).min(addresses.all().len())];
+                    part.iter()
+                        .enumerate()
+                        .for_each(|(entry, address)| block::set_address(block, entry, *address));
                     at += part.len();
                     part.len() as u32
                 })
                 .await?;
             }
-            let changes = places.borrow_mut().take_changes();
+            let changes = addresses.borrow_mut().take_changes();
             self.barrier.flush().await?;
             // The changes made meanwhile do not fit into a journal. A new snapshot contains them.
             if self.write_changes(&changes).await? {

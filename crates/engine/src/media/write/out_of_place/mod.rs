@@ -7,12 +7,12 @@
 //! *Units.* Space is allocated in units. A page of several units is compressed if that saves a unit
 //! ([`pack`]). Its units are allocated together ([`Ftl::append_whole`]) and freed together.
 //!
-//! *Blocks.* The drive is read and written in blocks of the log's size, of one unit or several ([`runs`]).
+//! *Blocks.* The drive is read and written in blocks of the log's size, of one unit or several ([`extents`]).
 //! Pages are contiguous, regardless of blocks, but each batch of writes starts at a new block
 //! ([`Ftl::end_blocks`]). So no block is written twice, and a torn write damages no older data.
 //!
 //! *Three maps.* The translation layer ([`Ftl`]) records the address to which each unit was last *sent*. It
-//! chooses the next address and the segment to collect. [`Places`] records the address of the last
+//! chooses the next address and the segment to collect. [`AddressMap`] records the address of the last
 //! *completed* write; reads use it. The [`Journal`] records the *durable* part of that. Each follows the one
 //! before.
 //!
@@ -21,20 +21,20 @@
 //! addresses are durable. And a reader whose unit moved during the read reads it again.
 
 mod block;
-mod kept;
+mod stored_map;
 mod collect;
 mod journal;
 mod pack;
-mod runs;
+mod extents;
 mod scattered;
-mod under_way;
+mod in_flight;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-mod uneven;
+mod jitter_drive;
 
-pub use kept::{Kept, NOWHERE, kept_in_head, read, units_of};
 pub use scattered::find as find_scattered;
+pub use stored_map::{StoredMap, UNMAPPED, read, superblock_in_head, units_of};
 
 use super::bound::{bind, bind_bytes};
 use super::sealed::{Sealed, is_there};
@@ -45,23 +45,23 @@ use crate::media::barrier::Barrier;
 use crate::media::image::Source;
 use crate::wait::{Health, Signal, insist, together};
 use crate::{Compress, Error, Options};
+use extents::{Extent, extents};
 use fulgurite_base::{Lpn, PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Handle, IoError, Operation};
 use fulgurite_ftl::{CountingSink, Ftl, SegmentId, UnitId};
-use journal::{Journal, Places};
+use in_flight::InFlight;
+use journal::{AddressMap, Journal};
 use pack::{Packer, Unpacker};
-use runs::{Run, runs};
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
-use under_way::UnderWay;
 
 /// The most changes of the map before a commit is made.
 const MOST_CHANGES: usize = 1 << 15;
 
 /// How many other addresses are tried after a failed write before the store stops.
-const OTHER_PLACES: u32 = 4;
+const OTHER_ADDRESSES: u32 = 4;
 
 /// A page as it is written.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ struct Packed {
 /// A page that is being written.
 struct Sent {
     packed: Packed,
-    places: Vec<u32>,
+    addresses: Vec<u32>,
 }
 
 struct State<D> {
@@ -87,9 +87,9 @@ struct State<D> {
     salt: Salt,
     compress: Compress,
     ftl: RefCell<Ftl>,
-    places: RefCell<Places>,
+    addresses: RefCell<AddressMap>,
     journal: Journal<D>,
-    under_way: UnderWay,
+    in_flight: InFlight,
     packer: RefCell<Packer>,
     unpacker: RefCell<Unpacker>,
     /// The number of writers that wait for collection.
@@ -117,16 +117,16 @@ impl<D> Clone for OutOfPlace<D> {
 /// drive.
 pub async fn read_page(
     source: &impl Source,
-    places: &[u32],
+    addresses: &[u32],
     layout: &Layout,
     page: PageId,
 ) -> Option<Vec<u8>> {
     let unit = layout.unit_bytes as usize;
-    let units = units_of(places, layout, page);
+    let units = units_of(addresses, layout, page);
     let mut bytes = vec![0; units.len() * unit];
-    for (place, part) in units.iter().zip(bytes.chunks_mut(unit)) {
-        source.read(layout.byte(*place), part).await.ok()?;
-        bind_bytes(part, unit, *place);
+    for (address, part) in units.iter().zip(bytes.chunks_mut(unit)) {
+        source.read(layout.byte(*address), part).await.ok()?;
+        bind_bytes(part, unit, *address);
     }
     let len = unit * layout.page_units as usize;
     if bytes.is_empty() || bytes.len() == len {
@@ -157,29 +157,29 @@ impl<D: Device + 'static> OutOfPlace<D> {
         layout: Layout,
         options: &Options,
     ) -> Result<OutOfPlace<D>, Error> {
-        let places = vec![NOWHERE; layout.units as usize];
-        let kept = Kept { places, epoch: 0, next_block: 0, number: 0 };
-        let this = OutOfPlace::new(handle, shared, superblock, layout, kept, options)?;
+        let addresses = vec![UNMAPPED; layout.units as usize];
+        let stored_map = StoredMap { addresses, epoch: 0, next_block: 0, number: 0 };
+        let this = OutOfPlace::new(handle, shared, superblock, layout, stored_map, options)?;
         for segment in 0..layout.shape.segments {
             this.tell_free(SegmentId(segment)).await;
         }
-        this.0.journal.snapshot(&this.0.places).await?;
+        this.0.journal.snapshot(&this.0.addresses).await?;
         Ok(this)
     }
 
-    /// The pages of a store with the map `kept`.
+    /// The pages of a store with the map `stored_map`.
     pub fn new(
         handle: &Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
         superblock: &Superblock,
         layout: Layout,
-        kept: Kept,
+        stored_map: StoredMap,
         options: &Options,
     ) -> Result<OutOfPlace<D>, Error> {
         let unusable = |error: fulgurite_base::SpecError| Error::Options(error.to_string());
         let mut ftl = Ftl::new(layout.ftl(options)?).map_err(unusable)?;
-        let known = kept.places.iter().enumerate().filter(|(_, place)| **place != NOWHERE);
-        if !ftl.adopt(known.map(|(unit, place)| (unit as u32, Ppn(*place))), layout.block_units()) {
+        let known = stored_map.addresses.iter().enumerate().filter(|(_, address)| **address != UNMAPPED);
+        if !ftl.adopt(known.map(|(unit, address)| (unit as u32, Ppn(*address))), layout.block_units()) {
             return Err(Error::corrupt(
                 superblock.data_start(),
                 "the map of pages assigns one address to two pages",
@@ -199,11 +199,11 @@ impl<D: Device + 'static> OutOfPlace<D> {
                 handle.clone(),
                 (health.clone(), barrier),
                 (layout, superblock),
-                &kept,
+                &stored_map,
                 options,
             ),
-            places: RefCell::new(Places::new(kept.places)),
-            under_way: UnderWay::new(&health),
+            addresses: RefCell::new(AddressMap::new(stored_map.addresses)),
+            in_flight: InFlight::new(&health),
             packer: RefCell::new(Packer::new(compress, superblock.page_bytes as usize)),
             unpacker: RefCell::default(),
             waiting: Cell::new(0),
@@ -246,12 +246,12 @@ impl<D: Device + 'static> OutOfPlace<D> {
         if let Err(error) = fulgurite_ftl::check::check(&ftl) {
             return Some(error.to_string());
         }
-        let places = self.0.places.borrow();
+        let addresses = self.0.addresses.borrow();
         let differs = |unit: &u32| {
-            let lies = places.all()[*unit as usize];
-            ftl.lookup(*unit).map_or(NOWHERE, |ppn| ppn.0) != lies
+            let lies = addresses.all()[*unit as usize];
+            ftl.lookup(*unit).map_or(UNMAPPED, |ppn| ppn.0) != lies
         };
-        if !self.0.under_way.is_empty() || ftl.victim(UnitId(0)).is_some() {
+        if !self.0.in_flight.is_empty() || ftl.victim(UnitId(0)).is_some() {
             return None;
         }
         let unit = (0..self.0.layout.units as u32).find(differs)?;
@@ -276,7 +276,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             }
             rest.drain(..sent.len());
             self.bring(sent, &bytes).await?;
-            if self.0.places.borrow().changes() > MOST_CHANGES {
+            if self.0.addresses.borrow().changes() > MOST_CHANGES {
                 self.commit().await?;
             }
         }
@@ -286,21 +286,21 @@ impl<D: Device + 'static> OutOfPlace<D> {
     /// Writes pages to the addresses they were sent to. If the drive fails there, other addresses are tried.
     /// This never waits for collection, because collection waits for it.
     async fn bring(&self, mut sent: Vec<Sent>, bytes: &Buffer) -> Result<(), Error> {
-        let number = self.0.under_way.begin();
+        let number = self.0.in_flight.begin();
         self.collect_later();
         let parts = |sent: &[Sent]| {
-            let parts = |sent: &Sent| (sent.packed.from..).zip(sent.places.clone());
+            let parts = |sent: &Sent| (sent.packed.from..).zip(sent.addresses.clone());
             sent.iter().flat_map(parts).collect()
         };
         let resend = |sent: &mut Vec<Sent>| {
             sent.retain(|sent| self.is_sent(sent));
-            self.send_elsewhere(sent.iter_mut().map(|sent| sent.places.iter_mut().collect()))
+            self.send_elsewhere(sent.iter_mut().map(|sent| sent.addresses.iter_mut().collect()))
         };
         let written = self.write_sent(&mut sent, parts, resend, bytes).await;
         if written.is_ok() {
             sent.iter().for_each(|sent| self.arrived(sent));
         }
-        self.0.under_way.end(number);
+        self.0.in_flight.end(number);
         written.map_err(|error| self.0.health.stop(format!("a page could not be written: {error}")))
     }
 
@@ -313,7 +313,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         resend: impl Fn(&mut Vec<T>) -> bool,
         bytes: &Buffer,
     ) -> Result<(), Error> {
-        let mut left = OTHER_PLACES;
+        let mut left = OTHER_ADDRESSES;
         loop {
             match self.write_units(parts(sent).into_iter(), bytes).await {
                 Err(error) if left > 0 && may_go_elsewhere(&error) && resend(sent) => left -= 1,
@@ -355,12 +355,14 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let mut sent = Vec::new();
         for packed in pages {
             let Packed { page, units, hint, .. } = *packed;
-            let (first, mut places) = (self.first_unit(page), Vec::with_capacity(units as usize));
-            if !ftl.append_whole(first, units, hint, &mut CountingSink::default(), |ppn| places.push(ppn.0)) {
+            let (first, mut addresses) = (self.first_unit(page), Vec::with_capacity(units as usize));
+            if !ftl
+                .append_whole(first, units, hint, &mut CountingSink::default(), |ppn| addresses.push(ppn.0))
+            {
                 break;
             }
             ftl.trim_run(first + units, self.0.layout.page_units - units);
-            sent.push(Sent { packed: *packed, places });
+            sent.push(Sent { packed: *packed, addresses });
         }
         ftl.end_blocks(self.0.layout.block_units());
         sent
@@ -371,15 +373,15 @@ impl<D: Device + 'static> OutOfPlace<D> {
     fn send_elsewhere<'a>(&self, pages: impl Iterator<Item = Vec<&'a mut u32>>) -> bool {
         let mut ftl = self.0.ftl.borrow_mut();
         let mut has_room = true;
-        for mut places in pages {
-            has_room = ftl.room_for_copies() >= places.len() as u64;
+        for mut addresses in pages {
+            has_room = ftl.room_for_copies() >= addresses.len() as u64;
             if !has_room {
                 break;
             }
-            let from: Vec<Ppn> = places.iter().map(|place| Ppn(**place)).collect();
-            let mut places = places.iter_mut();
+            let from: Vec<Ppn> = addresses.iter().map(|address| Ppn(**address)).collect();
+            let mut addresses = addresses.iter_mut();
             ftl.copy_whole(&from, &mut CountingSink::default(), |to| {
-                places.next().into_iter().for_each(|place| **place = to.0);
+                addresses.next().into_iter().for_each(|address| **address = to.0);
             });
         }
         ftl.end_blocks(self.0.layout.block_units());
@@ -388,7 +390,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     /// Whether a page was neither trimmed nor written again since it was sent.
     fn is_sent(&self, sent: &Sent) -> bool {
-        self.lookup(self.first_unit(sent.packed.page)) == Some(Ppn(sent.places[0]))
+        self.lookup(self.first_unit(sent.packed.page)) == Some(Ppn(sent.addresses[0]))
     }
 
     /// Records the address of a page whose write has completed, unless it was trimmed meanwhile.
@@ -396,31 +398,31 @@ impl<D: Device + 'static> OutOfPlace<D> {
         if !self.is_sent(sent) {
             return;
         }
-        let (first, mut places) = (self.first_unit(sent.packed.page), self.0.places.borrow_mut());
+        let (first, mut addresses) = (self.first_unit(sent.packed.page), self.0.addresses.borrow_mut());
         for unit in 0..self.0.layout.page_units {
-            let place = sent.places.get(unit as usize).copied().unwrap_or(NOWHERE);
-            places.set(first + unit, place);
+            let address = sent.addresses.get(unit as usize).copied().unwrap_or(UNMAPPED);
+            addresses.set(first + unit, address);
         }
     }
 
     /// Discards pages that the store has freed.
     pub fn trim(&self, pages: &[PageId]) {
-        let (mut ftl, mut places) = (self.0.ftl.borrow_mut(), self.0.places.borrow_mut());
+        let (mut ftl, mut addresses) = (self.0.ftl.borrow_mut(), self.0.addresses.borrow_mut());
         for page in pages {
             let first = self.first_unit(*page);
             ftl.trim_run(first, self.0.layout.page_units);
-            (first..first + self.0.layout.page_units).for_each(|unit| places.set(unit, NOWHERE));
+            (first..first + self.0.layout.page_units).for_each(|unit| addresses.set(unit, UNMAPPED));
         }
     }
 
     /// Whether a page was written and not trimmed since.
     pub fn has(&self, page: PageId) -> bool {
-        !units_of(self.0.places.borrow().all(), &self.0.layout, page).is_empty()
+        !units_of(self.0.addresses.borrow().all(), &self.0.layout, page).is_empty()
     }
 
     /// Makes the addresses of all completed writes durable.
     pub async fn commit(&self) -> Result<(), Error> {
-        self.0.journal.commit(&self.0.places).await
+        self.0.journal.commit(&self.0.addresses).await
     }
 
     /// Writes units, given by their indices in the batch, to their addresses.
@@ -430,53 +432,54 @@ impl<D: Device + 'static> OutOfPlace<D> {
         bytes: &Buffer,
     ) -> Result<(), Error> {
         let unit = self.0.layout.unit_bytes as usize;
-        let runs = self.runs_with(parts, |run| run.gather(bytes, unit));
-        self.bind_runs(&runs);
-        let written = self.write_runs(&runs).await;
+        let extents = self.extents_with(parts, |extent| extent.gather(bytes, unit));
+        self.bind_extents(&extents);
+        let written = self.write_extents(&extents).await;
         // They may be sent to other addresses.
-        self.bind_runs(&runs);
+        self.bind_extents(&extents);
         written
     }
 
     /// Binds the units of runs to their addresses, or unbinds them.
-    fn bind_runs(&self, runs: &[(Run, Buffer)]) {
+    fn bind_extents(&self, extents: &[(Extent, Buffer)]) {
         let unit = self.0.layout.unit_bytes as usize;
-        runs.iter().for_each(|(run, blocks)| bind(blocks, unit, run.place));
+        extents.iter().for_each(|(extent, blocks)| bind(blocks, unit, extent.address));
     }
 
-    async fn write_runs(&self, runs: &[(Run, Buffer)]) -> Result<(), Error> {
-        let units: u64 = runs.iter().map(|(run, _)| u64::from(run.units)).sum();
+    async fn write_extents(&self, extents: &[(Extent, Buffer)]) -> Result<(), Error> {
+        let units: u64 = extents.iter().map(|(extent, _)| u64::from(extent.units)).sum();
         self.0.units_written.set(self.0.units_written.get() + units);
         let written = |write: Operation| async move {
             insist(async || self.0.handle.submit(write.clone()).await.map_err(Error::Io)).await
         };
-        let writes = runs.iter().map(|(run, blocks)| written(self.write_run(run, blocks))).collect();
+        let writes =
+            extents.iter().map(|(extent, blocks)| written(self.write_extent(extent, blocks))).collect();
         together(writes).await.into_iter().collect::<Result<(), Error>>()?;
         if self.0.options.verify_writes {
-            self.verify(runs).await?;
+            self.verify(extents).await?;
         }
         Ok(())
     }
 
     /// Reads back what was written. Otherwise a lost write would leave an older version of the same page at
     /// the address, which looks valid.
-    async fn verify(&self, runs: &[(Run, Buffer)]) -> Result<(), Error> {
-        for (run, blocks) in runs {
-            if !is_there(&self.0.handle, self.lpn(run.place), blocks).await? {
+    async fn verify(&self, extents: &[(Extent, Buffer)]) -> Result<(), Error> {
+        for (extent, blocks) in extents {
+            if !is_there(&self.0.handle, self.lpn(extent.address), blocks).await? {
                 return Err(Error::Io(IoError::Corrupt));
             }
         }
         Ok(())
     }
 
-    fn write_run(&self, run: &Run, blocks: &Buffer) -> Operation {
+    fn write_extent(&self, extent: &Extent, blocks: &Buffer) -> Operation {
         let ftl = self.0.ftl.borrow();
         // Streams of the translation layer become streams of the drive, as far as it has them. Its first
         // stream is for the data before the segments, because the log is overwritten long before a page
         // moves.
-        let stream = ftl.segments().stream(ftl.segment(Ppn(run.place)));
+        let stream = ftl.segments().stream(ftl.segment(Ppn(extent.address)));
         let stream = StreamId((stream.0 + 1).min(self.0.handle.caps().streams.max(1) - 1));
-        let (lpn, pages) = (self.lpn(run.place), self.device_pages(run.units));
+        let (lpn, pages) = (self.lpn(extent.address), self.device_pages(extent.units));
         Operation::Write { lpn, pages, from: Some(blocks.clone()), stream, durable: false }
     }
 
@@ -487,28 +490,28 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     /// The device page at an address that begins a block.
-    fn lpn(&self, place: u32) -> Lpn {
-        Lpn(self.0.layout.byte(place) / u64::from(self.0.handle.caps().page_bytes))
+    fn lpn(&self, address: u32) -> Lpn {
+        Lpn(self.0.layout.byte(address) / u64::from(self.0.handle.caps().page_bytes))
     }
 
     /// The commands for units, given by their indices in memory and their addresses.
-    fn runs(&self, units: impl Iterator<Item = (usize, u32)>) -> Vec<Run> {
+    fn extents(&self, units: impl Iterator<Item = (usize, u32)>) -> Vec<Extent> {
         let (caps, layout) = (self.0.handle.caps(), &self.0.layout);
         let bytes = u64::from(caps.pages_per_command) * u64::from(caps.page_bytes);
-        runs(units, layout, (bytes / u64::from(layout.unit_bytes)).min(u32::MAX.into()) as u32)
+        extents(units, layout, (bytes / u64::from(layout.unit_bytes)).min(u32::MAX.into()) as u32)
     }
 
     /// The same, each with memory for its blocks.
-    fn runs_with(
+    fn extents_with(
         &self,
         units: impl Iterator<Item = (usize, u32)>,
-        blocks: impl Fn(&Run) -> Buffer,
-    ) -> Vec<(Run, Buffer)> {
-        let with_blocks = |run: Run| {
-            let blocks = blocks(&run);
-            (run, blocks)
+        blocks: impl Fn(&Extent) -> Buffer,
+    ) -> Vec<(Extent, Buffer)> {
+        let with_blocks = |extent: Extent| {
+            let blocks = blocks(&extent);
+            (extent, blocks)
         };
-        self.runs(units).into_iter().map(with_blocks).collect()
+        self.extents(units).into_iter().map(with_blocks).collect()
     }
 
     /// Reads units from their addresses into the parts of `into` with these indices, concurrently.
@@ -518,58 +521,58 @@ impl<D: Device + 'static> OutOfPlace<D> {
         into: &Buffer,
     ) -> Result<(), IoError> {
         let unit = self.0.layout.unit_bytes as usize;
-        let runs = self.runs_with(units, |run| run.target(into, unit));
-        self.read_runs(&runs).await?;
-        runs.iter().for_each(|(run, blocks)| run.scatter(blocks, into, unit));
+        let extents = self.extents_with(units, |extent| extent.target(into, unit));
+        self.read_extents(&extents).await?;
+        extents.iter().for_each(|(extent, blocks)| extent.scatter(blocks, into, unit));
         Ok(())
     }
 
     /// Reads blocks, and unbinds their units.
-    async fn read_runs(&self, runs: &[(Run, Buffer)]) -> Result<(), IoError> {
-        let read = |(run, blocks): &(Run, Buffer)| Operation::Read {
-            lpn: self.lpn(run.place),
-            pages: self.device_pages(run.units),
+    async fn read_extents(&self, extents: &[(Extent, Buffer)]) -> Result<(), IoError> {
+        let read = |(extent, blocks): &(Extent, Buffer)| Operation::Read {
+            lpn: self.lpn(extent.address),
+            pages: self.device_pages(extent.units),
             into: Some(blocks.clone()),
         };
-        let reads: Vec<Operation> = runs.iter().map(read).collect();
+        let reads: Vec<Operation> = extents.iter().map(read).collect();
         self.0.handle.submit_all(reads.into_iter()).await?;
-        self.bind_runs(runs);
+        self.bind_extents(extents);
         Ok(())
     }
 
     /// Reads a compressed page without decompressing it.
-    async fn read_packed(&self, places: &[u32]) -> Result<Buffer, IoError> {
+    async fn read_packed(&self, addresses: &[u32]) -> Result<Buffer, IoError> {
         let unit = self.0.layout.unit_bytes as usize;
-        let mut runs = self.runs(places.iter().copied().enumerate());
+        let mut extents = self.extents(addresses.iter().copied().enumerate());
         // Usually its units are contiguous, and need not be copied.
-        if runs.len() == 1 && runs[0].parts.len() == 1 {
-            let run = runs.remove(0);
-            let len = run.units as usize * unit;
+        if extents.len() == 1 && extents[0].parts.len() == 1 {
+            let extent = extents.remove(0);
+            let len = extent.units as usize * unit;
             let blocks = Arena::new(len).buffer(0, len);
-            let packed = run.part(&blocks, &run.parts[0], unit);
-            self.read_runs(&[(run, blocks)]).await?;
+            let packed = extent.part(&blocks, &extent.parts[0], unit);
+            self.read_extents(&[(extent, blocks)]).await?;
             return Ok(packed);
         }
-        let len = places.len() * unit;
+        let len = addresses.len() * unit;
         let packed = Arena::new(len).buffer(0, len);
-        self.read_units(places.iter().copied().enumerate(), &packed).await?;
+        self.read_units(addresses.iter().copied().enumerate(), &packed).await?;
         Ok(packed)
     }
 
     /// Reads a page. The data may be wrong: the caller checks the checksum.
     pub async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
-        let units = || units_of(self.0.places.borrow().all(), &self.0.layout, page).to_vec();
+        let units = || units_of(self.0.addresses.borrow().all(), &self.0.layout, page).to_vec();
         loop {
-            let places = units();
-            if places.is_empty() {
+            let addresses = units();
+            if addresses.is_empty() {
                 return Err(IoError::Corrupt);
             }
-            let is_packed = places.len() < self.0.layout.page_units as usize;
+            let is_packed = addresses.len() < self.0.layout.page_units as usize;
             let read = match is_packed {
-                true => self.read_packed(&places).await.map(Some),
-                false => self.read_units(places.iter().copied().enumerate(), into).await.map(|()| None),
+                true => self.read_packed(&addresses).await.map(Some),
+                false => self.read_units(addresses.iter().copied().enumerate(), into).await.map(|()| None),
             };
-            if units() != places {
+            if units() != addresses {
                 // The page has moved, and its old address may have been reused.
                 continue;
             }
@@ -589,7 +592,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let (size, page_units) = (into.len() / pages.max(1), self.0.layout.page_units as usize);
         let page = |index: usize| PageId(first.0 + index as u64);
         let units =
-            |index: usize| units_of(self.0.places.borrow().all(), &self.0.layout, page(index)).to_vec();
+            |index: usize| units_of(self.0.addresses.borrow().all(), &self.0.layout, page(index)).to_vec();
         let before: Vec<Vec<u32>> = (0..pages).map(units).collect();
         let is_plain = |index: &usize| before[*index].len() == page_units;
         let plain = (0..pages).filter(is_plain);

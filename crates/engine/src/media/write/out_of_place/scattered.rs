@@ -1,7 +1,7 @@
 //! Finds pages without a map: scans every unit of every segment for the newest intact copy of each page.
 
-use super::kept::NOWHERE;
 use super::pack::{Unpacker, packed_bytes};
+use super::stored_map::UNMAPPED;
 use crate::Lsn;
 use crate::bytes;
 use crate::format::layout::{Layout, Superblock};
@@ -18,7 +18,7 @@ pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock
     let (unit, page_units) = (layout.unit_bytes as usize, u64::from(layout.page_units));
     let data = superblock.data_start().0..superblock.pages;
     let whole = Arena::new(unit * page_units as usize).buffer(0, unit * page_units as usize);
-    let mut places = vec![NOWHERE; layout.units as usize];
+    let mut addresses = vec![UNMAPPED; layout.units as usize];
     let mut newest: Vec<Option<Lsn>> = vec![None; (data.end - data.start) as usize];
     let mut unpacker = Unpacker::default();
     let read_together = READ_TOGETHER * u64::from(layout.block_units());
@@ -41,15 +41,15 @@ pub async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock
             let Some((page, lsn, units)) = found else { continue };
             if newest[page].is_none_or(|known| known <= lsn) {
                 newest[page] = Some(lsn);
-                for (unit, place) in
-                    places[page * page_units as usize..].iter_mut().take(page_units as usize).enumerate()
+                for (unit, address) in
+                    addresses[page * page_units as usize..].iter_mut().take(page_units as usize).enumerate()
                 {
-                    *place = if unit < units { (from + at) as u32 + unit as u32 } else { NOWHERE };
+                    *address = if unit < units { (from + at) as u32 + unit as u32 } else { UNMAPPED };
                 }
             }
         }
     }
-    places
+    addresses
 }
 
 /// The page that begins here, if there is one: its index among data pages, its LSN, and its units. `whole` is

@@ -1,7 +1,7 @@
 //! Reads return the last version of each page while collection moves pages, and commits of the map are
 //! atomic.
 
-use super::uneven::Uneven;
+use super::jitter_drive::JitterDrive;
 use super::*;
 use crate::format::layout::FORMAT;
 use crate::format::page::{self, Kind};
@@ -10,7 +10,7 @@ use crate::{Lsn, Options};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::Executor;
 
-type Drive = Uneven;
+type Drive = JitterDrive;
 
 fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblock {
     let superblock = Superblock {
@@ -56,8 +56,8 @@ fn segments_match_the_erase_unit_if_there_is_space() {
     }
 }
 
-fn with_place(place: &str) -> Options {
-    Options { place: place.parse().expect("a place"), ..Options::default() }
+fn with_place(out: &str) -> Options {
+    Options { out: out.parse().expect("a place"), ..Options::default() }
 }
 
 /// The default unit has 1 KiB if the map then takes at most 32 MiB, else more, but at most a block.
@@ -104,10 +104,10 @@ fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Seale
 }
 
 /// The version of a page that is read; 0 if it was never written.
-async fn version_of(place: &OutOfPlace<Drive>, number: PageId, superblock: &Superblock) -> u64 {
+async fn version_of(out: &OutOfPlace<Drive>, number: PageId, superblock: &Superblock) -> u64 {
     let len = superblock.page_bytes as usize;
     let into = Arena::new(len).buffer(0, len);
-    if place.read(number, &into).await.is_err() {
+    if out.read(number, &into).await.is_err() {
         return 0;
     }
     bytes::look(&into, |bytes| {
@@ -119,14 +119,14 @@ async fn version_of(place: &OutOfPlace<Drive>, number: PageId, superblock: &Supe
 /// The version of the first of several pages that are read together; `None` if it could not be read. All
 /// pages read are intact.
 async fn version_in_run(
-    place: &OutOfPlace<Drive>,
+    out: &OutOfPlace<Drive>,
     first: PageId,
     pages: usize,
     superblock: &Superblock,
 ) -> Option<u64> {
     let size = superblock.page_bytes as usize;
     let into = Arena::new(pages * size).buffer(0, pages * size);
-    let came = place.read_run(first, pages, &into).await;
+    let came = out.read_run(first, pages, &into).await;
     for index in (0..pages).filter(|index| came[*index]) {
         let number = PageId(first.0 + index as u64);
         bytes::look(&into.part(index * size, size), |bytes| {
@@ -138,7 +138,7 @@ async fn version_in_run(
 
 /// Eight tasks write pages of their own, read or trim some of them, and commit. Returns the versions.
 async fn use_pages(
-    place: &OutOfPlace<Drive>,
+    out: &OutOfPlace<Drive>,
     handle: &Handle<Drive>,
     superblock: &Superblock,
     seed: u64,
@@ -155,21 +155,21 @@ async fn use_pages(
             let number = PageId(superblock.data_start().0 + index);
             match prng.below(20) {
                 0 => {
-                    place.trim(&[number]);
+                    out.trim(&[number]);
                     versions[index as usize] = 0;
                 }
-                1 => place.commit().await.unwrap(),
-                2..4 => assert_eq!(version_of(place, number, superblock).await, versions[index as usize]),
+                1 => out.commit().await.unwrap(),
+                2..4 => assert_eq!(version_of(out, number, superblock).await, versions[index as usize]),
                 4 => {
                     let run = 1 + prng.below(12.min(pages - index)) as usize;
-                    if let Some(version) = version_in_run(place, number, run, superblock).await {
+                    if let Some(version) = version_in_run(out, number, run, superblock).await {
                         assert_eq!(version, versions[index as usize], "page {} of {run}", number.0);
                     }
                 }
                 _ => {
                     let version = 1 + seed * 1_000_000 + step * TASKS + task;
                     let page = page_of(number, version, superblock.page_bytes as usize, superblock.salt());
-                    place.write(&page).await.unwrap();
+                    out.write(&page).await.unwrap();
                     versions[index as usize] = version;
                 }
             }
@@ -182,10 +182,10 @@ async fn use_pages(
     (0..pages as usize).map(|index| versions[index % TASKS as usize][index]).collect()
 }
 
-async fn assert_versions(place: &OutOfPlace<Drive>, superblock: &Superblock, versions: &[u64]) {
+async fn assert_versions(out: &OutOfPlace<Drive>, superblock: &Superblock, versions: &[u64]) {
     for (index, version) in versions.iter().enumerate() {
         let number = PageId(superblock.data_start().0 + index as u64);
-        assert_eq!(version_of(place, number, superblock).await, *version, "page {}", number.0);
+        assert_eq!(version_of(out, number, superblock).await, *version, "page {}", number.0);
     }
 }
 
@@ -206,7 +206,7 @@ fn compressed_pages_read_back_during_collection() {
 fn use_and_open_again(units: &str, is_bad: bool) {
     let options = with_place(&format!("out-of-place:victim=fifo,spare=40%,{units}"));
     for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
-        let executor = Executor::new(Uneven::new(drive_units, u64::from(page_bytes)));
+        let executor = Executor::new(JitterDrive::new(drive_units, u64::from(page_bytes)));
         let handle = executor.handle();
         let superblock = superblock(page_bytes, drive_units, &options);
         let layout = superblock.layout().unwrap();
@@ -216,20 +216,20 @@ fn use_and_open_again(units: &str, is_bad: bool) {
         let options = options.clone();
         let done = executor.block_on(async move {
             let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
-            let mut place = made.unwrap();
+            let mut out = made.unwrap();
             let mut versions = vec![0; (superblock.pages - superblock.data_start().0) as usize];
             for life in 0..3 {
-                versions = use_pages(&place, &handle, &superblock, life, &versions).await;
-                assert!(place.pages_moved() > 50, "collection has moved {} pages", place.pages_moved());
-                assert_versions(&place, &superblock, &versions).await;
-                place.commit().await.unwrap();
-                place.close().await;
+                versions = use_pages(&out, &handle, &superblock, life, &versions).await;
+                assert!(out.pages_moved() > 50, "collection has moved {} pages", out.pages_moved());
+                assert_versions(&out, &superblock, &versions).await;
+                out.commit().await.unwrap();
+                out.close().await;
                 // The next opening finds what was durable.
-                let kept = read(&handle, layout, &superblock).await.unwrap();
-                place =
-                    OutOfPlace::new(&handle, shared(&handle), &superblock, layout, kept, &options).unwrap();
-                assert_eq!(place.fault(), None);
-                assert_versions(&place, &superblock, &versions).await;
+                let stored_map = read(&handle, layout, &superblock).await.unwrap();
+                out = OutOfPlace::new(&handle, shared(&handle), &superblock, layout, stored_map, &options)
+                    .unwrap();
+                assert_eq!(out.fault(), None);
+                assert_versions(&out, &superblock, &versions).await;
             }
         });
         done.unwrap();
@@ -241,31 +241,31 @@ fn use_and_open_again(units: &str, is_bad: bool) {
 /// ones share one.
 #[test]
 fn pages_share_no_stream_with_the_log() {
-    for (place, of_drive, first, last) in [
+    for (out, of_drive, first, last) in [
         ("out-of-place:spare=40%", 1, 0, 0),
         ("out-of-place:spare=40%", 4, 1, 1),
         // The sixth class is for pages that are far older than others, which do not occur here.
         ("out-of-place:placement=sepbit,spare=40%", 9, 1, 5),
         ("out-of-place:placement=sepbit,spare=40%", 3, 1, 2),
     ] {
-        let options = Options { place: place.parse().unwrap(), ..Options::default() };
-        let executor = Executor::new(Uneven::new(2_400, 1).with_streams(of_drive));
+        let options = Options { out: out.parse().unwrap(), ..Options::default() };
+        let executor = Executor::new(JitterDrive::new(2_400, 1).with_streams(of_drive));
         let handle = executor.handle();
         let superblock = superblock(4096, 2_400, &options);
         let layout = superblock.layout().unwrap();
         let done = executor.block_on(async move {
             let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
-            let place = made.unwrap();
+            let out = made.unwrap();
             let none = vec![0; (superblock.pages - superblock.data_start().0) as usize];
-            use_pages(&place, &handle, &superblock, 0, &none).await;
-            place.close().await;
+            use_pages(&out, &handle, &superblock, 0, &none).await;
+            out.close().await;
         });
         done.unwrap();
         executor.with_device(|device| {
             let segments = Lpn(layout.byte(0) / 4096);
             let of_pages = device.streams(|lpn| lpn >= segments);
-            assert!(of_pages.into_iter().eq(first..=last), "{place}, {of_drive} streams");
-            assert!(device.streams(|lpn| lpn < segments).into_iter().eq([0]), "{place}, {of_drive} streams");
+            assert!(of_pages.into_iter().eq(first..=last), "{out}, {of_drive} streams");
+            assert!(device.streams(|lpn| lpn < segments).into_iter().eq([0]), "{out}, {of_drive} streams");
         });
     }
 }
@@ -273,10 +273,10 @@ fn pages_share_no_stream_with_the_log() {
 /// Every page in the map on the drive must be intact.
 async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
     let layout = superblock.layout().unwrap();
-    let kept = read(handle, layout, superblock).await.unwrap();
+    let stored_map = read(handle, layout, superblock).await.unwrap();
     for number in (superblock.data_start().0..superblock.pages).map(PageId) {
-        if !units_of(&kept.places, &layout, number).is_empty() {
-            let bytes = read_page(handle, &kept.places, &layout, number).await;
+        if !units_of(&stored_map.addresses, &layout, number).is_empty() {
+            let bytes = read_page(handle, &stored_map.addresses, &layout, number).await;
             let is_whole = bytes.is_some_and(|bytes| page::is_whole(&bytes, number, superblock.salt()));
             assert!(is_whole, "page {} is lost if the power goes now", number.0);
         }
@@ -287,28 +287,28 @@ async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
 fn a_write_during_a_move_stays_the_newer_version() {
     let options = Options::default();
     for seed in 0..60 {
-        let executor = Executor::new(Uneven::new(4_200, seed));
+        let executor = Executor::new(JitterDrive::new(4_200, seed));
         let handle = executor.handle();
         let superblock = superblock(4096, 4_200, &options);
         let layout = superblock.layout().unwrap();
         let options = options.clone();
         let done = executor.block_on(async move {
-            let place =
+            let out =
                 OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await.unwrap();
             let number = |index: u64| PageId(superblock.data_start().0 + index);
             let write = async |index: u64, version: u64| {
-                place.write(&page_of(number(index), version, 4096, superblock.salt())).await.unwrap();
+                out.write(&page_of(number(index), version, 4096, superblock.salt())).await.unwrap();
             };
             for index in 0..100 {
                 write(index, 1).await;
             }
-            place.commit().await.unwrap();
-            let victim = place.0.ftl.borrow_mut().pick(fulgurite_ftl::UnitId(0)).expect("a segment is full");
-            let valid: Vec<u64> = place.next_of(victim).iter().map(|(unit, _)| u64::from(*unit)).collect();
+            out.commit().await.unwrap();
+            let victim = out.0.ftl.borrow_mut().pick(fulgurite_ftl::UnitId(0)).expect("a segment is full");
+            let valid: Vec<u64> = out.next_of(victim).iter().map(|(unit, _)| u64::from(*unit)).collect();
             assert!(valid.len() > 10);
             let collects = async {
-                while place.move_slice(victim).await.unwrap() {}
-                place.give_back(victim).await.unwrap();
+                while out.move_slice(victim).await.unwrap() {}
+                out.give_back(victim).await.unwrap();
                 assert_durable(&handle, &superblock).await;
             };
             let writes = async {
@@ -325,12 +325,12 @@ fn a_write_during_a_move_stays_the_newer_version() {
             for index in 0..100 {
                 let version = if valid.contains(&index) { 2 } else { 1 };
                 assert_eq!(
-                    version_of(&place, number(index), &superblock).await,
+                    version_of(&out, number(index), &superblock).await,
                     version,
                     "page {index}, seed {seed}"
                 );
             }
-            assert_eq!(place.fault(), None);
+            assert_eq!(out.fault(), None);
         });
         done.unwrap();
     }
@@ -343,31 +343,31 @@ async fn two_commits(
     options: &Options,
 ) -> (OutOfPlace<Drive>, Vec<u32>) {
     let layout = superblock.layout().unwrap();
-    let place = OutOfPlace::create(handle, shared(handle), superblock, layout, options).await.unwrap();
+    let out = OutOfPlace::create(handle, shared(handle), superblock, layout, options).await.unwrap();
     let write = async |from: u64, count: u64| {
         for index in from..from + count {
             let number = PageId(superblock.data_start().0 + index);
-            place.write(&page_of(number, index + 1, 4096, superblock.salt())).await.unwrap();
+            out.write(&page_of(number, index + 1, 4096, superblock.salt())).await.unwrap();
         }
-        place.commit().await.unwrap();
+        out.commit().await.unwrap();
     };
     write(0, 10).await;
-    let before = place.0.places.borrow().all().to_vec();
+    let before = out.0.addresses.borrow().all().to_vec();
     write(0, 1_200).await;
-    (place, before)
+    (out, before)
 }
 
 #[test]
 fn commits_of_the_map_are_atomic() {
     let options = with_place("out-of-place:unit=4KiB");
-    let executor = Executor::new(Uneven::new(4_000, 1));
+    let executor = Executor::new(JitterDrive::new(4_000, 1));
     let handle = executor.handle();
     let superblock = superblock(4096, 4_000, &options);
     let layout = superblock.layout().unwrap();
     let done = executor.block_on(async move {
-        let (place, before) = two_commits(&handle, &superblock, &options).await;
-        let after = place.0.places.borrow().all().to_vec();
-        assert_eq!(read(&handle, layout, &superblock).await.unwrap().places, after);
+        let (out, before) = two_commits(&handle, &superblock, &options).await;
+        let after = out.0.addresses.borrow().all().to_vec();
+        assert_eq!(read(&handle, layout, &superblock).await.unwrap().addresses, after);
         // The first journal: the snapshot's own commit, the first one, then the three blocks of the second.
         let half = layout.map + layout.half();
         for block in [1, 2, 3, 4] {
@@ -391,7 +391,7 @@ fn commits_of_the_map_are_atomic() {
                 );
             } else {
                 let found = found.unwrap();
-                assert!(found.places == before, "block {block}");
+                assert!(found.addresses == before, "block {block}");
                 let next = (found.number + 1, found.next_block);
                 assert_eq!(next, (3, layout.journal), "nothing is written among what was cut off");
             }
@@ -408,13 +408,13 @@ fn superblock_with(superblock: &Superblock, shape: Segmentation) -> Superblock {
 #[test]
 fn damage_to_the_map_is_refused_or_harmless() {
     let options = with_place("out-of-place:unit=4KiB");
-    let executor = Executor::new(Uneven::new(4_000, 1));
+    let executor = Executor::new(JitterDrive::new(4_000, 1));
     let handle = executor.handle();
     let superblock = superblock(4096, 4_000, &options);
     let done = executor.block_on(async move {
-        let (place, _) = two_commits(&handle, &superblock, &options).await;
-        let after = place.0.places.borrow().all().to_vec();
-        let known = superblock_with(&superblock, place.shape());
+        let (out, _) = two_commits(&handle, &superblock, &options).await;
+        let after = out.0.addresses.borrow().all().to_vec();
+        let known = superblock_with(&superblock, out.shape());
         let layout = known.layout().unwrap();
         let (mut refused, mut harmless) = (0, 0);
         for block in layout.map..layout.map + 2 * layout.half() {
@@ -424,7 +424,7 @@ fn damage_to_the_map_is_refused_or_harmless() {
             damaged[50] ^= 1;
             crate::media::image::Sink::write(&handle, block * 4096, &damaged).await.unwrap();
             match read(&handle, layout, &known).await {
-                Ok(kept) if kept.places == after => harmless += 1,
+                Ok(stored_map) if stored_map.addresses == after => harmless += 1,
                 Ok(_) => panic!("block {block}: another map"),
                 Err(Error::Corrupt { .. }) => refused += 1,
                 Err(error) => panic!("block {block}: {error}"),
@@ -442,30 +442,30 @@ fn damage_to_the_map_is_refused_or_harmless() {
 fn contiguous_pages_are_read_with_one_command() {
     let options = Options::default();
     for page_bytes in [4096, 16_384] {
-        let executor = Executor::new(Uneven::new(4_200, 1));
+        let executor = Executor::new(JitterDrive::new(4_200, 1));
         let handle = executor.handle();
         let superblock = superblock(page_bytes, 4_200, &options);
         let layout = superblock.layout().unwrap();
         let options = options.clone();
         let done = executor.block_on(async move {
             let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
-            let place = made.unwrap();
+            let out = made.unwrap();
             let number = |index: u64| PageId(superblock.data_start().0 + index);
             // At most four pages fill a segment. These versions do not compress.
             let version = |index: u64| 3 * index + 1;
             for index in 0..4 {
                 let page = page_of(number(index), version(index), page_bytes as usize, superblock.salt());
-                place.write(&page).await.unwrap();
+                out.write(&page).await.unwrap();
             }
             let (before, _) = handle.conservation();
             for index in 0..4 {
-                let read = version_in_run(&place, number(index), 4 - index as usize, &superblock).await;
+                let read = version_in_run(&out, number(index), 4 - index as usize, &superblock).await;
                 assert_eq!(read, Some(version(index)));
             }
             assert_eq!(handle.conservation().0 - before, 4, "each run is one command");
             // A page that was never written cannot be read, and does not affect the others.
-            assert_eq!(version_in_run(&place, number(3), 2, &superblock).await, Some(version(3)));
-            assert_eq!(version_in_run(&place, number(4), 2, &superblock).await, None);
+            assert_eq!(version_in_run(&out, number(3), 2, &superblock).await, Some(version(3)));
+            assert_eq!(version_in_run(&out, number(4), 2, &superblock).await, None);
         });
         done.unwrap();
     }

@@ -6,7 +6,7 @@ use fulgurite_base::{Lpn, Nanos, Prng, StreamId};
 use fulgurite_device::{Caps, Command, Completion, Device, IoError, MemDevice, Operation, QueueFull};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub struct Uneven {
+pub struct JitterDrive {
     caps: Caps,
     now: Nanos,
     prng: Prng,
@@ -22,17 +22,17 @@ pub struct Uneven {
 /// One of so many pages cannot be written.
 const BAD_IN: u64 = 500;
 
-impl Uneven {
-    pub fn new(pages: u64, seed: u64) -> Uneven {
+impl JitterDrive {
+    pub fn new(pages: u64, seed: u64) -> JitterDrive {
         let caps = MemDevice::new(pages, 4096, 64, Nanos::ZERO).caps().clone();
         let contents = vec![0; pages as usize * 4096];
         let (pending, prng) = (BTreeMap::new(), Prng::new(seed, "uneven"));
         let written = BTreeSet::new();
-        Uneven { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None, written }
+        JitterDrive { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None, written }
     }
 
     /// Sets the number of streams.
-    pub fn with_streams(mut self, streams: u16) -> Uneven {
+    pub fn with_streams(mut self, streams: u16) -> JitterDrive {
         self.caps.streams = streams;
         self
     }
@@ -80,7 +80,7 @@ impl Uneven {
     }
 }
 
-impl Device for Uneven {
+impl Device for JitterDrive {
     fn caps(&self) -> &Caps {
         &self.caps
     }

@@ -2,20 +2,20 @@
 
 use super::block::{self, BlockInfo, BlockKind};
 use crate::Error;
-use crate::format::layout::{BLOCK_HEADER, Layout, Superblock, places_in_a_block};
+use crate::format::layout::{BLOCK_HEADER, Layout, Superblock, addresses_in_a_block};
 use crate::format::page::Salt;
 use crate::media::image::Source;
 use crate::wait::insist;
 use fulgurite_base::PageId;
 
 /// The address of a unit that was never written.
-pub const NOWHERE: u32 = u32::MAX;
+pub const UNMAPPED: u32 = u32::MAX;
 
 /// The map as read from the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    /// The address of each unit; [`NOWHERE`] if it was never written.
-    pub places: Vec<u32>,
+pub struct StoredMap {
+    /// The address of each unit; [`UNMAPPED`] if it was never written.
+    pub addresses: Vec<u32>,
     /// The number of its snapshot.
     pub epoch: u64,
     /// The next block of the journal. After an interrupted commit it is the end of the journal: the next
@@ -66,8 +66,8 @@ impl<S: Source> Reader<'_, S> {
     async fn head(&self) -> Result<BlockInfo, Error> {
         let mut newest: Option<BlockInfo> = None;
         for half in 0..2 {
-            for place in [self.half(half), self.half(half) + self.layout.half() - 1] {
-                let bytes = self.read(place, 1).await?;
+            for address in [self.half(half), self.half(half) + self.layout.half() - 1] {
+                let bytes = self.read(address, 1).await?;
                 let head = block::open(&bytes, self.salt)
                     .filter(|info| info.kind == BlockKind::Head && info.epoch % 2 == half);
                 newest = [newest, head].into_iter().flatten().max_by_key(|info| info.epoch);
@@ -78,22 +78,22 @@ impl<S: Source> Reader<'_, S> {
 
     async fn snapshot(&self, head: &BlockInfo) -> Result<Vec<u32>, Error> {
         let units = self.layout.units as usize;
-        let per_block = places_in_a_block(self.layout.block_bytes) as usize;
+        let per_block = addresses_in_a_block(self.layout.block_bytes) as usize;
         let bytes = self.read(self.half(head.epoch) + 1, self.layout.snapshot).await?;
-        let mut places = Vec::with_capacity(units);
+        let mut addresses = Vec::with_capacity(units);
         for index in 0..self.layout.snapshot {
             let block = self.block(&bytes, index);
-            let entries = per_block.min(units - places.len());
+            let entries = per_block.min(units - addresses.len());
             let is_it = |info: &BlockInfo| {
                 (info.kind, info.epoch, u64::from(info.index), info.entries as usize)
-                    == (BlockKind::Places, head.epoch, index, entries)
+                    == (BlockKind::AddressMap, head.epoch, index, entries)
             };
             if !block::open(block, self.salt).is_some_and(|info| is_it(&info)) {
                 return Err(damaged(&self.layout, &format!("block {index} of its snapshot is damaged")));
             }
-            places.extend((0..entries).map(|entry| block::place(block, entry)));
+            addresses.extend((0..entries).map(|entry| block::address(block, entry)));
         }
-        Ok(places)
+        Ok(addresses)
     }
 
     /// The header of a block of the journal of `epoch`, if it is one.
@@ -114,13 +114,13 @@ impl<S: Source> Reader<'_, S> {
     }
 
     /// Applies the changes of a block.
-    fn apply(&self, block: &[u8], entries: u32, places: &mut [u32]) -> Result<(), Error> {
+    fn apply(&self, block: &[u8], entries: u32, addresses: &mut [u32]) -> Result<(), Error> {
         for entry in 0..entries as usize {
-            let (unit, place) = (block::place(block, 2 * entry), block::place(block, 2 * entry + 1));
-            let Some(known) = places.get_mut(unit as usize) else {
+            let (unit, address) = (block::address(block, 2 * entry), block::address(block, 2 * entry + 1));
+            let Some(known) = addresses.get_mut(unit as usize) else {
                 return Err(damaged(&self.layout, "it has a unit that the store does not have"));
             };
-            *known = place;
+            *known = address;
         }
         Ok(())
     }
@@ -130,14 +130,14 @@ impl<S: Source> Reader<'_, S> {
     /// After the last complete commit there may be remains of the next one, which a crash interrupted. A
     /// commit begins only when the previous one is durable, so any later commit shows that a durable one was
     /// lost.
-    async fn commits(&self, head: &BlockInfo, places: &mut [u32]) -> Result<(u64, u64), Error> {
+    async fn commits(&self, head: &BlockInfo, addresses: &mut [u32]) -> Result<(u64, u64), Error> {
         let journal =
             self.read(self.half(head.epoch) + 1 + self.layout.snapshot, self.layout.journal).await?;
         let (mut at, mut last) = (0, head.number);
         while let Some(commit) = self.commit(&journal, head.epoch, at, last) {
             for index in at..at + u64::from(commit.of) {
                 let entries = self.changes(&journal, head.epoch, index).map_or(0, |info| info.entries);
-                self.apply(self.block(&journal, index), entries, places)?;
+                self.apply(self.block(&journal, index), entries, addresses)?;
             }
             (at, last) = (at + u64::from(commit.of), commit.number);
         }
@@ -153,32 +153,33 @@ impl<S: Source> Reader<'_, S> {
 }
 
 /// The superblock in a head of a map, if these bytes are one.
-pub fn kept_in_head(bytes: &[u8]) -> Option<Superblock> {
+pub fn superblock_in_head(bytes: &[u8]) -> Option<Superblock> {
     let superblock = Superblock::decode(bytes.get(BLOCK_HEADER..)?).ok()?;
     superblock.out_of_place.map(|_| superblock)
 }
 
 /// Reads the map of a store. Fails with [`Error::Corrupt`] if a durable part is damaged.
-pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock) -> Result<Kept, Error> {
+pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock) -> Result<StoredMap, Error> {
     let reader = Reader { source, layout, salt: superblock.salt() };
     let head = reader.head().await?;
-    let mut places = reader.snapshot(&head).await?;
-    let (next_block, last) = reader.commits(&head, &mut places).await?;
+    let mut addresses = reader.snapshot(&head).await?;
+    let (next_block, last) = reader.commits(&head, &mut addresses).await?;
     if last < layout.shape.commit {
         return Err(damaged(&layout, "its journal has lost its end"));
     }
-    let is_sound = |place: &u32| *place == NOWHERE || u64::from(*place) < layout.physical();
-    if !places.iter().all(is_sound) {
+    let is_sound = |address: &u32| *address == UNMAPPED || u64::from(*address) < layout.physical();
+    if !addresses.iter().all(is_sound) {
         return Err(damaged(&layout, "it has an address that the drive does not have"));
     }
-    Ok(Kept { places, epoch: head.epoch, next_block, number: last })
+    Ok(StoredMap { addresses, epoch: head.epoch, next_block, number: last })
 }
 
 /// The addresses of a page's units: the first few for a compressed page, all for others. Empty if the page
 /// was never written.
-pub fn units_of<'a>(places: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
+pub fn units_of<'a>(addresses: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
     let Some(first) = layout.first_unit(page) else { return &[] };
-    let all = places.get(first as usize..(first + u64::from(layout.page_units)) as usize).unwrap_or_default();
-    let len = all.iter().position(|place| *place == NOWHERE).unwrap_or(all.len());
+    let all =
+        addresses.get(first as usize..(first + u64::from(layout.page_units)) as usize).unwrap_or_default();
+    let len = all.iter().position(|address| *address == UNMAPPED).unwrap_or(all.len());
     &all[..len]
 }

@@ -11,7 +11,7 @@ use fulgurite_device::{Arena, Buffer};
 /// Units that are contiguous both on the drive and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    pub place: u32,
+    pub address: u32,
     /// The index of the first unit in memory.
     pub at: usize,
     pub units: u32,
@@ -19,16 +19,16 @@ pub struct Part {
 
 /// Contiguous blocks on the drive, and the requested units in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Extent {
     /// The address of the first block.
-    pub place: u32,
+    pub address: u32,
     /// The number of units in the blocks.
     pub units: u32,
     /// The requested units, in the order of their addresses.
     pub parts: Vec<Part>,
 }
 
-impl Run {
+impl Extent {
     /// The only part, if it covers the blocks completely, so that the drive can access its memory directly.
     pub fn whole(&self) -> Option<&Part> {
         self.parts.first().filter(|part| part.units == self.units)
@@ -40,7 +40,7 @@ impl Run {
     }
 
     /// The buffer for a read: a part of `bytes` if the blocks are requested completely, else a new buffer for
-    /// [`Run::scatter`].
+    /// [`Extent::scatter`].
     pub fn target(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
         self.memory(bytes, unit_bytes, |_, _| ())
     }
@@ -58,7 +58,7 @@ impl Run {
 
     /// The bytes of a part within the blocks.
     pub fn part(&self, blocks: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
-        blocks.part((part.place - self.place) as usize * unit_bytes, part.units as usize * unit_bytes)
+        blocks.part((part.address - self.address) as usize * unit_bytes, part.units as usize * unit_bytes)
     }
 
     fn memory(&self, bytes: &Buffer, unit_bytes: usize, each: impl Fn(&Buffer, &Buffer)) -> Buffer {
@@ -81,38 +81,38 @@ fn in_memory(bytes: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
 
 /// The extents for `units`, which are indices in memory and addresses. Each has at most `most` units, and
 /// none crosses the end of a segment.
-pub fn runs(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u32) -> Vec<Run> {
+pub fn extents(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u32) -> Vec<Extent> {
     let block = layout.block_units();
-    let mut units: Vec<(u32, usize)> = units.map(|(at, place)| (place, at)).collect();
+    let mut units: Vec<(u32, usize)> = units.map(|(at, address)| (address, at)).collect();
     units.sort_unstable();
-    let mut runs: Vec<Run> = Vec::new();
-    for (place, at) in units {
-        let first = place / block * block;
-        let part = Part { place, at, units: 1 };
-        let Some(run) = runs.last_mut() else {
-            runs.push(Run { place: first, units: block, parts: vec![part] });
+    let mut extents: Vec<Extent> = Vec::new();
+    for (address, at) in units {
+        let first = address / block * block;
+        let part = Part { address, at, units: 1 };
+        let Some(extent) = extents.last_mut() else {
+            extents.push(Extent { address: first, units: block, parts: vec![part] });
             continue;
         };
-        let last = run.parts.last_mut().expect("a run has parts");
-        let goes_on = last.place + last.units == place && last.at + last.units as usize == at;
-        let is_next = run.place + run.units == first
-            && run.units + block <= most
+        let last = extent.parts.last_mut().expect("a run has parts");
+        let goes_on = last.address + last.units == address && last.at + last.units as usize == at;
+        let is_next = extent.address + extent.units == first
+            && extent.units + block <= most
             && !first.is_multiple_of(layout.shape.segment_units);
         // If a block is a single unit, an extent must be contiguous in memory too. Larger blocks are copied
         // anyway.
-        let joins = first < run.place + run.units || is_next && (goes_on || block > 1);
+        let joins = first < extent.address + extent.units || is_next && (goes_on || block > 1);
         if !joins {
-            runs.push(Run { place: first, units: block, parts: vec![part] });
+            extents.push(Extent { address: first, units: block, parts: vec![part] });
             continue;
         }
         if goes_on {
             last.units += 1;
         } else {
-            run.parts.push(part);
+            extent.parts.push(part);
         }
-        run.units = first + block - run.place;
+        extent.units = first + block - extent.address;
     }
-    runs
+    extents
 }
 
 #[cfg(test)]
@@ -127,8 +127,8 @@ mod tests {
     }
 
     fn found(units: &[(usize, u32)], block: u32, most: u32) -> Vec<(u32, u32, usize)> {
-        let runs = runs(units.iter().copied(), &layout(block), most);
-        runs.iter().map(|run| (run.place, run.units, run.parts.len())).collect()
+        let extents = extents(units.iter().copied(), &layout(block), most);
+        extents.iter().map(|extent| (extent.address, extent.units, extent.parts.len())).collect()
     }
 
     /// An extent consists of whole blocks. Units join if they share a block or their blocks are consecutive,
@@ -154,18 +154,18 @@ mod tests {
         let bytes = Arena::new(24).buffer(0, 24);
         bytes::fill(&bytes, &(0..24).collect::<Vec<u8>>());
         let units = [(0, 9), (1, 2), (2, 3), (5, 6)];
-        let runs = runs(units.into_iter(), &layout(4), 64);
-        assert_eq!(runs.len(), 1);
-        let blocks = runs[0].gather(&bytes, 4);
+        let extents = extents(units.into_iter(), &layout(4), 64);
+        assert_eq!(extents.len(), 1);
+        let blocks = extents[0].gather(&bytes, 4);
         let expected: Vec<u8> = (0..12)
-            .flat_map(|place| match units.iter().find(|(_, at)| *at == place) {
+            .flat_map(|address| match units.iter().find(|(_, at)| *at == address) {
                 Some((at, _)) => [0, 1, 2, 3].map(|byte| *at as u8 * 4 + byte),
                 None => [0; 4],
             })
             .collect();
         bytes::look(&blocks, |blocks| assert_eq!(blocks, expected));
         let back = Arena::new(24).buffer(0, 24);
-        runs[0].scatter(&blocks, &back, 4);
+        extents[0].scatter(&blocks, &back, 4);
         let wanted = |at: usize| units.iter().any(|(unit, _)| *unit == at);
         bytes::look(&back, |back| {
             for (at, unit) in back.chunks(4).enumerate() {
@@ -178,9 +178,9 @@ mod tests {
     #[test]
     fn whole_blocks_are_not_copied() {
         let bytes = Arena::new(64).buffer(0, 64);
-        let whole = runs((0..8).map(|unit| (unit + 2, unit as u32 + 4)), &layout(4), 64);
+        let whole = extents((0..8).map(|unit| (unit + 2, unit as u32 + 4)), &layout(4), 64);
         assert_eq!(whole[0].gather(&bytes, 4).as_ptr(), bytes.part(8, 32).as_ptr());
-        let part = runs((0..7).map(|unit| (unit, unit as u32 + 4)), &layout(4), 64);
+        let part = extents((0..7).map(|unit| (unit, unit as u32 + 4)), &layout(4), 64);
         assert_ne!(part[0].gather(&bytes, 4).as_ptr(), bytes.as_ptr());
     }
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The dirty pages of a store.
 #[derive(Debug, Default)]
-pub struct Changed {
+pub struct DirtyPages {
     /// Pages changed since their last write began.
     changed: FxHashMap<PageId, Lsn>,
     /// Writes, in progress or completed, that may not be durable, by number.
@@ -42,7 +42,7 @@ pub struct Writing {
     pages: Vec<(PageId, Option<Lsn>)>,
 }
 
-impl Changed {
+impl DirtyPages {
     /// Marks a page as changed by a record at `since`.
     pub fn mark(&mut self, page: PageId, since: Lsn) {
         let entry = self.changed.entry(page).or_insert(since);
@@ -123,7 +123,7 @@ impl Changed {
         }
     }
 
-    /// Completed writes, to be passed to [`Changed::flushed`] after a flush that begins now.
+    /// Completed writes, to be passed to [`DirtyPages::flushed`] after a flush that begins now.
     pub fn ended(&self) -> Vec<u64> {
         self.writes.iter().filter(|(_, write)| write.ended).map(|(number, _)| *number).collect()
     }
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_page_is_dirty_until_its_write_is_durable() {
-        let mut changed = Changed::default();
+        let mut changed = DirtyPages::default();
         changed.mark(PageId(1), Lsn(12));
         changed.mark(PageId(1), Lsn(10));
         changed.mark(PageId(1), Lsn(20));
@@ -193,8 +193,8 @@ mod tests {
 
     /// Pages 1 and 2 are written together, then page 1 alone. The first write has completed, the second is in
     /// progress.
-    fn written_twice() -> (Changed, Writing) {
-        let mut changed = Changed::default();
+    fn written_twice() -> (DirtyPages, Writing) {
+        let mut changed = DirtyPages::default();
         changed.mark(PageId(1), Lsn(10));
         changed.mark(PageId(2), Lsn(20));
         let first = changed.begin([PageId(1), PageId(2)].into_iter());
@@ -233,7 +233,7 @@ mod tests {
     /// of its earlier write left. Verification must not report that as a lost write.
     #[test]
     fn a_reused_page_does_not_hold_its_earlier_contents() {
-        let mut changed = Changed::default();
+        let mut changed = DirtyPages::default();
         changed.mark(PageId(1), Lsn(10));
         let write = changed.begin([PageId(1)].into_iter());
         changed.written(&write, vec![(PageId(1), 71)]);

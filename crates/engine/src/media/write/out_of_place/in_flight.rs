@@ -5,19 +5,19 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 /// Writes in progress, by number.
-pub struct UnderWay {
+pub struct InFlight {
     numbers: RefCell<BTreeSet<u64>>,
     begun: Cell<u64>,
     ended: Signal,
     health: Health,
 }
 
-impl UnderWay {
+impl InFlight {
     /// No writes. Waiting tasks are woken when the store stops.
-    pub fn new(health: &Health) -> UnderWay {
+    pub fn new(health: &Health) -> InFlight {
         let ended = Signal::default();
         health.tell(&ended);
-        UnderWay { numbers: RefCell::default(), begun: Cell::new(0), ended, health: health.clone() }
+        InFlight { numbers: RefCell::default(), begun: Cell::new(0), ended, health: health.clone() }
     }
 
     /// Whether there are none.

@@ -7,16 +7,16 @@ use crate::format::page::get_u32;
 
 /// The records of consecutive blocks. It buffers at most one record and one block.
 #[derive(Default)]
-pub struct RecordReader {
+pub struct RecordAssembler {
     /// Bytes of records, and the number of bytes consumed.
     bytes: Vec<u8>,
     taken: usize,
     /// The positions of the bytes: index in `bytes`, LSN.
-    places: Vec<(usize, Lsn)>,
+    positions: Vec<(usize, Lsn)>,
 }
 
-impl RecordReader {
-    /// Adds the next block, after [`RecordReader::next`] has returned `None`. Records before `redo` are
+impl RecordAssembler {
+    /// Adds the next block, after [`RecordAssembler::next`] has returned `None`. Records before `redo` are
     /// skipped.
     pub fn add(&mut self, header: &Block, block: &[u8], redo: Lsn) {
         if header.first {
@@ -26,19 +26,19 @@ impl RecordReader {
         self.drop_taken();
         let at = header.at.0 + HEADER as u64;
         let skip = (redo.0.saturating_sub(at) as usize).min(header.used as usize);
-        self.places.push((self.bytes.len(), Lsn(at + skip as u64)));
+        self.positions.push((self.bytes.len(), Lsn(at + skip as u64)));
         self.bytes.extend_from_slice(&block[HEADER + skip..HEADER + header.used as usize]);
     }
 
     fn drop_taken(&mut self) {
         self.bytes.drain(..self.taken);
-        for (from, at) in &mut self.places {
+        for (from, at) in &mut self.positions {
             *at = Lsn(at.0 + self.taken.saturating_sub(*from) as u64);
             *from = from.saturating_sub(self.taken);
         }
         // If several entries begin at index 0 now, the last one is valid.
-        let at_zero = self.places.iter().filter(|(from, _)| *from == 0).count();
-        self.places.drain(..at_zero.saturating_sub(1));
+        let at_zero = self.positions.iter().filter(|(from, _)| *from == 0).count();
+        self.positions.drain(..at_zero.saturating_sub(1));
         self.taken = 0;
     }
 
@@ -52,19 +52,19 @@ impl RecordReader {
         let (len, crc) = (get_u32(frame, 0) as usize, get_u32(frame, 4));
         let from = self.taken + FRAME;
         let payload = self.bytes.get(from..from + len)?;
-        let at = self.place(self.taken);
+        let at = self.lsn_of(self.taken);
         let entry = if crc == Entry::crc(at, payload) { read(at, payload) } else { None };
         let Some(entry) = entry else { return Some(Err(at)) };
         self.taken = from + len;
         // The record may end with its block, so the end is computed from the last byte.
-        let end = Lsn(self.place(self.taken - 1).0 + 1);
+        let end = Lsn(self.lsn_of(self.taken - 1).0 + 1);
         Some(Ok((at, end, entry)))
     }
 
     /// The LSN of a byte.
-    fn place(&self, index: usize) -> Lsn {
-        let run = self.places.partition_point(|(from, _)| *from <= index) - 1;
-        let (from, at) = self.places[run];
+    fn lsn_of(&self, index: usize) -> Lsn {
+        let last = self.positions.partition_point(|(from, _)| *from <= index) - 1;
+        let (from, at) = self.positions[last];
         Lsn(at.0 + (index - from) as u64)
     }
 }

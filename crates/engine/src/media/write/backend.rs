@@ -16,35 +16,35 @@ use std::pin::Pin;
 type PageReads = Pin<Box<dyn Future<Output = Vec<bool>>>>;
 
 /// Reads and writes pages.
-pub enum Place<D> {
+pub enum Backend<D> {
     /// In place.
     In(Box<InPlace<D>>),
     /// Out of place.
     Out(OutOfPlace<D>),
 }
 
-impl<D: Device + 'static> Place<D> {
+impl<D: Device + 'static> Backend<D> {
     /// The torn-page protection. Out of place no valid page can be torn, as on a drive with atomic writes.
     pub fn torn_pages(&self) -> TornPages {
         match self {
-            Place::In(place) => place.torn_pages(),
-            Place::Out(_) => TornPages::Atomic,
+            Backend::In(backend) => backend.torn_pages(),
+            Backend::Out(_) => TornPages::Atomic,
         }
     }
 
     /// The pages out of place, if they are.
     pub fn out_of_place(&self) -> Option<&OutOfPlace<D>> {
         match self {
-            Place::In(_) => None,
-            Place::Out(place) => Some(place),
+            Backend::In(_) => None,
+            Backend::Out(backend) => Some(backend),
         }
     }
 
     /// The number of batches that are protected at a time.
     pub fn batches(&self) -> u32 {
         match self {
-            Place::In(place) => place.batches(),
-            Place::Out(_) => 2,
+            Backend::In(backend) => backend.batches(),
+            Backend::Out(_) => 2,
         }
     }
 
@@ -52,8 +52,8 @@ impl<D: Device + 'static> Place<D> {
     /// protected batches; out of place, a batch is one long write.
     pub fn is_batched(&self) -> bool {
         match self {
-            Place::In(place) => matches!(place.torn_pages(), TornPages::DoubleWrite | TornPages::Share),
-            Place::Out(_) => true,
+            Backend::In(backend) => matches!(backend.torn_pages(), TornPages::DoubleWrite | TornPages::Share),
+            Backend::Out(_) => true,
         }
     }
 
@@ -65,36 +65,36 @@ impl<D: Device + 'static> Place<D> {
     /// Sets the number of pages of a batch that are written in place concurrently.
     pub fn set_writes_at_once(&self, pages: usize) {
         match self {
-            Place::In(place) => place.set_writes_at_once(pages),
+            Backend::In(backend) => backend.set_writes_at_once(pages),
             // Out of place a batch is a few long writes.
-            Place::Out(_) => (),
+            Backend::Out(_) => (),
         }
     }
 
     /// Writes at most [`BATCH`](crate::options::BATCH) sealed pages. They are durable after
-    /// [`Place::make_durable`].
+    /// [`Backend::make_durable`].
     pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         match self {
-            Place::In(place) => place.write(pages).await,
-            Place::Out(place) => place.write(pages).await,
+            Backend::In(backend) => backend.write(pages).await,
+            Backend::Out(backend) => backend.write(pages).await,
         }
     }
 
     /// Makes all writes before this call durable.
     pub async fn make_durable(&self, barrier: &Barrier<D>) -> Result<(), Error> {
         match self {
-            Place::In(_) => barrier.flush().await,
-            Place::Out(place) => place.commit().await,
+            Backend::In(_) => barrier.flush().await,
+            Backend::Out(backend) => backend.commit().await,
         }
     }
 
     /// Reads a page without checking it. In place the read is submitted at once, not at the first poll.
     pub fn read(&self, page: PageId, into: &Buffer) -> PageIo {
         match self {
-            Place::In(place) => Box::pin(place.read(page, into)),
-            Place::Out(place) => {
-                let (place, into) = (place.clone(), into.clone());
-                Box::pin(async move { place.read(page, &into).await })
+            Backend::In(backend) => Box::pin(backend.read(page, into)),
+            Backend::Out(backend) => {
+                let (backend, into) = (backend.clone(), into.clone());
+                Box::pin(async move { backend.read(page, &into).await })
             }
         }
     }
@@ -102,13 +102,13 @@ impl<D: Device + 'static> Place<D> {
     /// Reads consecutive pages into parts of `into` without checking them. Returns which could be read.
     pub fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> PageReads {
         match self {
-            Place::In(place) => {
-                let read = place.read(first, into);
+            Backend::In(backend) => {
+                let read = backend.read(first, into);
                 Box::pin(async move { vec![read.await.is_ok(); pages] })
             }
-            Place::Out(place) => {
-                let (place, into) = (place.clone(), into.clone());
-                Box::pin(async move { place.read_run(first, pages, &into).await })
+            Backend::Out(backend) => {
+                let (backend, into) = (backend.clone(), into.clone());
+                Box::pin(async move { backend.read_run(first, pages, &into).await })
             }
         }
     }
