@@ -28,7 +28,12 @@
 //! `tests` checks all of this under random schedules.
 
 use super::asking::{Asking, GoesOn};
+#[cfg(test)]
+use super::faults::Planted;
+use super::faults::fault;
+use super::jobs::{Broken, Core, Job, Next};
 use super::primitives::Primitives;
+use super::state::{KEEPER, Role, Sleeper, State, ThreadState, Waiting};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Done, Errand, Park};
 use std::any::Any;
@@ -38,140 +43,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Number of a job, in order of arrival.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Job(pub u64);
-
-/// The job of the keeper. It is the last in order.
-const KEEPER: Job = Job(u64::MAX);
-
 /// Bounds every wait. A kernel that rejected a command for lack of memory does not signal when it has memory
 /// again.
 const LONGEST_PARK: Nanos = Nanos(1_000_000_000);
-
-/// The state of a core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// A task is ready to run.
-    Turn,
-    /// Commands or timers are pending.
-    Wait {
-        /// The time of the next timer, if there is one.
-        until: Option<Nanos>,
-    },
-    /// Idle.
-    Nothing,
-}
-
-/// A single-threaded core that threads drive.
-pub trait Core {
-    /// Runs ready tasks without waiting, and adds the jobs that ended.
-    fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
-
-    /// Waits for a pending command or timer, and adds the jobs that ended.
-    fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
-
-    /// Runs ready tasks. May return the one command that the job now waits for, for the caller to execute.
-    fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken>;
-
-    /// Whether only one command is pending and several jobs wait for it.
-    fn has_errand_for_all(&self) -> bool;
-
-    /// Whether the thread of a job executes such commands.
-    fn carries_for_all(&self, job: Job) -> bool;
-
-    /// Processes the completion of an errand, and runs ready tasks.
-    fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken>;
-
-    /// Cancels a job that has not ended, and adds the jobs that ended.
-    fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken>;
-
-    /// A flag that makes a turn return soon.
-    fn interrupt(&self) -> Arc<AtomicBool>;
-
-    /// The state of the core. Errands do not count as pending.
-    fn next(&self) -> Next;
-
-    /// The clock of [`Next::Wait`].
-    fn now(&self) -> Nanos;
-}
-
-/// The core is unusable: a thread panicked in it, or its device violated its contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
-
-/// Which thread is the driver. A thread that drives with the lock held is never observed by others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Free,
-    /// This thread becomes the driver when it has the lock.
-    Handed(Job),
-    /// This thread is parked.
-    Parked(Job),
-}
-
-/// The state of a thread that waits for its job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ThreadState {
-    /// It has the lock, or is about to take it.
-    Awake,
-    Asleep,
-    /// It is on an errand, and returns by itself.
-    Away,
-    /// It is parked, at most until this time.
-    Parked(Option<Nanos>),
-}
-
-struct Waiting<P: Primitives> {
-    sleeper: Arc<Sleeper<P>>,
-    thread: ThreadState,
-    ended: bool,
-}
-
-/// The bell that a thread sleeps on without the lock.
-struct Sleeper<P: Primitives> {
-    bell: P::Bell,
-    /// The job has ended and its entry in `waiting` is removed, so the thread need not take the lock.
-    is_done: AtomicBool,
-}
-
-struct State<C, P: Primitives> {
-    core: C,
-    role: Role,
-    /// The thread that was woken to execute a command that several jobs wait for, until it has the lock.
-    carrier: Option<Job>,
-    drawn: u64,
-    /// When the driver last let other threads take the lock.
-    held_since: Nanos,
-    /// The threads that wait for their jobs, in order of arrival.
-    waiting: BTreeMap<Job, Waiting<P>>,
-    /// A reusable buffer, empty between uses.
-    ended: Vec<Job>,
-    broken: bool,
-    keeper_stopped: bool,
-}
-
-impl<C: Core, P: Primitives> State<C, P> {
-    /// Whether a woken thread is about to execute the only pending command.
-    fn is_carried(&self) -> bool {
-        self.carrier.is_some() && self.core.has_errand_for_all()
-    }
-
-    fn set_thread(&mut self, job: Job, thread: ThreadState) {
-        if let Some(waiting) = self.waiting.get_mut(&job) {
-            waiting.thread = thread;
-        }
-    }
-
-    /// Called when a thread has the lock. If it was woken for a command, it now looks for it itself.
-    fn has_come(&mut self, job: Job) {
-        self.carrier = self.carrier.filter(|carrier| *carrier != job);
-    }
-
-    fn has_ended(&self, job: Job) -> bool {
-        self.waiting.get(&job).is_none_or(|waiting| waiting.ended)
-    }
-}
 
 /// A core that many threads share.
 pub struct Driving<C: Send, P: Primitives> {
@@ -183,46 +57,6 @@ pub struct Driving<C: Send, P: Primitives> {
     park: Option<Arc<dyn Park>>,
     #[cfg(test)]
     pub planted: Option<Planted>,
-}
-
-/// Faults that the model checker must find.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Planted {
-    /// A driver whose job has ended hands the role to nobody.
-    NoHandOver,
-    /// A thread whose job has ended is not woken.
-    NoWake,
-    /// A parked driver is not woken when its job has ended.
-    NoUnpark,
-    /// A parked driver is not woken for a timer that is due earlier than its wait ends.
-    LateTimer,
-    /// A thread that was handed the role keeps it although its job has ended meanwhile.
-    RoleLost,
-    /// A thread that was unparked in place of another does not pass the wake-up on.
-    KeptForItself,
-    /// A driver that goes on an errand or is asked does not hand over the role.
-    GoneFirst,
-    /// A driver is never asked.
-    DriverNotAsked,
-    /// Nobody is woken for a command that several jobs wait for.
-    LeftToNobody,
-    /// A thread that releases the lock ignores the completions of errands.
-    ReturnedUnseen,
-}
-
-/// A fault for the model checker; `()` in other builds.
-#[cfg(test)]
-macro_rules! fault {
-    ($fault:ident) => {
-        Planted::$fault
-    };
-}
-#[cfg(not(test))]
-macro_rules! fault {
-    ($fault:ident) => {
-        ()
-    };
 }
 
 type Guard<'a, C, P> = <P as Primitives>::Guard<'a, State<C, P>>;

@@ -1,7 +1,7 @@
 //! A shard's executor and store: the part that one thread at a time may use.
 
 use super::confined::Confined;
-use super::driving::{Broken, Core, Job, Next};
+use super::jobs::{Broken, Core, Job, Next};
 use crate::{BulkLoad, Error, Options, Snapshot, Store, Transaction};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Done, Errand, Executor, Outlook, RunError, TaskId};

@@ -32,6 +32,9 @@
 mod primitives;
 mod asking;
 mod confined;
+mod jobs;
+mod state;
+mod faults;
 mod driving;
 mod set;
 mod scan;

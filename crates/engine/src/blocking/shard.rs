@@ -2,8 +2,9 @@
 
 use super::asking::GoesOn;
 use super::confined::Confined;
-use super::driving::{Broken, Driving};
+use super::driving::Driving;
 use super::inside::{Inside, Slot};
+use super::jobs::Broken;
 use super::primitives::Fair;
 use crate::format::page::node::longest_key;
 use crate::{Error, Options};

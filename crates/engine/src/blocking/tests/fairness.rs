@@ -1,6 +1,7 @@
 //! A thread that waits for the lock gets it soon, even while a driver is always busy.
 
-use crate::blocking::driving::{Broken, Core, Driving, Job, Next};
+use crate::blocking::driving::Driving;
+use crate::blocking::jobs::{Broken, Core, Job, Next};
 use crate::blocking::primitives::Fair;
 use fulgurite_base::Nanos;
 use fulgurite_device::{Done, Errand};

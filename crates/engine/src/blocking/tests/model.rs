@@ -2,7 +2,9 @@
 //! each other. A thread of the model is the device; it completes all commands that are not errands.
 
 use crate::blocking::asking::GoesOn;
-use crate::blocking::driving::{Broken, Core, Driving, Job, Next, Planted};
+use crate::blocking::driving::Driving;
+use crate::blocking::faults::Planted;
+use crate::blocking::jobs::{Broken, Core, Job, Next};
 use crate::blocking::primitives::Primitives;
 use fulgurite_base::Nanos;
 use fulgurite_device::{Done, Errand, Park, Tag};

@@ -4,7 +4,7 @@
 //! to one.
 
 use super::model::World;
-use crate::blocking::driving::Planted;
+use crate::blocking::faults::Planted;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind};

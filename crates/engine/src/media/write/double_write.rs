@@ -223,6 +223,17 @@ fn homes<D: Device + 'static>(
         .map(move |(page, bytes)| write(lpn(page), (bytes.len() / device_page) as u32, bytes))
 }
 
+/// Reads a copy, with several attempts: an error may be transient, and the copy may be the only intact version of
+/// its page. Returns whether it succeeded.
+async fn can_read<D: Device + 'static>(handle: &Handle<D>, read: impl Fn() -> Operation) -> bool {
+    for _ in 0..READ_ATTEMPTS {
+        if handle.submit(read()).await.is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
 /// Restores damaged pages from intact copies that are not older than the redo point. Returns their number.
 pub async fn restore_torn<D: Device + 'static>(
     handle: &Handle<D>,
@@ -243,15 +254,8 @@ pub async fn restore_torn<D: Device + 'static>(
             let into = Some(buffer(index));
             Operation::Read { lpn: lpn(PageId(first.0 + index)), pages: device_pages, into }
         };
-        // An error may be transient, and the copy may be the only intact version of its page.
-        let mut attempts = READ_ATTEMPTS;
-        let mut is_read = false;
-        while !is_read && attempts > 0 {
-            is_read = handle.submit(read()).await.is_ok();
-            attempts -= 1;
-        }
         // A copy that is unreadable protects nothing: its page can be damaged only if the copy was intact.
-        if !is_read {
+        if !can_read(handle, read).await {
             continue;
         }
         let look = || {

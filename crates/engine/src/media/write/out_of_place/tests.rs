@@ -7,7 +7,7 @@ use crate::format::layout::FORMAT;
 use crate::format::page::{self, Kind};
 use crate::format::sizing::fit;
 use crate::{Lsn, Options};
-use fulgurite_base::{Nanos, Prng};
+use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::Executor;
 
 type Drive = JitterDrive;
@@ -56,8 +56,8 @@ fn segments_match_the_erase_unit_if_there_is_space() {
     }
 }
 
-fn with_place(out: &str) -> Options {
-    Options { out: out.parse().expect("a place"), ..Options::default() }
+fn with_place(place: &str) -> Options {
+    Options { place: place.parse().expect("a valid place"), ..Options::default() }
 }
 
 /// The default unit has 1 KiB if the map then takes at most 32 MiB, else more, but at most a block.
@@ -248,7 +248,7 @@ fn pages_share_no_stream_with_the_log() {
         ("out-of-place:placement=sepbit,spare=40%", 9, 1, 5),
         ("out-of-place:placement=sepbit,spare=40%", 3, 1, 2),
     ] {
-        let options = Options { out: out.parse().unwrap(), ..Options::default() };
+        let options = Options { place: out.parse().unwrap(), ..Options::default() };
         let executor = Executor::new(JitterDrive::new(2_400, 1).with_streams(of_drive));
         let handle = executor.handle();
         let superblock = superblock(4096, 2_400, &options);

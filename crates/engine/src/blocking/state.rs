@@ -1,0 +1,84 @@
+//! The state that the lock of a core guards, and what each thread waits for.
+
+use super::jobs::{Core, Job};
+use super::primitives::Primitives;
+use fulgurite_base::Nanos;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The job of the keeper. It is the last in order.
+pub const KEEPER: Job = Job(u64::MAX);
+
+/// Which thread is the driver. A thread that drives with the lock held is never observed by others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    Free,
+    /// This thread becomes the driver when it has the lock.
+    Handed(Job),
+    /// This thread is parked.
+    Parked(Job),
+}
+
+/// The state of a thread that waits for its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadState {
+    /// It has the lock, or is about to take it.
+    Awake,
+    Asleep,
+    /// It is on an errand, and returns by itself.
+    Away,
+    /// It is parked, at most until this time.
+    Parked(Option<Nanos>),
+}
+
+pub struct Waiting<P: Primitives> {
+    pub sleeper: Arc<Sleeper<P>>,
+    pub thread: ThreadState,
+    pub ended: bool,
+}
+
+/// The bell that a thread sleeps on without the lock.
+pub struct Sleeper<P: Primitives> {
+    pub bell: P::Bell,
+    /// The job has ended and its entry in `waiting` is removed, so the thread need not take the lock.
+    pub is_done: AtomicBool,
+}
+
+pub struct State<C, P: Primitives> {
+    pub core: C,
+    pub role: Role,
+    /// The thread that was woken to execute a command that several jobs wait for, until it has the lock.
+    pub carrier: Option<Job>,
+    pub drawn: u64,
+    /// When the driver last let other threads take the lock.
+    pub held_since: Nanos,
+    /// The threads that wait for their jobs, in order of arrival.
+    pub waiting: BTreeMap<Job, Waiting<P>>,
+    /// A reusable buffer, empty between uses.
+    pub ended: Vec<Job>,
+    pub broken: bool,
+    pub keeper_stopped: bool,
+}
+
+impl<C: Core, P: Primitives> State<C, P> {
+    /// Whether a woken thread is about to execute the only pending command.
+    pub fn is_carried(&self) -> bool {
+        self.carrier.is_some() && self.core.has_errand_for_all()
+    }
+
+    pub fn set_thread(&mut self, job: Job, thread: ThreadState) {
+        if let Some(waiting) = self.waiting.get_mut(&job) {
+            waiting.thread = thread;
+        }
+    }
+
+    /// Called when a thread has the lock. If it was woken for a command, it now looks for it itself.
+    pub fn has_come(&mut self, job: Job) {
+        self.carrier = self.carrier.filter(|carrier| *carrier != job);
+    }
+
+    pub fn has_ended(&self, job: Job) -> bool {
+        self.waiting.get(&job).is_none_or(|waiting| waiting.ended)
+    }
+}
