@@ -142,7 +142,9 @@ proptest! {
 
     #[test]
     fn sizes_of_a_valid_superblock_do_not_overflow(
-        numbers in prop::collection::vec((0usize..11, prop_oneof![Just(0), 0u64..10_000, any::<u64>(), Just(u64::MAX)]), 0..4),
+        numbers in prop::collection::vec(
+            (0usize..11, prop_oneof![Just(0), 0u64..10_000, any::<u64>(), Just(u64::MAX)]), 0..4
+        ),
     ) {
         let mut bytes = sound_superblock().encode().to_vec();
         for (place, number) in numbers {
@@ -167,7 +169,9 @@ proptest! {
     fn sizes_of_a_valid_superblock_out_of_place_do_not_overflow(
         unit in prop_oneof![0u8..24, any::<u8>()],
         pages in prop_oneof![200u64..5_000, any::<u64>()],
-        [segments, segment_units] in prop::array::uniform2(prop_oneof![Just(0u32), 1u32..600, (0u32..32).prop_map(|power| 1 << power), any::<u32>()]),
+        [segments, segment_units] in prop::array::uniform2(prop_oneof![
+            Just(0u32), 1u32..600, (0u32..32).prop_map(|power| 1 << power), any::<u32>()
+        ]),
         sizes in prop::array::uniform2(12u32..21),
     ) {
         let mut bytes = sound_superblock().encode().to_vec();
@@ -194,7 +198,9 @@ proptest! {
     }
 
     #[test]
-    fn any_block_is_read(bytes in prop::collection::vec(any::<u8>(), 4096), used in any::<u32>(), magic in any::<bool>()) {
+    fn any_block_is_read(
+        bytes in prop::collection::vec(any::<u8>(), 4096), used in any::<u32>(), magic in any::<bool>(),
+    ) {
         let mut bytes = bytes;
         if magic {
             set(&mut bytes, 4, b"FLOG");

@@ -1,6 +1,6 @@
 //! The cache: records by key, and pending records by leaf.
 
-use super::cost::{LEAST_COST, hash, in_log, kept_to_remove, with_tables};
+use super::cost::{LEAST_COST, hash, in_log, reserved_for_deletes, with_tables};
 use super::division::Division;
 use super::merge_threshold::MergeThreshold;
 use super::ring::{Record, Ring, Slot};
@@ -175,7 +175,7 @@ impl RecordCache {
     pub fn promise(&mut self, entry: Record<'_>) -> Option<u64> {
         self.wake();
         let bytes = RecordCache::promise_bytes(entry);
-        let kept = |most: u64| if entry.value.is_some() { kept_to_remove(most) } else { 0 };
+        let kept = |most: u64| if entry.value.is_some() { reserved_for_deletes(most) } else { 0 };
         let has_room = self.held(self.promised + bytes) + kept(self.limit_bytes) <= self.limit_bytes;
         let pending_bytes = self.pending_bytes + self.promised + bytes;
         let has_log = pending_bytes + kept(self.most_pending_bytes) <= self.most_pending_bytes;
@@ -272,7 +272,7 @@ impl RecordCache {
         }
         let entry = Record { tree, key, value: Some(value) };
         if self.passed == 0 {
-            self.division.record_comes(entry);
+            self.division.record_fetched(entry);
         }
         if self.insert(entry, 2).is_some() {
             self.counters.kept += 1;
@@ -284,7 +284,7 @@ impl RecordCache {
     pub fn insert(&mut self, entry: Record<'_>, least: usize) -> Option<Slot> {
         let may_begin = self.room() >= least;
         let slot = self.ring.push(entry, may_begin)?;
-        self.division.come(entry.bytes());
+        self.division.inserted(entry.bytes());
         self.keys.insert(hash(entry), slot, |slot| hash(self.ring.entry(*slot)));
         Some(slot)
     }
@@ -347,7 +347,7 @@ impl RecordCache {
         } else {
             let may_begin = self.room() >= 2;
             let Some(slot) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
-            self.division.come(entry.bytes());
+            self.division.inserted(entry.bytes());
             if was_pending {
                 self.end_pending(old);
             }
@@ -384,7 +384,7 @@ impl RecordCache {
 
     pub fn begin_pending(&mut self, slot: Slot, leaf: u32, since: Lsn) {
         if self.leaves.get(leaf).is_none() {
-            self.division.leaf_comes(PageId(u64::from(leaf)));
+            self.division.leaf_pending(PageId(u64::from(leaf)));
         }
         self.ring.set_pending(slot, since);
         self.pending += 1;
@@ -395,7 +395,7 @@ impl RecordCache {
     /// Adds a pending entry to a leaf's list.
     pub fn list(&mut self, slot: Slot, leaf: u32) {
         let next = self.leaves.insert(leaf, slot);
-        self.merge_threshold.lacks_more(leaf);
+        self.merge_threshold.add_pending(leaf);
         self.ring.set_leaf(slot, leaf, next);
     }
 
@@ -436,7 +436,7 @@ impl RecordCache {
             list.push(slot);
             next = self.ring.next(slot);
         }
-        self.merge_threshold.lacks_fewer(leaf, list.len());
+        self.merge_threshold.remove_pending(leaf, list.len());
         list
     }
 

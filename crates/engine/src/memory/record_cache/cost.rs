@@ -25,7 +25,7 @@ pub fn with_tables(bytes: u64) -> u64 {
 }
 
 /// The part of the space `most` that is reserved for deletions, which free space in a full store.
-pub fn kept_to_remove(most: u64) -> u64 {
+pub fn reserved_for_deletes(most: u64) -> u64 {
     most / 16
 }
 

@@ -32,7 +32,7 @@ const CLEARLY_MORE: u64 = 12;
 
 /// The I/O that the margin of the record cache would have saved since the last decision.
 #[derive(Default)]
-pub struct Spared {
+pub struct Savings {
     pub reads: u64,
     pub merges: u64,
 }
@@ -46,7 +46,7 @@ pub struct Division {
     pub leaves: Departed,
     /// Bytes of inserted entries: the clock of both watched sets.
     pub clock: u64,
-    pub spared: Spared,
+    pub savings: Savings,
     /// The pool's counters at the last decision: departures, and pages written.
     pub pool: (Departures, u64),
     /// Filled chunks and evicted pages at the last look.
@@ -64,7 +64,7 @@ impl Division {
             records: Departed::new(0, 1),
             leaves: Departed::new(0, 1),
             clock: 0,
-            spared: Spared::default(),
+            savings: Savings::default(),
             pool: Default::default(),
             looked: 0,
             used: 0,
@@ -72,40 +72,40 @@ impl Division {
     }
 
     /// Counts an inserted entry of `bytes`.
-    pub fn come(&mut self, bytes: usize) {
+    pub fn inserted(&mut self, bytes: usize) {
         self.clock += bytes as u64;
     }
 
     /// Notes a leaf that was merged to free space.
-    pub fn leaf_leaves(&mut self, leaf: PageId) {
+    pub fn leaf_merged(&mut self, leaf: PageId) {
         if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.leaves.leave(hash, self.clock);
         }
     }
 
     /// Notes a leaf that has pending records again.
-    pub fn leaf_comes(&mut self, leaf: PageId) {
+    pub fn leaf_pending(&mut self, leaf: PageId) {
         if let Some(hash) = self.watched(hash_of_page(leaf)) {
-            self.spared.merges += WATCHED_PART * u64::from(self.leaves.comes_back(hash, self.clock));
+            self.savings.merges += WATCHED_PART * u64::from(self.leaves.comes_back(hash, self.clock));
         }
     }
 
     /// Counts a write that goes to its leaf because the cache has no space.
     pub fn refused(&mut self) {
-        self.spared.merges += u64::from(self.margin > 0);
+        self.savings.merges += u64::from(self.margin > 0);
     }
 
     /// Notes an evicted clean record.
-    pub fn record_leaves(&mut self, entry: Record<'_>) {
+    pub fn record_evicted(&mut self, entry: Record<'_>) {
         if let Some(hash) = self.watched(hash(entry)) {
             self.records.leave(hash, self.clock);
         }
     }
 
     /// Notes a record that was inserted after a page read.
-    pub fn record_comes(&mut self, entry: Record<'_>) {
+    pub fn record_fetched(&mut self, entry: Record<'_>) {
         if let Some(hash) = self.watched(hash(entry)) {
-            self.spared.reads += WATCHED_PART * u64::from(self.records.comes_back(hash, self.clock));
+            self.savings.reads += WATCHED_PART * u64::from(self.records.comes_back(hash, self.clock));
         }
     }
 
@@ -139,11 +139,11 @@ impl Division {
         let came_back = pool.0.came_back - self.pool.0.came_back;
         // Pages that come back were as often dirty as others.
         let pages = came_back + came_back * written.min(left) * times / left.max(1);
-        let records = self.spared.reads + self.spared.merges * (1 + times);
+        let records = self.savings.reads + self.savings.merges * (1 + times);
         if pages + records < LEAST_SAVED {
             return 0;
         }
-        (self.spared, self.pool) = (Spared::default(), pool);
+        (self.savings, self.pool) = (Savings::default(), pool);
         if 10 * records.max(pages) <= CLEARLY_MORE * records.min(pages) {
             return 0;
         }
@@ -176,29 +176,29 @@ mod tests {
 
     /// The savings of the margin for `count` leaves and records that come back after `bytes` of other
     /// entries.
-    fn spared(bytes: usize, count: u32) -> (u64, u64) {
+    fn savings(bytes: usize, count: u32) -> (u64, u64) {
         let mut division = division();
         let leaf = |number: u32| PageId(u64::from(number));
         let key = |number: u32| number.to_be_bytes();
         for number in 0..count {
-            division.leaf_leaves(leaf(number));
-            division.record_leaves(Record { tree: 2, key: &key(number), value: Some(b"old") });
+            division.leaf_merged(leaf(number));
+            division.record_evicted(Record { tree: 2, key: &key(number), value: Some(b"old") });
         }
-        division.come(bytes);
+        division.inserted(bytes);
         for number in 0..2 * count {
-            division.leaf_comes(leaf(number));
-            division.record_comes(Record { tree: 2, key: &key(number), value: Some(b"new") });
+            division.leaf_pending(leaf(number));
+            division.record_fetched(Record { tree: 2, key: &key(number), value: Some(b"new") });
         }
-        (division.spared.merges, division.spared.reads)
+        (division.savings.merges, division.savings.reads)
     }
 
     #[test]
     fn entries_that_the_margin_would_have_kept_count() {
         let within = (MARGIN * CHUNK) as usize;
-        let (merges, reads) = spared(within, 1_000);
+        let (merges, reads) = savings(within, 1_000);
         // One in eight is sampled and counts for eight.
         assert!((800..1_200).contains(&merges) && (800..1_200).contains(&reads), "{merges}, {reads}");
-        assert_eq!(spared(within + 1, 1_000), (0, 0), "the margin has no room for more than itself");
+        assert_eq!(savings(within + 1, 1_000), (0, 0), "the margin has no room for more than itself");
     }
 
     #[test]
@@ -225,7 +225,7 @@ mod tests {
         ];
         for ((reads, merges), (came_back, written), times, expected) in cases {
             let mut division = division();
-            division.spared = Spared { reads, merges };
+            division.savings = Savings { reads, merges };
             let decided = division.decide(pages(1_000, came_back, written), times);
             assert_eq!(decided, expected, "{reads} {merges} {came_back} {written} {times}");
             if reads + merges + came_back > LEAST_SAVED {
@@ -237,20 +237,20 @@ mod tests {
     #[test]
     fn a_cache_without_reads_and_inserts_is_idle() {
         let mut division = division();
-        assert!(!division.is_idle(5), "they were asked for");
+        assert!(!division.is_idle(5), "the cache was read");
         assert!(division.is_idle(5));
-        division.come(100);
-        assert!(!division.is_idle(5), "one has come");
+        division.inserted(100);
+        assert!(!division.is_idle(5), "an entry was inserted");
         assert!(division.is_idle(5));
     }
 
     #[test]
     fn a_look_is_due_after_a_margin_of_evictions() {
         let mut division = division();
-        division.come((MARGIN / 2 * CHUNK) as usize);
+        division.inserted((MARGIN / 2 * CHUNK) as usize);
         assert!(!division.is_due(MARGIN / 2 - 1));
         assert!(division.is_due(MARGIN / 2));
         assert!(!division.is_due(MARGIN));
-        assert!(!Division::fixed().is_due(1 << 40), "nothing is divided");
+        assert!(!Division::fixed().is_due(1 << 40), "a fixed division");
     }
 }

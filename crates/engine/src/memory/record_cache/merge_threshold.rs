@@ -14,11 +14,11 @@ use super::cost::LEAST_COST;
 /// The desired number of moved records for each merged record.
 const MOVES: u32 = 2;
 /// The number of swept records after which the threshold is recomputed.
-const LOOKED_AT: u32 = 1024;
+const SWEPT: u32 = 1024;
 /// Neighbourhoods with more pending records count as having this many.
 const MOST: u32 = 256;
 /// There is one counter for this many of the records that fit into the cache.
-const RECORDS_A_COUNTER: u64 = 4;
+const RECORDS_PER_COUNTER: u64 = 4;
 
 /// The number of pending records of each neighbourhood, and the threshold from which one is worth merging.
 pub struct MergeThreshold {
@@ -26,19 +26,19 @@ pub struct MergeThreshold {
     size: u32,
     /// Pending records by neighbourhood. Neighbourhoods share a counter if there are more of them than
     /// counters.
-    lacking: Vec<u32>,
+    pending: Vec<u32>,
     least: u32,
     /// Records swept since the threshold was computed, by the pending records of their neighbourhoods.
-    by_lacking: [u32; MOST as usize + 1],
-    looked_at: u32,
+    by_pending: [u32; MOST as usize + 1],
+    swept: u32,
 }
 
 impl MergeThreshold {
     /// For a cache of so many bytes, and neighbourhoods of `size` leaves.
     pub fn new(most_bytes: u64, size: u32) -> MergeThreshold {
-        let counters = (most_bytes / LEAST_COST / RECORDS_A_COUNTER).next_power_of_two();
-        let (lacking, by_lacking) = (vec![0; counters as usize], [0; MOST as usize + 1]);
-        MergeThreshold { size, lacking, least: 1, by_lacking, looked_at: 0 }
+        let counters = (most_bytes / LEAST_COST / RECORDS_PER_COUNTER).next_power_of_two();
+        let (pending, by_pending) = (vec![0; counters as usize], [0; MOST as usize + 1]);
+        MergeThreshold { size, pending, least: 1, by_pending, swept: 0 }
     }
 
     /// Leaves of a neighbourhood.
@@ -47,49 +47,49 @@ impl MergeThreshold {
     }
 
     fn counter(&self, leaf: u32) -> usize {
-        (leaf / self.size) as usize & (self.lacking.len() - 1)
+        (leaf / self.size) as usize & (self.pending.len() - 1)
     }
 
     /// Counts one more pending record of a leaf.
-    pub fn lacks_more(&mut self, leaf: u32) {
+    pub fn add_pending(&mut self, leaf: u32) {
         let at = self.counter(leaf);
-        self.lacking[at] += 1;
+        self.pending[at] += 1;
     }
 
     /// Counts fewer pending records of a leaf.
-    pub fn lacks_fewer(&mut self, leaf: u32, records: usize) {
+    pub fn remove_pending(&mut self, leaf: u32, records: usize) {
         let at = self.counter(leaf);
-        self.lacking[at] -= records as u32;
+        self.pending[at] -= records as u32;
     }
 
     /// Whether the neighbourhood of a leaf is worth merging.
-    pub fn is_enough(&self, leaf: u32) -> bool {
-        self.lacking[self.counter(leaf)] >= self.least
+    pub fn is_reached(&self, leaf: u32) -> bool {
+        self.pending[self.counter(leaf)] >= self.least
     }
 
     /// Counts a pending record that is swept.
-    pub fn look(&mut self, leaf: u32) {
-        let lacking = self.lacking[self.counter(leaf)].min(MOST);
-        self.by_lacking[lacking as usize] += 1;
-        self.looked_at += 1;
-        if self.looked_at < LOOKED_AT {
+    pub fn count_swept(&mut self, leaf: u32) {
+        let pending = self.pending[self.counter(leaf)].min(MOST);
+        self.by_pending[pending as usize] += 1;
+        self.swept += 1;
+        if self.swept < SWEPT {
             return;
         }
         // The first record of a neighbourhood worth merging causes all of its records to be merged.
-        let merged = |least: u32| self.by_lacking[least as usize] * least;
+        let merged = |least: u32| self.by_pending[least as usize] * least;
         let (mut least, mut records) = (MOST, merged(MOST));
-        while least > 1 && records * MOVES < self.looked_at {
+        while least > 1 && records * MOVES < self.swept {
             least -= 1;
             records += merged(least);
         }
-        self.forget();
+        self.reset();
         self.least = least;
     }
 
     /// Resets the threshold: every neighbourhood is worth merging until it is recomputed.
-    pub fn forget(&mut self) {
-        (self.least, self.looked_at) = (1, 0);
-        self.by_lacking.fill(0);
+    pub fn reset(&mut self) {
+        (self.least, self.swept) = (1, 0);
+        self.by_pending.fill(0);
     }
 }
 
@@ -101,16 +101,16 @@ mod tests {
 
     /// Counts so many swept records of neighbourhoods with so many pending records each. Returns the
     /// resulting threshold.
-    fn least_after(looked_at: &[(u32, u32)]) -> u32 {
+    fn least_after(swept: &[(u32, u32)]) -> u32 {
         let mut merge_threshold = MergeThreshold::new(1 << 20, SIZE);
-        merge_threshold.lacks_more(1000 * SIZE);
-        assert!(merge_threshold.is_enough(1000 * SIZE), "nothing is known");
-        for (at, (lacking, _)) in looked_at.iter().enumerate() {
-            (0..*lacking).for_each(|_| merge_threshold.lacks_more(at as u32 * SIZE));
+        merge_threshold.add_pending(1000 * SIZE);
+        assert!(merge_threshold.is_reached(1000 * SIZE), "nothing is known");
+        for (at, (pending, _)) in swept.iter().enumerate() {
+            (0..*pending).for_each(|_| merge_threshold.add_pending(at as u32 * SIZE));
         }
-        assert_eq!(looked_at.iter().map(|(_, records)| records).sum::<u32>(), LOOKED_AT);
-        for (at, (_, records)) in looked_at.iter().enumerate() {
-            (0..*records).for_each(|_| merge_threshold.look(at as u32 * SIZE + at as u32 % SIZE));
+        assert_eq!(swept.iter().map(|(_, records)| records).sum::<u32>(), SWEPT);
+        for (at, (_, records)) in swept.iter().enumerate() {
+            (0..*records).for_each(|_| merge_threshold.count_swept(at as u32 * SIZE + at as u32 % SIZE));
         }
         merge_threshold.least
     }
@@ -121,12 +121,12 @@ mod tests {
     fn two_records_are_moved_for_each_merged_one() {
         // 64 records of neighbourhoods with 8 pending records cause 512 merges, which is half of the swept
         // records.
-        assert_eq!(least_after(&[(1, LOOKED_AT - 64), (8, 64)]), 8);
-        assert_eq!(least_after(&[(1, LOOKED_AT - 63), (8, 63)]), 1);
-        assert_eq!(least_after(&[(1, LOOKED_AT - 64), (8, 60), (4, 4)]), 1);
-        assert_eq!(least_after(&[(1, LOOKED_AT - 68), (8, 60), (4, 8)]), 4);
-        assert_eq!(least_after(&[(5, LOOKED_AT)]), 5);
-        assert_eq!(least_after(&[(3 * MOST, LOOKED_AT)]), MOST, "the largest count as MOST");
+        assert_eq!(least_after(&[(1, SWEPT - 64), (8, 64)]), 8);
+        assert_eq!(least_after(&[(1, SWEPT - 63), (8, 63)]), 1);
+        assert_eq!(least_after(&[(1, SWEPT - 64), (8, 60), (4, 4)]), 1);
+        assert_eq!(least_after(&[(1, SWEPT - 68), (8, 60), (4, 8)]), 4);
+        assert_eq!(least_after(&[(5, SWEPT)]), 5);
+        assert_eq!(least_after(&[(3 * MOST, SWEPT)]), MOST, "the largest count as MOST");
     }
 
     /// The counter of a neighbourhood is the sum over its leaves only.
@@ -134,13 +134,13 @@ mod tests {
     fn leaves_of_a_neighbourhood_count_together() {
         let mut merge_threshold = MergeThreshold::new(1 << 20, SIZE);
         merge_threshold.least = 3;
-        merge_threshold.lacks_more(0);
-        merge_threshold.lacks_more(SIZE - 1);
-        merge_threshold.lacks_more(SIZE);
-        assert!(!merge_threshold.is_enough(0), "two of it, and one of the next");
-        merge_threshold.lacks_more(7);
-        assert!((0..SIZE).all(|leaf| merge_threshold.is_enough(leaf)) && !merge_threshold.is_enough(SIZE));
-        merge_threshold.lacks_fewer(7, 1);
-        assert!(!merge_threshold.is_enough(0));
+        merge_threshold.add_pending(0);
+        merge_threshold.add_pending(SIZE - 1);
+        merge_threshold.add_pending(SIZE);
+        assert!(!merge_threshold.is_reached(0), "two of it, and one of the next");
+        merge_threshold.add_pending(7);
+        assert!((0..SIZE).all(|leaf| merge_threshold.is_reached(leaf)) && !merge_threshold.is_reached(SIZE));
+        merge_threshold.remove_pending(7, 1);
+        assert!(!merge_threshold.is_reached(0));
     }
 }

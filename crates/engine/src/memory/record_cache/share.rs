@@ -1,7 +1,7 @@
 //! The record cache's share of memory, and giving frames back.
 
 use super::cache::RecordCache;
-use super::cost::{LEAST_COST, kept_to_remove};
+use super::cost::{LEAST_COST, reserved_for_deletes};
 use super::division::{Division, WATCHED_PART};
 use fulgurite_pool::{Departed, Departures};
 
@@ -45,7 +45,7 @@ impl RecordCache {
         // The limit never drops below the bytes in use or reserved, plus a reserve for deletions. Entries are
         // evicted meanwhile, and the next decision can lower it further.
         let held = self.held(self.promised);
-        let beside = kept_to_remove(held).max(2 * self.chunk_cost());
+        let beside = reserved_for_deletes(held).max(2 * self.chunk_cost());
         self.limit_bytes = limit.max((held + beside).min(self.limit_bytes));
         self.give_frames_back();
     }

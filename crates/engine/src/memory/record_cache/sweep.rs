@@ -34,12 +34,12 @@ pub enum Outcome {
 impl RecordCache {
     /// Resets the merge threshold.
     pub fn forget_threshold(&mut self) {
-        self.merge_threshold.forget();
+        self.merge_threshold.reset();
     }
 
     /// Notes that a leaf was merged to free space.
     pub fn leaf_left(&mut self, leaf: PageId) {
-        self.division.leaf_leaves(leaf);
+        self.division.leaf_merged(leaf);
     }
 
     /// Sweeps the full chunk at index `at`, the oldest first. Entries in use get a second chance. So do
@@ -57,7 +57,7 @@ impl RecordCache {
                     stays = true;
                 }
             } else if !is_pending {
-                self.division.record_leaves(self.ring.entry(slot));
+                self.division.record_evicted(self.ring.entry(slot));
                 self.remove(slot);
             } else if let Some(lacking) = &mut lacking {
                 lacking.push(PageId(u64::from(self.ring.leaf(slot))));
@@ -77,8 +77,8 @@ impl RecordCache {
     /// Whether the leaf of a swept pending entry should be merged.
     fn is_worth_merging(&mut self, slot: Slot) -> bool {
         let leaf = self.ring.leaf(slot);
-        self.merge_threshold.look(leaf);
-        self.merge_threshold.is_enough(leaf)
+        self.merge_threshold.count_swept(leaf);
+        self.merge_threshold.is_reached(leaf)
     }
 
     /// Moves an entry to the head of the ring, and clears its use flag. Returns false if there is no space.

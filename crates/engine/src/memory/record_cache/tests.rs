@@ -176,7 +176,7 @@ fn reserved_space_is_kept_when_pages_get_memory() {
     assert!(records.limit() - held < 16_000, "nearly all is promised: {held} of {}", records.limit());
     for round in 1..20 {
         let departures = Departures { left: 1_000 * round, came_back: 100 * round };
-        records.division.come(8);
+        records.division.inserted(8);
         records.divide((departures, 0), 1);
     }
     assert!(
@@ -188,7 +188,7 @@ fn reserved_space_is_kept_when_pages_get_memory() {
     // A deletion still gets space.
     assert!(records.promise(Record { value: None, ..entry }).is_some());
     records.release(records.promised);
-    records.division.come(8);
+    records.division.inserted(8);
     records.divide((Departures { left: 30_000, came_back: 5_000 }, 0), 1);
     assert!(records.limit() < held / 2, "nothing is promised any more: {}", records.limit());
 }
@@ -281,7 +281,7 @@ fn a_leaf_with_many_pending_records_is_merged() {
         assert!(records.get(2, &number.to_be_bytes()).is_some());
     }
     // Most records are of a neighbourhood with ten pending records.
-    (0..1024).for_each(|_| records.merge_threshold.look(2));
+    (0..1024).for_each(|_| records.merge_threshold.count_swept(2));
     let mut lacking = Vec::new();
     assert_eq!(records.sweep(0, Some(&mut lacking)), Outcome::Stays);
     assert_eq!(lacking, [PageId(2); 10], "of the leaf that lacks ten, and of no other");
