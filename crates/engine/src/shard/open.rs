@@ -44,7 +44,9 @@ impl<D: Device + 'static> Shard<D> {
         let shared = (health, Rc::clone(&barrier));
         let place = match superblock.layout() {
             None => Backend::In(Box::new(in_place(handle, shared, &superblock, &own)?)),
-            Some(layout) => Backend::Out(OutOfPlace::create(handle, shared, &superblock, layout, &own).await?),
+            Some(layout) => {
+                Backend::Out(OutOfPlace::create(handle, shared, &superblock, layout, &own).await?)
+            }
         };
         write_first_pages(&place, &superblock).await?;
         place.make_durable(&barrier).await?;
