@@ -15,7 +15,7 @@ pub struct PoolCounters {
     pub write_ios: u64,
     /// Pages written back, without [`PoolCounters::pages_flushed`].
     pub pages_written: u64,
-    /// Pages written by [`BufferPool::flush`].
+    /// Pages written by [`crate::BufferPool::flush`].
     pub pages_flushed: u64,
     /// Pages read before any request for them.
     pub prefetched: u64,
