@@ -11,7 +11,7 @@
 use fulgurite_device::Buffer;
 
 /// Copies bytes into a buffer that is not under I/O and that nobody else uses.
-pub fn fill(buffer: &Buffer, bytes: &[u8]) {
+pub(crate) fn fill(buffer: &Buffer, bytes: &[u8]) {
     assert_eq!(buffer.len(), bytes.len(), "a buffer is filled whole");
     // SAFETY: see the module. The lengths are equal, and `bytes` is not part of the buffer, which is not
     // borrowed.
@@ -19,13 +19,13 @@ pub fn fill(buffer: &Buffer, bytes: &[u8]) {
 }
 
 /// Calls `look` with the bytes of a buffer that nobody changes during the call.
-pub fn look<T>(buffer: &Buffer, look: impl FnOnce(&[u8]) -> T) -> T {
+pub(crate) fn look<T>(buffer: &Buffer, look: impl FnOnce(&[u8]) -> T) -> T {
     // SAFETY: see the module; the reference ends with this call.
     look(unsafe { buffer.bytes() })
 }
 
 /// Calls `change` with the bytes of a buffer that nobody else uses.
-pub fn change<T>(buffer: &Buffer, change: impl FnOnce(&mut [u8]) -> T) -> T {
+pub(crate) fn change<T>(buffer: &Buffer, change: impl FnOnce(&mut [u8]) -> T) -> T {
     // SAFETY: see the module; the reference ends with this call.
     change(unsafe { buffer.bytes_mut() })
 }

@@ -70,7 +70,7 @@ fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
 }
 
 /// A valid superblock.
-pub fn sound_superblock() -> Superblock {
+pub(crate) fn sound_superblock() -> Superblock {
     Superblock {
         format: FORMAT,
         generation: 3,

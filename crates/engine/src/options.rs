@@ -282,13 +282,13 @@ const LEAST_RECORDS: u64 = 16;
 const MOST_RECORDS: u8 = 90;
 
 /// The most pages in one batch of writes; a larger batch is divided.
-pub const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 
 /// The default number of concurrent writes.
 const WRITES_AT_ONCE: u32 = 16;
 
 /// Memory of a frame in addition to its page: the pool's tables, and notes about changed pages.
-pub const FRAME_TABLES: u64 = 64;
+pub(crate) const FRAME_TABLES: u64 = 64;
 
 /// One of this many bytes of the record cache is for its tables; borrowed frames of the pool hold the rest.
 pub(crate) const RECORD_TABLES_PART: u64 = 8;

@@ -12,11 +12,11 @@ use std::task::{Poll, Waker};
 
 /// Wakes waiting tasks so that they check their condition again. Clones are the same signal.
 #[derive(Clone, Default)]
-pub struct Signal(Rc<RefCell<Vec<Waker>>>);
+pub(crate) struct Signal(Rc<RefCell<Vec<Waker>>>);
 
 impl Signal {
     /// Waits until `ready` returns a value. It is called at once, and again after every [`Signal::notify`].
-    pub async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
+    pub(crate) async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
         poll_fn(|context| match ready() {
             Some(value) => Poll::Ready(value),
             None => {
@@ -31,7 +31,7 @@ impl Signal {
     }
 
     /// Wakes all waiting tasks.
-    pub fn notify(&self) {
+    pub(crate) fn notify(&self) {
         // The list is taken out of the cell first, because a waker may run any code.
         let waiting = self.0.take();
         waiting.into_iter().for_each(Waker::wake);
@@ -40,7 +40,7 @@ impl Signal {
 
 /// A lock that tasks get in the order in which they asked.
 #[derive(Default)]
-pub struct Turns {
+pub(crate) struct Turns {
     taken: Cell<bool>,
     /// Numbers of the waiting tasks, in order.
     queue: RefCell<VecDeque<u64>>,
@@ -50,7 +50,7 @@ pub struct Turns {
 
 impl Turns {
     /// Waits for the lock, which is held until the returned value is dropped.
-    pub async fn take(&self) -> Turn<'_> {
+    pub(crate) async fn take(&self) -> Turn<'_> {
         let number = self.drawn.get();
         self.drawn.set(number + 1);
         self.queue.borrow_mut().push_back(number);
@@ -80,7 +80,7 @@ impl Drop for Waiter<'_> {
 }
 
 /// The lock, held.
-pub struct Turn<'a>(&'a Turns);
+pub(crate) struct Turn<'a>(&'a Turns);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
@@ -90,7 +90,7 @@ impl Drop for Turn<'_> {
 }
 
 /// Runs futures concurrently and returns their outputs in order.
-pub async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
+pub(crate) async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
     let mut running: Vec<Pin<Box<_>>> = futures.into_iter().map(Box::pin).collect();
     let mut outputs: Vec<Option<T>> = running.iter().map(|_| None).collect();
     poll_fn(|context| {
@@ -111,7 +111,7 @@ pub async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T> {
 
 /// Runs a future to completion in a task of its own, and waits for it. If the caller is dropped, the task
 /// continues. Use it for work that must not stop half-way.
-pub async fn to_its_end<D: Device + 'static, T: 'static>(
+pub(crate) async fn to_its_end<D: Device + 'static, T: 'static>(
     handle: &Handle<D>,
     future: impl Future<Output = T> + 'static,
 ) -> T {
@@ -129,7 +129,7 @@ const TRIED_AGAIN: u32 = 3;
 
 /// Retries an operation a few times if the drive fails, because most transfer errors are transient. An access
 /// beyond the end of the drive always fails and is not retried.
-pub async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> Result<T, Error> {
     let mut left = TRIED_AGAIN;
     loop {
         match attempt().await {
@@ -141,7 +141,7 @@ pub async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>) -> Re
 
 /// Whether the store has stopped, and why. Shared by every part that may stop it.
 #[derive(Clone, Default)]
-pub struct Health(Rc<HealthState>);
+pub(crate) struct Health(Rc<HealthState>);
 
 #[derive(Default)]
 struct HealthState {
@@ -152,7 +152,7 @@ struct HealthState {
 
 impl Health {
     /// Fails if the store has stopped.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         match &*self.0.reason.borrow() {
             Some(why) => Err(Error::Fatal(why.clone())),
             None => Ok(()),
@@ -160,14 +160,14 @@ impl Health {
     }
 
     /// Stops the store. The first reason is kept.
-    pub fn stop(&self, why: impl Into<String>) -> Error {
+    pub(crate) fn stop(&self, why: impl Into<String>) -> Error {
         let reason = self.0.reason.borrow_mut().get_or_insert_with(|| why.into()).clone();
         self.0.waiting.borrow().iter().for_each(Signal::notify);
         Error::Fatal(reason)
     }
 
     /// Notifies `signal` when the store stops.
-    pub fn tell(&self, signal: &Signal) {
+    pub(crate) fn tell(&self, signal: &Signal) {
         self.0.waiting.borrow_mut().push(signal.clone());
     }
 }

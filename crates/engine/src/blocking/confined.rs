@@ -24,26 +24,26 @@
 #![allow(unsafe_code)]
 
 /// A value that any thread may use, one at a time.
-pub struct Confined<T>(T);
+pub(super) struct Confined<T>(T);
 
 // SAFETY: see the module: everything that is shared without a lock is inside the value and moves with it.
 unsafe impl<T> Send for Confined<T> {}
 
 impl<T> Confined<T> {
     /// Builds a value from inputs that are `Send`.
-    pub fn make<E: Send>(make: impl FnOnce() -> Result<T, E> + Send) -> Result<Confined<T>, E> {
+    pub(super) fn make<E: Send>(make: impl FnOnce() -> Result<T, E> + Send) -> Result<Confined<T>, E> {
         make().map(Confined)
     }
 
     /// Calls `use_it` with the value.
     #[inline]
-    pub fn with<R: Send>(&mut self, use_it: impl FnOnce(&mut T) -> R + Send) -> R {
+    pub(super) fn with<R: Send>(&mut self, use_it: impl FnOnce(&mut T) -> R + Send) -> R {
         use_it(&mut self.0)
     }
 
     /// Calls `look` with a shared reference to the value.
     #[inline]
-    pub fn look<R: Send>(&self, look: impl FnOnce(&T) -> R + Send) -> R {
+    pub(super) fn look<R: Send>(&self, look: impl FnOnce(&T) -> R + Send) -> R {
         look(&self.0)
     }
 }

@@ -48,7 +48,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 const LONGEST_PARK: Nanos = Nanos(1_000_000_000);
 
 /// A core that many threads share.
-pub struct Driving<C: Send, P: Primitives> {
+pub(super) struct Driving<C: Send, P: Primitives> {
     state: P::Mutex<State<C, P>>,
     /// Completions of errands that ended while another thread held the lock. A thread that holds this lock
     /// never waits for the other one.
@@ -64,7 +64,7 @@ type Guard<'a, C, P> = <P as Primitives>::Guard<'a, State<C, P>>;
 impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// Shares `core`. `park` waits for its device without the lock; `None` if the device does not support
     /// that.
-    pub fn new(core: C, park: Option<Arc<dyn Park>>) -> Driving<C, P> {
+    pub(super) fn new(core: C, park: Option<Arc<dyn Park>>) -> Driving<C, P> {
         let interrupt = core.interrupt();
         let state = State {
             core,
@@ -89,7 +89,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
 
     /// Starts a job. If `start` returns a value, the job has ended. Otherwise this waits until the core
     /// reports the end of the job, and returns `None`. The job is cancelled if `goes_on` returns false.
-    pub fn call<T>(
+    pub(super) fn call<T>(
         &self,
         goes_on: Option<&GoesOn>,
         start: impl FnOnce(&mut C, Job) -> Option<T>,
@@ -114,7 +114,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     /// Drives while no other thread does, until [`Driving::stop_keeper`].
-    pub fn keep(&self) {
+    pub(super) fn keep(&self) {
         let guard = P::lock(&self.state);
         if guard.keeper_stopped || guard.waiting.contains_key(&KEEPER) {
             return;
@@ -125,7 +125,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     /// Makes [`Driving::keep`] return, now and in future calls.
-    pub fn stop_keeper(&self) {
+    pub(super) fn stop_keeper(&self) {
         let mut guard = P::lock(&self.state);
         // The keeper's thread may not have started yet.
         guard.keeper_stopped = true;
@@ -134,7 +134,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     /// Completes all pending work. No other thread may have a job.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         let mut guard = P::lock(&self.state);
         // A parked keeper will find that it is no driver.
         while !guard.broken && guard.core.next() != Next::Nothing {

@@ -3,7 +3,7 @@
 /// Faults that the model checker must find.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Planted {
+pub(super) enum Planted {
     /// A driver whose job has ended hands the role to nobody.
     NoHandOver,
     /// A thread whose job has ended is not woken.

@@ -13,13 +13,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A bulk load within a shard. It is taken out of the slot while it is in use.
-pub type LoadSlot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
+pub(super) type LoadSlot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
 
 /// The result of a job that had to wait.
-pub type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
+pub(super) type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
 
 /// A shard's store, its executor, and the transactions, snapshots and loads of threads.
-pub struct Inside<D: Device + 'static> {
+pub(super) struct Inside<D: Device + 'static> {
     pub store: Store<D>,
     /// Transactions and snapshots by number.
     pub transactions: FxHashMap<u64, Rc<Transaction<D>>>,
@@ -42,7 +42,7 @@ struct Waiting {
 
 impl<D: Device + Send + 'static> Inside<D> {
     /// Creates a store on `device`, or opens the existing one.
-    pub fn begin(device: D, options: Options, create: bool) -> Result<Inside<D>, Error> {
+    pub(super) fn begin(device: D, options: Options, create: bool) -> Result<Inside<D>, Error> {
         if device.is_bound_to_thread() {
             return Err(Error::Options(
                 "the device works on one thread only; open it for many threads (many_threads)".to_owned(),
@@ -66,13 +66,13 @@ impl<D: Device + Send + 'static> Inside<D> {
     }
 
     /// Draws a number for a transaction, a snapshot or a load.
-    pub fn draw(&mut self) -> u64 {
+    pub(super) fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn
     }
 
     /// Runs `work` to completion before any other thread uses the store.
-    pub fn first<T: 'static, F: Future<Output = Result<T, Error>> + 'static>(
+    pub(super) fn first<T: 'static, F: Future<Output = Result<T, Error>> + 'static>(
         &self,
         work: impl FnOnce(Store<D>) -> F,
     ) -> Result<T, Error> {
@@ -81,7 +81,7 @@ impl<D: Device + Send + 'static> Inside<D> {
 
     /// Runs `work` until it waits. If it does, `slot` will receive its result, and `job` will be reported as
     /// ended. `for_log`: it waits for the log.
-    pub fn start<T: Send + 'static>(
+    pub(super) fn start<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = Result<T, Error>> + 'static,
         job: Job,

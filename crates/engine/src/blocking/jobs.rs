@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 /// Number of a job, in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Job(pub u64);
+pub(super) struct Job(pub u64);
 
 /// The state of a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(super) enum Next {
     /// A task is ready to run.
     Turn,
     /// Commands or timers are pending.
@@ -24,7 +24,7 @@ pub enum Next {
 }
 
 /// A single-threaded core that threads drive.
-pub trait Core {
+pub(super) trait Core {
     /// Runs ready tasks without waiting, and adds the jobs that ended.
     fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
@@ -58,4 +58,4 @@ pub trait Core {
 
 /// The core is unusable: a thread panicked in it, or its device violated its contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
+pub(super) struct Broken;

@@ -7,7 +7,7 @@ use std::ops::DerefMut;
 use std::time::Duration;
 
 /// A mutex, and a bell to sleep on.
-pub trait Primitives: 'static {
+pub(super) trait Primitives: 'static {
     /// A mutex.
     type Mutex<T: Send>: Send + Sync;
     /// A locked mutex.
@@ -47,14 +47,14 @@ const LONGEST_SPIN: u32 = 6;
 
 /// A bell of [`Fair`].
 #[derive(Default)]
-pub struct Bell {
+pub(super) struct Bell {
     is_rung: Mutex<bool>,
     changed: Condvar,
 }
 
 /// The primitives of `parking_lot`: a thread that has waited for half a millisecond gets the mutex next. With
 /// the standard library's, a thread that unlocks and locks again is faster than the woken one.
-pub struct Fair;
+pub(super) struct Fair;
 
 impl Primitives for Fair {
     type Mutex<T: Send> = Mutex<T>;

@@ -8,21 +8,21 @@ use std::ops::Bound;
 pub const PAGE_RECORDS: usize = 256;
 
 /// A borrowed range.
-pub type Source<'a> = Range<'a>;
+pub(super) type Source<'a> = Range<'a>;
 
 /// Records from a part of a range.
-pub type Page = Result<Rows, Error>;
+pub(super) type Page = Result<Rows, Error>;
 
 /// The bounds of a range of keys, owned.
-pub type Owned = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(super) type Owned = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// A copy of a range.
-pub fn owned((low, high): Range<'_>) -> Owned {
+pub(super) fn owned((low, high): Range<'_>) -> Owned {
     (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec))
 }
 
 /// The range of owned bounds.
-pub fn borrowed((low, high): &Owned) -> Range<'_> {
+pub(super) fn borrowed((low, high): &Owned) -> Range<'_> {
     (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]))
 }
 

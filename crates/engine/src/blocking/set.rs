@@ -13,7 +13,7 @@ const KEY: &[u8] = b"place";
 
 /// A shard's place in its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Membership {
+pub(super) struct Membership {
     /// The number of the shard.
     pub index: u32,
     /// The number of shards.
@@ -23,7 +23,7 @@ pub struct Membership {
 }
 
 /// Stores a new shard's place, or checks that of an opened one. Returns the identity of the first shard.
-pub async fn join<D: Device + 'static>(
+pub(super) async fn join<D: Device + 'static>(
     store: Store<D>,
     membership: Membership,
     create: bool,

@@ -13,19 +13,19 @@ use std::future::Future;
 use std::sync::PoisonError;
 
 /// A shard as used by a handle.
-pub struct Seat<'a, D: Device + Send + 'static> {
+pub(super) struct Seat<'a, D: Device + Send + 'static> {
     pub cell: &'a Cell<D>,
     pub goes_on: Option<&'a GoesOn>,
 }
 
 impl<D: Device + Send + 'static> Seat<'_, D> {
     /// See [`Cell::at_once`].
-    pub fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
+    pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
         self.cell.at_once(work)
     }
 
     /// See [`Cell::run`].
-    pub fn run<T, W, F>(&self, work: W) -> Result<T, Error>
+    pub(super) fn run<T, W, F>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
         W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
@@ -35,7 +35,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
     }
 
     /// The same for work that waits for the log: the thread may execute the log's commands.
-    pub fn commit<T, W, F>(&self, work: W) -> Result<T, Error>
+    pub(super) fn commit<T, W, F>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
         W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
@@ -46,7 +46,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
 }
 
 /// A shard that any thread may use.
-pub struct Cell<D: Device + Send + 'static> {
+pub(super) struct Cell<D: Device + Send + 'static> {
     driving: Driving<Confined<Inside<D>>, Fair>,
     /// Bytes of the longest key in its pages.
     pub longest_key: usize,
@@ -54,7 +54,7 @@ pub struct Cell<D: Device + Send + 'static> {
 
 impl<D: Device + Send + 'static> Cell<D> {
     /// Creates or opens a store, and calls `first` before any other thread can use it.
-    pub fn new<T: Send>(
+    pub(super) fn new<T: Send>(
         device: D,
         options: Options,
         create: bool,
@@ -68,14 +68,14 @@ impl<D: Device + Send + 'static> Cell<D> {
     }
 
     /// Runs work that never waits.
-    pub fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
+    pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
         let outcome = self.driving.call(None, |core, _| Some(core.with(work)));
         outcome.map_err(broken)?.ok_or_else(|| broken(Broken))
     }
 
     /// Runs the future that `work` makes to completion, and drives the shard while it waits. Drops the future
     /// if `goes_on` returns false.
-    pub fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, for_log: bool, work: W) -> Result<T, Error>
+    pub(super) fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, for_log: bool, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
         W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
@@ -98,17 +98,17 @@ impl<D: Device + Send + 'static> Cell<D> {
     }
 
     /// See [`Keeper::run`](super::Keeper::run).
-    pub fn keep(&self) {
+    pub(super) fn keep(&self) {
         self.driving.keep();
     }
 
     /// Ends the keeper.
-    pub fn stop_keeper(&self) {
+    pub(super) fn stop_keeper(&self) {
         self.driving.stop_keeper();
     }
 
     /// Completes all pending work.
-    pub fn finish(&self) {
+    pub(super) fn finish(&self) {
         self.driving.finish();
     }
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The job of the keeper. It is the last in order.
-pub const KEEPER: Job = Job(u64::MAX);
+pub(super) const KEEPER: Job = Job(u64::MAX);
 
 /// Which thread is the driver. A thread that drives with the lock held is never observed by others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(super) enum Role {
     Free,
     /// This thread becomes the driver when it has the lock.
     Handed(Job),
@@ -22,7 +22,7 @@ pub enum Role {
 
 /// The state of a thread that waits for its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThreadState {
+pub(super) enum ThreadState {
     /// It has the lock, or is about to take it.
     Awake,
     Asleep,
@@ -32,20 +32,20 @@ pub enum ThreadState {
     Parked(Option<Nanos>),
 }
 
-pub struct Waiting<P: Primitives> {
+pub(super) struct Waiting<P: Primitives> {
     pub sleeper: Arc<Sleeper<P>>,
     pub thread: ThreadState,
     pub ended: bool,
 }
 
 /// The bell that a thread sleeps on without the lock.
-pub struct Sleeper<P: Primitives> {
+pub(super) struct Sleeper<P: Primitives> {
     pub bell: P::Bell,
     /// The job has ended and its entry in `waiting` is removed, so the thread need not take the lock.
     pub is_done: AtomicBool,
 }
 
-pub struct State<C, P: Primitives> {
+pub(super) struct State<C, P: Primitives> {
     pub core: C,
     pub role: Role,
     /// The thread that was woken to execute a command that several jobs wait for, until it has the lock.
@@ -63,22 +63,22 @@ pub struct State<C, P: Primitives> {
 
 impl<C: Core, P: Primitives> State<C, P> {
     /// Whether a woken thread is about to execute the only pending command.
-    pub fn is_carried(&self) -> bool {
+    pub(super) fn is_carried(&self) -> bool {
         self.carrier.is_some() && self.core.has_errand_for_all()
     }
 
-    pub fn set_thread(&mut self, job: Job, thread: ThreadState) {
+    pub(super) fn set_thread(&mut self, job: Job, thread: ThreadState) {
         if let Some(waiting) = self.waiting.get_mut(&job) {
             waiting.thread = thread;
         }
     }
 
     /// Called when a thread has the lock. If it was woken for a command, it now looks for it itself.
-    pub fn has_come(&mut self, job: Job) {
+    pub(super) fn has_come(&mut self, job: Job) {
         self.carrier = self.carrier.filter(|carrier| *carrier != job);
     }
 
-    pub fn has_ended(&self, job: Job) -> bool {
+    pub(super) fn has_ended(&self, job: Job) -> bool {
         self.waiting.get(&job).is_none_or(|waiting| waiting.ended)
     }
 }

@@ -7,7 +7,7 @@
 use std::ops::Bound;
 
 /// The entry of a record.
-pub fn entry(index_key: &[u8], key: &[u8]) -> Vec<u8> {
+pub(crate) fn entry(index_key: &[u8], key: &[u8]) -> Vec<u8> {
     let mut entry = escaped(index_key);
     entry.extend_from_slice(&[0, 0]);
     entry.extend_from_slice(key);
@@ -26,7 +26,7 @@ fn escaped(index_key: &[u8]) -> Vec<u8> {
 }
 
 /// The index key and the record's key of an entry; `None` if it is invalid.
-pub fn split(entry: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn split(entry: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut index_key = Vec::new();
     let mut rest = entry.iter();
     while let Some(byte) = rest.next() {
@@ -44,7 +44,7 @@ pub fn split(entry: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 /// The range of entries for a range of index keys.
-pub fn entries(range: (Bound<&[u8]>, Bound<&[u8]>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+pub(crate) fn entries(range: (Bound<&[u8]>, Bound<&[u8]>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let first = |key: &[u8]| [&escaped(key)[..], &[0, 0]].concat();
     // Above every entry of this index key, and below those of the next.
     let behind = |key: &[u8]| [&escaped(key)[..], &[0, 1]].concat();

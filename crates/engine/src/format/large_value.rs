@@ -11,7 +11,7 @@ use fulgurite_base::PageId;
 
 /// A reference to a large value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LargeValue {
+pub(crate) struct LargeValue {
     /// The number of the value.
     pub number: u64,
     /// The length in bytes.
@@ -20,7 +20,7 @@ pub struct LargeValue {
 
 impl LargeValue {
     /// Decodes the reference in a leaf.
-    pub fn read(bytes: &[u8]) -> Result<LargeValue, Error> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<LargeValue, Error> {
         if bytes.len() != 16 {
             return Err(Error::corrupt(PageId(0), "the reference to a large value has the wrong length"));
         }
@@ -28,28 +28,28 @@ impl LargeValue {
     }
 
     /// Encodes the reference in a leaf.
-    pub fn write(&self) -> Vec<u8> {
+    pub(crate) fn write(&self) -> Vec<u8> {
         [self.number.to_le_bytes(), self.bytes.to_le_bytes()].concat()
     }
 
     /// The error for a value that a leaf of `tree` refers to and that does not exist.
-    pub fn is_gone(&self, tree: Tree) -> Error {
+    pub(crate) fn is_gone(&self, tree: Tree) -> Error {
         Error::corrupt(tree.root, format!("large value {} of this tree is missing", self.number))
     }
 
     /// The key of a piece.
-    pub fn key(&self, piece: u32) -> Vec<u8> {
+    pub(crate) fn key(&self, piece: u32) -> Vec<u8> {
         let mut key = self.number.to_be_bytes().to_vec();
         key.extend_from_slice(&piece.to_be_bytes());
         key
     }
 
-    pub fn pieces(&self, page_bytes: u32) -> u32 {
+    pub(crate) fn pieces(&self, page_bytes: u32) -> u32 {
         self.bytes.div_ceil(piece_bytes(page_bytes) as u64) as u32
     }
 }
 
 /// Bytes of a piece: three fill a page.
-pub fn piece_bytes(page_bytes: u32) -> usize {
+pub(crate) fn piece_bytes(page_bytes: u32) -> usize {
     longest_record(page_bytes) - 64
 }

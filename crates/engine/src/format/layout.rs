@@ -41,9 +41,9 @@ use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
 /// The format of the files that this version writes.
-pub const FORMAT: u32 = 6;
+pub(crate) const FORMAT: u32 = 6;
 /// The only format in which a store may have sorted runs. A store with sorted runs is refused.
-pub const WITH_RUNS: u32 = 5;
+pub(crate) const WITH_RUNS: u32 = 5;
 /// The last format before sorted runs.
 const BEFORE_RUNS: u32 = 4;
 /// The last format in which a unit is always a block of the log.
@@ -70,19 +70,19 @@ pub fn map_memory(bytes: &[u8]) -> u64 {
 }
 
 /// The byte address of the log.
-pub const HEAD: u64 = 131_072;
+pub(crate) const HEAD: u64 = 131_072;
 /// Bytes of a superblock.
-pub const SUPERBLOCK: usize = 128;
+pub(crate) const SUPERBLOCK: usize = 128;
 /// Pages of the double-write area of a store with so many pages: two batches of 64, so that one is written
 /// while the other is flushed. A large store has four, because with two, pages are not written as fast as
 /// four threads change them.
-pub fn double_write_pages(pages: u64) -> u64 {
+pub(crate) fn double_write_pages(pages: u64) -> u64 {
     if pages < 1 << 16 { 128 } else { 256 }
 }
 
 /// Bytes of a block of the log, and of a superblock with its padding: at least a page of the drive, which is
 /// its smallest write.
-pub fn block_bytes(caps: &Caps) -> u32 {
+pub(crate) fn block_bytes(caps: &Caps) -> u32 {
     caps.page_bytes.max(4096)
 }
 
@@ -90,14 +90,14 @@ pub fn block_bytes(caps: &Caps) -> u32 {
 const MOST_BYTES: u64 = 1 << 60;
 
 /// Bytes of the header of a block of the map.
-pub const BLOCK_HEADER: usize = 40;
+pub(crate) const BLOCK_HEADER: usize = 40;
 /// The smallest unit: the smallest write that a power cut does not tear.
-pub const LEAST_UNIT: u32 = 512;
+pub(crate) const LEAST_UNIT: u32 = 512;
 /// The fewest blocks of a journal.
 const LEAST_JOURNAL: u64 = 16;
 /// The fields of the superblock about pages out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segmentation {
+pub(crate) struct Segmentation {
     /// The number of segments.
     pub segments: u32,
     /// Units in a segment; a power of two.
@@ -109,18 +109,18 @@ pub struct Segmentation {
 }
 
 /// Addresses in a block of the map.
-pub fn addresses_in_a_block(block_bytes: u32) -> u64 {
+pub(crate) fn addresses_in_a_block(block_bytes: u32) -> u64 {
     (u64::from(block_bytes) - BLOCK_HEADER as u64) / 4
 }
 
 /// Changes in a block of the map's journal.
-pub fn changes_in_a_block(block_bytes: u32) -> u64 {
+pub(crate) fn changes_in_a_block(block_bytes: u32) -> u64 {
     (u64::from(block_bytes) - BLOCK_HEADER as u64) / 8
 }
 
 /// Addresses and sizes of the areas of a store with pages out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Bytes of a block, the unit of writing for the log and the map.
     pub block_bytes: u32,
     /// Bytes in a unit.
@@ -146,7 +146,7 @@ pub struct Layout {
 impl Layout {
     /// A layout whose segments start at address 0, for tests that use nothing else.
     #[cfg(test)]
-    pub fn of_shape(shape: Segmentation, block_bytes: u32) -> Layout {
+    pub(crate) fn of_shape(shape: Segmentation, block_bytes: u32) -> Layout {
         let (unit_bytes, data) = (shape.unit_bytes, PageId(0));
         Layout {
             block_bytes,
@@ -163,7 +163,7 @@ impl Layout {
     }
 
     /// The layout for a superblock.
-    pub fn new(superblock: &Superblock, shape: Segmentation) -> Layout {
+    pub(crate) fn new(superblock: &Superblock, shape: Segmentation) -> Layout {
         let Superblock { page_bytes, block_bytes, pages, .. } = *superblock;
         // Invalid sizes must not overflow before [`Layout::fault`] refuses them.
         let unit_bytes = shape.unit_bytes.max(LEAST_UNIT);
@@ -180,37 +180,37 @@ impl Layout {
     }
 
     /// Units in a block.
-    pub fn block_units(&self) -> u32 {
+    pub(crate) fn block_units(&self) -> u32 {
         self.block_bytes / self.unit_bytes
     }
 
     /// The byte address of a unit of the segments.
-    pub fn byte(&self, address: u32) -> u64 {
+    pub(crate) fn byte(&self, address: u32) -> u64 {
         (self.first + u64::from(address)) * u64::from(self.unit_bytes)
     }
 
     /// The first unit of a data page.
-    pub fn first_unit(&self, page: PageId) -> Option<u64> {
+    pub(crate) fn first_unit(&self, page: PageId) -> Option<u64> {
         Some(page.0.checked_sub(self.data.0)? * u64::from(self.page_units))
     }
 
     /// Units of all segments.
-    pub fn physical(&self) -> u64 {
+    pub(crate) fn physical(&self) -> u64 {
         u64::from(self.shape.segments) * u64::from(self.shape.segment_units)
     }
 
     /// The end of the last segment, in bytes.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         (self.first + self.physical()) * u64::from(self.unit_bytes)
     }
 
     /// Blocks of a half of the map's area.
-    pub fn half(&self) -> u64 {
+    pub(crate) fn half(&self) -> u64 {
         2 + self.snapshot + self.journal
     }
 
     /// Returns the first fault, if there is one.
-    pub fn fault(&self) -> Option<&'static str> {
+    pub(crate) fn fault(&self) -> Option<&'static str> {
         let Segmentation { segments, segment_units, unit_bytes, .. } = self.shape;
         let is_sound = unit_bytes.is_power_of_two()
             && (LEAST_UNIT..=self.block_bytes).contains(&unit_bytes)
@@ -225,7 +225,7 @@ impl Layout {
 }
 
 /// Bytes of memory for the maps.
-pub fn map_bytes(layout: &Layout) -> u64 {
+pub(crate) fn map_bytes(layout: &Layout) -> u64 {
     // Here and in the translation layer: 4 bytes for each unit of the store twice, and 4⅛ for each unit of
     // the drive.
     8 * layout.units + 4 * layout.physical() + layout.physical() / 8 + 48 * u64::from(layout.shape.segments)
@@ -233,7 +233,7 @@ pub fn map_bytes(layout: &Layout) -> u64 {
 
 /// The contents of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Superblock {
+pub(crate) struct Superblock {
     /// The format of the store: this version's, or an older one that reads the same.
     pub format: u32,
     /// The number of superblocks written.
@@ -267,13 +267,13 @@ pub struct Superblock {
 impl Superblock {
     /// The superblock for an opened store: not clean. It gets the current format, except if the store may
     /// have sorted runs: such a store is refused, and the version that made it must be able to open it.
-    pub fn opened(self) -> Superblock {
+    pub(crate) fn opened(self) -> Superblock {
         let format = if self.format == WITH_RUNS { WITH_RUNS } else { FORMAT };
         Superblock { format, generation: self.generation + 1, clean: false, ..self }
     }
 
     /// Encodes the superblock.
-    pub fn encode(&self) -> [u8; SUPERBLOCK] {
+    pub(crate) fn encode(&self) -> [u8; SUPERBLOCK] {
         let mut bytes = [0; SUPERBLOCK];
         set(&mut bytes, 0, MAGIC);
         set(&mut bytes, 20, &self.format.to_le_bytes());
@@ -308,7 +308,7 @@ impl Superblock {
 
     /// Decodes the superblock in the first bytes of a page. Fails for other bytes, damaged ones and other
     /// formats.
-    pub fn decode(bytes: &[u8]) -> Result<Superblock, Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Superblock, Error> {
         let mut copy: [u8; SUPERBLOCK] = array(bytes, 0);
         if copy[..16] != *MAGIC {
             return Err(Error::NotAStore);
@@ -384,17 +384,17 @@ impl Superblock {
     }
 
     /// The layout, if pages are out of place.
-    pub fn layout(&self) -> Option<Layout> {
+    pub(crate) fn layout(&self) -> Option<Layout> {
         self.out_of_place.map(|shape| Layout::new(self, shape))
     }
 
     /// The least memory for the store, because of its map; 0 if it has no map. In bytes.
-    pub fn map_memory(&self) -> u64 {
+    pub(crate) fn map_memory(&self) -> u64 {
         self.layout().map_or(0, |layout| 2 * map_bytes(&layout))
     }
 
     /// Bytes of the drive that the store needs.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         match self.layout() {
             Some(layout) => layout.end(),
             None => self.pages * u64::from(self.page_bytes),
@@ -402,32 +402,32 @@ impl Superblock {
     }
 
     /// The first page of the log.
-    pub fn log_start(&self) -> PageId {
+    pub(crate) fn log_start(&self) -> PageId {
         PageId(HEAD / u64::from(self.page_bytes))
     }
 
     /// The first page of the double-write area.
-    pub fn double_write_start(&self) -> PageId {
+    pub(crate) fn double_write_start(&self) -> PageId {
         PageId(self.log_start().0 + self.log_pages)
     }
 
     /// The first page of the first group.
-    pub fn data_start(&self) -> PageId {
+    pub(crate) fn data_start(&self) -> PageId {
         PageId(self.double_write_start().0 + self.double_write_pages)
     }
 
     /// The salt of the checksums of this store's pages and log blocks.
-    pub fn salt(&self) -> Salt {
+    pub(crate) fn salt(&self) -> Salt {
         Salt(self.identity as u32)
     }
 
     /// The root of the catalogue, after the first map.
-    pub fn catalogue_root(&self) -> PageId {
+    pub(crate) fn catalogue_root(&self) -> PageId {
         PageId(self.data_start().0 + 1)
     }
 
     /// The root of the tree of large values.
-    pub fn large_root(&self) -> PageId {
+    pub(crate) fn large_root(&self) -> PageId {
         PageId(self.data_start().0 + 2)
     }
 }

@@ -4,12 +4,12 @@ use crate::Lsn;
 use crate::format::page::{Salt, get_u16, get_u32, get_u64, set};
 
 /// Bytes of a block's header.
-pub const HEADER: usize = 32;
+pub(crate) const HEADER: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"FLOG");
 
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub(crate) struct Block {
     /// Its position in the log.
     pub at: Lsn,
     /// The log was durable up to here when the block was written.
@@ -24,7 +24,7 @@ pub struct Block {
 
 impl Block {
     /// Writes the header of a block after its records are filled in. Returns its CRC.
-    pub fn seal(&self, bytes: &mut [u8], salt: Salt) -> u32 {
+    pub(crate) fn seal(&self, bytes: &mut [u8], salt: Salt) -> u32 {
         set(bytes, 4, &MAGIC.to_le_bytes());
         set(bytes, 8, &self.at.0.to_le_bytes());
         set(bytes, 16, &self.durable.0.to_le_bytes());
@@ -38,7 +38,7 @@ impl Block {
 
     /// The header and the CRC of a block; `None` if the bytes are damaged or belong to another store. With
     /// `trusting` the CRC is not checked.
-    pub fn read(bytes: &[u8], trusting: bool, salt: Salt) -> Option<(Block, u32)> {
+    pub(crate) fn read(bytes: &[u8], trusting: bool, salt: Salt) -> Option<(Block, u32)> {
         let crc = get_u32(bytes, 0);
         let used = get_u16(bytes, 28);
         let is_whole = get_u32(bytes, 4) == MAGIC

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 /// A change of one key of one tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Op {
+pub(crate) struct Op {
     /// The tree.
     pub tree: u32,
     /// The key.
@@ -30,24 +30,24 @@ pub struct Op {
 
 impl Op {
     /// The value as stored in a leaf.
-    pub fn cell(&self) -> Option<Cell<'_>> {
+    pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         self.as_ref().cell()
     }
 
     /// The same, borrowed.
-    pub fn as_ref(&self) -> OpRef<'_> {
+    pub(crate) fn as_ref(&self) -> OpRef<'_> {
         OpRef { tree: self.tree, key: &self.key, value: self.value.as_deref(), large: self.large }
     }
 
     /// An upper bound of its bytes in the log.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         20 + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
     }
 }
 
 /// An operation that borrows the bytes of a record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpRef<'a> {
+pub(crate) struct OpRef<'a> {
     /// See [`Op`].
     pub tree: u32,
     /// See [`Op`].
@@ -60,12 +60,12 @@ pub struct OpRef<'a> {
 
 impl<'a> OpRef<'a> {
     /// The value as stored in a leaf.
-    pub fn cell(&self) -> Option<Cell<'a>> {
+    pub(crate) fn cell(&self) -> Option<Cell<'a>> {
         self.value.map(|bytes| Cell { bytes, large: self.large })
     }
 
     /// Whether the record fits into a leaf.
-    pub fn fits(&self, page_bytes: u32) -> bool {
+    pub(crate) fn fits(&self, page_bytes: u32) -> bool {
         let value = self.value.map_or(0, <[u8]>::len);
         self.key.len() <= longest_key(page_bytes)
             && self.key.len() + value <= longest_record(page_bytes).max(self.key.len() + 16)
@@ -73,7 +73,7 @@ impl<'a> OpRef<'a> {
     }
 
     /// An owned copy.
-    pub fn to_op(self) -> Op {
+    pub(crate) fn to_op(self) -> Op {
         Op { tree: self.tree, key: self.key.into(), value: self.value.map(Box::from), large: self.large }
     }
 
@@ -88,11 +88,11 @@ impl<'a> OpRef<'a> {
 
 /// The distance of prefetching, in operations. The bytes of operations are in the order of the log, which
 /// differs from the order in which they are applied.
-pub const AHEAD: usize = 12;
+pub(crate) const AHEAD: usize = 12;
 
 /// Prefetches the bytes of an operation that is applied soon.
 #[inline]
-pub fn look_ahead(ops: &[OpRef<'_>], done: usize) {
+pub(crate) fn look_ahead(ops: &[OpRef<'_>], done: usize) {
     if let Some(op) = ops.get(done + AHEAD) {
         prefetch(op.key, 0);
         // The value is stored after the key.
@@ -104,7 +104,7 @@ pub fn look_ahead(ops: &[OpRef<'_>], done: usize) {
 
 /// A change of the bytes of one page, part of a structure change of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Delta {
+pub(crate) enum Delta {
     /// Replaces the page by this node. The bytes are a page without its free space.
     Image {
         /// The page.
@@ -161,13 +161,13 @@ pub enum Delta {
 
 impl Delta {
     /// The image of the node in `bytes`.
-    pub fn image(bytes: &[u8]) -> Delta {
+    pub(crate) fn image(bytes: &[u8]) -> Delta {
         Delta::Image { page: page::number(bytes), node: pack(bytes).into() }
     }
 
     /// The structure changes of a record, by page, and the pages that it records as written. A record may
     /// change a page in several steps, all with its LSN.
-    pub fn by_page(deltas: &[Delta]) -> (BTreeMap<PageId, Vec<&Delta>>, Vec<PageId>) {
+    pub(crate) fn by_page(deltas: &[Delta]) -> (BTreeMap<PageId, Vec<&Delta>>, Vec<PageId>) {
         let (mut changes, mut stored) = (BTreeMap::new(), Vec::new());
         for delta in deltas {
             match delta {
@@ -179,7 +179,7 @@ impl Delta {
     }
 
     /// The page of the change.
-    pub fn page(&self) -> PageId {
+    pub(crate) fn page(&self) -> PageId {
         match self {
             Delta::Image { page, .. }
             | Delta::Keep { page, .. }
@@ -192,12 +192,12 @@ impl Delta {
     }
 
     /// Whether the change replaces the whole page.
-    pub fn replaces_page(&self) -> bool {
+    pub(crate) fn replaces_page(&self) -> bool {
         matches!(self, Delta::Image { .. } | Delta::Free { .. })
     }
 
     /// Applies the change to the page, both in normal operation and in recovery.
-    pub fn apply(&self, bytes: &mut [u8]) -> Result<(), String> {
+    pub(crate) fn apply(&self, bytes: &mut [u8]) -> Result<(), String> {
         match self {
             Delta::Image { node, .. } => unpack(node, bytes),
             Delta::Free { page } => {
@@ -313,7 +313,7 @@ fn unpack(packed: &[u8], bytes: &mut [u8]) -> Result<(), String> {
 
 /// The contents of a record of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// Structure changes.
     pub deltas: Vec<Delta>,
     /// Operations, applied after the structure changes.
@@ -321,11 +321,11 @@ pub struct Entry {
 }
 
 /// Bytes before a record's payload.
-pub const FRAME: usize = 8;
+pub(crate) const FRAME: usize = 8;
 
 impl Entry {
     /// Appends the record, which is at position `at` of the log, to `out`.
-    pub fn encode(&self, at: Lsn, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, at: Lsn, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; FRAME]);
         put_number(out, self.deltas.len() as u64);
@@ -346,12 +346,12 @@ impl Entry {
     }
 
     /// The checksum of a record's payload at a position of the log.
-    pub fn crc(at: Lsn, payload: &[u8]) -> u32 {
+    pub(crate) fn crc(at: Lsn, payload: &[u8]) -> u32 {
         crc32c::crc32c_append(crc32c::crc32c(&at.0.to_le_bytes()), payload)
     }
 
     /// Decodes a record's payload; `None` if it is invalid.
-    pub fn read(payload: &[u8]) -> Option<Entry> {
+    pub(crate) fn read(payload: &[u8]) -> Option<Entry> {
         let mut ops = Vec::new();
         let deltas = Entry::visit(payload, |op| ops.push(op.to_op()))?;
         Some(Entry { deltas, ops })
@@ -359,7 +359,7 @@ impl Entry {
 
     /// Decodes a record's payload without copying its operations. Returns the structure changes; `None` if
     /// the payload is invalid.
-    pub fn visit<'a>(payload: &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<Vec<Delta>> {
+    pub(crate) fn visit<'a>(payload: &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<Vec<Delta>> {
         let input = &mut &*payload;
         let deltas = take_number(input)?;
         let deltas = (0..deltas).map(|_| Delta::decode(input)).collect::<Option<_>>()?;

@@ -25,7 +25,7 @@ const SEGMENTS: u64 = 256;
 
 impl Superblock {
     /// The superblock of a new store that uses a whole drive. Fails if the drive is too small.
-    pub fn of_new(caps: &Caps, options: &Options, identity: u128) -> Result<Superblock, Error> {
+    pub(crate) fn of_new(caps: &Caps, options: &Options, identity: u128) -> Result<Superblock, Error> {
         let page_bytes = options.page_bytes;
         let pages = caps.pages.saturating_mul(caps.page_bytes.into()) / u64::from(page_bytes);
         let mut superblock = Superblock {
@@ -90,7 +90,7 @@ impl Options {
 
 impl Layout {
     /// The configuration of the translation layer over the segments.
-    pub fn ftl(&self, options: &Options) -> Result<FtlConfig, Error> {
+    pub(crate) fn ftl(&self, options: &Options) -> Result<FtlConfig, Error> {
         let (reserve, hard) = RESERVE;
         let OutOfPlaceConfig { placement, victim, .. } = options.place.out_of_place();
         let collect =
@@ -117,7 +117,7 @@ impl Layout {
 /// With a segment as large as the drive's erase unit, all pages of an erase unit become invalid together, so
 /// the drive copies nothing. Shorter segments share an erase unit, and the drive copies the valid pages of
 /// the others.
-pub fn fit(
+pub(crate) fn fit(
     superblock: Superblock,
     drive_bytes: u64,
     erased_bytes: u64,

@@ -38,10 +38,10 @@ impl State {
 
 /// A point in time: the number of the first flush that began after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub(crate) struct Ticket(u64);
 
 /// The flushes of one drive.
-pub struct Barrier<D> {
+pub(crate) struct Barrier<D> {
     handle: Handle<D>,
     state: Rc<State>,
     health: Health,
@@ -49,29 +49,29 @@ pub struct Barrier<D> {
 
 impl<D: Device + 'static> Barrier<D> {
     /// `handle` executes the flushes; a failure stops `health`.
-    pub fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
+    pub(crate) fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
         let state = State { begun: Cell::new(0), under_way: RefCell::default(), changed: Signal::default() };
         health.tell(&state.changed);
         Barrier { handle, state: Rc::new(state), health }
     }
 
     /// The number of flushes that have ended.
-    pub fn flushes(&self) -> u64 {
+    pub(crate) fn flushes(&self) -> u64 {
         self.state.ended()
     }
 
     /// A ticket for all writes that completed before this call.
-    pub fn ticket(&self) -> Ticket {
+    pub(crate) fn ticket(&self) -> Ticket {
         Ticket(self.state.begun.get() + 1)
     }
 
     /// Waits until all writes that completed before this call are durable.
-    pub async fn flush(&self) -> Result<(), Error> {
+    pub(crate) async fn flush(&self) -> Result<(), Error> {
         self.flushed(self.ticket()).await
     }
 
     /// Waits until the writes of a ticket are durable, and begins a flush if none has covered them.
-    pub async fn flushed(&self, Ticket(needed): Ticket) -> Result<(), Error> {
+    pub(crate) async fn flushed(&self, Ticket(needed): Ticket) -> Result<(), Error> {
         loop {
             self.health.check()?;
             if self.state.counting() >= needed {

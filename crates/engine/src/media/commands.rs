@@ -4,7 +4,7 @@ use fulgurite_base::{Lpn, StreamId};
 use fulgurite_device::{Buffer, Device, Handle, Operation};
 
 /// The commands that write a buffer of whole device pages from `first` on: as few as the drive allows.
-pub fn writes<D: Device + 'static>(
+pub(crate) fn writes<D: Device + 'static>(
     handle: &Handle<D>,
     first: Lpn,
     bytes: &Buffer,
@@ -19,6 +19,6 @@ pub fn writes<D: Device + 'static>(
 }
 
 /// A command that writes device pages.
-pub fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
+pub(crate) fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
     Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default(), durable: false }
 }

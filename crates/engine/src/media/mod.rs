@@ -1,8 +1,8 @@
 //! I/O on the drive: flushes, the log, the superblock, pages and their protection, and images.
 
-pub mod commands;
-pub mod image;
-pub mod superblock;
-pub mod barrier;
-pub mod log;
-pub mod write;
+pub(crate) mod commands;
+pub(crate) mod image;
+pub(crate) mod superblock;
+pub(crate) mod barrier;
+pub(crate) mod log;
+pub(crate) mod write;

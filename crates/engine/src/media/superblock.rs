@@ -8,14 +8,14 @@ use fulgurite_device::IoError;
 
 /// Writes a superblock to the copy whose turn it is. It is padded to a block of the log, the smallest write
 /// of the drive.
-pub async fn write(sink: &impl Sink, superblock: &Superblock) -> Result<(), Error> {
+pub(crate) async fn write(sink: &impl Sink, superblock: &Superblock) -> Result<(), Error> {
     let mut bytes = vec![0; superblock.block_bytes as usize];
     bytes[..SUPERBLOCK].copy_from_slice(&superblock.encode());
     sink.write(PLACES[(superblock.generation % 2) as usize], &bytes).await
 }
 
 /// Erases both copies, `block_bytes` bytes each.
-pub async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Error> {
+pub(crate) async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Error> {
     for copy in PLACES {
         sink.clear(copy, u64::from(block_bytes)).await?;
     }
@@ -23,7 +23,7 @@ pub async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Error> {
 }
 
 /// Reads both copies. [`Error::Io`] means that a copy cannot be read.
-pub async fn read_both(source: &impl Source) -> [Result<Superblock, Error>; 2] {
+pub(crate) async fn read_both(source: &impl Source) -> [Result<Superblock, Error>; 2] {
     [read_copy(source, PLACES[0]).await, read_copy(source, PLACES[1]).await]
 }
 
@@ -41,7 +41,7 @@ async fn read_copy(source: &impl Source, copy: u64) -> Result<Superblock, Error>
 ///
 /// If the other copy is damaged, it may have been the newer one. The store then counts as not closed, and
 /// recovery reads the log. If a copy cannot be read, its contents are unknown, which is an error.
-pub async fn read(source: &impl Source) -> Result<Superblock, Error> {
+pub(crate) async fn read(source: &impl Source) -> Result<Superblock, Error> {
     let found = read_both(source).await;
     // Another version may have started to write the store, so that this copy is outdated.
     if let Some(Err(error)) =

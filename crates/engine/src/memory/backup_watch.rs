@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// The pages that an ongoing backup has to copy again, or for the first time.
 #[derive(Debug, Default)]
-pub struct BackupWatch {
+pub(crate) struct BackupWatch {
     /// Pages changed since they were copied.
     pub touched: BTreeSet<PageId>,
     /// Pages allocated meanwhile, with contents that are not in the log.
@@ -14,12 +14,12 @@ pub struct BackupWatch {
 
 impl BackupWatch {
     /// Notes a change of a page.
-    pub fn touch(&mut self, page: PageId) {
+    pub(crate) fn touch(&mut self, page: PageId) {
         self.touched.insert(page);
     }
 
     /// Notes an allocated page whose contents are not in the log.
-    pub fn unlogged(&mut self, page: PageId) {
+    pub(crate) fn unlogged(&mut self, page: PageId) {
         self.unlogged.insert(page);
     }
 }

@@ -32,7 +32,7 @@ pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
 
 /// The entry of a name in the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Named {
+pub(crate) enum Named {
     /// A table.
     Table(Table),
     /// An index.
@@ -41,7 +41,7 @@ pub enum Named {
 
 /// The name and the indexes of a table.
 #[derive(Default)]
-pub struct TableInfo {
+pub(crate) struct TableInfo {
     /// Its name.
     pub name: String,
     /// Its indexes: name, tree, and the extract function once it was given.
@@ -50,7 +50,7 @@ pub struct TableInfo {
 
 /// The catalogue in memory.
 #[derive(Default)]
-pub struct Catalogue {
+pub(crate) struct Catalogue {
     names: FxHashMap<String, Named>,
     tables: FxHashMap<u32, TableInfo>,
     roots: FxHashMap<u32, PageId>,
@@ -59,7 +59,7 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// A catalogue with itself and the tree of large values.
-    pub fn new(catalogue: PageId, large: PageId) -> Catalogue {
+    pub(crate) fn new(catalogue: PageId, large: PageId) -> Catalogue {
         let mut roots = FxHashMap::default();
         roots.insert(CATALOGUE, catalogue);
         roots.insert(LARGE, large);
@@ -67,12 +67,12 @@ impl Catalogue {
     }
 
     /// A tree by its number.
-    pub fn tree(&self, id: u32) -> Option<Tree> {
+    pub(crate) fn tree(&self, id: u32) -> Option<Tree> {
         self.roots.get(&id).map(|root| Tree { id, root: *root })
     }
 
     /// Every tree, in order.
-    pub fn trees(&self) -> Vec<Tree> {
+    pub(crate) fn trees(&self) -> Vec<Tree> {
         let mut trees: Vec<Tree> =
             self.roots.iter().map(|(id, root)| Tree { id: *id, root: *root }).collect();
         trees.sort_unstable();
@@ -80,22 +80,22 @@ impl Catalogue {
     }
 
     /// The number of the next tree.
-    pub fn next(&self) -> u32 {
+    pub(crate) fn next(&self) -> u32 {
         self.next
     }
 
     /// The table or index with this name.
-    pub fn get(&self, name: &str) -> Option<Named> {
+    pub(crate) fn get(&self, name: &str) -> Option<Named> {
         self.names.get(name).copied()
     }
 
     /// The name and the indexes of a table.
-    pub fn table(&self, table: Table) -> Option<&TableInfo> {
+    pub(crate) fn table(&self, table: Table) -> Option<&TableInfo> {
         self.tables.get(&table.0.id)
     }
 
     /// The tables by name, in order.
-    pub fn tables(&self) -> Vec<(String, Table)> {
+    pub(crate) fn tables(&self) -> Vec<(String, Table)> {
         let tables = self.names.iter().filter_map(|(name, named)| match named {
             Named::Table(table) => Some((name.clone(), *table)),
             Named::Index(_) => None,
@@ -106,7 +106,7 @@ impl Catalogue {
     }
 
     /// The name of the table or index that a tree belongs to.
-    pub fn name_of(&self, tree: u32) -> String {
+    pub(crate) fn name_of(&self, tree: u32) -> String {
         let found = self.names.iter().find(|(_, named)| match named {
             Named::Table(table) => table.0.id == tree,
             Named::Index(index) => index.tree.id == tree,
@@ -120,7 +120,7 @@ impl Catalogue {
     }
 
     /// Adds an entry of the catalogue. Existing entries are kept.
-    pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
         let named =
             decode(value).ok_or_else(|| Error::corrupt(PageId(0), "an entry of the catalogue is damaged"))?;
         let name = String::from_utf8_lossy(name).into_owned();
@@ -158,7 +158,7 @@ impl Catalogue {
     }
 
     /// Sets the extract function of an index.
-    pub fn set_extract(&mut self, index: Index, extract: Extract) {
+    pub(crate) fn set_extract(&mut self, index: Index, extract: Extract) {
         if let Some(table) = self.tables.get_mut(&index.table.0.id)
             && let Some((.., slot)) = table.indexes.iter_mut().find(|(_, tree, _)| *tree == index.tree)
         {
@@ -169,19 +169,19 @@ impl Catalogue {
 
 /// Whether an entry is about the sorted runs of a store of format 5: their names begin with this byte, which
 /// is not valid in UTF-8.
-pub fn is_about_runs(name: &[u8]) -> bool {
+pub(crate) fn is_about_runs(name: &[u8]) -> bool {
     name.first() == Some(&0xFF)
 }
 
 /// The tree of a sorted run, from the value of such an entry: `kind (1: 4), tree of its records (4), root
 /// (8), number (4)`.
-pub fn run(value: &[u8]) -> Option<Tree> {
+pub(crate) fn run(value: &[u8]) -> Option<Tree> {
     let is_run = value.len() == 17 && value[0] == 4;
     is_run.then(|| Tree { id: 1 << 31 | get_u32(value, 13), root: PageId(get_u64(value, 5)) })
 }
 
 /// Encodes the value of an entry.
-pub fn encode(named: Named) -> Vec<u8> {
+pub(crate) fn encode(named: Named) -> Vec<u8> {
     let (kind, tree, table) = match named {
         Named::Table(table) => (1, table.0, 0),
         Named::Index(index) => (if index.complete { 2 } else { 3 }, index.tree, index.table.0.id),
@@ -194,7 +194,7 @@ pub fn encode(named: Named) -> Vec<u8> {
 }
 
 /// Decodes the value of an entry; `None` if it is invalid.
-pub fn decode(value: &[u8]) -> Option<Named> {
+pub(crate) fn decode(value: &[u8]) -> Option<Named> {
     if value.len() != 17 {
         return None;
     }

@@ -19,24 +19,24 @@ struct Commit {
 
 /// The commits, in order.
 #[derive(Debug, Default)]
-pub struct Commits {
+pub(crate) struct Commits {
     queue: VecDeque<Commit>,
     visible: Lsn,
 }
 
 impl Commits {
     /// All commits up to `visible` are visible.
-    pub fn new(visible: Lsn) -> Commits {
+    pub(crate) fn new(visible: Lsn) -> Commits {
         Commits { queue: VecDeque::new(), visible }
     }
 
     /// Adds an appended commit.
-    pub fn append(&mut self, since: Lsn, lsn: Lsn, waits_for_log: bool) {
+    pub(crate) fn append(&mut self, since: Lsn, lsn: Lsn, waits_for_log: bool) {
         self.queue.push_back(Commit { since, lsn, applied: false, waits_for_log });
     }
 
     /// Marks a commit as applied.
-    pub fn applied(&mut self, lsn: Lsn) {
+    pub(crate) fn applied(&mut self, lsn: Lsn) {
         let place = self.queue.partition_point(|commit| commit.lsn < lsn);
         if let Some(commit) = self.queue.get_mut(place) {
             commit.applied = true;
@@ -44,7 +44,7 @@ impl Commits {
     }
 
     /// Makes commits visible, given the durable LSN. Returns whether there are any.
-    pub fn advance(&mut self, durable: Lsn) -> bool {
+    pub(crate) fn advance(&mut self, durable: Lsn) -> bool {
         let before = self.visible;
         while let Some(first) = self.queue.front() {
             if !first.applied || (first.waits_for_log && first.lsn > durable) {
@@ -57,17 +57,17 @@ impl Commits {
     }
 
     /// The newest visible state.
-    pub fn visible(&self) -> Lsn {
+    pub(crate) fn visible(&self) -> Lsn {
         self.visible
     }
 
     /// The end of the last commit.
-    pub fn last(&self) -> Lsn {
+    pub(crate) fn last(&self) -> Lsn {
         self.queue.back().map_or(self.visible, |commit| commit.lsn)
     }
 
     /// The beginning of the first commit that is not applied.
-    pub fn first_unapplied(&self) -> Option<Lsn> {
+    pub(crate) fn first_unapplied(&self) -> Option<Lsn> {
         self.queue.iter().find(|commit| !commit.applied).map(|commit| commit.since)
     }
 }

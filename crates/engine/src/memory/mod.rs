@@ -1,10 +1,10 @@
 //! State in memory, without I/O.
 
-pub mod versions;
+pub(crate) mod versions;
 pub mod locks;
-pub mod commits;
-pub mod space;
-pub mod catalogue;
-pub mod record_cache;
-pub mod checkpoint_notes;
-pub mod backup_watch;
+pub(crate) mod commits;
+pub(crate) mod space;
+pub(crate) mod catalogue;
+pub(crate) mod record_cache;
+pub(crate) mod checkpoint_notes;
+pub(crate) mod backup_watch;

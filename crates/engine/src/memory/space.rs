@@ -19,7 +19,7 @@ fn kept_for_recovery(pages: u64) -> u64 {
 }
 
 /// The free pages of a store.
-pub struct Space {
+pub(crate) struct Space {
     first: PageId,
     pages: u64,
     per_group: u64,
@@ -38,7 +38,7 @@ pub struct Space {
 
 impl Space {
     /// The data pages `first..pages` of a store. [`Space::set_free`] sets how many are free.
-    pub fn new(first: PageId, pages: u64, page_bytes: u32) -> Space {
+    pub(crate) fn new(first: PageId, pages: u64, page_bytes: u32) -> Space {
         let per_group = map::pages_per_group(page_bytes);
         let pages = pages - first.0;
         let groups = pages.div_ceil(per_group) as usize;
@@ -56,7 +56,7 @@ impl Space {
     }
 
     /// The maps of all groups, and the number of pages of each.
-    pub fn maps(&self) -> impl Iterator<Item = (PageId, u32)> + use<> {
+    pub(crate) fn maps(&self) -> impl Iterator<Item = (PageId, u32)> + use<> {
         let (first, pages, per_group) = (self.first.0, self.pages, self.per_group);
         (0..pages.div_ceil(per_group)).map(move |group| {
             let from = group * per_group;
@@ -65,13 +65,13 @@ impl Space {
     }
 
     /// The map of a page, and its index there.
-    pub fn place(&self, page: PageId) -> (PageId, u32) {
+    pub(crate) fn place(&self, page: PageId) -> (PageId, u32) {
         let index = page.0 - self.first.0;
         (PageId(self.first.0 + index / self.per_group * self.per_group), (index % self.per_group) as u32)
     }
 
     /// Whether a page is a data page and not a map.
-    pub fn is_data(&self, page: PageId) -> bool {
+    pub(crate) fn is_data(&self, page: PageId) -> bool {
         page >= self.first
             && page.0 < self.first.0 + self.pages
             && !(page.0 - self.first.0).is_multiple_of(self.per_group)
@@ -82,7 +82,7 @@ impl Space {
     }
 
     /// Sets the number of free pages in the group of `map`.
-    pub fn set_free(&self, map: PageId, free: u32) {
+    pub(crate) fn set_free(&self, map: PageId, free: u32) {
         self.change_free(map, |_| free);
     }
 
@@ -93,23 +93,23 @@ impl Space {
     }
 
     /// Data pages of the store, including maps.
-    pub fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
     /// Free pages without those that are picked or reserved.
-    pub fn available(&self) -> u64 {
+    pub(crate) fn available(&self) -> u64 {
         let taken = self.picked.borrow().len() as u64 + self.promised.get() + kept_for_recovery(self.pages);
         self.all_free.get().saturating_sub(taken)
     }
 
     /// Used pages.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.pages.saturating_sub(self.all_free.get())
     }
 
     /// Reserves pages for a commit.
-    pub fn promise(&self, pages: u64) -> Result<(), Error> {
+    pub(crate) fn promise(&self, pages: u64) -> Result<(), Error> {
         let free = self.available();
         if pages > free {
             return Err(Error::Full { free, pages: self.pages, needed: pages });
@@ -119,27 +119,27 @@ impl Space {
     }
 
     /// Releases reserved pages.
-    pub fn release(&self, pages: u64) {
+    pub(crate) fn release(&self, pages: u64) {
         self.promised.set(self.promised.get() - pages);
     }
 
     /// Whether a page was picked and is not used yet.
-    pub fn is_picked(&self, page: PageId) -> bool {
+    pub(crate) fn is_picked(&self, page: PageId) -> bool {
         self.picked.borrow().contains(&page)
     }
 
     /// Returns a picked page.
-    pub fn put_back(&self, page: PageId) {
+    pub(crate) fn put_back(&self, page: PageId) {
         self.picked.borrow_mut().remove(&page);
     }
 
     /// From now on freed pages are kept for [`Space::take_freed`]; `free` are free already.
-    pub fn keep_freed(&self, free: impl Iterator<Item = PageId>, at: Lsn) {
+    pub(crate) fn keep_freed(&self, free: impl Iterator<Item = PageId>, at: Lsn) {
         self.freed.borrow_mut().get_or_insert_default().extend(free.map(|page| (page, at)));
     }
 
     /// Takes the pages that were freed before `redo` and not reused since: recovery does not read them.
-    pub fn take_freed(&self, redo: Lsn) -> Vec<PageId> {
+    pub(crate) fn take_freed(&self, redo: Lsn) -> Vec<PageId> {
         let mut taken = Vec::new();
         if let Some(freed) = &mut *self.freed.borrow_mut() {
             freed.retain(|page, at| {
@@ -154,7 +154,7 @@ impl Space {
     }
 
     /// Applies a change of a group's map by the record that ends at `at`.
-    pub fn changed(&self, map: PageId, from: u32, count: u32, used: bool, at: Lsn) {
+    pub(crate) fn changed(&self, map: PageId, from: u32, count: u32, used: bool, at: Lsn) {
         if let Some(freed) = &mut *self.freed.borrow_mut() {
             for page in (from..from + count).map(|index| PageId(map.0 + u64::from(index))) {
                 if used {
@@ -177,7 +177,7 @@ impl Space {
     }
 
     /// The position of the search for a free page.
-    pub fn cursor(&self) -> Cursor {
+    pub(crate) fn cursor(&self) -> Cursor {
         let (group, from) = self.next.get();
         let map = PageId(self.first.0 + group as u64 * self.per_group);
         Cursor { group, from, map, has_free: self.free.borrow()[group] > 0 }
@@ -185,12 +185,12 @@ impl Space {
 
     /// The most groups to search before giving up: the group where the last search ended is searched twice,
     /// from there on and from its beginning.
-    pub fn most_moves(&self) -> usize {
+    pub(crate) fn most_moves(&self) -> usize {
         self.free.borrow().len() + 1
     }
 
     /// Picks a free page in the group of the cursor, whose map has these bytes.
-    pub fn pick(&self, cursor: &Cursor, map_bytes: &[u8]) -> Option<PageId> {
+    pub(crate) fn pick(&self, cursor: &Cursor, map_bytes: &[u8]) -> Option<PageId> {
         let map = cursor.map;
         let pages = self.per_group.min(self.pages - (map.0 - self.first.0)) as u32;
         let mut picked = self.picked.borrow_mut();
@@ -207,7 +207,7 @@ impl Space {
     }
 
     /// Moves the search to the next group, unless another search has moved it meanwhile.
-    pub fn move_on(&self, cursor: &Cursor) {
+    pub(crate) fn move_on(&self, cursor: &Cursor) {
         if self.next.get() == (cursor.group, cursor.from) {
             self.next.set(((cursor.group + 1) % self.free.borrow().len(), 0));
         }
@@ -215,7 +215,7 @@ impl Space {
 }
 
 /// A position of the search for a free page.
-pub struct Cursor {
+pub(crate) struct Cursor {
     group: usize,
     from: u32,
     /// The map of the group.

@@ -18,7 +18,7 @@ const FORGOTTEN_TOGETHER: usize = 4096;
 
 /// The value that a commit replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Old {
+pub(crate) enum Old {
     /// There was no value.
     Absent,
     /// This value.
@@ -29,7 +29,7 @@ pub enum Old {
 
 /// The value that a commit replaces, borrowed.
 #[derive(Clone, Copy, Debug)]
-pub enum Replaced<'a> {
+pub(crate) enum Replaced<'a> {
     /// This value, or none.
     Cell(Option<Cell<'a>>),
     /// The value in the leaf, which was not read.
@@ -44,11 +44,11 @@ type History = Vec<(Lsn, Old)>;
 
 /// A reader of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ReaderId(u64);
+pub(crate) struct ReaderId(u64);
 
 /// The old values of a store.
 #[derive(Debug, Default)]
-pub struct Versions {
+pub(crate) struct Versions {
     trees: FxHashMap<u32, BTreeMap<Box<[u8]>, History>>,
     /// The old values in order of insertion.
     kept: VecDeque<(Lsn, u32, Box<[u8]>)>,
@@ -67,17 +67,17 @@ pub struct Versions {
 
 impl Versions {
     /// Memory for so many bytes.
-    pub fn new(most_bytes: u64) -> Versions {
+    pub(crate) fn new(most_bytes: u64) -> Versions {
         Versions { most_bytes, ..Versions::default() }
     }
 
     /// Bytes in use.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Begins a read of the state at `lsn`.
-    pub fn open(&mut self, lsn: Lsn) -> ReaderId {
+    pub(crate) fn open(&mut self, lsn: Lsn) -> ReaderId {
         self.drawn += 1;
         let reader = ReaderId(self.drawn);
         self.readers.insert(reader, lsn);
@@ -85,23 +85,23 @@ impl Versions {
     }
 
     /// Ends a reader.
-    pub fn close(&mut self, reader: ReaderId) {
+    pub(crate) fn close(&mut self, reader: ReaderId) {
         self.readers.remove(&reader);
     }
 
     /// Fails if the state at `lsn` can no longer be read.
-    pub fn check(&self, lsn: Lsn) -> Result<(), Error> {
+    pub(crate) fn check(&self, lsn: Lsn) -> Result<(), Error> {
         if lsn < self.oldest { Err(Error::SnapshotTooOld) } else { Ok(()) }
     }
 
     /// Keeps a large value that the commit at `lsn` will replace.
-    pub fn keep_large(&mut self, tree: u32, key: &[u8], lsn: Lsn, value: Vec<u8>) {
+    pub(crate) fn keep_large(&mut self, tree: u32, key: &[u8], lsn: Lsn, value: Vec<u8>) {
         self.bytes += value.len() as u64;
         self.large.insert((tree, key.into(), lsn), value.into());
     }
 
     /// Keeps the value that the commit at `lsn` replaces.
-    pub fn keep(&mut self, tree: u32, key: &[u8], lsn: Lsn, replaced: Replaced<'_>) {
+    pub(crate) fn keep(&mut self, tree: u32, key: &[u8], lsn: Lsn, replaced: Replaced<'_>) {
         let history = self.trees.entry(tree).or_default().entry(key.into()).or_default();
         // An operation that did not fit at first is applied again.
         if history.iter().any(|(at, _)| *at == lsn) {
@@ -127,7 +127,7 @@ impl Versions {
     }
 
     /// A newer value is merged into the leaf in place of `old`, which was beneath it.
-    pub fn settle(&mut self, tree: u32, key: &[u8], old: Option<Cell<'_>>) {
+    pub(crate) fn settle(&mut self, tree: u32, key: &[u8], old: Option<Cell<'_>>) {
         if self.beneath == 0 {
             return;
         }
@@ -141,13 +141,18 @@ impl Versions {
     }
 
     /// The value of a key in the state at `lsn`, if it is not the tree's.
-    pub fn find(&self, tree: u32, key: &[u8], lsn: Lsn) -> Option<&Old> {
+    pub(crate) fn find(&self, tree: u32, key: &[u8], lsn: Lsn) -> Option<&Old> {
         let history = self.trees.get(&tree)?.get(key)?;
         history.iter().find(|(at, _)| *at > lsn).map(|(_, old)| old)
     }
 
     /// The keys of a range whose values at `lsn` are not the tree's, with these values.
-    pub fn range(&self, tree: u32, range: (Bound<&[u8]>, Bound<&[u8]>), lsn: Lsn) -> Vec<(&[u8], &Old)> {
+    pub(crate) fn range(
+        &self,
+        tree: u32,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        lsn: Lsn,
+    ) -> Vec<(&[u8], &Old)> {
         let Some(keys) = self.trees.get(&tree) else { return Vec::new() };
         let old = |history: &'_ History| history.iter().position(|(at, _)| *at > lsn);
         keys.range::<[u8], _>(range)
@@ -157,7 +162,7 @@ impl Versions {
 
     /// Drops values that no reader can need: readers exist for the opened states, and may be opened for
     /// `visible`.
-    pub fn trim(&mut self, visible: Lsn) {
+    pub(crate) fn trim(&mut self, visible: Lsn) {
         let needed =
             |versions: &Versions| versions.readers.values().copied().min().unwrap_or(visible).min(visible);
         let mut least = needed(self);

@@ -20,17 +20,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 const COMMON: Job = Job(u64::MAX - 2);
 
 /// The model checker's locks.
-pub struct Model;
+pub(super) struct Model;
 
 /// A bell of the model.
 #[derive(Default)]
-pub struct Bell {
+pub(super) struct Bell {
     is_rung: Mutex<bool>,
     changed: Condvar,
 }
 
 /// A locked mutex, and the mutex itself.
-pub struct Guard<'a, T> {
+pub(super) struct Guard<'a, T> {
     locked: MutexGuard<'a, T>,
     mutex: &'a Mutex<T>,
 }
@@ -108,7 +108,7 @@ struct Ring {
 }
 
 /// A device whose commands are completed by a thread.
-pub struct Device {
+pub(super) struct Device {
     ring: Mutex<Ring>,
     changed: Condvar,
 }
@@ -185,7 +185,7 @@ impl Park for Device {
 }
 
 /// The model of a shard.
-pub struct Shard {
+pub(super) struct Shard {
     device: Arc<Device>,
     ready: VecDeque<Job>,
     to_submit: Vec<Job>,
@@ -344,7 +344,7 @@ impl Core for Shard {
 }
 
 /// A shard with its threads.
-pub struct World {
+pub(super) struct World {
     pub driving: Driving<Shard, Model>,
     device: Arc<Device>,
     /// Set by a thread that others wait for outside of the shard.
@@ -353,7 +353,7 @@ pub struct World {
 
 impl World {
     /// Runs `threads`, each with its number, the device's thread, and a keeper if requested.
-    pub fn run(
+    pub(super) fn run(
         parks: bool,
         keeper: bool,
         planted: Option<Planted>,
@@ -402,12 +402,12 @@ impl World {
     }
 
     /// A job that ends at once, like a read from memory.
-    pub fn read(&self) {
+    pub(super) fn read(&self) {
         assert_eq!(self.driving.call(None, |_, _| Some(7)), Ok(Some(7)));
     }
 
     /// A job that ends with its command.
-    pub fn io(&self) {
+    pub(super) fn io(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 1;
             shard.to_submit.push(job);
@@ -415,7 +415,7 @@ impl World {
     }
 
     /// A job that ends with the common command, or with the next one.
-    pub fn commit(&self) {
+    pub(super) fn commit(&self) {
         self.wait_for(|shard, job| {
             shard.next_common.push(job);
             if shard.common.is_empty() {
@@ -425,7 +425,7 @@ impl World {
     }
 
     /// A job that ends with several commands, which are no errands, and another one that follows the first.
-    pub fn io_and_more(&self) {
+    pub(super) fn io_and_more(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
             shard.to_submit.extend([job, Job(u64::MAX - 1)]);
@@ -434,7 +434,7 @@ impl World {
     }
 
     /// A job that ends with several commands.
-    pub fn large_io(&self) {
+    pub(super) fn large_io(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
             shard.to_submit.extend([Job(u64::MAX - 1), job]);
@@ -442,7 +442,7 @@ impl World {
     }
 
     /// A job that ends with several commands and holds errands back until then.
-    pub fn io_before_errands(&self) {
+    pub(super) fn io_before_errands(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
             shard.to_submit.extend([Job(u64::MAX - 1), job]);
@@ -452,12 +452,12 @@ impl World {
     }
 
     /// Sets whether the device completes commands.
-    pub fn device_stands_still(&self, stands_still: bool) {
+    pub(super) fn device_stands_still(&self, stands_still: bool) {
         self.device.stand_still(stands_still);
     }
 
     /// A job that ends after some time.
-    pub fn sleep(&self, nanos: u64) {
+    pub(super) fn sleep(&self, nanos: u64) {
         self.wait_for(|shard, job| {
             let at = Shard::now(shard) + nanos;
             shard.timers.push((at, job));
@@ -465,7 +465,7 @@ impl World {
     }
 
     /// Starts a command that no job waits for.
-    pub fn leave_io(&self) {
+    pub(super) fn leave_io(&self) {
         let left = self.driving.call(None, |shard, _| {
             shard.in_flight += 1;
             shard.to_submit.push(Job(u64::MAX - 1));
@@ -475,13 +475,13 @@ impl World {
     }
 
     /// A job that ends when it has the lock.
-    pub fn lock(&self) {
+    pub(super) fn lock(&self) {
         assert!(self.lock_while(None), "nobody gives it up");
     }
 
     /// A job that ends when it has the lock, or when the thread has been asked so many times. Returns whether
     /// it has the lock.
-    pub fn lock_or_leave(&self, questions: usize) -> bool {
+    pub(super) fn lock_or_leave(&self, questions: usize) -> bool {
         let asked = AtomicUsize::new(0);
         let goes_on = move || {
             thread::yield_now();
@@ -508,7 +508,7 @@ impl World {
     }
 
     /// A job that ends when it has the lock. Answering takes as long as errands do.
-    pub fn lock_with_slow_answers(&self) {
+    pub(super) fn lock_with_slow_answers(&self) {
         let device = Arc::clone(&self.device);
         let goes_on = move || {
             device.errand();
@@ -518,7 +518,7 @@ impl World {
     }
 
     /// Passes the lock to the job that has waited longest, which is ready then. Ends at once.
-    pub fn unlock(&self) {
+    pub(super) fn unlock(&self) {
         let outcome = self.driving.call(None, |shard, _| {
             shard.unlock();
             Some(())

@@ -5,7 +5,7 @@ use fulgurite_base::PageId;
 
 /// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A leaf of a tree: records.
     Leaf,
     /// An inner node: separators and children.
@@ -29,7 +29,7 @@ impl Kind {
 
 /// Reads `N` bytes at `at`.
 #[inline]
-pub fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
     array.copy_from_slice(&bytes[at..at + N]);
     array
@@ -37,30 +37,30 @@ pub fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 /// Reads a little-endian number of 16 bits.
 #[inline]
-pub fn get_u16(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array(bytes, at))
 }
 
 /// Reads a little-endian number of 32 bits.
 #[inline]
-pub fn get_u32(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array(bytes, at))
 }
 
 /// Reads a little-endian number of 64 bits.
 #[inline]
-pub fn get_u64(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array(bytes, at))
 }
 
 /// Writes bytes at `at`.
 #[inline]
-pub fn set(bytes: &mut [u8], at: usize, value: &[u8]) {
+pub(crate) fn set(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
 /// Makes `bytes` an empty page with this header, and zeros after it.
-pub fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: u32) {
+pub(crate) fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: u32) {
     bytes.fill(0);
     bytes[4] = kind.code();
     bytes[5] = level;
@@ -70,7 +70,7 @@ pub fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: u32) {
 
 /// The kind of a page; `None` if it is no page of a store.
 #[inline]
-pub fn kind(bytes: &[u8]) -> Option<Kind> {
+pub(crate) fn kind(bytes: &[u8]) -> Option<Kind> {
     match bytes[4] {
         1 => Some(Kind::Leaf),
         2 => Some(Kind::Inner),
@@ -82,62 +82,62 @@ pub fn kind(bytes: &[u8]) -> Option<Kind> {
 
 /// The level of a node: 0 for a leaf.
 #[inline]
-pub fn level(bytes: &[u8]) -> u8 {
+pub(crate) fn level(bytes: &[u8]) -> u8 {
     bytes[5]
 }
 
 /// The page's own number.
-pub fn number(bytes: &[u8]) -> PageId {
+pub(crate) fn number(bytes: &[u8]) -> PageId {
     PageId(get_u64(bytes, 8))
 }
 
 /// The LSN of the last structure change that the page contains.
-pub fn structure_lsn(bytes: &[u8]) -> Lsn {
+pub(crate) fn structure_lsn(bytes: &[u8]) -> Lsn {
     Lsn(get_u64(bytes, 16))
 }
 
 /// Sets [`structure_lsn`].
-pub fn set_structure_lsn(bytes: &mut [u8], lsn: Lsn) {
+pub(crate) fn set_structure_lsn(bytes: &mut [u8], lsn: Lsn) {
     set(bytes, 16, &lsn.0.to_le_bytes());
 }
 
 /// The end of the log when the page was last changed.
-pub fn lsn(bytes: &[u8]) -> Lsn {
+pub(crate) fn lsn(bytes: &[u8]) -> Lsn {
     Lsn(get_u64(bytes, 24))
 }
 
 /// Sets [`lsn`].
-pub fn set_lsn(bytes: &mut [u8], lsn: Lsn) {
+pub(crate) fn set_lsn(bytes: &mut [u8], lsn: Lsn) {
     set(bytes, 24, &lsn.0.to_le_bytes());
 }
 
 /// The tree that the page belongs to.
 #[inline]
-pub fn tree(bytes: &[u8]) -> u32 {
+pub(crate) fn tree(bytes: &[u8]) -> u32 {
     get_u32(bytes, 32)
 }
 
 /// Distinguishes the pages and the log of a store from those of an earlier store on the same drive: checksums
 /// start from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Salt(pub u32);
+pub(crate) struct Salt(pub u32);
 
 impl Salt {
     /// The checksum of a page or a block of the log: it covers everything after the first four bytes, which
     /// store it.
-    pub fn sum(self, bytes: &[u8]) -> u32 {
+    pub(crate) fn sum(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(self.0, &bytes[4..])
     }
 }
 
 /// Writes the checksum, when everything else is written.
-pub fn seal(bytes: &mut [u8], salt: Salt) {
+pub(crate) fn seal(bytes: &mut [u8], salt: Salt) {
     let sum = salt.sum(bytes);
     set(bytes, 0, &sum.to_le_bytes());
 }
 
 /// Whether the bytes are an intact page with this number and salt.
-pub fn is_whole(bytes: &[u8], page: PageId, salt: Salt) -> bool {
+pub(crate) fn is_whole(bytes: &[u8], page: PageId, salt: Salt) -> bool {
     kind(bytes).is_some() && number(bytes) == page && get_u32(bytes, 0) == salt.sum(bytes)
 }
 

@@ -7,28 +7,28 @@
 const BITS: usize = 64;
 
 /// Pages in a group, including its map.
-pub fn pages_per_group(page_bytes: u32) -> u64 {
+pub(crate) fn pages_per_group(page_bytes: u32) -> u64 {
     (u64::from(page_bytes) - BITS as u64) * 8
 }
 
 /// Whether a map of this size has bits for `pages` pages.
-pub fn has(bytes: &[u8], pages: u32) -> bool {
+pub(crate) fn has(bytes: &[u8], pages: u32) -> bool {
     pages as usize <= (bytes.len() - BITS) * 8
 }
 
 /// Whether page `index` of the group is used.
-pub fn is_used(bytes: &[u8], index: u32) -> bool {
+pub(crate) fn is_used(bytes: &[u8], index: u32) -> bool {
     bytes[BITS + index as usize / 8] >> (index % 8) & 1 == 1
 }
 
 /// Marks page `index` of the group as used or free.
-pub fn set_used(bytes: &mut [u8], index: u32, used: bool) {
+pub(crate) fn set_used(bytes: &mut [u8], index: u32, used: bool) {
     let byte = &mut bytes[BITS + index as usize / 8];
     *byte = *byte & !(1 << (index % 8)) | u8::from(used) << (index % 8);
 }
 
 /// The first free page of the group at or after `from`, below `pages`.
-pub fn first_free(bytes: &[u8], from: u32, pages: u32) -> Option<u32> {
+pub(crate) fn first_free(bytes: &[u8], from: u32, pages: u32) -> Option<u32> {
     let mut index = from;
     while index < pages {
         // Skip a byte without a free page at once.
@@ -44,7 +44,7 @@ pub fn first_free(bytes: &[u8], from: u32, pages: u32) -> Option<u32> {
 }
 
 /// The number of used pages among the first `pages`.
-pub fn count_used(bytes: &[u8], pages: u32) -> u32 {
+pub(crate) fn count_used(bytes: &[u8], pages: u32) -> u32 {
     let whole = pages as usize / 8;
     let full: u32 = bytes[BITS..BITS + whole].iter().map(|byte| byte.count_ones()).sum();
     full + (pages / 8 * 8..pages).filter(|index| is_used(bytes, *index)).count() as u32

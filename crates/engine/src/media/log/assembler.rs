@@ -7,7 +7,7 @@ use crate::format::page::get_u32;
 
 /// The records of consecutive blocks. It buffers at most one record and one block.
 #[derive(Default)]
-pub struct RecordAssembler {
+pub(crate) struct RecordAssembler {
     /// Bytes of records, and the number of bytes consumed.
     bytes: Vec<u8>,
     taken: usize,
@@ -18,7 +18,7 @@ pub struct RecordAssembler {
 impl RecordAssembler {
     /// Adds the next block, after [`RecordAssembler::next`] has returned `None`. Records before `redo` are
     /// skipped.
-    pub fn add(&mut self, header: &Block, block: &[u8], redo: Lsn) {
+    pub(crate) fn add(&mut self, header: &Block, block: &[u8], redo: Lsn) {
         if header.first {
             // A record that is incomplete at this point was cut off with its flush.
             self.taken = self.bytes.len();
@@ -44,7 +44,7 @@ impl RecordAssembler {
 
     /// The next record with its LSN and its end, as decoded by `read` from LSN and payload. `None` if its end
     /// is not in the blocks so far. The error is the LSN of a record that is damaged or that `read` rejects.
-    pub fn next<T>(
+    pub(crate) fn next<T>(
         &mut self,
         read: impl FnOnce(Lsn, &[u8]) -> Option<T>,
     ) -> Option<Result<(Lsn, Lsn, T), Lsn>> {

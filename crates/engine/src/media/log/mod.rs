@@ -31,6 +31,6 @@ mod assembler;
 mod writer;
 mod reader;
 
-pub use assembler::RecordAssembler;
-pub use reader::{LogReader, Tail};
-pub use writer::{Log, LogStart};
+pub(crate) use assembler::RecordAssembler;
+pub(crate) use reader::{LogReader, Tail};
+pub(crate) use writer::{Log, LogStart};

@@ -21,7 +21,7 @@ const LOOKED_AT_TOGETHER: usize = 64;
 
 /// The end of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tail {
+pub(crate) struct Tail {
     /// The LSN of the next block.
     pub at: Lsn,
     /// CRC of the last block.
@@ -29,7 +29,7 @@ pub struct Tail {
 }
 
 /// Reads a log from its redo point on.
-pub struct LogReader<D: Device + 'static> {
+pub(crate) struct LogReader<D: Device + 'static> {
     handle: Handle<D>,
     start: LogStart,
     options: Options,
@@ -52,7 +52,12 @@ pub struct LogReader<D: Device + 'static> {
 impl<D: Device + 'static> LogReader<D> {
     /// Begins at `start.redo`, which is the beginning of a record or the end of the log. `end` is given if it
     /// is known.
-    pub fn new(handle: Handle<D>, start: LogStart, end: Option<Tail>, options: &Options) -> LogReader<D> {
+    pub(crate) fn new(
+        handle: Handle<D>,
+        start: LogStart,
+        end: Option<Tail>,
+        options: &Options,
+    ) -> LogReader<D> {
         let block = u64::from(start.block_bytes);
         let first = Lsn(start.redo.0 / block * block);
         LogReader {
@@ -72,14 +77,14 @@ impl<D: Device + 'static> LogReader<D> {
     }
 
     /// Whether there is a block at the position where the reader begins.
-    pub async fn continues(&mut self) -> Result<bool, Error> {
+    pub(crate) async fn continues(&mut self) -> Result<bool, Error> {
         let found = self.look(self.next).await?;
         Ok(found.is_some_and(|(block, ..)| Some(block.previous) == self.previous))
     }
 
     /// The next record with its LSN and its end, as decoded by `read` from LSN and payload; `None` at the end
     /// of the log. Fails if the log ends before its known end.
-    pub async fn next<T>(
+    pub(crate) async fn next<T>(
         &mut self,
         mut read: impl FnMut(Lsn, &[u8]) -> Option<T>,
     ) -> Result<Option<(Lsn, Lsn, T)>, Error> {
@@ -185,7 +190,7 @@ impl<D: Device + 'static> LogReader<D> {
 
     /// The end of the log, after [`LogReader::next`] has returned `None`, and the positions after it of
     /// blocks, also damaged ones, of an interrupted flush. Fails if something after the end was durable.
-    pub async fn tail(&mut self) -> Result<(Tail, Vec<Lsn>), Error> {
+    pub(crate) async fn tail(&mut self) -> Result<(Tail, Vec<Lsn>), Error> {
         let mut left_over = Vec::new();
         let end = self.next;
         if self.durable > end || self.start.tail > end {

@@ -38,7 +38,7 @@ const LONGEST_WINDOW: u64 = 8 << 20;
 
 /// The position of a log on the drive and in the stream of bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct LogStart {
+pub(crate) struct LogStart {
     /// The device page of the first block.
     pub first: Lpn,
     /// Bytes in a block: a multiple of the drive's page.
@@ -57,7 +57,7 @@ pub struct LogStart {
 
 impl LogStart {
     /// The window: bytes of a flush that are written before they are made durable; see [`crate::media::log`].
-    pub fn window(&self) -> u64 {
+    pub(crate) fn window(&self) -> u64 {
         let block = u64::from(self.block_bytes);
         (self.blocks / 4).clamp(1, (LONGEST_WINDOW / block).max(1)) * block
     }
@@ -127,7 +127,7 @@ const GROUP: usize = 0;
 const RELAXED: usize = 1;
 
 /// The log of a store. Clones share it.
-pub struct Log<D>(Rc<State<D>>);
+pub(crate) struct Log<D>(Rc<State<D>>);
 
 impl<D> Clone for Log<D> {
     fn clone(&self) -> Log<D> {
@@ -137,7 +137,7 @@ impl<D> Clone for Log<D> {
 
 impl<D: Device + 'static> Log<D> {
     /// A log that continues at `start`.
-    pub fn new(
+    pub(crate) fn new(
         handle: Handle<D>,
         barrier: Rc<Barrier<D>>,
         health: Health,
@@ -178,7 +178,7 @@ impl<D: Device + 'static> Log<D> {
     }
 
     /// Appends a record. Returns the LSNs of its beginning and its end; the end is the record's LSN.
-    pub fn append(&self, entry: &Entry) -> (Lsn, Lsn) {
+    pub(crate) fn append(&self, entry: &Entry) -> (Lsn, Lsn) {
         let pending = &mut *self.0.pending.borrow_mut();
         let block = self.0.block_bytes as usize;
         if pending.bytes.len().is_multiple_of(block) {
@@ -201,7 +201,7 @@ impl<D: Device + 'static> Log<D> {
     }
 
     /// The end of the last record.
-    pub fn tail(&self) -> Lsn {
+    pub(crate) fn tail(&self) -> Lsn {
         let pending = self.0.pending.borrow();
         Lsn(pending.base.0 + pending.bytes.len() as u64)
     }
@@ -211,7 +211,7 @@ impl<D: Device + 'static> Log<D> {
     /// They belong to an interrupted flush. The next flush may begin with the same bytes, for example of the
     /// same split, so that the chain would continue with the old blocks, and another torn write may complete
     /// one of them. Then commits would reappear that the opened store did not have.
-    pub async fn clear(&self, left_over: &[Lsn]) -> Result<(), Error> {
+    pub(crate) async fn clear(&self, left_over: &[Lsn]) -> Result<(), Error> {
         let block = u64::from(self.0.block_bytes);
         let next = self.0.pending.borrow().base;
         let mut places = std::iter::once(next).chain(left_over.iter().copied()).peekable();
@@ -227,34 +227,34 @@ impl<D: Device + 'static> Log<D> {
     }
 
     /// The LSN up to which the log is durable.
-    pub fn durable(&self) -> Lsn {
+    pub(crate) fn durable(&self) -> Lsn {
         self.0.durable.get()
     }
 
     /// Bytes of log that fit into the ring.
-    pub fn capacity(&self) -> u64 {
+    pub(crate) fn capacity(&self) -> u64 {
         self.0.blocks * u64::from(self.0.block_bytes)
     }
 
     /// Bytes of log after the redo point, including those not yet written.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         let block = u64::from(self.0.block_bytes);
         self.tail().0.next_multiple_of(block) - self.0.redo.get().0 / block * block
     }
 
     /// Sets the redo point: everything before it may be overwritten.
-    pub fn set_redo(&self, redo: Lsn) {
+    pub(crate) fn set_redo(&self, redo: Lsn) {
         self.0.redo.set(redo);
         self.0.changed.notify();
     }
 
     /// The redo point.
-    pub fn redo(&self) -> Lsn {
+    pub(crate) fn redo(&self) -> Lsn {
         self.0.redo.get()
     }
 
     /// The end of the durable log, and the CRC of its last block.
-    pub fn durable_end(&self) -> (Lsn, u32) {
+    pub(crate) fn durable_end(&self) -> (Lsn, u32) {
         let durable = self.0.durable.get();
         let pending = self.0.pending.borrow();
         let known = pending.crcs.iter().find(|(at, _)| *at == durable);
@@ -262,12 +262,12 @@ impl<D: Device + 'static> Log<D> {
     }
 
     /// Flushes of the log, and bytes written to it, since the store was opened.
-    pub fn counters(&self) -> (u64, u64) {
+    pub(crate) fn counters(&self) -> (u64, u64) {
         (self.0.flushes.get(), self.0.written.get())
     }
 
     /// Waits until the log is durable up to `lsn`, and writes it at once.
-    pub async fn sync(&self, lsn: Lsn) -> Result<(), Error> {
+    pub(crate) async fn sync(&self, lsn: Lsn) -> Result<(), Error> {
         if planted!(self.0.options, NoFlushBeforeAcknowledge) {
             self.later(Nanos::ZERO);
             return Ok(());
@@ -281,7 +281,7 @@ impl<D: Device + 'static> Log<D> {
     /// Waits until the log is durable up to `lsn`, as a group commit: the log is written when as many commits
     /// wait as the last flush covered, or after the group window. So a lone commit does not wait for others,
     /// and commits that arrive during a flush share the next.
-    pub async fn sync_together(&self, lsn: Lsn) -> Result<(), Error> {
+    pub(crate) async fn sync_together(&self, lsn: Lsn) -> Result<(), Error> {
         let state = &self.0;
         if planted!(state.options, NoFlushBeforeAcknowledge) {
             self.later(state.options.group_window);
@@ -326,7 +326,7 @@ impl<D: Device + 'static> Log<D> {
     }
 
     /// Writes the buffered records within `delay`, or at once if there are many.
-    pub fn later(&self, delay: Nanos) {
+    pub(crate) fn later(&self, delay: Nanos) {
         if self.0.pending.borrow().bytes.len() >= MOST_GATHERED {
             self.write_all();
         } else {

@@ -16,7 +16,7 @@ use std::pin::Pin;
 type PageReads = Pin<Box<dyn Future<Output = Vec<bool>>>>;
 
 /// Reads and writes pages.
-pub enum Backend<D> {
+pub(crate) enum Backend<D> {
     /// In place.
     In(Box<InPlace<D>>),
     /// Out of place.
@@ -25,7 +25,7 @@ pub enum Backend<D> {
 
 impl<D: Device + 'static> Backend<D> {
     /// The torn-page protection. Out of place no valid page can be torn, as on a drive with atomic writes.
-    pub fn torn_pages(&self) -> TornPages {
+    pub(crate) fn torn_pages(&self) -> TornPages {
         match self {
             Backend::In(backend) => backend.torn_pages(),
             Backend::Out(_) => TornPages::Atomic,
@@ -33,7 +33,7 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// The pages out of place, if they are.
-    pub fn out_of_place(&self) -> Option<&OutOfPlace<D>> {
+    pub(crate) fn out_of_place(&self) -> Option<&OutOfPlace<D>> {
         match self {
             Backend::In(_) => None,
             Backend::Out(backend) => Some(backend),
@@ -41,7 +41,7 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// The number of batches that are protected at a time.
-    pub fn batches(&self) -> u32 {
+    pub(crate) fn batches(&self) -> u32 {
         match self {
             Backend::In(backend) => backend.batches(),
             Backend::Out(_) => 2,
@@ -50,7 +50,7 @@ impl<D: Device + 'static> Backend<D> {
 
     /// Whether pages are written in batches of [`BATCH`](crate::options::BATCH). In place, a flush separates
     /// protected batches; out of place, a batch is one long write.
-    pub fn is_batched(&self) -> bool {
+    pub(crate) fn is_batched(&self) -> bool {
         match self {
             Backend::In(backend) => matches!(backend.torn_pages(), TornPages::DoubleWrite | TornPages::Share),
             Backend::Out(_) => true,
@@ -58,12 +58,12 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// The segments, for the superblock.
-    pub fn shape(&self) -> Option<Segmentation> {
+    pub(crate) fn shape(&self) -> Option<Segmentation> {
         self.out_of_place().map(OutOfPlace::shape)
     }
 
     /// Sets the number of pages of a batch that are written in place concurrently.
-    pub fn set_writes_at_once(&self, pages: usize) {
+    pub(crate) fn set_writes_at_once(&self, pages: usize) {
         match self {
             Backend::In(backend) => backend.set_writes_at_once(pages),
             // Out of place a batch is a few long writes.
@@ -73,7 +73,7 @@ impl<D: Device + 'static> Backend<D> {
 
     /// Writes at most [`BATCH`](crate::options::BATCH) sealed pages. They are durable after
     /// [`Backend::make_durable`].
-    pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
+    pub(crate) async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         match self {
             Backend::In(backend) => backend.write(pages).await,
             Backend::Out(backend) => backend.write(pages).await,
@@ -81,7 +81,7 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// Makes all writes before this call durable.
-    pub async fn make_durable(&self, barrier: &Barrier<D>) -> Result<(), Error> {
+    pub(crate) async fn make_durable(&self, barrier: &Barrier<D>) -> Result<(), Error> {
         match self {
             Backend::In(_) => barrier.flush().await,
             Backend::Out(backend) => backend.commit().await,
@@ -89,7 +89,7 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// Reads a page without checking it. In place the read is submitted at once, not at the first poll.
-    pub fn read(&self, page: PageId, into: &Buffer) -> PageIo {
+    pub(crate) fn read(&self, page: PageId, into: &Buffer) -> PageIo {
         match self {
             Backend::In(backend) => Box::pin(backend.read(page, into)),
             Backend::Out(backend) => {
@@ -100,7 +100,7 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// Reads consecutive pages into parts of `into` without checking them. Returns which could be read.
-    pub fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> PageReads {
+    pub(crate) fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> PageReads {
         match self {
             Backend::In(backend) => {
                 let read = backend.read(first, into);

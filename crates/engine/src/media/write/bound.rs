@@ -11,12 +11,12 @@ use fulgurite_device::Buffer;
 
 /// Binds consecutive pieces of `piece` bytes to the addresses from `first` on. Doing it again unbinds them.
 /// Nobody else may use the buffer meanwhile.
-pub fn bind(bytes: &Buffer, piece: usize, first: u32) {
+pub(super) fn bind(bytes: &Buffer, piece: usize, first: u32) {
     bytes::change(bytes, |bytes| bind_bytes(bytes, piece, first));
 }
 
 /// The same for a slice.
-pub fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
+pub(super) fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
     for (index, piece) in (0..).zip(bytes.chunks_exact_mut(piece)) {
         let number = number_of(first.wrapping_add(index)).to_le_bytes();
         std::iter::zip(&mut piece[..4], number).for_each(|(byte, number)| *byte ^= number);

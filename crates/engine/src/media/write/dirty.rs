@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The dirty pages of a store.
 #[derive(Debug, Default)]
-pub struct DirtyPages {
+pub(crate) struct DirtyPages {
     /// Pages changed since their last write began.
     changed: FxHashMap<PageId, Lsn>,
     /// Writes, in progress or completed, that may not be durable, by number.
@@ -35,7 +35,7 @@ struct Write {
 
 /// A write in progress.
 #[derive(Clone, Debug)]
-pub struct Writing {
+pub(crate) struct Writing {
     number: u64,
     /// The pages with their LSNs. Pages of a tree that is being built have none: no crash needs them before
     /// the tree is complete.
@@ -44,24 +44,24 @@ pub struct Writing {
 
 impl DirtyPages {
     /// Marks a page as changed by a record at `since`.
-    pub fn mark(&mut self, page: PageId, since: Lsn) {
+    pub(crate) fn mark(&mut self, page: PageId, since: Lsn) {
         let entry = self.changed.entry(page).or_insert(since);
         // A split between the record of an operation and its page may have moved the key to a new page.
         *entry = (*entry).min(since);
     }
 
     /// Whether a page was changed since its last write began.
-    pub fn has(&self, page: PageId) -> bool {
+    pub(crate) fn has(&self, page: PageId) -> bool {
         self.changed.contains_key(&page)
     }
 
     /// Pages changed since their last write began.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.changed.len()
     }
 
     /// Begins a write of pages, which does not contain later changes.
-    pub fn begin(&mut self, pages: impl Iterator<Item = PageId>) -> Writing {
+    pub(crate) fn begin(&mut self, pages: impl Iterator<Item = PageId>) -> Writing {
         let pages: Vec<(PageId, Option<Lsn>)> =
             pages.map(|page| (page, self.changed.remove(&page))).collect();
         self.begun += 1;
@@ -72,7 +72,7 @@ impl DirtyPages {
     }
 
     /// Marks a write as completed, with these checksums. It is durable after the next flush.
-    pub fn written(&mut self, write: &Writing, mut pages: Vec<(PageId, u32)>) {
+    pub(crate) fn written(&mut self, write: &Writing, mut pages: Vec<(PageId, u32)>) {
         let is_changed = |page| write.pages.iter().any(|(known, since)| *known == page && since.is_some());
         pages.retain(|(page, _)| is_changed(*page));
         // The contents of earlier writes are gone, even if the page has been freed and reused and is not
@@ -93,7 +93,7 @@ impl DirtyPages {
     }
 
     /// The pages of completed writes with their checksums, without pages that were written again since.
-    pub fn last_written(&self, writes: &[u64]) -> Vec<(PageId, u32)> {
+    pub(crate) fn last_written(&self, writes: &[u64]) -> Vec<(PageId, u32)> {
         let written = writes.iter().filter_map(|number| Some((number, self.writes.get(number)?)));
         let last = written.flat_map(|(number, write)| {
             write.pages.iter().filter(move |(page, _)| self.last.get(page) == Some(number))
@@ -102,17 +102,17 @@ impl DirtyPages {
     }
 
     /// Whether the last write of `page` failed.
-    pub fn has_failed(&self, page: PageId) -> bool {
+    pub(crate) fn has_failed(&self, page: PageId) -> bool {
         self.failed.contains(&page)
     }
 
     /// Whether another write of `page` has completed since these.
-    pub fn is_written_again(&self, page: PageId, writes: &[u64]) -> bool {
+    pub(crate) fn is_written_again(&self, page: PageId, writes: &[u64]) -> bool {
         self.last.get(&page).is_none_or(|last| !writes.contains(last))
     }
 
     /// Marks a write as failed: its pages are dirty as before.
-    pub fn failed(&mut self, write: Writing) {
+    pub(crate) fn failed(&mut self, write: Writing) {
         self.writes.remove(&write.number);
         for (page, since) in write.pages {
             self.failed.insert(page);
@@ -124,13 +124,13 @@ impl DirtyPages {
     }
 
     /// Completed writes, to be passed to [`DirtyPages::flushed`] after a flush that begins now.
-    pub fn ended(&self) -> Vec<u64> {
+    pub(crate) fn ended(&self) -> Vec<u64> {
         self.writes.iter().filter(|(_, write)| write.ended).map(|(number, _)| *number).collect()
     }
 
     /// Marks writes as durable, except for pages in `unsure`, which were written again meanwhile and could
     /// not be verified. These stay dirty until a later flush.
-    pub fn flushed(&mut self, writes: &[u64], unsure: &[PageId]) {
+    pub(crate) fn flushed(&mut self, writes: &[u64], unsure: &[PageId]) {
         for number in writes {
             let Some(write) = self.writes.get_mut(number) else { continue };
             write.pages.retain(|(page, _)| {
@@ -147,13 +147,13 @@ impl DirtyPages {
     }
 
     /// The upper limit of the redo point; `None` if no page is dirty.
-    pub fn least(&self) -> Option<Lsn> {
+    pub(crate) fn least(&self) -> Option<Lsn> {
         let changed = self.changed.values().copied();
         changed.chain(self.writes.values().map(|write| write.least)).min()
     }
 
     /// Pages with changes before `place`, in order of their numbers.
-    pub fn before(&self, place: Lsn) -> Vec<PageId> {
+    pub(crate) fn before(&self, place: Lsn) -> Vec<PageId> {
         let mut pages: Vec<PageId> =
             self.changed.iter().filter(|(_, since)| **since < place).map(|(page, _)| *page).collect();
         pages.sort_unstable();

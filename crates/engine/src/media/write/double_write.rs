@@ -51,7 +51,7 @@ struct Slot {
 }
 
 /// The double-write area.
-pub struct Area<D> {
+pub(crate) struct Area<D> {
     handle: Handle<D>,
     barrier: Rc<Barrier<D>>,
     health: Health,
@@ -66,7 +66,7 @@ pub struct Area<D> {
 
 impl<D: Device + 'static> Area<D> {
     /// The area of `pages` pages from `first` on.
-    pub fn new(
+    pub(crate) fn new(
         handle: Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
         torn_pages: TornPages,
@@ -95,23 +95,23 @@ impl<D: Device + 'static> Area<D> {
     }
 
     /// The number of batches that it protects at a time.
-    pub fn batches(&self) -> u32 {
+    pub(crate) fn batches(&self) -> u32 {
         self.slots.len() as u32
     }
 
     /// The number of pages of a batch that are written in place concurrently.
-    pub fn writes_at_once(&self) -> usize {
+    pub(crate) fn writes_at_once(&self) -> usize {
         self.at_once.get()
     }
 
     /// Sets [`Area::writes_at_once`].
-    pub fn set_writes_at_once(&self, pages: usize) {
+    pub(crate) fn set_writes_at_once(&self, pages: usize) {
         self.at_once.set(pages);
     }
 
     /// Writes at most [`BATCH`] sealed pages in place. Each of them has an intact version on the drive at all
     /// times.
-    pub async fn write(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
+    pub(crate) async fn write(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
         let slot = &self.slots[self.next.get() % self.slots.len()];
         let reused_early = planted!(self.options, DoubleWriteAreaReusedEarly);
         self.next.set(if reused_early { 0 } else { self.next.get() + 1 });
@@ -235,7 +235,7 @@ async fn can_read<D: Device + 'static>(handle: &Handle<D>, read: impl Fn() -> Op
 }
 
 /// Restores damaged pages from intact copies that are not older than the redo point. Returns their number.
-pub async fn restore_torn<D: Device + 'static>(
+pub(crate) async fn restore_torn<D: Device + 'static>(
     handle: &Handle<D>,
     barrier: &Barrier<D>,
     superblock: &Superblock,

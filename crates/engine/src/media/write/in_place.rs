@@ -9,7 +9,7 @@ use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Buffer, Device, Handle, Io, Operation};
 
 /// Reads and writes pages in place: each page has a fixed address.
-pub struct InPlace<D> {
+pub(crate) struct InPlace<D> {
     handle: Handle<D>,
     torn_pages: TornPages,
     device_pages: u32,
@@ -18,32 +18,37 @@ pub struct InPlace<D> {
 
 impl<D: Device + 'static> InPlace<D> {
     /// A page has `device_pages` device pages. `torn_pages` must not be `Auto`.
-    pub fn new(handle: Handle<D>, torn_pages: TornPages, device_pages: u32, area: Area<D>) -> InPlace<D> {
+    pub(crate) fn new(
+        handle: Handle<D>,
+        torn_pages: TornPages,
+        device_pages: u32,
+        area: Area<D>,
+    ) -> InPlace<D> {
         InPlace { handle, torn_pages, device_pages, area }
     }
 
     /// The torn-page protection.
-    pub fn torn_pages(&self) -> TornPages {
+    pub(crate) fn torn_pages(&self) -> TornPages {
         self.torn_pages
     }
 
     /// The number of batches that the double-write area protects at a time, whether it is used or not.
-    pub fn batches(&self) -> u32 {
+    pub(crate) fn batches(&self) -> u32 {
         self.area.batches()
     }
 
     /// Sets the number of pages of a batch that are written in place concurrently.
-    pub fn set_writes_at_once(&self, pages: usize) {
+    pub(crate) fn set_writes_at_once(&self, pages: usize) {
         self.area.set_writes_at_once(pages);
     }
 
     /// How often each page is written. Sharing writes it once.
-    pub fn times(&self) -> u64 {
+    pub(crate) fn times(&self) -> u64 {
         if self.torn_pages == TornPages::DoubleWrite { 2 } else { 1 }
     }
 
     /// Writes at most [`BATCH`](crate::options::BATCH) sealed pages.
-    pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
+    pub(crate) async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         if matches!(self.torn_pages, TornPages::DoubleWrite | TornPages::Share) {
             return self.area.write(pages, |page| self.lpn(page)).await;
         }
@@ -55,7 +60,7 @@ impl<D: Device + 'static> InPlace<D> {
     }
 
     /// Submits a read of consecutive pages from `first` on, as many as fit into `into`.
-    pub fn read(&self, first: PageId, into: &Buffer) -> Io<D> {
+    pub(crate) fn read(&self, first: PageId, into: &Buffer) -> Io<D> {
         let pages = (into.len() / self.handle.caps().page_bytes as usize) as u32;
         self.handle.submit(Operation::Read { lpn: self.lpn(first), pages, into: Some(into.clone()) })
     }

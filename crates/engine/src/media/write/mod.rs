@@ -10,7 +10,7 @@ mod dirty;
 mod sealed;
 mod double_write;
 mod in_place;
-pub mod out_of_place;
+pub(crate) mod out_of_place;
 mod backend;
 mod pages;
 
@@ -18,11 +18,11 @@ use crate::Error;
 use crate::wait::together;
 use fulgurite_device::Operation;
 
-pub use backend::Backend;
-pub use double_write::{Area, restore_torn};
-pub use in_place::InPlace;
-pub use pages::Pages;
-pub use sealed::{Sealed, is_there};
+pub(crate) use backend::Backend;
+pub(crate) use double_write::{Area, restore_torn};
+pub(crate) use in_place::InPlace;
+pub(crate) use pages::Pages;
+pub(crate) use sealed::{Sealed, is_there};
 
 /// Executes all of `commands`, at most `at_once` concurrently. If a batch was submitted as a whole, reads and
 /// commits would wait behind it in the drive, although nobody waits for the batch.

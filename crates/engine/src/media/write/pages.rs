@@ -45,7 +45,7 @@ struct State<D> {
 }
 
 /// The pages of a store. Clones share them.
-pub struct Pages<D>(Rc<State<D>>);
+pub(crate) struct Pages<D>(Rc<State<D>>);
 
 impl<D> Clone for Pages<D> {
     fn clone(&self) -> Pages<D> {
@@ -55,7 +55,7 @@ impl<D> Clone for Pages<D> {
 
 impl<D: Device + 'static> Pages<D> {
     /// The pages of a store; `has_ended` is notified when a write of pages has ended.
-    pub fn new(
+    pub(crate) fn new(
         backend: Backend<D>,
         ((health, barrier), has_ended): ((Health, Rc<Barrier<D>>), Signal),
         superblock: &Superblock,
@@ -80,33 +80,33 @@ impl<D: Device + 'static> Pages<D> {
     }
 
     /// Reads and writes in place or out of place.
-    pub fn backend(&self) -> &Backend<D> {
+    pub(crate) fn backend(&self) -> &Backend<D> {
         &self.0.backend
     }
 
     /// Sets the log that is written before pages.
-    pub fn set_log(&self, log: Log<D>) {
+    pub(crate) fn set_log(&self, log: Log<D>) {
         *self.0.log.borrow_mut() = Some(log);
     }
 
     /// The torn-page protection.
-    pub fn torn_pages(&self) -> TornPages {
+    pub(crate) fn torn_pages(&self) -> TornPages {
         self.0.backend.torn_pages()
     }
 
     /// Whether pages are written in place as fast as possible, or with few concurrent writes that delay reads
     /// less.
-    pub fn set_hurry(&self, hurry: bool) {
+    pub(crate) fn set_hurry(&self, hurry: bool) {
         self.0.backend.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
     }
 
     /// Bytes in a page.
-    pub fn page_bytes(&self) -> u32 {
+    pub(crate) fn page_bytes(&self) -> u32 {
         self.0.page_bytes as u32
     }
 
     /// Pages written, including copies in the double-write area and pages moved by collection.
-    pub fn pages_written(&self) -> u64 {
+    pub(crate) fn pages_written(&self) -> u64 {
         match &self.0.backend {
             Backend::In(_) => self.times_written() * self.0.written.get(),
             Backend::Out(backend) => backend.pages_written(),
@@ -114,7 +114,7 @@ impl<D: Device + 'static> Pages<D> {
     }
 
     /// How often each page is written.
-    pub fn times_written(&self) -> u64 {
+    pub(crate) fn times_written(&self) -> u64 {
         match &self.0.backend {
             Backend::In(backend) => backend.times(),
             Backend::Out(_) => 1,
@@ -122,17 +122,17 @@ impl<D: Device + 'static> Pages<D> {
     }
 
     /// Marks a page as changed by a record at `since`.
-    pub fn mark(&self, page: PageId, since: Lsn) {
+    pub(crate) fn mark(&self, page: PageId, since: Lsn) {
         self.0.changed.borrow_mut().mark(page, since);
     }
 
     /// Accesses the dirty pages.
-    pub fn changed<T>(&self, look: impl FnOnce(&mut DirtyPages) -> T) -> T {
+    pub(crate) fn changed<T>(&self, look: impl FnOnce(&mut DirtyPages) -> T) -> T {
         look(&mut self.0.changed.borrow_mut())
     }
 
     /// Flushes the drive, so that completed writes no longer hold back the redo point.
-    pub async fn flush(&self) -> Result<(), Error> {
+    pub(crate) async fn flush(&self) -> Result<(), Error> {
         let ended = self.0.changed.borrow().ended();
         if !planted!(self.0.options, CheckpointWithoutFlush) {
             self.0.backend.make_durable(&self.0.barrier).await?;
@@ -226,12 +226,12 @@ impl<D: Device + 'static> Pages<D> {
     }
 
     /// Writes that have ended, successful or not.
-    pub fn writes_ended(&self) -> u64 {
+    pub(crate) fn writes_ended(&self) -> u64 {
         self.0.ended.get()
     }
 
     /// The highest LSN of the pages that were read. The log was durable up to it before the page was written.
-    pub fn newest_read(&self) -> Lsn {
+    pub(crate) fn newest_read(&self) -> Lsn {
         self.0.newest_read.get()
     }
 

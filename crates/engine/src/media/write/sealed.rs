@@ -8,7 +8,7 @@ use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Buffer, Device, Handle};
 
 /// Pages that are ready to be written, contiguous in memory.
-pub struct Sealed {
+pub(crate) struct Sealed {
     /// Their numbers.
     pub numbers: Vec<PageId>,
     /// Their bytes, in the same order.
@@ -17,14 +17,14 @@ pub struct Sealed {
 
 impl Sealed {
     /// Each page with its bytes.
-    pub fn iter(&self) -> impl Iterator<Item = (PageId, Buffer)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, Buffer)> {
         let size = self.page_bytes();
         let part = move |(index, page): (usize, &PageId)| (*page, self.bytes.part(index * size, size));
         self.numbers.iter().enumerate().map(part)
     }
 
     /// Groups of consecutive pages, at most `most` in each: the first page's number, and their bytes.
-    pub fn runs(&self, most: usize) -> impl Iterator<Item = (PageId, Buffer)> {
+    pub(crate) fn runs(&self, most: usize) -> impl Iterator<Item = (PageId, Buffer)> {
         let (size, mut from) = (self.page_bytes(), 0);
         let ends = move |pages: &[PageId]| {
             let follows = std::iter::zip(pages, &pages[1..]).take_while(|(one, next)| one.0 + 1 == next.0);
@@ -40,13 +40,13 @@ impl Sealed {
     }
 
     /// Bytes in a page.
-    pub fn page_bytes(&self) -> usize {
+    pub(crate) fn page_bytes(&self) -> usize {
         self.bytes.len() / self.numbers.len().max(1)
     }
 }
 
 /// Whether the drive returns these bytes from `first` on.
-pub async fn is_there<D: Device + 'static>(
+pub(crate) async fn is_there<D: Device + 'static>(
     handle: &Handle<D>,
     first: Lpn,
     bytes: &Buffer,

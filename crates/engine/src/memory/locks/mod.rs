@@ -202,12 +202,12 @@ impl Locks {
     }
 
     /// Whether a transaction holds or waits for a point lock on the key.
-    pub fn is_locked(&self, table: u32, key: &[u8]) -> bool {
+    pub(crate) fn is_locked(&self, table: u32, key: &[u8]) -> bool {
         self.points.find(table, key).is_some()
     }
 
     /// Whether the transaction has a waiting request.
-    pub fn is_waiting(&self, txn: TxnId) -> bool {
+    pub(crate) fn is_waiting(&self, txn: TxnId) -> bool {
         self.waits.find(txn).is_some_and(|slot| self.waits.waiting(slot).is_some())
     }
 

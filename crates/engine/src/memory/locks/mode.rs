@@ -31,19 +31,19 @@ pub(super) struct Conflicts {
 }
 
 impl Conflicts {
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.held.clear();
         self.waiting.clear();
     }
 
     /// A transaction is reported once for each of its locks in a range, usually consecutively.
-    pub fn held(&mut self, slot: Slot) {
+    pub(super) fn held(&mut self, slot: Slot) {
         if self.held.last() != Some(&slot) {
             self.held.push(slot);
         }
     }
 
-    pub fn waiting(&mut self, slot: Slot) {
+    pub(super) fn waiting(&mut self, slot: Slot) {
         self.waiting.push(slot);
     }
 }

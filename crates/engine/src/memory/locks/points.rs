@@ -81,7 +81,7 @@ pub(super) struct Points {
 
 /// The hash of a key of a table.
 #[inline]
-pub fn hash(table: u32, key: &[u8]) -> u64 {
+pub(crate) fn hash(table: u32, key: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
     hasher.write_u32(table);
     hasher.write(key);

@@ -12,12 +12,12 @@ use fulgurite_pool::Lent;
 
 /// Bytes of adjacent leaves that are merged together, with few commands. A drive reads this much in little
 /// more time than a page.
-pub const NEIGHBOURHOOD: usize = 64 << 10;
+pub(super) const NEIGHBOURHOOD: usize = 64 << 10;
 /// New entries that are indexed together.
 const INDEXED_TOGETHER: usize = 1 << 16;
 /// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Put {
+pub(crate) enum Put {
     /// There is no space, and nothing was changed.
     NoRoom,
     /// The record is pending.
@@ -25,7 +25,7 @@ pub enum Put {
 }
 
 /// The result of merging pending records into a leaf.
-pub struct Merged {
+pub(crate) struct Merged {
     /// The LSN since which the oldest of the records was pending.
     pub since: Lsn,
     pub records: u64,
@@ -52,7 +52,7 @@ pub struct RecordCounters {
 }
 
 /// Records in memory.
-pub struct RecordCache {
+pub(crate) struct RecordCache {
     pub(super) ring: Ring,
     /// Slots by tree and key.
     pub(super) keys: KeyTable,
@@ -81,7 +81,7 @@ pub struct RecordCache {
 impl RecordCache {
     /// A cache of `most_bytes` in `frames`, for records of pages of `page_bytes`. Pending records may take
     /// `log_bytes` / 3 of the log. There is no cache if `most_bytes` is 0.
-    pub fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> RecordCache {
+    pub(crate) fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> RecordCache {
         RecordCache {
             ring: Ring::new(page_bytes as usize, frames),
             keys: KeyTable::new(most_bytes),
@@ -105,74 +105,74 @@ impl RecordCache {
     }
 
     /// Whether there is a cache.
-    pub fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.most_bytes > 0
     }
 
     /// The number of records.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.keys.len() + self.new.len()
     }
 
     /// The number of pending records.
-    pub fn pending(&self) -> u64 {
+    pub(crate) fn pending(&self) -> u64 {
         self.pending
     }
 
     /// Bytes in use.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         (self.ring.used() as u64 * self.chunk_cost()).max(self.len() as u64 * LEAST_COST)
     }
 
     /// The current limit in bytes.
-    pub fn limit(&self) -> u64 {
+    pub(crate) fn limit(&self) -> u64 {
         self.limit_bytes
     }
 
     /// Bytes of a chunk with its share of the tables.
-    pub fn chunk_cost(&self) -> u64 {
+    pub(crate) fn chunk_cost(&self) -> u64 {
         with_tables(self.ring.chunk_bytes() as u64 + FRAME_TABLES)
     }
 
     /// The number of chunks within the limit.
-    pub fn chunks(&self) -> usize {
+    pub(crate) fn chunks(&self) -> usize {
         (self.limit_bytes / self.chunk_cost()) as usize
     }
 
     /// Counters since the store was opened.
-    pub fn counters(&self) -> RecordCounters {
+    pub(crate) fn counters(&self) -> RecordCounters {
         self.counters
     }
 
     /// The number of chunks that can still be begun within the limit.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         (self.limit_bytes.saturating_sub(self.bytes()) / self.chunk_cost()) as usize
     }
 
     /// Whether entries should be evicted before others are inserted.
-    pub fn is_tight(&self) -> bool {
+    pub(crate) fn is_tight(&self) -> bool {
         self.is_used() && self.room() < (self.chunks() / 8).max(4)
     }
 
     /// Whether a checkpoint should merge records before they take all of the log that is allowed.
-    pub fn is_log_tight(&self) -> bool {
+    pub(crate) fn is_log_tight(&self) -> bool {
         self.needed_log() > self.most_pending_bytes / 8 * 7
     }
 
     /// The number of chunks to sweep before giving up: each entry gets a second chance, and may turn out not
     /// to be mergeable.
-    pub fn most_sweeps(&self) -> usize {
+    pub(crate) fn most_sweeps(&self) -> usize {
         4 * self.chunks()
     }
 
     /// Bytes to reserve for a write.
-    pub fn promise_bytes(entry: Record<'_>) -> u64 {
+    pub(crate) fn promise_bytes(entry: Record<'_>) -> u64 {
         with_tables(entry.bytes() as u64).max(LEAST_COST).max(in_log(entry))
     }
 
     /// Reserves space for a write, in the cache and in the log. Returns the bytes to release later; `None` if
     /// there is no space.
-    pub fn promise(&mut self, entry: Record<'_>) -> Option<u64> {
+    pub(crate) fn promise(&mut self, entry: Record<'_>) -> Option<u64> {
         self.wake();
         let bytes = RecordCache::promise_bytes(entry);
         let kept = |most: u64| if entry.value.is_some() { reserved_for_deletes(most) } else { 0 };
@@ -191,40 +191,40 @@ impl RecordCache {
     }
 
     /// Bytes in use, plus the bytes that guarantee space for `promised` reserved bytes.
-    pub fn held(&self, promised: u64) -> u64 {
+    pub(crate) fn held(&self, promised: u64) -> u64 {
         // The end of a chunk may be too small for an entry, and one chunk is reserved for entries that are
         // moved.
         self.bytes() + promised * 3 / 2 + 2 * self.chunk_cost()
     }
 
     /// The number of chunks that guarantee space for so many reserved bytes.
-    pub fn chunks_for(&self, promised: u64) -> usize {
+    pub(crate) fn chunks_for(&self, promised: u64) -> usize {
         (promised * 3 / 2).div_ceil(self.chunk_cost()) as usize + 2
     }
 
     /// Bytes reserved for commits.
-    pub fn promised(&self) -> u64 {
+    pub(crate) fn promised(&self) -> u64 {
         self.promised
     }
 
     /// Releases reserved bytes, used or not.
-    pub fn release(&mut self, bytes: u64) {
+    pub(crate) fn release(&mut self, bytes: u64) {
         self.promised -= bytes;
     }
 
     /// An upper bound of the bytes of log for a record with these entries.
-    pub fn log_bytes<'a>(entries: impl Iterator<Item = Record<'a>>) -> u64 {
+    pub(crate) fn log_bytes<'a>(entries: impl Iterator<Item = Record<'a>>) -> u64 {
         entries.map(in_log).sum()
     }
 
     /// An upper bound of the bytes of log for copying all pending records, and those of commits in progress,
     /// forward.
-    pub fn needed_log(&self) -> u64 {
+    pub(crate) fn needed_log(&self) -> u64 {
         self.pending_bytes + self.promised
     }
 
     #[inline]
-    pub fn find(&self, tree: u32, key: &[u8]) -> Option<Slot> {
+    pub(crate) fn find(&self, tree: u32, key: &[u8]) -> Option<Slot> {
         if self.keys.len() == 0 {
             return None;
         }
@@ -237,7 +237,7 @@ impl RecordCache {
 
     /// The current value of a record; the inner `None` means that it is deleted. The outer `None`: it is not
     /// in the cache.
-    pub fn get(&mut self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
+    pub(crate) fn get(&mut self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
         let slot = self.find(tree, key)?;
         self.counters.hits += 1;
         self.ring.set_asked_for(slot, true);
@@ -245,24 +245,24 @@ impl RecordCache {
     }
 
     /// The same without counting as a use.
-    pub fn peek(&self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
+    pub(crate) fn peek(&self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
         Some(self.ring.entry(self.find(tree, key)?).value)
     }
 
     /// Whether a record is pending.
-    pub fn is_pending(&self, tree: u32, key: &[u8]) -> bool {
+    pub(crate) fn is_pending(&self, tree: u32, key: &[u8]) -> bool {
         self.find(tree, key).is_some_and(|slot| self.ring.is_pending(slot))
     }
 
     /// Whether a record that was read from its leaf should be inserted: if the drive was read for it, and
     /// occasionally if not.
-    pub fn wants(&mut self, was_read: bool) -> bool {
+    pub(crate) fn wants(&mut self, was_read: bool) -> bool {
         self.passed = if was_read { 0 } else { self.passed + 1 };
         self.is_used() && (was_read || self.passed.is_multiple_of(4))
     }
 
     /// Inserts a clean record, unless it is in the cache or there is no space.
-    pub fn keep(&mut self, tree: u32, key: &[u8], value: &[u8]) {
+    pub(crate) fn keep(&mut self, tree: u32, key: &[u8], value: &[u8]) {
         if self.find(tree, key).is_some() {
             return;
         }
@@ -281,7 +281,7 @@ impl RecordCache {
 
     /// Adds an entry that is not in the cache, if `least` chunks can still be begun or it fits into the
     /// current one.
-    pub fn insert(&mut self, entry: Record<'_>, least: usize) -> Option<Slot> {
+    pub(crate) fn insert(&mut self, entry: Record<'_>, least: usize) -> Option<Slot> {
         let may_begin = self.room() >= least;
         let slot = self.ring.push(entry, may_begin)?;
         self.division.inserted(entry.bytes());
@@ -291,7 +291,7 @@ impl RecordCache {
 
     /// [`RecordCache::put`] for recovery: the key has no other entry. The entry is found after the next
     /// [`RecordCache::index_new`].
-    pub fn put_new(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
+    pub(crate) fn put_new(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
         let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
         let may_begin = self.room() >= 2;
         let Some(slot) = self.ring.push(entry, may_begin) else { return Put::NoRoom };
@@ -304,7 +304,7 @@ impl RecordCache {
     }
 
     /// Reserves memory in the key table for expected entries of about `bytes` each, within the limit.
-    pub fn expect(&mut self, entries: usize, bytes: usize) {
+    pub(crate) fn expect(&mut self, entries: usize, bytes: usize) {
         let most = self.most_bytes / with_tables((Ring::HEAD + bytes) as u64).max(LEAST_COST);
         let entries = entries.min(usize::try_from(most).unwrap_or(usize::MAX));
         self.keys.reserve(entries, |slot| hash(self.ring.entry(*slot)));
@@ -312,7 +312,7 @@ impl RecordCache {
 
     /// Indexes the entries of [`RecordCache::put_new`] in the order of the table, which is larger than the
     /// CPU's cache.
-    pub fn index_new(&mut self) {
+    pub(crate) fn index_new(&mut self) {
         let rehash = |slot: &Slot| hash(self.ring.entry(*slot));
         let mut new: Vec<(u64, Slot)> = self.new.drain(..).map(|slot| (rehash(&slot), slot)).collect();
         new.sort_unstable_by_key(|(hash, _)| self.keys.order(*hash));
@@ -322,7 +322,7 @@ impl RecordCache {
     }
 
     /// Inserts a write of a record that belongs to `leaf` and is in the log from `since` on.
-    pub fn put(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
+    pub(crate) fn put(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
         let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
         if !self.is_used() {
             return Put::NoRoom;
@@ -359,7 +359,7 @@ impl RecordCache {
     }
 
     /// Removes a record whose leaf has a new value. If it was pending, returns the LSN since which it was.
-    pub fn forget(&mut self, tree: u32, key: &[u8]) -> Option<Lsn> {
+    pub(crate) fn forget(&mut self, tree: u32, key: &[u8]) -> Option<Lsn> {
         let slot = self.find(tree, key)?;
         let since = self.ring.is_pending(slot).then(|| self.ring.since(slot));
         if since.is_some() {
@@ -369,20 +369,20 @@ impl RecordCache {
         since
     }
 
-    pub fn remove(&mut self, slot: Slot) {
+    pub(crate) fn remove(&mut self, slot: Slot) {
         self.keys.remove(hash(self.ring.entry(slot)), slot);
         self.ring.kill(slot);
     }
 
     /// Changes the slot of an entry that was moved.
-    pub fn replace(&mut self, old: Slot, new: Slot) {
+    pub(crate) fn replace(&mut self, old: Slot, new: Slot) {
         if let Some(slot) = self.keys.find_mut(hash(self.ring.entry(new)), |other| *other == old) {
             *slot = new;
         }
         self.ring.kill(old);
     }
 
-    pub fn begin_pending(&mut self, slot: Slot, leaf: u32, since: Lsn) {
+    pub(crate) fn begin_pending(&mut self, slot: Slot, leaf: u32, since: Lsn) {
         if self.leaves.get(leaf).is_none() {
             self.division.leaf_pending(PageId(u64::from(leaf)));
         }
@@ -393,14 +393,14 @@ impl RecordCache {
     }
 
     /// Adds a pending entry to a leaf's list.
-    pub fn list(&mut self, slot: Slot, leaf: u32) {
+    pub(crate) fn list(&mut self, slot: Slot, leaf: u32) {
         let next = self.leaves.insert(leaf, slot);
         self.merge_threshold.add_pending(leaf);
         self.ring.set_leaf(slot, leaf, next);
     }
 
     /// Makes the entry at `new` pending in place of its copy at `old`.
-    pub fn relist(&mut self, old: Slot, new: Slot) {
+    pub(crate) fn relist(&mut self, old: Slot, new: Slot) {
         let (leaf, next) = (self.ring.leaf(old), self.ring.next(old));
         self.ring.set_pending(new, self.ring.since(old));
         self.ring.set_leaf(new, leaf, next);
@@ -414,7 +414,7 @@ impl RecordCache {
     }
 
     /// Ends the pending state of an entry that was merged or replaced.
-    pub fn end_pending(&mut self, slot: Slot) {
+    pub(crate) fn end_pending(&mut self, slot: Slot) {
         let leaf = self.ring.leaf(slot);
         let mut rest = self.take_list(leaf);
         rest.retain(|other| *other != slot);
@@ -422,14 +422,14 @@ impl RecordCache {
         self.settle(slot);
     }
 
-    pub fn settle(&mut self, slot: Slot) {
+    pub(crate) fn settle(&mut self, slot: Slot) {
         self.ring.set_settled(slot);
         self.pending -= 1;
         self.pending_bytes -= in_log(self.ring.entry(slot));
     }
 
     /// Takes a leaf's list.
-    pub fn take_list(&mut self, leaf: u32) -> Vec<Slot> {
+    pub(crate) fn take_list(&mut self, leaf: u32) -> Vec<Slot> {
         let mut next = self.leaves.remove(leaf);
         let mut list = Vec::new();
         while let Some(slot) = next {
@@ -441,23 +441,23 @@ impl RecordCache {
     }
 
     /// Whether a leaf has pending records.
-    pub fn lacks(&self, leaf: PageId) -> bool {
+    pub(crate) fn lacks(&self, leaf: PageId) -> bool {
         u32::try_from(leaf.0).is_ok_and(|leaf| self.leaves.get(leaf).is_some())
     }
 
     /// The pending records of a leaf, in no order.
-    pub fn of_leaf(&self, leaf: PageId) -> impl Iterator<Item = Record<'_>> {
+    pub(crate) fn of_leaf(&self, leaf: PageId) -> impl Iterator<Item = Record<'_>> {
         self.list_of(leaf).map(|slot| self.ring.entry(slot))
     }
 
-    pub fn list_of(&self, leaf: PageId) -> impl Iterator<Item = Slot> {
+    pub(crate) fn list_of(&self, leaf: PageId) -> impl Iterator<Item = Slot> {
         let first = u32::try_from(leaf.0).ok().and_then(|leaf| self.leaves.get(leaf));
         std::iter::successors(first, |slot| self.ring.next(*slot))
     }
 
     /// Whether the pending records of a leaf take twice the bytes of a page. Not all of them can replace
     /// records of the leaf, so it will be split.
-    pub fn lacks_two_pages(&self, leaf: PageId, page_bytes: u32) -> bool {
+    pub(crate) fn lacks_two_pages(&self, leaf: PageId, page_bytes: u32) -> bool {
         let mut bytes = 0;
         self.of_leaf(leaf).any(|entry| {
             bytes += entry.bytes() - Ring::HEAD;
@@ -466,7 +466,7 @@ impl RecordCache {
     }
 
     /// All leaves with pending records, in order.
-    pub fn leaves(&self) -> Vec<PageId> {
+    pub(crate) fn leaves(&self) -> Vec<PageId> {
         let mut leaves: Vec<PageId> = self.leaves.iter().map(|(leaf, _)| PageId(u64::from(leaf))).collect();
         leaves.sort_unstable();
         leaves
@@ -474,7 +474,11 @@ impl RecordCache {
 
     /// Redistributes the pending records of leaves whose key ranges changed: `leaf_for` returns the new leaf
     /// of a record. Returns false if there is none.
-    pub fn share_out(&mut self, leaves: &[PageId], leaf_for: impl Fn(Record<'_>) -> Option<PageId>) -> bool {
+    pub(crate) fn share_out(
+        &mut self,
+        leaves: &[PageId],
+        leaf_for: impl Fn(Record<'_>) -> Option<PageId>,
+    ) -> bool {
         let mut all = Vec::new();
         for leaf in leaves.iter().filter_map(|leaf| u32::try_from(leaf.0).ok()) {
             all.append(&mut self.take_list(leaf));
@@ -490,7 +494,7 @@ impl RecordCache {
 
     /// Merges the pending records of a leaf: `put` inserts one into the leaf, and returns whether it fits.
     /// Ends with the first error.
-    pub fn merge(
+    pub(crate) fn merge(
         &mut self,
         leaf: PageId,
         mut put: impl FnMut(Record<'_>) -> Result<bool, crate::Error>,
@@ -526,7 +530,7 @@ impl RecordCache {
     }
 
     /// The record at a slot.
-    pub fn entry(&self, slot: Slot) -> Record<'_> {
+    pub(crate) fn entry(&self, slot: Slot) -> Record<'_> {
         self.ring.entry(slot)
     }
 }

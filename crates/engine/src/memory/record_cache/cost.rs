@@ -5,14 +5,14 @@ use crate::memory::locks::hash_of_key;
 use crate::options::RECORD_TABLES_PART;
 
 /// Approximate bytes of an entry in the tables: in the key table, and in its leaf's list.
-pub const ENTRY_TABLES: u64 = 16;
+pub(super) const ENTRY_TABLES: u64 = 16;
 /// The least bytes that an entry counts for, so that tables do not exceed their share.
-pub const LEAST_COST: u64 = RECORD_TABLES_PART * ENTRY_TABLES;
+pub(super) const LEAST_COST: u64 = RECORD_TABLES_PART * ENTRY_TABLES;
 /// An upper bound of the overhead of a pending record in the log, in addition to its key, its value, and a
 /// 64th of both for block headers.
-pub const IN_LOG: u64 = 24;
+pub(super) const IN_LOG: u64 = 24;
 
-pub fn hash(entry: Record<'_>) -> u64 {
+pub(super) fn hash(entry: Record<'_>) -> u64 {
     // The table uses the upper bits as tags and the lower ones as positions. Consecutive keys differ in few
     // bits.
     let hash = hash_of_key(entry.tree, entry.key);
@@ -20,16 +20,16 @@ pub fn hash(entry: Record<'_>) -> u64 {
 }
 
 /// Bytes of entries including their share of the tables.
-pub fn with_tables(bytes: u64) -> u64 {
+pub(super) fn with_tables(bytes: u64) -> u64 {
     (bytes * RECORD_TABLES_PART).div_ceil(RECORD_TABLES_PART - 1)
 }
 
 /// The part of the space `most` that is reserved for deletions, which free space in a full store.
-pub fn reserved_for_deletes(most: u64) -> u64 {
+pub(super) fn reserved_for_deletes(most: u64) -> u64 {
     most / 16
 }
 
-pub fn in_log(entry: Record<'_>) -> u64 {
+pub(super) fn in_log(entry: Record<'_>) -> u64 {
     let bytes = (entry.key.len() + entry.value.map_or(0, <[u8]>::len)) as u64;
     IN_LOG + bytes + bytes / 64
 }

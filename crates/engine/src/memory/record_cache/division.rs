@@ -24,7 +24,7 @@ use fulgurite_base::PageId;
 use fulgurite_pool::{Departed, Departures, hash_of_page};
 
 /// One of this many records and leaves is sampled.
-pub const WATCHED_PART: u64 = 8;
+pub(super) const WATCHED_PART: u64 = 8;
 /// Savings, in page reads and writes, below which nothing is decided, because they may be chance.
 const LEAST_SAVED: u64 = 32;
 /// Savings that are at least this many tenths of others are clearly more.
@@ -32,13 +32,13 @@ const CLEARLY_MORE: u64 = 12;
 
 /// The I/O that the margin of the record cache would have saved since the last decision.
 #[derive(Default)]
-pub struct Savings {
+pub(super) struct Savings {
     pub reads: u64,
     pub merges: u64,
 }
 
 /// The state of the division.
-pub struct Division {
+pub(super) struct Division {
     /// Chunks of the margin; 0: the division is fixed.
     pub margin: u64,
     pub chunk_bytes: u64,
@@ -57,7 +57,7 @@ pub struct Division {
 
 impl Division {
     /// A fixed division.
-    pub fn fixed() -> Division {
+    pub(super) fn fixed() -> Division {
         Division {
             margin: 0,
             chunk_bytes: 1,
@@ -72,51 +72,51 @@ impl Division {
     }
 
     /// Counts an inserted entry of `bytes`.
-    pub fn inserted(&mut self, bytes: usize) {
+    pub(super) fn inserted(&mut self, bytes: usize) {
         self.clock += bytes as u64;
     }
 
     /// Notes a leaf that was merged to free space.
-    pub fn leaf_merged(&mut self, leaf: PageId) {
+    pub(super) fn leaf_merged(&mut self, leaf: PageId) {
         if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.leaves.leave(hash, self.clock);
         }
     }
 
     /// Notes a leaf that has pending records again.
-    pub fn leaf_pending(&mut self, leaf: PageId) {
+    pub(super) fn leaf_pending(&mut self, leaf: PageId) {
         if let Some(hash) = self.watched(hash_of_page(leaf)) {
             self.savings.merges += WATCHED_PART * u64::from(self.leaves.comes_back(hash, self.clock));
         }
     }
 
     /// Counts a write that goes to its leaf because the cache has no space.
-    pub fn refused(&mut self) {
+    pub(super) fn refused(&mut self) {
         self.savings.merges += u64::from(self.margin > 0);
     }
 
     /// Notes an evicted clean record.
-    pub fn record_evicted(&mut self, entry: Record<'_>) {
+    pub(super) fn record_evicted(&mut self, entry: Record<'_>) {
         if let Some(hash) = self.watched(hash(entry)) {
             self.records.leave(hash, self.clock);
         }
     }
 
     /// Notes a record that was inserted after a page read.
-    pub fn record_fetched(&mut self, entry: Record<'_>) {
+    pub(super) fn record_fetched(&mut self, entry: Record<'_>) {
         if let Some(hash) = self.watched(hash(entry)) {
             self.savings.reads += WATCHED_PART * u64::from(self.records.comes_back(hash, self.clock));
         }
     }
 
     /// The hash, if it is sampled. The tables use its upper bits as positions.
-    pub fn watched(&self, hash: u64) -> Option<u64> {
+    pub(super) fn watched(&self, hash: u64) -> Option<u64> {
         (self.margin > 0 && (hash >> 20).is_multiple_of(WATCHED_PART)).then_some(hash)
     }
 
     /// Whether as much was inserted and evicted since the last look as the margin holds. `left` is the total
     /// of evicted pages.
-    pub fn is_due(&mut self, left: u64) -> bool {
+    pub(super) fn is_due(&mut self, left: u64) -> bool {
         let now = left + self.clock / self.chunk_bytes;
         let is_due = self.margin > 0 && now - self.looked >= self.margin;
         if is_due {
@@ -126,7 +126,7 @@ impl Division {
     }
 
     /// Whether the record cache was unused since the last look. `hits` is its total.
-    pub fn is_idle(&mut self, hits: u64) -> bool {
+    pub(super) fn is_idle(&mut self, hits: u64) -> bool {
         let used = hits + self.clock;
         std::mem::replace(&mut self.used, used) == used
     }
@@ -134,7 +134,7 @@ impl Division {
     /// The number of chunks by which the record cache should grow, or shrink if negative. `pool` has the
     /// pool's departures and its number of written pages. `times` is the number of drive writes for each page
     /// write.
-    pub fn decide(&mut self, pool: (Departures, u64), times: u64) -> i64 {
+    pub(super) fn decide(&mut self, pool: (Departures, u64), times: u64) -> i64 {
         let (left, written) = (pool.0.left - self.pool.0.left, pool.1 - self.pool.1);
         let came_back = pool.0.came_back - self.pool.0.came_back;
         // Pages that come back were as often dirty as others.

@@ -15,29 +15,29 @@ const PART_AHEAD: usize = 128;
 
 impl RecordCache {
     /// The lent frames, for requesting more.
-    pub fn frames(&self) -> &Lent {
+    pub(crate) fn frames(&self) -> &Lent {
         self.ring.frames()
     }
 
     /// Adds a frame that was requested.
-    pub fn add_frame(&mut self, loan: Loan) {
+    pub(crate) fn add_frame(&mut self, loan: Loan) {
         self.ring.add(loan);
     }
 
     /// The number of frames to borrow so that chunks for `promised` reserved bytes and `ahead` more can be
     /// begun at once.
-    pub fn frames_for(&self, promised: u64, ahead: usize) -> usize {
+    pub(crate) fn frames_for(&self, promised: u64, ahead: usize) -> usize {
         let needed = self.chunks_for(promised);
         let left = self.chunks().saturating_sub(self.ring.used() + needed);
         (needed + ahead.min(left)).saturating_sub(self.ring.ready())
     }
 
     /// Whether half of the chunks that should be available ahead are missing.
-    pub fn needs_frames(&self) -> bool {
+    pub(crate) fn needs_frames(&self) -> bool {
         self.is_used() && self.frames_for(self.promised, self.ahead() / 2) > 0
     }
 
-    pub fn ahead(&self) -> usize {
+    pub(crate) fn ahead(&self) -> usize {
         AHEAD.min(self.chunks() / PART_AHEAD)
     }
 }

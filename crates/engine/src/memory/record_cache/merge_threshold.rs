@@ -21,7 +21,7 @@ const MOST: u32 = 256;
 const RECORDS_PER_COUNTER: u64 = 4;
 
 /// The number of pending records of each neighbourhood, and the threshold from which one is worth merging.
-pub struct MergeThreshold {
+pub(super) struct MergeThreshold {
     /// Leaves of a neighbourhood.
     size: u32,
     /// Pending records by neighbourhood. Neighbourhoods share a counter if there are more of them than
@@ -35,14 +35,14 @@ pub struct MergeThreshold {
 
 impl MergeThreshold {
     /// For a cache of so many bytes, and neighbourhoods of `size` leaves.
-    pub fn new(most_bytes: u64, size: u32) -> MergeThreshold {
+    pub(super) fn new(most_bytes: u64, size: u32) -> MergeThreshold {
         let counters = (most_bytes / LEAST_COST / RECORDS_PER_COUNTER).next_power_of_two();
         let (pending, by_pending) = (vec![0; counters as usize], [0; MOST as usize + 1]);
         MergeThreshold { size, pending, least: 1, by_pending, swept: 0 }
     }
 
     /// Leaves of a neighbourhood.
-    pub fn size(&self) -> u32 {
+    pub(super) fn size(&self) -> u32 {
         self.size
     }
 
@@ -51,24 +51,24 @@ impl MergeThreshold {
     }
 
     /// Counts one more pending record of a leaf.
-    pub fn add_pending(&mut self, leaf: u32) {
+    pub(super) fn add_pending(&mut self, leaf: u32) {
         let at = self.counter(leaf);
         self.pending[at] += 1;
     }
 
     /// Counts fewer pending records of a leaf.
-    pub fn remove_pending(&mut self, leaf: u32, records: usize) {
+    pub(super) fn remove_pending(&mut self, leaf: u32, records: usize) {
         let at = self.counter(leaf);
         self.pending[at] -= records as u32;
     }
 
     /// Whether the neighbourhood of a leaf is worth merging.
-    pub fn is_reached(&self, leaf: u32) -> bool {
+    pub(super) fn is_reached(&self, leaf: u32) -> bool {
         self.pending[self.counter(leaf)] >= self.least
     }
 
     /// Counts a pending record that is swept.
-    pub fn count_swept(&mut self, leaf: u32) {
+    pub(super) fn count_swept(&mut self, leaf: u32) {
         let pending = self.pending[self.counter(leaf)].min(MOST);
         self.by_pending[pending as usize] += 1;
         self.swept += 1;
@@ -87,7 +87,7 @@ impl MergeThreshold {
     }
 
     /// Resets the threshold: every neighbourhood is worth merging until it is recomputed.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         (self.least, self.swept) = (1, 0);
         self.by_pending.fill(0);
     }

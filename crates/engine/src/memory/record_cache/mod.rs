@@ -56,6 +56,7 @@ mod pending;
 #[cfg(test)]
 mod tests;
 
-pub use cache::{Merged, Put, RecordCache, RecordCounters};
-pub use ring::Record;
-pub use sweep::Swept;
+pub use cache::RecordCounters;
+pub(crate) use cache::{Merged, Put, RecordCache};
+pub(crate) use ring::Record;
+pub(crate) use sweep::Swept;

@@ -27,11 +27,11 @@ const END: u32 = u32::MAX;
 
 /// The position of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(pub(super) u32);
+pub(crate) struct Slot(pub(super) u32);
 
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record<'a> {
+pub(crate) struct Record<'a> {
     /// The tree.
     pub tree: u32,
     /// The key.
@@ -42,7 +42,7 @@ pub struct Record<'a> {
 
 impl Record<'_> {
     /// The bytes of an entry for it.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         (HEAD + self.key.len() + self.value.map_or(0, <[u8]>::len)).next_multiple_of(STEP)
     }
 }
@@ -59,7 +59,7 @@ struct Chunk {
 }
 
 /// The ring of chunks.
-pub struct Ring {
+pub(super) struct Ring {
     /// The frames.
     frames: Lent,
     chunk_bytes: usize,
@@ -75,27 +75,27 @@ pub struct Ring {
 
 impl Ring {
     /// Bytes of an entry in addition to its key and its value.
-    pub const HEAD: usize = HEAD;
+    pub(super) const HEAD: usize = HEAD;
 
     /// A ring of chunks of `chunk_bytes`, a power of two, in lent frames.
-    pub fn new(chunk_bytes: usize, frames: Lent) -> Ring {
+    pub(super) fn new(chunk_bytes: usize, frames: Lent) -> Ring {
         let bits = (chunk_bytes / STEP).ilog2();
         let (chunks, free, full) = (Vec::new(), Vec::new(), VecDeque::new());
         Ring { frames, chunk_bytes, bits, chunks, free, full, filling: None }
     }
 
     /// Bytes in a chunk.
-    pub fn chunk_bytes(&self) -> usize {
+    pub(super) fn chunk_bytes(&self) -> usize {
         self.chunk_bytes
     }
 
     /// The number of chunks with entries.
-    pub fn used(&self) -> usize {
+    pub(super) fn used(&self) -> usize {
         self.full.len() + usize::from(self.filling.is_some())
     }
 
     /// Appends an entry. `may_begin`: a new chunk may be begun for it.
-    pub fn push(&mut self, entry: Record<'_>, may_begin: bool) -> Option<Slot> {
+    pub(super) fn push(&mut self, entry: Record<'_>, may_begin: bool) -> Option<Slot> {
         let bytes = entry.bytes();
         let has_room = |chunk: &u32| self.chunks[*chunk as usize].used as usize + bytes <= self.chunk_bytes;
         let chunk = match self.filling.filter(has_room) {
@@ -127,7 +127,7 @@ impl Ring {
     }
 
     /// Ensures that so many chunks can be begun. Returns false if not enough frames are lent.
-    pub fn reserve(&mut self, chunks: usize) -> bool {
+    pub(super) fn reserve(&mut self, chunks: usize) -> bool {
         while self.free.len() < chunks {
             let Some(frame) = self.frames.borrow_one() else { return false };
             self.add_frame(frame);
@@ -136,17 +136,17 @@ impl Ring {
     }
 
     /// The number of chunks that can be begun at once.
-    pub fn ready(&self) -> usize {
+    pub(super) fn ready(&self) -> usize {
         self.free.len()
     }
 
     /// The lent frames, for requesting more.
-    pub fn frames(&self) -> &Lent {
+    pub(super) fn frames(&self) -> &Lent {
         &self.frames
     }
 
     /// Adds a frame that was requested.
-    pub fn add(&mut self, loan: Loan) {
+    pub(super) fn add(&mut self, loan: Loan) {
         let frame = self.frames.add(loan);
         self.add_frame(frame);
     }
@@ -159,7 +159,7 @@ impl Ring {
     }
 
     /// Gives back the frame of a free chunk, if there is one.
-    pub fn give_back(&mut self) {
+    pub(super) fn give_back(&mut self) {
         if let Some(chunk) = self.free.pop() {
             self.frames.give_back(FrameId(chunk));
         }
@@ -167,29 +167,29 @@ impl Ring {
 
     /// Removes a full chunk by its index, the oldest first. Its contents are unchanged until [`Ring::free`]
     /// or [`Ring::put_back`].
-    pub fn take(&mut self, at: usize) -> Option<u32> {
+    pub(super) fn take(&mut self, at: usize) -> Option<u32> {
         self.full.remove(at)
     }
 
     /// The full chunks, the oldest first.
     #[cfg(test)]
-    pub fn oldest_first(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn oldest_first(&self) -> impl Iterator<Item = u32> {
         self.full.iter().copied()
     }
 
     /// Puts a chunk back at its index.
-    pub fn put_back(&mut self, at: usize, chunk: u32) {
+    pub(super) fn put_back(&mut self, at: usize, chunk: u32) {
         self.full.insert(at, chunk);
     }
 
     /// Frees a chunk.
-    pub fn free(&mut self, chunk: u32) {
+    pub(super) fn free(&mut self, chunk: u32) {
         self.chunks[chunk as usize] = Chunk::default();
         self.free.push(chunk);
     }
 
     /// The live entries of a chunk.
-    pub fn entries(&self, chunk: u32) -> Vec<Slot> {
+    pub(super) fn entries(&self, chunk: u32) -> Vec<Slot> {
         let (mut at, mut slots) = (0, Vec::new());
         while at < self.chunks[chunk as usize].used as usize {
             let slot = Slot(chunk << self.bits | (at / STEP) as u32);
@@ -202,23 +202,23 @@ impl Ring {
     }
 
     /// The chunks that may have entries pending since before `goal`.
-    pub fn pending_before(&self, goal: Lsn) -> Vec<u32> {
+    pub(super) fn pending_before(&self, goal: Lsn) -> Vec<u32> {
         let is_old = |chunk: &Chunk| chunk.pending > 0 && chunk.since < goal;
         (0..self.chunks.len() as u32).filter(|chunk| is_old(&self.chunks[*chunk as usize])).collect()
     }
 
     /// A lower bound of the LSNs of a chunk's pending entries.
-    pub fn oldest_in(&self, chunk: u32) -> Lsn {
+    pub(super) fn oldest_in(&self, chunk: u32) -> Lsn {
         self.chunks[chunk as usize].since
     }
 
     /// A lower bound of the LSNs of all pending entries; `None` if there are none.
-    pub fn oldest_pending(&self) -> Option<Lsn> {
+    pub(super) fn oldest_pending(&self) -> Option<Lsn> {
         self.chunks.iter().filter(|chunk| chunk.pending > 0).map(|chunk| chunk.since).min()
     }
 
     /// Recomputes [`Ring::oldest_in`] by scanning the chunk.
-    pub fn find_since(&mut self, chunk: u32) {
+    pub(super) fn find_since(&mut self, chunk: u32) {
         let pending = self.entries(chunk).into_iter().filter(|slot| self.is_pending(*slot));
         let since = pending.map(|slot| self.since(slot)).min();
         self.chunks[chunk as usize].since = since.unwrap_or(Lsn(u64::MAX));
@@ -253,13 +253,13 @@ impl Ring {
     }
 
     /// Whether the entry is live.
-    pub fn is_alive(&self, slot: Slot) -> bool {
+    pub(super) fn is_alive(&self, slot: Slot) -> bool {
         get_u32(self.bytes(slot), 16) != DEAD
     }
 
     /// The record of an entry.
     #[inline]
-    pub fn entry(&self, slot: Slot) -> Record<'_> {
+    pub(super) fn entry(&self, slot: Slot) -> Record<'_> {
         let bytes = self.bytes(slot);
         let key = HEAD + usize::from(get_u16(bytes, 20) & KEY);
         let value = match get_u16(bytes, 22) {
@@ -270,7 +270,7 @@ impl Ring {
     }
 
     /// Replaces the value if the new one takes the same space. Otherwise returns false.
-    pub fn overwrite(&mut self, slot: Slot, value: Option<&[u8]>) -> bool {
+    pub(super) fn overwrite(&mut self, slot: Slot, value: Option<&[u8]>) -> bool {
         let old = self.size(slot);
         let Record { tree, key, .. } = self.entry(slot);
         if (Record { tree, key, value }).bytes() != old {
@@ -284,7 +284,7 @@ impl Ring {
     }
 
     /// Marks an entry as dead. It must not be pending.
-    pub fn kill(&mut self, slot: Slot) {
+    pub(super) fn kill(&mut self, slot: Slot) {
         debug_assert!(!self.is_pending(slot));
         set(self.bytes_mut(slot), 16, &DEAD.to_le_bytes());
     }
@@ -300,13 +300,13 @@ impl Ring {
     }
 
     /// Whether the entry was used since the flag was cleared.
-    pub fn is_asked_for(&self, slot: Slot) -> bool {
+    pub(super) fn is_asked_for(&self, slot: Slot) -> bool {
         self.flags(slot) & ASKED_FOR != 0
     }
 
     /// Sets or clears the use flag.
     #[inline]
-    pub fn set_asked_for(&mut self, slot: Slot, is_asked_for: bool) {
+    pub(super) fn set_asked_for(&mut self, slot: Slot, is_asked_for: bool) {
         if self.is_asked_for(slot) != is_asked_for {
             self.set_flag(slot, ASKED_FOR, is_asked_for);
         }
@@ -314,17 +314,17 @@ impl Ring {
 
     /// Whether the entry is pending.
     #[inline]
-    pub fn is_pending(&self, slot: Slot) -> bool {
+    pub(super) fn is_pending(&self, slot: Slot) -> bool {
         self.flags(slot) & PENDING != 0
     }
 
     /// The LSN since which the entry is or was pending; 0 if it never was.
-    pub fn since(&self, slot: Slot) -> Lsn {
+    pub(super) fn since(&self, slot: Slot) -> Lsn {
         Lsn(get_u64(self.bytes(slot), 8))
     }
 
     /// Marks the entry as pending since `since`.
-    pub fn set_pending(&mut self, slot: Slot, since: Lsn) {
+    pub(super) fn set_pending(&mut self, slot: Slot, since: Lsn) {
         let was_pending = self.is_pending(slot);
         self.set_flag(slot, PENDING, true);
         set(self.bytes_mut(slot), 8, &since.0.to_le_bytes());
@@ -335,7 +335,7 @@ impl Ring {
     }
 
     /// Marks the entry as clean.
-    pub fn set_settled(&mut self, slot: Slot) {
+    pub(super) fn set_settled(&mut self, slot: Slot) {
         if self.is_pending(slot) {
             self.set_flag(slot, PENDING, false);
             let chunk = self.chunk(slot);
@@ -344,17 +344,17 @@ impl Ring {
     }
 
     /// The leaf of an entry, as last set.
-    pub fn leaf(&self, slot: Slot) -> u32 {
+    pub(super) fn leaf(&self, slot: Slot) -> u32 {
         get_u32(self.bytes(slot), 4)
     }
 
     /// The next entry of the same leaf.
-    pub fn next(&self, slot: Slot) -> Option<Slot> {
+    pub(super) fn next(&self, slot: Slot) -> Option<Slot> {
         Some(get_u32(self.bytes(slot), 0)).filter(|next| *next != END).map(Slot)
     }
 
     /// Sets an entry's leaf, and the next entry of the same leaf.
-    pub fn set_leaf(&mut self, slot: Slot, leaf: u32, next: Option<Slot>) {
+    pub(super) fn set_leaf(&mut self, slot: Slot, leaf: u32, next: Option<Slot>) {
         let bytes = self.bytes_mut(slot);
         set(bytes, 0, &next.map_or(END, |next| next.0).to_le_bytes());
         set(bytes, 4, &leaf.to_le_bytes());

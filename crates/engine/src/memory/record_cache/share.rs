@@ -12,11 +12,11 @@ const FIRST_SHARE: u64 = 60;
 
 impl RecordCache {
     /// Whether the division should be reconsidered. `left` is the total of pages evicted from the pool.
-    pub fn is_division_due(&mut self, left: u64) -> bool {
+    pub(crate) fn is_division_due(&mut self, left: u64) -> bool {
         self.division.is_due(left)
     }
 
-    pub fn begin_to_divide(&mut self, margin: u64) {
+    pub(crate) fn begin_to_divide(&mut self, margin: u64) {
         let chunk_bytes = self.ring.chunk_bytes() as u64;
         let watched = (margin * chunk_bytes / LEAST_COST / WATCHED_PART) as usize;
         let departed = || Departed::new(margin * chunk_bytes, watched.max(1));
@@ -27,7 +27,7 @@ impl RecordCache {
         self.give_frames_back();
     }
 
-    pub fn divide(&mut self, pool: (Departures, u64), times: u64) {
+    pub(crate) fn divide(&mut self, pool: (Departures, u64), times: u64) {
         let least = self.most_bytes / LEAST_PART;
         let limit = if self.division.is_idle(self.counters.hits) {
             let margin = self.division.margin * self.chunk_cost();
@@ -51,12 +51,12 @@ impl RecordCache {
     }
 
     /// Restores the cache's full share when it is used again.
-    pub fn wake(&mut self) {
+    pub(crate) fn wake(&mut self) {
         self.limit_bytes = self.limit_bytes.max(self.share_bytes);
     }
 
     /// Gives back free frames beyond the limit that are not reserved.
-    pub fn give_frames_back(&mut self) {
+    pub(crate) fn give_frames_back(&mut self) {
         let kept = self.chunks_for(self.promised) + self.ahead();
         while self.ring.used() + self.ring.ready() > self.chunks() && self.ring.ready() > kept {
             self.ring.give_back();

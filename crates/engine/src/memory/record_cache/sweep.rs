@@ -11,7 +11,7 @@ const SWEPT_TOGETHER: usize = 16;
 const MERGED_TOGETHER: usize = 8;
 
 /// The result of sweeping some chunks.
-pub struct Swept {
+pub(crate) struct Swept {
     /// Leaves to merge.
     pub lacking: Vec<PageId>,
     /// Chunks that could not be freed, which are the oldest now.
@@ -22,7 +22,7 @@ pub struct Swept {
 
 /// The result of sweeping a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// There is no such chunk.
     Nothing,
     /// The chunk is free.
@@ -33,19 +33,19 @@ pub enum Outcome {
 
 impl RecordCache {
     /// Resets the merge threshold.
-    pub fn forget_threshold(&mut self) {
+    pub(crate) fn forget_threshold(&mut self) {
         self.merge_threshold.reset();
     }
 
     /// Notes that a leaf was merged to free space.
-    pub fn leaf_left(&mut self, leaf: PageId) {
+    pub(crate) fn leaf_left(&mut self, leaf: PageId) {
         self.division.leaf_merged(leaf);
     }
 
     /// Sweeps the full chunk at index `at`, the oldest first. Entries in use get a second chance. So do
     /// pending ones, unless their neighbourhood is worth merging: then the leaf is added to `lacking`, and
     /// the chunk is kept. If `lacking` is `None`, no leaf is merged.
-    pub fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
+    pub(crate) fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
         let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
         let mut stays = false;
         for slot in self.ring.entries(chunk) {
@@ -98,7 +98,7 @@ impl RecordCache {
     }
 
     /// Sweeps the oldest chunks until there are leaves to merge or enough space.
-    pub fn sweep_some(&mut self) -> Swept {
+    pub(crate) fn sweep_some(&mut self) -> Swept {
         let (mut lacking, mut stay, mut swept) = (Vec::new(), 0, 0);
         while swept < SWEPT_TOGETHER && lacking.len() < MERGED_TOGETHER && self.is_tight() {
             match self.sweep(stay, Some(&mut lacking)) {
@@ -112,13 +112,13 @@ impl RecordCache {
     }
 
     /// Pages of a neighbourhood.
-    pub fn neighbourhood(&self) -> u64 {
+    pub(crate) fn neighbourhood(&self) -> u64 {
         u64::from(self.merge_threshold.size())
     }
 
     /// Adds leaves of one neighbourhood, in order, and those between them with at least `least` pending
     /// records that are not in use. Records in use will be written again.
-    pub fn add_neighbourhood(&self, leaves: &[PageId], least: usize, all: &mut Vec<PageId>) {
+    pub(crate) fn add_neighbourhood(&self, leaves: &[PageId], least: usize, all: &mut Vec<PageId>) {
         let size = self.neighbourhood();
         let first = leaves[0].0 / size * size;
         let mut leaves = leaves.iter().peekable();
@@ -132,13 +132,13 @@ impl RecordCache {
     }
 
     /// The leaf of a pending record.
-    pub fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
+    pub(crate) fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
         let slot = self.find(tree, key).filter(|slot| self.ring.is_pending(*slot))?;
         Some(PageId(u64::from(self.ring.leaf(slot))))
     }
 
     /// The upper limit of the redo point; `None` if no record is pending.
-    pub fn least(&self) -> Option<Lsn> {
+    pub(crate) fn least(&self) -> Option<Lsn> {
         self.ring.oldest_pending()
     }
 }

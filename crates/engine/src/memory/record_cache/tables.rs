@@ -19,18 +19,18 @@ fn parts_for(most_bytes: u64) -> usize {
 }
 
 /// Slots by the hashes of their records' keys.
-pub struct KeyTable {
+pub(super) struct KeyTable {
     parts: Vec<HashTable<Slot>>,
     len: usize,
 }
 
 impl KeyTable {
     /// For a cache of so many bytes.
-    pub fn new(most_bytes: u64) -> KeyTable {
+    pub(super) fn new(most_bytes: u64) -> KeyTable {
         KeyTable { parts: (0..parts_for(most_bytes)).map(|_| HashTable::new()).collect(), len: 0 }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
@@ -40,24 +40,24 @@ impl KeyTable {
     }
 
     #[inline]
-    pub fn find(&self, hash: u64, is_it: impl FnMut(&Slot) -> bool) -> Option<Slot> {
+    pub(super) fn find(&self, hash: u64, is_it: impl FnMut(&Slot) -> bool) -> Option<Slot> {
         self.parts[self.part(hash)].find(hash, is_it).copied()
     }
 
-    pub fn find_mut(&mut self, hash: u64, is_it: impl FnMut(&Slot) -> bool) -> Option<&mut Slot> {
+    pub(super) fn find_mut(&mut self, hash: u64, is_it: impl FnMut(&Slot) -> bool) -> Option<&mut Slot> {
         let part = self.part(hash);
         self.parts[part].find_mut(hash, is_it)
     }
 
     /// Adds a slot that is not in the table.
-    pub fn insert(&mut self, hash: u64, slot: Slot, hash_of: impl Fn(&Slot) -> u64) {
+    pub(super) fn insert(&mut self, hash: u64, slot: Slot, hash_of: impl Fn(&Slot) -> u64) {
         self.len += 1;
         let part = self.part(hash);
         self.parts[part].insert_unique(hash, slot, hash_of);
     }
 
     /// Removes a slot, if it is in the table.
-    pub fn remove(&mut self, hash: u64, slot: Slot) {
+    pub(super) fn remove(&mut self, hash: u64, slot: Slot) {
         let part = self.part(hash);
         if let Ok(found) = self.parts[part].find_entry(hash, |other| *other == slot) {
             found.remove();
@@ -66,7 +66,7 @@ impl KeyTable {
     }
 
     /// Reserves memory for so many more.
-    pub fn reserve(&mut self, slots: usize, hash_of: impl Fn(&Slot) -> u64) {
+    pub(super) fn reserve(&mut self, slots: usize, hash_of: impl Fn(&Slot) -> u64) {
         let each = slots.div_ceil(self.parts.len());
         for part in &mut self.parts {
             // The hashes are not spread evenly.
@@ -75,7 +75,7 @@ impl KeyTable {
     }
 
     /// A sort key for hashes by their position in memory.
-    pub fn order(&self, hash: u64) -> (usize, u64) {
+    pub(super) fn order(&self, hash: u64) -> (usize, u64) {
         let part = self.part(hash);
         // A table selects the bucket by as many of the lower bits as it has buckets, of which at least an
         // eighth is free.
@@ -85,11 +85,11 @@ impl KeyTable {
 }
 
 /// The first pending entry of each leaf that has any.
-pub struct Leaves(Vec<FxHashMap<u32, Slot>>);
+pub(super) struct Leaves(Vec<FxHashMap<u32, Slot>>);
 
 impl Leaves {
     /// For a cache of so many bytes.
-    pub fn new(most_bytes: u64) -> Leaves {
+    pub(super) fn new(most_bytes: u64) -> Leaves {
         Leaves((0..parts_for(most_bytes)).map(|_| FxHashMap::default()).collect())
     }
 
@@ -97,23 +97,23 @@ impl Leaves {
         leaf as usize & (self.0.len() - 1)
     }
 
-    pub fn get(&self, leaf: u32) -> Option<Slot> {
+    pub(super) fn get(&self, leaf: u32) -> Option<Slot> {
         self.0[self.part(leaf)].get(&leaf).copied()
     }
 
     /// Returns the previous value.
-    pub fn insert(&mut self, leaf: u32, first: Slot) -> Option<Slot> {
+    pub(super) fn insert(&mut self, leaf: u32, first: Slot) -> Option<Slot> {
         let part = self.part(leaf);
         self.0[part].insert(leaf, first)
     }
 
-    pub fn remove(&mut self, leaf: u32) -> Option<Slot> {
+    pub(super) fn remove(&mut self, leaf: u32) -> Option<Slot> {
         let part = self.part(leaf);
         self.0[part].remove(&leaf)
     }
 
     /// All leaves, in no order.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, Slot)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Slot)> {
         self.0.iter().flatten().map(|(leaf, first)| (*leaf, *first))
     }
 }

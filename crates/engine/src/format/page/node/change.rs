@@ -5,16 +5,16 @@ use crate::format::page::header::{self, Kind, get_u16, set};
 use fulgurite_base::PageId;
 
 /// Write access to a node.
-pub struct NodeMut<'a>(&'a mut [u8]);
+pub(crate) struct NodeMut<'a>(&'a mut [u8]);
 
 impl<'a> NodeMut<'a> {
     /// The node in a page.
-    pub fn new(bytes: &'a mut [u8]) -> NodeMut<'a> {
+    pub(crate) fn new(bytes: &'a mut [u8]) -> NodeMut<'a> {
         NodeMut(bytes)
     }
 
     /// An empty node between two fences.
-    pub fn init(
+    pub(crate) fn init(
         bytes: &'a mut [u8],
         page: PageId,
         tree: u32,
@@ -39,7 +39,7 @@ impl<'a> NodeMut<'a> {
 
     /// Read access.
     #[inline]
-    pub fn node(&self) -> Node<'_> {
+    pub(crate) fn node(&self) -> Node<'_> {
         Node(self.0)
     }
 
@@ -52,7 +52,7 @@ impl<'a> NodeMut<'a> {
     }
 
     /// Inserts or replaces a record. Returns false, with nothing changed, if there is no space.
-    pub fn put(&mut self, key: &[u8], value: Cell<'_>) -> bool {
+    pub(crate) fn put(&mut self, key: &[u8], value: Cell<'_>) -> bool {
         match self.node().search(key) {
             Ok(index) => self.replace(index, value),
             Err(index) => self.insert(index, key, value),
@@ -106,7 +106,7 @@ impl<'a> NodeMut<'a> {
     }
 
     /// Removes a record.
-    pub fn remove(&mut self, index: usize) {
+    pub(crate) fn remove(&mut self, index: usize) {
         let node = self.node();
         let (len, record) = (node.len(), node.suffix(index).len() + node.value(index).bytes.len());
         let garbage = node.garbage() + record;
@@ -150,7 +150,7 @@ impl<'a> NodeMut<'a> {
     }
 
     /// Rebuilds the node with other fences, keeping the records between them.
-    pub fn refence(&mut self, (low, high): (&[u8], Option<&[u8]>)) {
+    pub(crate) fn refence(&mut self, (low, high): (&[u8], Option<&[u8]>)) {
         let old = self.0.to_vec();
         let node = Node(&old);
         let (page, tree) = (header::number(&old), header::tree(&old));
@@ -166,7 +166,7 @@ impl<'a> NodeMut<'a> {
     }
 
     /// Appends a record with the highest key. Returns false, with nothing changed, if there is no space.
-    pub fn push(&mut self, key: &[u8], value: Cell<'_>) -> bool {
+    pub(crate) fn push(&mut self, key: &[u8], value: Cell<'_>) -> bool {
         let len = self.node().len();
         self.insert(len, key, value)
     }
@@ -178,7 +178,7 @@ fn length(value: Cell<'_>) -> u16 {
 
 /// The split point of a node that is full: the index of the first record of the right half. Both halves get
 /// about the same bytes; if records arrive in ascending order, nearly all stay on the left.
-pub fn middle(node: Node<'_>, ascending: bool) -> usize {
+pub(crate) fn middle(node: Node<'_>, ascending: bool) -> usize {
     let len = node.len();
     if ascending {
         return len - 1;
@@ -196,7 +196,7 @@ pub fn middle(node: Node<'_>, ascending: bool) -> usize {
 }
 
 /// The shortest key that is above `left` and at most `right`. `right` must be above `left`.
-pub fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
+pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     let common = std::iter::zip(left, right).take_while(|(a, b)| a == b).count();
     &right[..common + 1]
 }

@@ -7,7 +7,7 @@ impl Node<'_> {
     /// Checks everything that reading and writing rely on, so that no input makes them panic. Pages are
     /// checked once, when they are read from the drive. Only a bug can make a node with a valid checksum
     /// fail.
-    pub fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         self.check_frame()?;
         let used = self.check_records()?;
         self.check_hints()?;

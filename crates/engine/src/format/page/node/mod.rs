@@ -27,5 +27,5 @@ mod change;
 #[cfg(test)]
 mod tests;
 
-pub use change::{NodeMut, middle, separator};
-pub use read::{Cell, Node, leaf, longest_key, longest_record};
+pub(crate) use change::{NodeMut, middle, separator};
+pub(crate) use read::{Cell, Node, leaf, longest_key, longest_record};

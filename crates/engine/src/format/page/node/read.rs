@@ -13,19 +13,19 @@ pub(super) const HINTS: usize = 16;
 pub(super) const LARGE: u16 = 1 << 15;
 
 /// The longest key for pages of this size, in bytes.
-pub const fn longest_key(page_bytes: u32) -> usize {
+pub(crate) const fn longest_key(page_bytes: u32) -> usize {
     page_bytes as usize / 8
 }
 
 /// The largest record in a leaf, key and value together, in bytes. Even a leaf with two such records and two
 /// fences of the longest kind can be split.
-pub const fn longest_record(page_bytes: u32) -> usize {
+pub(crate) const fn longest_record(page_bytes: u32) -> usize {
     page_bytes as usize * 5 / 16
 }
 
 /// A value as stored in a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell<'a> {
+pub(crate) struct Cell<'a> {
     /// The value, or the reference to a large value.
     pub bytes: &'a [u8],
     /// Whether it is a reference.
@@ -34,14 +34,14 @@ pub struct Cell<'a> {
 
 impl<'a> Cell<'a> {
     /// A value stored in the leaf itself.
-    pub fn inline(bytes: &'a [u8]) -> Cell<'a> {
+    pub(crate) fn inline(bytes: &'a [u8]) -> Cell<'a> {
         Cell { bytes, large: false }
     }
 }
 
 /// Read access to a node.
 #[derive(Clone, Copy)]
-pub struct Node<'a>(pub(super) &'a [u8]);
+pub(crate) struct Node<'a>(pub(super) &'a [u8]);
 
 pub(super) fn head(suffix: &[u8]) -> u32 {
     match suffix {
@@ -56,36 +56,36 @@ pub(super) fn head(suffix: &[u8]) -> u32 {
 
 /// The node in a page that a search has found.
 #[inline]
-pub fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
+pub(crate) fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
     Node::new(bytes).ok_or_else(|| Error::corrupt(header::number(bytes), "it is not a node"))
 }
 
 impl<'a> Node<'a> {
     /// The node in a page; `None` if the page is no node.
     #[inline]
-    pub fn new(bytes: &'a [u8]) -> Option<Node<'a>> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Node<'a>> {
         matches!(header::kind(bytes), Some(Kind::Leaf | Kind::Inner)).then_some(Node(bytes))
     }
 
     /// The page's bytes.
-    pub fn bytes(&self) -> &'a [u8] {
+    pub(crate) fn bytes(&self) -> &'a [u8] {
         self.0
     }
 
     /// The number of records.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         usize::from(get_u16(self.0, 36))
     }
 
     /// Whether there are no records.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The level: 0 for a leaf.
     #[inline]
-    pub fn level(&self) -> u8 {
+    pub(crate) fn level(&self) -> u8 {
         header::level(self.0)
     }
 
@@ -112,26 +112,26 @@ impl<'a> Node<'a> {
 
     /// The low fence: the lower bound of all keys.
     #[inline]
-    pub fn low(&self) -> &'a [u8] {
+    pub(crate) fn low(&self) -> &'a [u8] {
         &self.0[self.0.len() - self.low_len()..]
     }
 
     /// The high fence: all keys are below it. `None` for the last node of a level.
     #[inline]
-    pub fn high(&self) -> Option<&'a [u8]> {
+    pub(crate) fn high(&self) -> Option<&'a [u8]> {
         let end = self.0.len() - self.low_len();
         (self.0[52] == 0).then(|| &self.0[end - self.high_len()..end])
     }
 
     /// The common prefix of all keys.
     #[inline]
-    pub fn prefix(&self) -> &'a [u8] {
+    pub(crate) fn prefix(&self) -> &'a [u8] {
         &self.low()[..self.prefix_len()]
     }
 
     /// Whether `key` is between the fences.
     #[inline]
-    pub fn covers(&self, key: &[u8]) -> bool {
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
         self.low() <= key && self.high().is_none_or(|high| key < high)
     }
 
@@ -147,20 +147,20 @@ impl<'a> Node<'a> {
 
     /// The key of a record without the prefix.
     #[inline]
-    pub fn suffix(&self, index: usize) -> &'a [u8] {
+    pub(crate) fn suffix(&self, index: usize) -> &'a [u8] {
         let slot = self.slot(index);
         let at = usize::from(get_u16(slot, 0));
         &self.0[at..at + usize::from(get_u16(slot, 2))]
     }
 
     /// The key of a record.
-    pub fn key(&self, index: usize) -> Vec<u8> {
+    pub(crate) fn key(&self, index: usize) -> Vec<u8> {
         [self.prefix(), self.suffix(index)].concat()
     }
 
     /// The value of a record.
     #[inline]
-    pub fn value(&self, index: usize) -> Cell<'a> {
+    pub(crate) fn value(&self, index: usize) -> Cell<'a> {
         let slot = self.slot(index);
         let at = usize::from(get_u16(slot, 0)) + usize::from(get_u16(slot, 2));
         let len = get_u16(slot, 4);
@@ -169,12 +169,12 @@ impl<'a> Node<'a> {
 
     /// The child at an index of an inner node.
     #[inline]
-    pub fn child(&self, index: usize) -> PageId {
+    pub(crate) fn child(&self, index: usize) -> PageId {
         PageId(get_u64(self.value(index).bytes, 0))
     }
 
     /// Whether a page matches this inner node's entry for a child: its level, and its fences. Copies nothing.
-    pub fn has_child(&self, index: usize, page: &[u8]) -> bool {
+    pub(crate) fn has_child(&self, index: usize, page: &[u8]) -> bool {
         let Some(child) = Node::new(page) else { return false };
         let is_key =
             |index: usize, fence: &[u8]| fence.strip_prefix(self.prefix()) == Some(self.suffix(index));
@@ -187,7 +187,7 @@ impl<'a> Node<'a> {
 
     /// The index of `key`, or its insertion point.
     #[inline]
-    pub fn search(&self, key: &[u8]) -> Result<usize, usize> {
+    pub(crate) fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
         // All keys between the fences begin with the prefix. Other keys are below or above all of them.
         let Some(suffix) = key.strip_prefix(prefix) else {
@@ -229,7 +229,7 @@ impl<'a> Node<'a> {
 
     /// The index of the child whose range covers `key`.
     #[inline]
-    pub fn child_for(&self, key: &[u8]) -> usize {
+    pub(crate) fn child_for(&self, key: &[u8]) -> usize {
         match self.search(key) {
             Ok(index) => index,
             Err(index) => index.saturating_sub(1),
@@ -237,28 +237,28 @@ impl<'a> Node<'a> {
     }
 
     /// Free bytes, including garbage.
-    pub fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         self.heap() - SLOTS - self.len() * SLOT + self.garbage()
     }
 
     /// Bytes of the records and their slots.
-    pub fn used(&self) -> usize {
+    pub(crate) fn used(&self) -> usize {
         self.0.len() - SLOTS - self.low_len() - self.high_len() - self.free()
     }
 
     /// Bytes that a record of this size takes here.
-    pub fn cost(&self, key_len: usize, value_len: usize) -> usize {
+    pub(crate) fn cost(&self, key_len: usize, value_len: usize) -> usize {
         SLOT + key_len - self.prefix_len() + value_len
     }
 
     /// The records, with full keys.
-    pub fn records(&self) -> impl Iterator<Item = (Vec<u8>, Cell<'a>)> + use<'a> {
+    pub(crate) fn records(&self) -> impl Iterator<Item = (Vec<u8>, Cell<'a>)> + use<'a> {
         let node = *self;
         (0..node.len()).map(move |index| (node.key(index), node.value(index)))
     }
 
     /// The end of the slots and the offset of the heap. The bytes between are free.
-    pub fn parts(&self) -> (usize, usize) {
+    pub(crate) fn parts(&self) -> (usize, usize) {
         (SLOTS + self.len() * SLOT, self.heap())
     }
 }

@@ -22,7 +22,7 @@ use crate::format::page::{Salt, get_u32, get_u64, set};
 
 /// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockKind {
+pub(super) enum BlockKind {
     Head,
     AddressMap,
     Changes,
@@ -38,7 +38,7 @@ impl BlockKind {
 
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BlockInfo {
+pub(super) struct BlockInfo {
     pub kind: BlockKind,
     pub epoch: u64,
     pub number: u64,
@@ -48,7 +48,7 @@ pub struct BlockInfo {
 }
 
 /// Writes the header of a block after its entries.
-pub fn seal(bytes: &mut [u8], info: &BlockInfo, salt: Salt) {
+pub(super) fn seal(bytes: &mut [u8], info: &BlockInfo, salt: Salt) {
     set(bytes, 4, &info.kind.code().to_le_bytes());
     set(bytes, 8, &info.epoch.to_le_bytes());
     set(bytes, 16, &info.number.to_le_bytes());
@@ -60,7 +60,7 @@ pub fn seal(bytes: &mut [u8], info: &BlockInfo, salt: Salt) {
 }
 
 /// The header of a block; `None` if the bytes are no block of this store.
-pub fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
+pub(super) fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
     let kind = *BlockKind::ALL.iter().find(|kind| kind.code() == get_u32(bytes, 4))?;
     let size = if kind == BlockKind::Changes { 8 } else { 4 };
     let [index, of, entries] = [24, 28, 32].map(|at| get_u32(bytes, at));
@@ -70,11 +70,11 @@ pub fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
 }
 
 /// Reads an entry of 4 bytes.
-pub fn address(bytes: &[u8], index: usize) -> u32 {
+pub(super) fn address(bytes: &[u8], index: usize) -> u32 {
     get_u32(bytes, BLOCK_HEADER + 4 * index)
 }
 
 /// Writes an entry of 4 bytes.
-pub fn set_address(bytes: &mut [u8], index: usize, address: u32) {
+pub(super) fn set_address(bytes: &mut [u8], index: usize, address: u32) {
     set(bytes, BLOCK_HEADER + 4 * index, &address.to_le_bytes());
 }

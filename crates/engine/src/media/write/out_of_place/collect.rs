@@ -63,7 +63,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     /// Stops collection and waits for its end, so that none is in progress when the store is closed.
-    pub async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.0.closing.set(true);
         self.0.room.until(|| (!self.0.collecting.get()).then_some(())).await;
     }

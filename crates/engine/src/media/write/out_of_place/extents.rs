@@ -10,7 +10,7 @@ use fulgurite_device::{Arena, Buffer};
 
 /// Units that are contiguous both on the drive and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub(super) struct Part {
     pub address: u32,
     /// The index of the first unit in memory.
     pub at: usize,
@@ -19,7 +19,7 @@ pub struct Part {
 
 /// Contiguous blocks on the drive, and the requested units in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub(super) struct Extent {
     /// The address of the first block.
     pub address: u32,
     /// The number of units in the blocks.
@@ -30,23 +30,23 @@ pub struct Extent {
 
 impl Extent {
     /// The only part, if it covers the blocks completely, so that the drive can access its memory directly.
-    pub fn whole(&self) -> Option<&Part> {
+    pub(super) fn whole(&self) -> Option<&Part> {
         self.parts.first().filter(|part| part.units == self.units)
     }
 
     /// The bytes of the blocks for a write: a part of `bytes` if that covers them completely, else a copy.
-    pub fn gather(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
+    pub(super) fn gather(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
         self.memory(bytes, unit_bytes, |blocks, part| bytes::look(part, |part| bytes::fill(blocks, part)))
     }
 
     /// The buffer for a read: a part of `bytes` if the blocks are requested completely, else a new buffer for
     /// [`Extent::scatter`].
-    pub fn target(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
+    pub(super) fn target(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
         self.memory(bytes, unit_bytes, |_, _| ())
     }
 
     /// Copies the requested units of blocks that were read to `bytes`.
-    pub fn scatter(&self, blocks: &Buffer, bytes: &Buffer, unit_bytes: usize) {
+    pub(super) fn scatter(&self, blocks: &Buffer, bytes: &Buffer, unit_bytes: usize) {
         if self.whole().is_none() {
             let copy = |part: &Part| {
                 let from = self.part(blocks, part, unit_bytes);
@@ -57,7 +57,7 @@ impl Extent {
     }
 
     /// The bytes of a part within the blocks.
-    pub fn part(&self, blocks: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
+    pub(super) fn part(&self, blocks: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
         blocks.part((part.address - self.address) as usize * unit_bytes, part.units as usize * unit_bytes)
     }
 
@@ -81,7 +81,7 @@ fn in_memory(bytes: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
 
 /// The extents for `units`, which are indices in memory and addresses. Each has at most `most` units, and
 /// none crosses the end of a segment.
-pub fn extents(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u32) -> Vec<Extent> {
+pub(super) fn extents(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u32) -> Vec<Extent> {
     let block = layout.block_units();
     let mut units: Vec<(u32, usize)> = units.map(|(at, address)| (address, at)).collect();
     units.sort_unstable();

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 /// Writes in progress, by number.
-pub struct InFlight {
+pub(super) struct InFlight {
     numbers: RefCell<BTreeSet<u64>>,
     begun: Cell<u64>,
     ended: Signal,
@@ -14,32 +14,32 @@ pub struct InFlight {
 
 impl InFlight {
     /// No writes. Waiting tasks are woken when the store stops.
-    pub fn new(health: &Health) -> InFlight {
+    pub(super) fn new(health: &Health) -> InFlight {
         let ended = Signal::default();
         health.tell(&ended);
         InFlight { numbers: RefCell::default(), begun: Cell::new(0), ended, health: health.clone() }
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.numbers.borrow().is_empty()
     }
 
     /// Begins a write. Returns its number.
-    pub fn begin(&self) -> u64 {
+    pub(super) fn begin(&self) -> u64 {
         self.begun.set(self.begun.get() + 1);
         self.numbers.borrow_mut().insert(self.begun.get());
         self.begun.get()
     }
 
     /// Ends a write, successful or not.
-    pub fn end(&self, number: u64) {
+    pub(super) fn end(&self, number: u64) {
         self.numbers.borrow_mut().remove(&number);
         self.ended.notify();
     }
 
     /// Waits until all writes that began before this call have ended, or the store has stopped.
-    pub async fn settled(&self) {
+    pub(super) async fn settled(&self) {
         let last = self.begun.get();
         let is_settled = || {
             self.health.check().is_err() || self.numbers.borrow().first().is_none_or(|first| *first > last)

@@ -6,7 +6,7 @@ use fulgurite_base::{Lpn, Nanos, Prng, StreamId};
 use fulgurite_device::{Caps, Command, Completion, Device, IoError, MemDevice, Operation, QueueFull};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub struct JitterDrive {
+pub(super) struct JitterDrive {
     caps: Caps,
     now: Nanos,
     prng: Prng,
@@ -23,7 +23,7 @@ pub struct JitterDrive {
 const BAD_IN: u64 = 500;
 
 impl JitterDrive {
-    pub fn new(pages: u64, seed: u64) -> JitterDrive {
+    pub(super) fn new(pages: u64, seed: u64) -> JitterDrive {
         let caps = MemDevice::new(pages, 4096, 64, Nanos::ZERO).caps().clone();
         let contents = vec![0; pages as usize * 4096];
         let (pending, prng) = (BTreeMap::new(), Prng::new(seed, "uneven"));
@@ -32,18 +32,18 @@ impl JitterDrive {
     }
 
     /// Sets the number of streams.
-    pub fn with_streams(mut self, streams: u16) -> JitterDrive {
+    pub(super) fn with_streams(mut self, streams: u16) -> JitterDrive {
         self.caps.streams = streams;
         self
     }
 
     /// The streams in which these pages were written.
-    pub fn streams(&self, is_wanted: impl Fn(Lpn) -> bool) -> BTreeSet<u16> {
+    pub(super) fn streams(&self, is_wanted: impl Fn(Lpn) -> bool) -> BTreeSet<u16> {
         self.written.iter().filter(|(lpn, _)| is_wanted(*lpn)).map(|(_, stream)| stream.0).collect()
     }
 
     /// From now on, some of the pages from `first` on cannot be written.
-    pub fn be_bad_from(&mut self, first: u64) {
+    pub(super) fn be_bad_from(&mut self, first: u64) {
         self.bad_from = Some(first);
     }
 

@@ -28,7 +28,7 @@ use std::rc::Rc;
 const WRITTEN_TOGETHER: u64 = 32;
 
 /// The address of each unit whose last write has completed.
-pub struct AddressMap {
+pub(super) struct AddressMap {
     all: Vec<u32>,
     /// Units whose addresses changed since the last commit, possibly with duplicates.
     changed: Vec<u32>,
@@ -36,17 +36,17 @@ pub struct AddressMap {
 
 impl AddressMap {
     /// The map as read from the drive.
-    pub fn new(all: Vec<u32>) -> AddressMap {
+    pub(super) fn new(all: Vec<u32>) -> AddressMap {
         AddressMap { all, changed: Vec::new() }
     }
 
     /// The address of every unit.
-    pub fn all(&self) -> &[u32] {
+    pub(super) fn all(&self) -> &[u32] {
         &self.all
     }
 
     /// Changes the address of a unit.
-    pub fn set(&mut self, unit: u32, address: u32) {
+    pub(super) fn set(&mut self, unit: u32, address: u32) {
         let known = &mut self.all[unit as usize];
         if *known != address {
             *known = address;
@@ -55,7 +55,7 @@ impl AddressMap {
     }
 
     /// The number of changes since the last commit, including duplicates.
-    pub fn changes(&self) -> usize {
+    pub(super) fn changes(&self) -> usize {
         self.changed.len()
     }
 
@@ -69,7 +69,7 @@ impl AddressMap {
 }
 
 /// The map on the drive.
-pub struct Journal<D> {
+pub(super) struct Journal<D> {
     handle: Handle<D>,
     barrier: Rc<Barrier<D>>,
     health: Health,
@@ -89,7 +89,7 @@ pub struct Journal<D> {
 
 impl<D: Device + 'static> Journal<D> {
     /// Continues the map `stored_map`.
-    pub fn new(
+    pub(super) fn new(
         handle: Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
         (layout, superblock): (Layout, &Superblock),
@@ -113,12 +113,12 @@ impl<D: Device + 'static> Journal<D> {
     }
 
     /// The last durable commit.
-    pub fn last_commit(&self) -> u64 {
+    pub(super) fn last_commit(&self) -> u64 {
         self.durable.get()
     }
 
     /// Makes the addresses of all writes durable that completed before this call.
-    pub async fn commit(&self, addresses: &RefCell<AddressMap>) -> Result<(), Error> {
+    pub(super) async fn commit(&self, addresses: &RefCell<AddressMap>) -> Result<(), Error> {
         let _turn = self.turns.take().await;
         let changes = addresses.borrow_mut().take_changes();
         if !planted!(self.options, MapBeforePages) {
@@ -164,7 +164,7 @@ impl<D: Device + 'static> Journal<D> {
     }
 
     /// Writes a snapshot, which starts a new journal in the other half.
-    pub async fn snapshot(&self, addresses: &RefCell<AddressMap>) -> Result<(), Error> {
+    pub(super) async fn snapshot(&self, addresses: &RefCell<AddressMap>) -> Result<(), Error> {
         self.epoch.set(self.epoch.get() + 1);
         loop {
             // Changes from here on belong to the commit after the snapshot.

@@ -34,8 +34,8 @@ mod tests;
 #[cfg(test)]
 mod jitter_drive;
 
-pub use scattered::find as find_scattered;
-pub use stored_map::{StoredMap, UNMAPPED, read, superblock_in_head, units_of};
+pub(crate) use scattered::find as find_scattered;
+pub(crate) use stored_map::{StoredMap, UNMAPPED, read, superblock_in_head, units_of};
 
 use super::bound::bind_bytes;
 use super::sealed::Sealed;
@@ -105,7 +105,7 @@ struct State<D> {
 }
 
 /// Reads and writes pages out of place. Clones share it.
-pub struct OutOfPlace<D>(Rc<State<D>>);
+pub(crate) struct OutOfPlace<D>(Rc<State<D>>);
 
 impl<D> Clone for OutOfPlace<D> {
     fn clone(&self) -> OutOfPlace<D> {
@@ -115,7 +115,7 @@ impl<D> Clone for OutOfPlace<D> {
 
 /// Reads a page of an image with this map, as stored; `None` if it cannot be read. For repairs, which have no
 /// drive.
-pub async fn read_page(
+pub(crate) async fn read_page(
     source: &impl Source,
     addresses: &[u32],
     layout: &Layout,
@@ -150,7 +150,7 @@ fn may_go_elsewhere(error: &Error) -> bool {
 
 impl<D: Device + 'static> OutOfPlace<D> {
     /// Creates an empty map on the drive.
-    pub async fn create(
+    pub(crate) async fn create(
         handle: &Handle<D>,
         shared: (Health, Rc<Barrier<D>>),
         superblock: &Superblock,
@@ -168,7 +168,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     /// The pages of a store with the map `stored_map`.
-    pub fn new(
+    pub(crate) fn new(
         handle: &Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
         superblock: &Superblock,
@@ -217,23 +217,23 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     /// The fields of the superblock, up to date.
-    pub fn shape(&self) -> Segmentation {
+    pub(crate) fn shape(&self) -> Segmentation {
         Segmentation { commit: self.0.journal.last_commit(), ..self.0.layout.shape }
     }
 
     /// Pages written, including those moved by collection. A compressed page counts as the share of a page
     /// that it takes.
-    pub fn pages_written(&self) -> u64 {
+    pub(crate) fn pages_written(&self) -> u64 {
         self.0.units_written.get().div_ceil(u64::from(self.0.layout.page_units))
     }
 
     /// Pages moved by collection, counted in the same way.
-    pub fn pages_moved(&self) -> u64 {
+    pub(crate) fn pages_moved(&self) -> u64 {
         self.0.ftl.borrow().counters().copied_pages.div_ceil(u64::from(self.0.layout.page_units))
     }
 
     /// Bytes of the map's area and of segments in use, including garbage.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let Layout { unit_bytes, block_bytes, shape, map, first, .. } = self.0.layout;
         let used = shape.segments - self.0.ftl.borrow().free_segments();
         let units = first + u64::from(used) * u64::from(shape.segment_units);
@@ -241,7 +241,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     /// Checks that the translation layer is consistent, and agrees with the map.
-    pub fn fault(&self) -> Option<String> {
+    pub(crate) fn fault(&self) -> Option<String> {
         let ftl = self.0.ftl.borrow();
         if let Err(error) = fulgurite_ftl::check::check(&ftl) {
             return Some(error.to_string());
@@ -265,7 +265,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     /// Writes sealed pages. On return, reads find the new versions; they are durable after
     /// [`OutOfPlace::commit`].
-    pub async fn write(&self, pages: &Sealed) -> Result<(), Error> {
+    pub(crate) async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         let (bytes, mut rest) = self.packed(pages);
         while !rest.is_empty() {
             self.0.health.check()?;
@@ -406,7 +406,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     /// Discards pages that the store has freed.
-    pub fn trim(&self, pages: &[PageId]) {
+    pub(crate) fn trim(&self, pages: &[PageId]) {
         let (mut ftl, mut addresses) = (self.0.ftl.borrow_mut(), self.0.addresses.borrow_mut());
         for page in pages {
             let first = self.first_unit(*page);
@@ -416,17 +416,17 @@ impl<D: Device + 'static> OutOfPlace<D> {
     }
 
     /// Whether a page was written and not trimmed since.
-    pub fn has(&self, page: PageId) -> bool {
+    pub(crate) fn has(&self, page: PageId) -> bool {
         !units_of(self.0.addresses.borrow().all(), &self.0.layout, page).is_empty()
     }
 
     /// Makes the addresses of all completed writes durable.
-    pub async fn commit(&self) -> Result<(), Error> {
+    pub(crate) async fn commit(&self) -> Result<(), Error> {
         self.0.journal.commit(&self.0.addresses).await
     }
 
     /// Reads a page. The data may be wrong: the caller checks the checksum.
-    pub async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
+    pub(crate) async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
         let units = || units_of(self.0.addresses.borrow().all(), &self.0.layout, page).to_vec();
         loop {
             let addresses = units();
@@ -454,7 +454,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     /// Reads consecutive pages into parts of `into`, concurrently. Contiguous ones are read with one command.
     /// Returns which could be read. As in [`OutOfPlace::read`], the data may be wrong.
-    pub async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
+    pub(crate) async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
         let (size, page_units) = (into.len() / pages.max(1), self.0.layout.page_units as usize);
         let page = |index: usize| PageId(first.0 + index as u64);
         let units =

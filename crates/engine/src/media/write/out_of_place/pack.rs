@@ -16,7 +16,7 @@ const LENGTH_BITS: u32 = 24;
 const ZSTD_LEVEL: i32 = 1;
 
 /// Compresses pages.
-pub struct Packer {
+pub(super) struct Packer {
     compress: Compress,
     zstd: Option<Compressor<'static>>,
     scratch: Vec<u8>,
@@ -24,7 +24,7 @@ pub struct Packer {
 
 impl Packer {
     /// Compresses pages of `page_bytes`.
-    pub fn new(compress: Compress, page_bytes: usize) -> Packer {
+    pub(super) fn new(compress: Compress, page_bytes: usize) -> Packer {
         // If there is no memory for zstd's state, pages are stored uncompressed.
         let zstd = (compress == Compress::Zstd).then(|| Compressor::new(ZSTD_LEVEL).ok()).flatten();
         let most = lz4_flex::block::get_maximum_output_size(page_bytes);
@@ -33,7 +33,7 @@ impl Packer {
 
     /// Writes a page to `into`, which has the size of a page, compressed if that saves a unit. Returns the
     /// number of units.
-    pub fn pack(&mut self, page: &[u8], into: &mut [u8], unit_bytes: usize) -> u32 {
+    pub(super) fn pack(&mut self, page: &[u8], into: &mut [u8], unit_bytes: usize) -> u32 {
         let units = page.len() / unit_bytes;
         let len = if units > 1 { self.compress(page) } else { None };
         match len.map(|len| (len, (len + HEAD).div_ceil(unit_bytes))) {
@@ -63,11 +63,11 @@ impl Packer {
 
 /// Decompresses pages.
 #[derive(Default)]
-pub struct Unpacker(Option<Decompressor<'static>>);
+pub(super) struct Unpacker(Option<Decompressor<'static>>);
 
 impl Unpacker {
     /// Decompresses a page. Returns false if the bytes are invalid.
-    pub fn unpack(&mut self, packed: &[u8], page: &Buffer) -> bool {
+    pub(super) fn unpack(&mut self, packed: &[u8], page: &Buffer) -> bool {
         let Some((compress, compressed)) = split(packed) else { return false };
         bytes::change(page, |bytes| {
             let len = match compress {
@@ -91,7 +91,7 @@ impl Unpacker {
 }
 
 /// The length of a compressed page according to its head; arbitrary if the bytes are no compressed page.
-pub fn packed_bytes(bytes: &[u8]) -> usize {
+pub(super) fn packed_bytes(bytes: &[u8]) -> usize {
     split_head(bytes).map_or(0, |(_, len, _)| len + HEAD)
 }
 

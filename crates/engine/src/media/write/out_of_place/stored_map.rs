@@ -9,11 +9,11 @@ use crate::wait::insist;
 use fulgurite_base::PageId;
 
 /// The address of a unit that was never written.
-pub const UNMAPPED: u32 = u32::MAX;
+pub(crate) const UNMAPPED: u32 = u32::MAX;
 
 /// The map as read from the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredMap {
+pub(crate) struct StoredMap {
     /// The address of each unit; [`UNMAPPED`] if it was never written.
     pub addresses: Vec<u32>,
     /// The number of its snapshot.
@@ -153,13 +153,17 @@ impl<S: Source> Reader<'_, S> {
 }
 
 /// The superblock in a head of a map, if these bytes are one.
-pub fn superblock_in_head(bytes: &[u8]) -> Option<Superblock> {
+pub(crate) fn superblock_in_head(bytes: &[u8]) -> Option<Superblock> {
     let superblock = Superblock::decode(bytes.get(BLOCK_HEADER..)?).ok()?;
     superblock.out_of_place.map(|_| superblock)
 }
 
 /// Reads the map of a store. Fails with [`Error::Corrupt`] if a durable part is damaged.
-pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock) -> Result<StoredMap, Error> {
+pub(crate) async fn read(
+    source: &impl Source,
+    layout: Layout,
+    superblock: &Superblock,
+) -> Result<StoredMap, Error> {
     let reader = Reader { source, layout, salt: superblock.salt() };
     let head = reader.head().await?;
     let mut addresses = reader.snapshot(&head).await?;
@@ -176,7 +180,7 @@ pub async fn read(source: &impl Source, layout: Layout, superblock: &Superblock)
 
 /// The addresses of a page's units: the first few for a compressed page, all for others. Empty if the page
 /// was never written.
-pub fn units_of<'a>(addresses: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
+pub(crate) fn units_of<'a>(addresses: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
     let Some(first) = layout.first_unit(page) else { return &[] };
     let all =
         addresses.get(first as usize..(first + u64::from(layout.page_units)) as usize).unwrap_or_default();
