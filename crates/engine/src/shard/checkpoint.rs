@@ -22,7 +22,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Begins a checkpoint in a task of its own, unless one is under way or would be in vain: the last one
     /// could not move the redo point, and nothing has ended since that may have held it back. A commit that
     /// ends asks for room again.
-    pub fn checkpoint_later(self: &Rc<Self>, goal: Lsn) {
+    pub(crate) fn checkpoint_later(self: &Rc<Self>, goal: Lsn) {
         if self.jobs.is_vain(goal, self.progress()) || !self.jobs.checkpoint().begin() {
             return;
         }
@@ -51,7 +51,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Settles records and writes pages changed before `goal`, and moves the redo point as far as it goes.
-    pub async fn checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
+    pub(crate) async fn checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         // Merging may wait for the structure's turn, whose owner may wait for a checkpoint's.
         self.settle_records(goal).await?;
         self.checkpoint_pages(goal).await
@@ -59,7 +59,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Writes the pages changed before `goal` and moves the redo point as far as pending records allow. The
     /// caller may hold the turn to change the structure.
-    pub async fn checkpoint_pages(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
+    pub(crate) async fn checkpoint_pages(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         if planted!(self.options, CheckpointGivenUp) {
             return self.write_checkpoint(goal).await;
         }
@@ -105,7 +105,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The beginning of the first commit that is not in the pages: it is not applied yet, or one of its
     /// records is pending.
-    pub fn first_in_no_page(&self) -> Option<Lsn> {
+    pub(crate) fn first_in_no_page(&self) -> Option<Lsn> {
         let unapplied = self.transactions.commits().first_unapplied();
         let pending =
             if planted!(self.options, PendingForgotten) { None } else { self.state.records().least() };
@@ -113,7 +113,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// The superblock that follows the last one.
-    pub fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
+    pub(crate) fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
         let (log_end, log_crc) = self.durable.log().durable_end();
         let last = self.durable.superblock().clone();
         let (format, generation) = (FORMAT, last.generation + 1);
@@ -134,7 +134,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Writes everything that differs from the drive and marks the store as closed.
-    pub async fn close(self: &Rc<Self>) -> Result<(), Error> {
+    pub(crate) async fn close(self: &Rc<Self>) -> Result<(), Error> {
         self.check_open()?;
         let last = self.transactions.commits().last();
         self.durable.log().sync(last).await?;

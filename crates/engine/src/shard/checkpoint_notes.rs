@@ -19,7 +19,7 @@ const NOTED_TOGETHER: (usize, u64) = (4096, 12);
 
 impl<D: Device + 'static> Shard<D> {
     /// Marks a leaf that has got operations which the log has from `since` on.
-    pub fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
+    pub(crate) fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
         self.mark(number, since);
         let made = page::structure_lsn(bytes);
         if since < made && made > self.durable.log().redo() {
@@ -30,7 +30,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Notes durably which pages on the drive could not be made from their images once the redo point is at
     /// `redo`. If the log is too full for the notes, the redo point moves all the same, because only that
     /// makes room; the next checkpoint notes them.
-    pub async fn note_stored(&self, redo: Lsn) -> Result<(), Error> {
+    pub(crate) async fn note_stored(&self, redo: Lsn) -> Result<(), Error> {
         // A backup takes pages that are made meanwhile from the log alone.
         if self.state.is_backup_running() {
             return Ok(());

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// The counts.
 #[derive(Clone, Copy, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     pub commits: u64,
     pub aborts: u64,
     pub deadlocks: u64,
@@ -18,16 +18,16 @@ pub struct Counts {
 
 /// The counts of a store in use.
 #[derive(Default)]
-pub struct Counters(Cell<Counts>);
+pub(crate) struct Counters(Cell<Counts>);
 
 impl Counters {
     /// The counts now.
-    pub fn get(&self) -> Counts {
+    pub(crate) fn get(&self) -> Counts {
         self.0.get()
     }
 
     /// Counts something.
-    pub fn count(&self, count: impl FnOnce(&mut Counts)) {
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Counts)) {
         let mut counts = self.0.get();
         count(&mut counts);
         self.0.set(counts);

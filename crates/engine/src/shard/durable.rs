@@ -11,7 +11,7 @@ use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
 /// The superblock, the log, the pages and the pool.
-pub struct Durable<D: Device + 'static> {
+pub(crate) struct Durable<D: Device + 'static> {
     superblock: RefCell<Superblock>,
     barrier: Rc<Barrier<D>>,
     log: Log<D>,
@@ -24,7 +24,7 @@ pub struct Durable<D: Device + 'static> {
 
 impl<D: Device + 'static> Durable<D> {
     /// The parts of a store whose log ends at `tail`. `next_large` is the number of the next large value.
-    pub fn new(
+    pub(crate) fn new(
         superblock: Superblock,
         barrier: Rc<Barrier<D>>,
         (log, pages, pool): (Log<D>, Pages<D>, BufferPool<D>),
@@ -45,72 +45,72 @@ impl<D: Device + 'static> Durable<D> {
     }
 
     /// The log.
-    pub fn log(&self) -> &Log<D> {
+    pub(crate) fn log(&self) -> &Log<D> {
         &self.log
     }
 
     /// The pages on the drive, with their protection.
-    pub fn pages(&self) -> &Pages<D> {
+    pub(crate) fn pages(&self) -> &Pages<D> {
         &self.pages
     }
 
     /// The pages in memory.
-    pub fn pool(&self) -> &BufferPool<D> {
+    pub(crate) fn pool(&self) -> &BufferPool<D> {
         &self.pool
     }
 
     /// The superblock that was written last.
-    pub fn superblock(&self) -> Ref<'_, Superblock> {
+    pub(crate) fn superblock(&self) -> Ref<'_, Superblock> {
         self.superblock.borrow()
     }
 
     /// Notes that a superblock was written. Returns the one before.
-    pub fn replace_superblock(&self, written: Superblock) -> Superblock {
+    pub(crate) fn replace_superblock(&self, written: Superblock) -> Superblock {
         self.superblock.replace(written)
     }
 
     /// Has the drive flush.
-    pub async fn flush(&self) -> Result<(), Error> {
+    pub(crate) async fn flush(&self) -> Result<(), Error> {
         self.barrier.flush().await
     }
 
     /// Flushes of the drive since the store was opened.
-    pub fn flushes(&self) -> u64 {
+    pub(crate) fn flushes(&self) -> u64 {
         self.barrier.flushes()
     }
 
     /// The place in the log from which recovery has yet to redo operations.
-    pub fn unredone(&self) -> Option<Lsn> {
+    pub(crate) fn unredone(&self) -> Option<Lsn> {
         self.unredone.get()
     }
 
     /// Notes how far recovery has redone operations; `None` at its end.
-    pub fn set_unredone(&self, from: Option<Lsn>) {
+    pub(crate) fn set_unredone(&self, from: Option<Lsn>) {
         self.unredone.set(from);
     }
 
     /// The number of the next large value.
-    pub fn next_large(&self) -> u64 {
+    pub(crate) fn next_large(&self) -> u64 {
         self.next_large.get()
     }
 
     /// Takes the number of a new large value.
-    pub fn take_large_number(&self) -> u64 {
+    pub(crate) fn take_large_number(&self) -> u64 {
         self.next_large.replace(self.next_large.get() + 1)
     }
 
     /// Whether the store has ever had a large value.
-    pub fn has_had_large_values(&self) -> bool {
+    pub(crate) fn has_had_large_values(&self) -> bool {
         self.next_large.get() > 1
     }
 
     /// The end of the log record of the last structure change.
-    pub fn last_structure(&self) -> Lsn {
+    pub(crate) fn last_structure(&self) -> Lsn {
         self.last_structure.get()
     }
 
     /// Notes a structure change.
-    pub fn set_last_structure(&self, lsn: Lsn) {
+    pub(crate) fn set_last_structure(&self, lsn: Lsn) {
         self.last_structure.set(lsn);
     }
 }

@@ -6,23 +6,23 @@ use std::cell::Cell;
 
 /// A job that one task does at a time; a second one is not begun.
 #[derive(Default)]
-pub struct Single(Cell<bool>);
+pub(crate) struct Single(Cell<bool>);
 
 impl Single {
     /// Begins the job. False if it is under way.
-    pub fn begin(&self) -> bool {
+    pub(crate) fn begin(&self) -> bool {
         !self.0.replace(true)
     }
 
     /// Ends the job.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         self.0.set(false);
     }
 }
 
 /// The jobs of a store.
 #[derive(Default)]
-pub struct Jobs {
+pub(crate) struct Jobs {
     eviction: Single,
     borrowing: Single,
     checkpoint: Single,
@@ -35,43 +35,43 @@ pub struct Jobs {
 
 impl Jobs {
     /// Evicting records from the record cache.
-    pub fn eviction(&self) -> &Single {
+    pub(crate) fn eviction(&self) -> &Single {
         &self.eviction
     }
 
     /// Borrowing frames for records.
-    pub fn borrowing(&self) -> &Single {
+    pub(crate) fn borrowing(&self) -> &Single {
         &self.borrowing
     }
 
     /// A checkpoint that was begun because the log became full.
-    pub fn checkpoint(&self) -> &Single {
+    pub(crate) fn checkpoint(&self) -> &Single {
         &self.checkpoint
     }
 
     /// Whether a checkpoint with this goal would be in vain: an earlier one could not move the redo point,
     /// and nothing has happened since.
-    pub fn is_vain(&self, goal: Lsn, progress: u64) -> bool {
+    pub(crate) fn is_vain(&self, goal: Lsn, progress: u64) -> bool {
         self.vain_checkpoint.get().is_some_and(|(vain, then)| goal <= vain && then == progress)
     }
 
     /// Notes a checkpoint that could not move the redo point; `None` for one that could.
-    pub fn set_vain(&self, vain: Option<(Lsn, u64)>) {
+    pub(crate) fn set_vain(&self, vain: Option<(Lsn, u64)>) {
         self.vain_checkpoint.set(vain);
     }
 
     /// Waits for the turn to change the structure of trees.
-    pub async fn structure_turn(&self) -> Turn<'_> {
+    pub(crate) async fn structure_turn(&self) -> Turn<'_> {
         self.structure.take().await
     }
 
     /// Waits for the turn to write a superblock.
-    pub async fn checkpoint_turn(&self) -> Turn<'_> {
+    pub(crate) async fn checkpoint_turn(&self) -> Turn<'_> {
         self.checkpoint_turns.take().await
     }
 
     /// Waits for the turn to make a backup, or to give pages back.
-    pub async fn backup_turn(&self) -> Turn<'_> {
+    pub(crate) async fn backup_turn(&self) -> Turn<'_> {
         self.backups.take().await
     }
 }

@@ -10,7 +10,7 @@ use std::task::Poll;
 
 impl<D: Device + 'static> Shard<D> {
     /// Locks a key for a transaction.
-    pub async fn lock_key(&self, txn: TxnId, tree: u32, key: &[u8], mode: Mode) -> Result<(), Error> {
+    pub(crate) async fn lock_key(&self, txn: TxnId, tree: u32, key: &[u8], mode: Mode) -> Result<(), Error> {
         let outcome = self.transactions.locks_mut().lock_key(txn, tree, key, mode);
         match outcome {
             Outcome::Granted => Ok(()),
@@ -19,7 +19,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Locks a range for a transaction. Returns whether it had to wait.
-    pub async fn lock_range(
+    pub(crate) async fn lock_range(
         &self,
         txn: TxnId,
         tree: u32,
@@ -78,13 +78,13 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Ends all waits for locks with the error of a stopped store: the holder of a lock may never release it.
-    pub fn stop_waiting(&self) {
+    pub(crate) fn stop_waiting(&self) {
         let Err(error) = self.health.check() else { return };
         self.transactions.waiting().into_iter().for_each(|txn| self.answer(txn, Err(error.clone())));
     }
 
     /// Releases the locks of a transaction, and wakes the transactions that get them.
-    pub fn release_locks(&self, txn: TxnId) {
+    pub(crate) fn release_locks(&self, txn: TxnId) {
         let mut granted = Vec::new();
         self.transactions.locks_mut().release(txn, &mut granted);
         granted.into_iter().for_each(|txn| self.answer(txn, Ok(())));

@@ -12,13 +12,13 @@ mod log_room;
 mod counters;
 mod pages;
 mod locking;
-pub mod tree;
+pub(crate) mod tree;
 mod room;
 mod records;
-pub mod commit;
+pub(crate) mod commit;
 mod checkpoint_notes;
 mod checkpoint;
-pub mod recovery;
+pub(crate) mod recovery;
 mod open;
 
 use crate::format::tree::Tree;
@@ -34,7 +34,7 @@ use state::State;
 use transactions::Transactions;
 
 /// A store.
-pub struct Shard<D: Device + 'static> {
+pub(crate) struct Shard<D: Device + 'static> {
     pub(crate) handle: Handle<D>,
     pub(crate) options: Options,
     pub(crate) health: Health,
@@ -48,12 +48,12 @@ pub struct Shard<D: Device + 'static> {
 
 impl<D: Device + 'static> Shard<D> {
     /// Bytes in a page.
-    pub fn page_bytes(&self) -> u32 {
+    pub(crate) fn page_bytes(&self) -> u32 {
         self.durable.superblock().page_bytes
     }
 
     /// A tree by its number.
-    pub fn tree(&self, id: u32) -> Result<Tree, Error> {
+    pub(crate) fn tree(&self, id: u32) -> Result<Tree, Error> {
         self.state.catalogue().tree(id).ok_or_else(|| Error::LogCorrupt {
             at: self.durable.log().durable(),
             what: format!("it names tree {id}, which does not exist"),
@@ -61,24 +61,24 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Fails once the store has stopped or was closed.
-    pub fn check_open(&self) -> Result<(), Error> {
+    pub(crate) fn check_open(&self) -> Result<(), Error> {
         self.health.check()?;
         if self.transactions.is_closed() { Err(Error::Closed) } else { Ok(()) }
     }
 
     /// A page is changed, as the log says from `since` on.
-    pub fn mark(&self, page: PageId, since: Lsn) {
+    pub(crate) fn mark(&self, page: PageId, since: Lsn) {
         self.durable.pages().mark(page, since);
         self.state.with_backup(|watch| watch.touch(page));
     }
 
     /// The newest visible state.
-    pub fn visible_lsn(&self) -> Lsn {
+    pub(crate) fn visible_lsn(&self) -> Lsn {
         self.transactions.commits().visible()
     }
 
     /// Moves on what is visible as far as it goes.
-    pub fn advance(&self) {
+    pub(crate) fn advance(&self) {
         let bug = planted!(self.options, UndurableVisible | NoFlushBeforeAcknowledge);
         let durable = if bug { Lsn(u64::MAX) } else { self.durable.log().durable() };
         let moved = self.transactions.commits_mut().advance(durable);
@@ -90,7 +90,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Waits until everything up to `lsn` is visible.
-    pub async fn until_visible(&self, lsn: Lsn) -> Result<(), Error> {
+    pub(crate) async fn until_visible(&self, lsn: Lsn) -> Result<(), Error> {
         let done = || {
             if self.visible_lsn() >= lsn {
                 return Some(Ok(()));

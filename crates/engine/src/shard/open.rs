@@ -31,7 +31,7 @@ use std::rc::Rc;
 
 impl<D: Device + 'static> Shard<D> {
     /// Makes an empty store that takes the whole drive. Its former contents are lost.
-    pub async fn create(handle: &Handle<D>, options: &Options) -> Result<(), Error> {
+    pub(crate) async fn create(handle: &Handle<D>, options: &Options) -> Result<(), Error> {
         let caps = handle.caps();
         options.check(&caps)?;
         let superblock = Superblock::of_new(&caps, options, new_identity(handle, &caps).await)?;
@@ -58,7 +58,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Opens the store on a drive. After a crash it recovers what was committed. The store's sizes of pages
     /// and log replace those in `options`.
-    pub async fn open(handle: Handle<D>, options: Options) -> Result<Rc<Shard<D>>, Error> {
+    pub(crate) async fn open(handle: Handle<D>, options: Options) -> Result<Rc<Shard<D>>, Error> {
         let superblock = superblock::read(&handle).await?;
         let caps = handle.caps();
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);

@@ -9,7 +9,7 @@ use fulgurite_pool::{ReadGuard, WriteGuard};
 impl<D: Device + 'static> Shard<D> {
     /// The page, from the pool or from the drive.
     #[inline]
-    pub async fn read_page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
+    pub(crate) async fn read_page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
         match self.durable.pool().try_read(page) {
             Some(guard) => Ok(guard),
             None => Ok(self.durable.pool().read(page).await?),
@@ -18,7 +18,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The page, to change.
     #[inline]
-    pub async fn write_page(&self, page: PageId) -> Result<WriteGuard<D>, Error> {
+    pub(crate) async fn write_page(&self, page: PageId) -> Result<WriteGuard<D>, Error> {
         match self.durable.pool().try_write(page) {
             Some(guard) => Ok(guard),
             None => Ok(self.durable.pool().write(page).await?),
@@ -27,7 +27,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Picks a free page. It is used once a record of the log says so;
     /// [`Space::put_back`](crate::memory::space::Space::put_back) gives it up.
-    pub async fn pick(&self) -> Result<PageId, Error> {
+    pub(crate) async fn pick(&self) -> Result<PageId, Error> {
         for _ in 0..self.state.space().most_moves() {
             let cursor = self.state.space().cursor();
             if cursor.has_free {

@@ -6,7 +6,7 @@ use fulgurite_device::Device;
 
 impl<D: Device + 'static> Shard<D> {
     /// The place that the redo point should move to at least, if a checkpoint is due.
-    pub fn checkpoint_goal(&self) -> Option<Lsn> {
+    pub(crate) fn checkpoint_goal(&self) -> Option<Lsn> {
         let records = self.state.records();
         let used = self.durable.log().used();
         // Commits wait for room where more is used.
@@ -26,7 +26,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Whether the log has room for so many bytes, beside what is promised and what carrying all pending
     /// records would take.
-    pub fn has_room_in_log(&self, bytes: u64) -> bool {
+    pub(crate) fn has_room_in_log(&self, bytes: u64) -> bool {
         bytes + self.log_kept() <= self.log_left()
     }
 
@@ -37,17 +37,17 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Bytes of the log that a split takes, or two nodes that become one.
-    pub fn change_bytes(&self) -> u64 {
+    pub(crate) fn change_bytes(&self) -> u64 {
         3 * (u64::from(self.page_bytes()) / 2 + 1024) + 8192
     }
 
     /// Bytes of the log that are neither used nor promised.
-    pub fn log_left(&self) -> u64 {
+    pub(crate) fn log_left(&self) -> u64 {
         self.durable.log().capacity().saturating_sub(self.durable.log().used() + self.log_room.promised())
     }
 
     /// Bytes of the log for what is carried next; its last block may not become full.
-    pub fn room_to_carry(&self) -> u64 {
+    pub(crate) fn room_to_carry(&self) -> u64 {
         self.log_left().saturating_sub(u64::from(self.durable.superblock().block_bytes))
     }
 }

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use std::cell::{Ref, RefCell, RefMut};
 
 /// The state in memory.
-pub struct State {
+pub(crate) struct State {
     frames: u32,
     space: Space,
     catalogue: RefCell<Catalogue>,
@@ -27,7 +27,12 @@ pub struct State {
 
 impl State {
     /// The state of a store with this superblock. The pool has `frames`, and old versions have `version_bytes`.
-    pub fn new(superblock: &Superblock, frames: u32, records: RecordCache, version_bytes: u64) -> State {
+    pub(crate) fn new(
+        superblock: &Superblock,
+        frames: u32,
+        records: RecordCache,
+        version_bytes: u64,
+    ) -> State {
         let catalogue = Catalogue::new(superblock.catalogue_root(), superblock.large_root());
         State {
             frames,
@@ -42,77 +47,77 @@ impl State {
     }
 
     /// Frames of the pool.
-    pub fn frames(&self) -> u32 {
+    pub(crate) fn frames(&self) -> u32 {
         self.frames
     }
 
     /// The free pages.
-    pub fn space(&self) -> &Space {
+    pub(crate) fn space(&self) -> &Space {
         &self.space
     }
 
     /// The tables and indexes.
-    pub fn catalogue(&self) -> Ref<'_, Catalogue> {
+    pub(crate) fn catalogue(&self) -> Ref<'_, Catalogue> {
         self.catalogue.borrow()
     }
 
     /// The tables and indexes, to change.
-    pub fn catalogue_mut(&self) -> RefMut<'_, Catalogue> {
+    pub(crate) fn catalogue_mut(&self) -> RefMut<'_, Catalogue> {
         self.catalogue.borrow_mut()
     }
 
     /// The record cache.
-    pub fn records(&self) -> Ref<'_, RecordCache> {
+    pub(crate) fn records(&self) -> Ref<'_, RecordCache> {
         self.records.borrow()
     }
 
     /// The record cache, to change.
-    pub fn records_mut(&self) -> RefMut<'_, RecordCache> {
+    pub(crate) fn records_mut(&self) -> RefMut<'_, RecordCache> {
         self.records.borrow_mut()
     }
 
     /// The old versions that readers may need.
-    pub fn versions(&self) -> Ref<'_, Versions> {
+    pub(crate) fn versions(&self) -> Ref<'_, Versions> {
         self.versions.borrow()
     }
 
     /// The old versions, to change.
-    pub fn versions_mut(&self) -> RefMut<'_, Versions> {
+    pub(crate) fn versions_mut(&self) -> RefMut<'_, Versions> {
         self.versions.borrow_mut()
     }
 
     /// The pages whose image in the log is incomplete, to change.
-    pub fn notes_mut(&self) -> RefMut<'_, CheckpointNotes> {
+    pub(crate) fn notes_mut(&self) -> RefMut<'_, CheckpointNotes> {
         self.notes.borrow_mut()
     }
 
     /// Records in a leaf of the tree, as far as scans have seen.
-    pub fn leaf_records(&self, tree: Tree) -> Option<usize> {
+    pub(crate) fn leaf_records(&self, tree: Tree) -> Option<usize> {
         self.leaf_records.borrow().get(&tree.id).copied()
     }
 
     /// Notes how many records a scan has found in a leaf of the tree.
-    pub fn note_leaf_records(&self, tree: Tree, records: usize) {
+    pub(crate) fn note_leaf_records(&self, tree: Tree, records: usize) {
         self.leaf_records.borrow_mut().insert(tree.id, records);
     }
 
     /// Begins to watch pages for a backup.
-    pub fn begin_backup(&self) {
+    pub(crate) fn begin_backup(&self) {
         *self.backup.borrow_mut() = Some(BackupWatch::default());
     }
 
     /// Ends the watch.
-    pub fn end_backup(&self) {
+    pub(crate) fn end_backup(&self) {
         *self.backup.borrow_mut() = None;
     }
 
     /// Whether a backup is under way.
-    pub fn is_backup_running(&self) -> bool {
+    pub(crate) fn is_backup_running(&self) -> bool {
         self.backup.borrow().is_some()
     }
 
     /// Changes the notes of a backup under way; `None` if there is none.
-    pub fn with_backup<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Option<T> {
+    pub(crate) fn with_backup<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Option<T> {
         self.backup.borrow_mut().as_mut().map(change)
     }
 }

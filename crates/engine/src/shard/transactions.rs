@@ -11,7 +11,7 @@ use std::task::Waker;
 
 /// A waiting request for a lock.
 #[derive(Default)]
-pub struct LockWait {
+pub(crate) struct LockWait {
     /// The answer: granted, or given up to end a deadlock.
     pub answer: Cell<Option<Result<(), Error>>>,
     /// The task to wake with the answer.
@@ -19,7 +19,7 @@ pub struct LockWait {
 }
 
 /// The transactions of a store.
-pub struct Transactions {
+pub(crate) struct Transactions {
     commits: RefCell<Commits>,
     /// Notified when more is visible, and when the store stops.
     visible: Signal,
@@ -31,7 +31,7 @@ pub struct Transactions {
 
 impl Transactions {
     /// No transactions yet. Everything up to `visible_lsn` is visible.
-    pub fn new(visible: Signal, visible_lsn: Lsn) -> Transactions {
+    pub(crate) fn new(visible: Signal, visible_lsn: Lsn) -> Transactions {
         Transactions {
             commits: RefCell::new(Commits::new(visible_lsn)),
             visible,
@@ -43,66 +43,66 @@ impl Transactions {
     }
 
     /// The number of a new transaction.
-    pub fn next_id(&self) -> TxnId {
+    pub(crate) fn next_id(&self) -> TxnId {
         TxnId(self.next_id.replace(self.next_id.get() + 1))
     }
 
     /// The commits in order.
-    pub fn commits(&self) -> Ref<'_, Commits> {
+    pub(crate) fn commits(&self) -> Ref<'_, Commits> {
         self.commits.borrow()
     }
 
     /// The commits in order, to change.
-    pub fn commits_mut(&self) -> RefMut<'_, Commits> {
+    pub(crate) fn commits_mut(&self) -> RefMut<'_, Commits> {
         self.commits.borrow_mut()
     }
 
     /// Tells those who wait that more is visible.
-    pub fn notify_visible(&self) {
+    pub(crate) fn notify_visible(&self) {
         self.visible.notify();
     }
 
     /// Waits until `ready` gives something. It is asked again whenever more is visible, and when the store stops.
-    pub async fn until_visible<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
+    pub(crate) async fn until_visible<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
         self.visible.until(ready).await
     }
 
     /// The locks.
-    pub fn locks(&self) -> Ref<'_, Locks> {
+    pub(crate) fn locks(&self) -> Ref<'_, Locks> {
         self.locks.borrow()
     }
 
     /// The locks, to change.
-    pub fn locks_mut(&self) -> RefMut<'_, Locks> {
+    pub(crate) fn locks_mut(&self) -> RefMut<'_, Locks> {
         self.locks.borrow_mut()
     }
 
     /// Begins to wait for a lock.
-    pub fn begin_wait(&self, txn: TxnId) -> Rc<LockWait> {
+    pub(crate) fn begin_wait(&self, txn: TxnId) -> Rc<LockWait> {
         let wait = Rc::new(LockWait::default());
         self.lock_waits.borrow_mut().insert(txn, Rc::clone(&wait));
         wait
     }
 
     /// Ends a wait; `None` if the transaction does not wait.
-    pub fn end_wait(&self, txn: TxnId) -> Option<Rc<LockWait>> {
+    pub(crate) fn end_wait(&self, txn: TxnId) -> Option<Rc<LockWait>> {
         self.lock_waits.borrow_mut().remove(&txn)
     }
 
     /// The transactions that wait for locks, in the order of their numbers, so that a run repeats.
-    pub fn waiting(&self) -> Vec<TxnId> {
+    pub(crate) fn waiting(&self) -> Vec<TxnId> {
         let mut waiting: Vec<TxnId> = self.lock_waits.borrow().keys().copied().collect();
         waiting.sort_unstable();
         waiting
     }
 
     /// Admits no more requests.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closed.set(true);
     }
 
     /// Whether the store was closed.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.closed.get()
     }
 }

@@ -1,10 +1,10 @@
 //! The store: creating, opening, tables and indexes, statistics, closing.
 
-pub mod read_view;
-pub mod row_batch;
-pub mod scan;
-pub mod transaction;
-pub mod load;
+pub(crate) mod read_view;
+pub(crate) mod row_batch;
+pub(crate) mod scan;
+pub(crate) mod transaction;
+pub(crate) mod load;
 
 use crate::format::log_record::{Delta, Op};
 use crate::format::page::node::{NodeMut, longest_key};

@@ -17,11 +17,11 @@ use std::ops::Bound;
 use std::rc::Rc;
 
 /// Uncommitted writes: trees, their keys, and the values. A tree is listed only with a key.
-pub type Writes = BTreeMap<u32, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>;
+pub(crate) type Writes = BTreeMap<u32, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>;
 
 /// A range of keys: from `low` up to and without `high`; to the end if there is no `high`.
 #[derive(Clone, Debug)]
-pub struct Span {
+pub(crate) struct Span {
     /// The least key.
     pub low: Vec<u8>,
     /// The first key behind the range.
@@ -30,7 +30,7 @@ pub struct Span {
 
 impl Span {
     /// The range between two bounds.
-    pub fn new((low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Span {
+    pub(crate) fn new((low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Span {
         // No key lies between a key and the same key with a zero appended.
         let after = |key: &[u8]| [key, &[0]].concat();
         let low = match low {
@@ -47,24 +47,24 @@ impl Span {
     }
 
     /// Whether the range is empty.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.high.as_ref().is_some_and(|high| *high <= self.low)
     }
 
     /// Whether the range contains a key.
-    pub fn contains(&self, key: &[u8]) -> bool {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
         *self.low <= *key && self.high.as_ref().is_none_or(|high| *key < **high)
     }
 
     /// The range as bounds.
-    pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         (Bound::Included(&self.low), high)
     }
 }
 
 /// A read view.
-pub enum ReadView<D: Device + 'static> {
+pub(crate) enum ReadView<D: Device + 'static> {
     /// Reads under locks.
     Locked {
         /// The store.
@@ -91,21 +91,21 @@ pub enum ReadView<D: Device + 'static> {
 
 impl<D: Device + 'static> ReadView<D> {
     /// A view of the newest visible state.
-    pub fn now(shard: &Rc<Shard<D>>) -> ReadView<D> {
+    pub(crate) fn now(shard: &Rc<Shard<D>>) -> ReadView<D> {
         shard.divide_memory();
         let lsn = shard.visible_lsn();
         let reader = shard.state.versions_mut().open(lsn);
         ReadView::Past { shard: Rc::clone(shard), lsn, reader }
     }
 
-    pub fn shard(&self) -> &Rc<Shard<D>> {
+    pub(crate) fn shard(&self) -> &Rc<Shard<D>> {
         match self {
             ReadView::Locked { shard, .. } | ReadView::Past { shard, .. } => shard,
         }
     }
 
     /// Fails if the view can read nothing any more.
-    pub fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         self.shard().check_open()?;
         match self {
             ReadView::Locked { dead, .. } if dead.get() => Err(Error::Deadlock),
@@ -115,7 +115,7 @@ impl<D: Device + 'static> ReadView<D> {
     }
 
     /// Locks a key, if the view locks.
-    pub async fn lock(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<(), Error> {
+    pub(crate) async fn lock(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<(), Error> {
         self.check()?;
         let ReadView::Locked { shard, txn, dead, used, .. } = self else { return Ok(()) };
         used.set(true);
@@ -125,12 +125,12 @@ impl<D: Device + 'static> ReadView<D> {
     }
 
     /// Locks a range for reading, if the view locks. Returns whether it had to wait.
-    pub async fn lock_span(&self, tree: Tree, span: &Span) -> Result<bool, Error> {
+    pub(crate) async fn lock_span(&self, tree: Tree, span: &Span) -> Result<bool, Error> {
         self.lock_range(tree, span, Mode::Shared).await
     }
 
     /// Locks a range exclusively, if the view locks.
-    pub async fn lock_alone(&self, tree: Tree, span: &Span) -> Result<(), Error> {
+    pub(crate) async fn lock_alone(&self, tree: Tree, span: &Span) -> Result<(), Error> {
         self.lock_range(tree, span, Mode::Exclusive).await.map(drop)
     }
 
@@ -144,7 +144,7 @@ impl<D: Device + 'static> ReadView<D> {
     }
 
     /// The value of a key.
-    pub async fn get(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) async fn get(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<Option<Vec<u8>>, Error> {
         match self {
             ReadView::Locked { shard, writes, .. } => {
                 self.lock(tree, key, mode).await?;
@@ -182,12 +182,12 @@ enum Found {
 
 impl<D: Device + 'static> Shard<D> {
     /// The current value of a key.
-    pub async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.value(tree, key, None).await
     }
 
     /// The value of a key in the state at `lsn`.
-    pub async fn past(&self, tree: Tree, key: &[u8], lsn: Lsn) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) async fn past(&self, tree: Tree, key: &[u8], lsn: Lsn) -> Result<Option<Vec<u8>>, Error> {
         self.value(tree, key, Some(lsn)).await
     }
 

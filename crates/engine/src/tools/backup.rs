@@ -38,7 +38,7 @@ use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle};
 
 /// Passes before a backup gives up.
-pub const MOST_PASSES: u32 = 16;
+pub(crate) const MOST_PASSES: u32 = 16;
 /// Pages that are copied at once.
 const COPIED_TOGETHER: usize = 32;
 /// Bytes that are copied at once, of the log and of a restored image.

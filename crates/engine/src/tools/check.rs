@@ -381,7 +381,7 @@ fn children(node: Node<'_>, left: &mut Vec<Visit>) {
 
 /// The pages of all trees. Fails if one of them cannot be read completely. The structure must not change
 /// meanwhile.
-pub async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
+pub(crate) async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
     let mut walk = Walk::new(shard);
     let trees = shard.state.catalogue().trees();
     for tree in trees {

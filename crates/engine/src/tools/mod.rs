@@ -1,7 +1,7 @@
 //! Tools for a whole store: backup, check, compaction, repair, the shape of its trees.
 
-pub mod backup;
-pub mod check;
-pub mod compact;
-pub mod repair;
-pub mod tree_shape;
+pub(crate) mod backup;
+pub(crate) mod check;
+pub(crate) mod compact;
+pub(crate) mod repair;
+pub(crate) mod tree_shape;

@@ -105,7 +105,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Refuses a large value that no transaction could put by itself: nobody could put it again, and a repair could not
     /// save it. Each of its operations puts into a leaf.
-    pub fn check_large(&self, ops: &[Op]) -> Result<(), Error> {
+    pub(crate) fn check_large(&self, ops: &[Op]) -> Result<(), Error> {
         let bytes = ops.iter().map(|op| op.bytes() as u64).sum();
         self.log_bytes_for(bytes, pages_for(ops.len() as u64)).map(drop)
     }

@@ -14,7 +14,7 @@ mod stage;
 mod admit;
 mod prepare;
 
-pub use stage::Write;
+pub(crate) use stage::Write;
 
 use crate::format::log_record::Entry;
 use crate::format::tree::{CATALOGUE, FIRST_USER_TREE};
@@ -32,7 +32,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Commits the writes of a transaction, whose keys are locked. Returns its LSN once it is visible, and
     /// durable as far as `durability` asks. `in_log` is set when the record is appended; from then on the
     /// locks are released here.
-    pub async fn commit(
+    pub(crate) async fn commit(
         self: &Rc<Self>,
         txn: TxnId,
         writes: Vec<Write>,
@@ -97,7 +97,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Stops the store: a commit is in the log and not applied, and only recovery can bring the two together.
-    pub fn stop_unapplied(&self, error: &Error) -> Error {
+    pub(crate) fn stop_unapplied(&self, error: &Error) -> Error {
         let stopped = self.health.stop(format!("a commit could not be applied: {error}"));
         self.stop_waiting();
         stopped
@@ -119,7 +119,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Waits, at the end of a transaction that read under locks and wrote nothing, until what it may have seen is
     /// visible.
-    pub async fn until_settled(&self) -> Result<(), Error> {
+    pub(crate) async fn until_settled(&self) -> Result<(), Error> {
         let last = self.transactions.commits().last();
         self.until_visible(last).await
     }

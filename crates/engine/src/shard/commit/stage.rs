@@ -5,7 +5,7 @@ use crate::format::log_record::Op;
 use crate::memory::record_cache::Record;
 
 /// A write of a transaction.
-pub struct Write {
+pub(crate) struct Write {
     pub tree: u32,
     pub key: Box<[u8]>,
     /// `None` deletes the key.
@@ -14,7 +14,7 @@ pub struct Write {
 
 /// The destination of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub(super) enum Target {
     /// The leaf of the key.
     Leaf,
     /// The record cache. A merge brings the record to its leaf later.
@@ -23,36 +23,36 @@ pub enum Target {
 
 /// The operations of a commit in the order of the log, each with its target.
 #[derive(Default)]
-pub struct Operations {
+pub(super) struct Operations {
     pub ops: Vec<Op>,
     pub targets: Vec<Target>,
 }
 
 impl Operations {
     /// Adds an operation behind the last.
-    pub fn push(&mut self, op: Op, target: Target) {
+    pub(super) fn push(&mut self, op: Op, target: Target) {
         self.ops.push(op);
         self.targets.push(target);
     }
 
     /// Each operation with its target.
-    pub fn iter(&self) -> impl Iterator<Item = (&Op, Target)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Op, Target)> {
         std::iter::zip(&self.ops, self.targets.iter().copied())
     }
 
     /// The records that the cache is to take.
-    pub fn records(&self) -> impl Iterator<Item = Record<'_>> {
+    pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.iter().filter(|(_, target)| *target == Target::Cache).map(|(op, _)| record(op))
     }
 }
 
 /// An operation as a record of the cache.
-pub fn record(op: &Op) -> Record<'_> {
+pub(super) fn record(op: &Op) -> Record<'_> {
     Record { tree: op.tree, key: &op.key, value: op.value.as_deref() }
 }
 
 /// A large value that a write replaces. Readers of older states may need it.
-pub struct Replaced {
+pub(super) struct Replaced {
     pub tree: u32,
     pub key: Box<[u8]>,
     pub value: Vec<u8>,
@@ -60,7 +60,7 @@ pub struct Replaced {
 
 /// The operations are known, and the target that each of them should have.
 #[derive(Default)]
-pub struct Prepared {
+pub(super) struct Prepared {
     pub operations: Operations,
     /// Leaves that change.
     pub leaves: u64,
@@ -70,7 +70,7 @@ pub struct Prepared {
 }
 
 /// Room is promised. The targets are final.
-pub struct Admitted {
+pub(super) struct Admitted {
     pub operations: Operations,
     pub replaced: Vec<Replaced>,
     pub user_bytes: u64,
@@ -78,7 +78,7 @@ pub struct Admitted {
 }
 
 /// The record is in the log from `since` to `lsn`. The commit can no longer fail, other than with the whole store.
-pub struct Appended {
+pub(super) struct Appended {
     pub operations: Operations,
     pub since: Lsn,
     pub lsn: Lsn,
@@ -87,7 +87,7 @@ pub struct Appended {
 
 /// Promised room, for the worst case of a commit.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub(super) struct Room {
     pub pages: u64,
     /// Bytes of the log.
     pub log: u64,

@@ -22,7 +22,7 @@ const CARRIED_TOGETHER: u64 = 64 << 10;
 
 impl<D: Device + 'static> Shard<D> {
     /// Merges or carries the records that have been pending since before `goal`, as far as possible.
-    pub async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
+    pub(crate) async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let tail = self.durable.log().tail();
         if goal > tail {
             self.merge_all().await;
@@ -80,7 +80,11 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Looks at chunks, some of them in one slice, until `look` returns false.
-    pub async fn each_chunk(&self, chunks: &[u32], mut look: impl FnMut(&mut RecordCache, u32) -> bool) {
+    pub(crate) async fn each_chunk(
+        &self,
+        chunks: &[u32],
+        mut look: impl FnMut(&mut RecordCache, u32) -> bool,
+    ) {
         for together in chunks.chunks(CHUNKS_TOGETHER) {
             if !together.iter().all(|chunk| look(&mut self.state.records_mut(), *chunk)) {
                 return;
@@ -91,7 +95,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Merges all records of a tree that nobody writes to. Fails with [`Error::Full`] if there are no pages
     /// for them.
-    pub async fn settle_tree(self: &Rc<Self>, tree: Tree) -> Result<(), Error> {
+    pub(crate) async fn settle_tree(self: &Rc<Self>, tree: Tree) -> Result<(), Error> {
         for _ in 0..MOST_ATTEMPTS {
             self.merge_all().await;
             self.check_open()?;

@@ -14,7 +14,7 @@ const MARGIN_PART: u32 = 16;
 
 impl<D: Device + 'static> Shard<D> {
     /// Borrows frames for records in a task of its own, unless one does so already or there are enough.
-    pub fn borrow_frames_later(self: &Rc<Self>) {
+    pub(crate) fn borrow_frames_later(self: &Rc<Self>) {
         if !self.state.records().needs_frames() || !self.jobs.borrowing().begin() {
             return;
         }
@@ -32,7 +32,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Waits for the frames that so many bytes of records may need beside those promised, as far as the pool
     /// lends them.
-    pub async fn until_frames(&self, bytes: u64) {
+    pub(crate) async fn until_frames(&self, bytes: u64) {
         while self.ask_for_frames(|records| records.frames_for(records.promised() + bytes, 0)).await {}
     }
 
@@ -54,7 +54,7 @@ impl<D: Device + 'static> Shard<D> {
 impl<D: Device + 'static> Shard<D> {
     /// From now on memory is divided between records and pages so that the drive has the least to do. Records
     /// begin with the first share, or with what they hold if that is more.
-    pub fn begin_to_divide(&self) {
+    pub(crate) fn begin_to_divide(&self) {
         let mut records = self.state.records_mut();
         if !records.is_used() {
             return;
@@ -65,7 +65,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Moves the border between records and pages if that is due.
-    pub fn divide_memory(self: &Rc<Self>) {
+    pub(crate) fn divide_memory(self: &Rc<Self>) {
         let departures = self.durable.pool().departures();
         if self.state.records_mut().is_division_due(departures.left) {
             let pool = (departures, self.durable.pool().counters().pages_written);

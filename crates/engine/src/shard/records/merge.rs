@@ -24,7 +24,7 @@ const MOST_FAILURES: u32 = 64;
 
 /// Why records are merged.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// Other records need their memory.
     Room,
     /// Their place in the log is to become free, or no record is to be pending.
@@ -44,7 +44,7 @@ impl Reason {
 }
 
 /// A record that did not fit into its leaf.
-pub struct TooLarge {
+pub(crate) struct TooLarge {
     tree: Tree,
     key: Vec<u8>,
     cost: usize,
@@ -52,7 +52,7 @@ pub struct TooLarge {
 
 impl<D: Device + 'static> Shard<D> {
     /// Evicts records in a task of its own until there is room again, unless one does so already.
-    pub fn evict_records_later(self: &Rc<Self>) {
+    pub(crate) fn evict_records_later(self: &Rc<Self>) {
         if !self.state.records().is_tight() || !self.jobs.eviction().begin() {
             return;
         }
@@ -95,14 +95,14 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Merges everything that is pending now, as far as there is room in the log and the drive allows.
-    pub async fn merge_all(&self) {
+    pub(crate) async fn merge_all(&self) {
         let leaves = self.state.records().leaves();
         self.merge_leaves(leaves, Reason::Log).await;
     }
 
     /// Merges the pending records of some leaves and of their neighbours. A record that cannot be merged
     /// stays pending and is tried again later.
-    pub async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
+    pub(crate) async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
         let leaves = self.with_neighbours(leaves, reason.least_along()).await;
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
@@ -179,7 +179,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Puts the missing records into the bytes of a leaf, as far as there is room, in one step with all notes
     /// about them.
-    pub fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
+    pub(crate) fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
         let tree = self.tree(page::tree(bytes))?;
         let mut records = self.state.records_mut();
         let put = |entry: Record<'_>| {
@@ -211,7 +211,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// The tree of a leaf that should be united with a neighbour, and a key of it.
-    pub fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
+    pub(crate) fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
         let (tree, node) = (self.tree(page::tree(bytes))?, leaf(bytes)?);
         let is_root = page::number(bytes) == tree.root;
         Ok((!is_root && node.level() == 0 && is_sparse(node)).then(|| (tree, node.low().to_vec())))

@@ -23,7 +23,7 @@
 mod redo_batch;
 mod records;
 
-pub use redo_batch::RedoBatch;
+pub(crate) use redo_batch::RedoBatch;
 
 use crate::format::log_record::{Delta, Entry};
 use crate::format::page;
@@ -39,7 +39,7 @@ use std::ops::Range;
 
 /// The result of step 2.
 #[derive(Clone, Debug)]
-pub struct Redone {
+pub(crate) struct Redone {
     /// The end of the log.
     pub tail: Tail,
     /// Places behind the end with blocks that recovery leaves out.
@@ -51,7 +51,7 @@ pub struct Redone {
 }
 
 /// Step 2, on a pool that has no log yet. Gathers operations until the batch is full.
-pub async fn redo_structure<D: Device + 'static>(
+pub(crate) async fn redo_structure<D: Device + 'static>(
     handle: &Handle<D>,
     pool: &BufferPool<D>,
     pages: &Pages<D>,

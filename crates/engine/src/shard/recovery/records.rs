@@ -36,7 +36,7 @@ struct Part {
 
 impl<D: Device + 'static> Shard<D> {
     /// Counts the free pages of all groups.
-    pub async fn count_free(&self) -> Result<(), Error> {
+    pub(crate) async fn count_free(&self) -> Result<(), Error> {
         let maps: Vec<(PageId, u32)> = self.state.space().maps().collect();
         for part in maps.chunks(READ_TOGETHER) {
             let counts = part.iter().map(|(map, pages)| async move {
@@ -51,7 +51,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Finds the free pages that still have a place out of place.
-    pub async fn find_freed(&self) -> Result<(), Error> {
+    pub(crate) async fn find_freed(&self) -> Result<(), Error> {
         let Some(place) = self.durable.pages().backend().out_of_place() else { return Ok(()) };
         for (map, pages) in self.state.space().maps() {
             let guard = self.read_page(map).await?;
@@ -63,7 +63,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Reads the catalogue into memory. Fails with [`Error::SortedRuns`] on a store of format 5 that has runs.
-    pub async fn load_catalogue(&self) -> Result<(), Error> {
+    pub(crate) async fn load_catalogue(&self) -> Result<(), Error> {
         let tree = self.tree(CATALOGUE)?;
         let mut runs = Vec::new();
         let look = |node: Node<'_>| {
@@ -88,7 +88,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Redoes the operations of the first batch, and those of the log behind it.
-    pub async fn redo_records(
+    pub(crate) async fn redo_records(
         self: &Rc<Self>,
         start: LogStart,
         redone: &Redone,

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// A batch of operations: in the log's order until [`RedoBatch::keep_last_by_key`], afterwards in the order
 /// of keys.
-pub struct RedoBatch {
+pub(crate) struct RedoBatch {
     /// Their keys and values, one behind the other in the log's order.
     bytes: Vec<u8>,
     trees: BTreeMap<u32, OfTree>,
@@ -71,7 +71,7 @@ const STARTS: u64 = 1 << 12;
 
 impl RedoBatch {
     /// A batch from a log of `log_bytes`. It is full with `most` bytes of memory, or `more` beside that.
-    pub fn new((most, more): (u64, u64), log_bytes: u64) -> RedoBatch {
+    pub(crate) fn new((most, more): (u64, u64), log_bytes: u64) -> RedoBatch {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 31);
         let (bytes, trees) = (Vec::new(), BTreeMap::new());
         let reserved = size(most.min(log_bytes));
@@ -81,7 +81,7 @@ impl RedoBatch {
     }
 
     /// Begins a record of the log at `at`.
-    pub fn begin_record(&mut self, at: Lsn) {
+    pub(crate) fn begin_record(&mut self, at: Lsn) {
         if self.ops == 0 {
             self.since = at;
             // Untouched memory is not used, and bytes that need not move are not copied.
@@ -95,7 +95,7 @@ impl RedoBatch {
     }
 
     /// Adds an operation of the last record. A leaf must have room for its key and value.
-    pub fn add(&mut self, op: OpRef<'_>) {
+    pub(crate) fn add(&mut self, op: OpRef<'_>) {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(op.key);
         self.bytes.extend_from_slice(op.value.unwrap_or_default());
@@ -114,7 +114,7 @@ impl RedoBatch {
 
     /// Whether there is room for another record. If there is none, operations on keys that have later ones
     /// are dropped. If that frees less than an eighth, the batch takes its additional memory.
-    pub fn make_room(&mut self) -> bool {
+    pub(crate) fn make_room(&mut self) -> bool {
         let uses = |batch: &RedoBatch| batch.bytes.len() + batch.ops * PLACE_BYTES;
         if uses(self) <= self.most {
             return true;
@@ -151,24 +151,24 @@ impl RedoBatch {
     }
 
     /// Whether the batch has taken its additional memory.
-    pub fn is_extended(&self) -> bool {
+    pub(crate) fn is_extended(&self) -> bool {
         self.more == 0
     }
 
     /// The place of the first record in the log.
-    pub fn since(&self) -> Lsn {
+    pub(crate) fn since(&self) -> Lsn {
         self.since
     }
 
     /// A place in the log that is not behind the record of an operation on a tree, and close to it.
-    pub fn since_of(&self, tree: u32, index: usize) -> Lsn {
+    pub(crate) fn since_of(&self, tree: u32, index: usize) -> Lsn {
         let from = self.trees[&tree].places[index].from;
         let behind = self.starts.partition_point(|(start, _)| *start <= from);
         behind.checked_sub(1).map_or(self.since, |last| self.starts[last].1)
     }
 
     /// Drops all operations.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.starts.clear();
         self.trees.values_mut().for_each(|tree| {
@@ -179,7 +179,7 @@ impl RedoBatch {
     }
 
     /// Drops the operations of the last record: a bug to plant.
-    pub fn forget_last_record(&mut self) {
+    pub(crate) fn forget_last_record(&mut self) {
         for tree in self.trees.values_mut() {
             tree.places.retain(|place| (place.from as usize) < self.last_record);
             tree.sorted = tree.sorted.min(tree.places.len());
@@ -188,39 +188,39 @@ impl RedoBatch {
     }
 
     /// Operations.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ops
     }
 
     /// Bytes of their keys and values, with those of dropped operations.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// Operations on a tree.
-    pub fn len_of(&self, tree: u32) -> usize {
+    pub(crate) fn len_of(&self, tree: u32) -> usize {
         self.trees.get(&tree).map_or(0, |tree| tree.places.len())
     }
 
     /// The trees with operations.
-    pub fn trees(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn trees(&self) -> impl Iterator<Item = u32> {
         self.trees.iter().filter(|(_, tree)| !tree.places.is_empty()).map(|(tree, _)| *tree)
     }
 
     /// An operation on a tree. Panics if there are not so many.
     #[inline]
-    pub fn get(&self, tree: u32, index: usize) -> OpRef<'_> {
+    pub(crate) fn get(&self, tree: u32, index: usize) -> OpRef<'_> {
         self.op(tree, &self.trees[&tree].places[index])
     }
 
     /// A range of operations on a tree. Panics if there are not so many.
-    pub fn run(&self, tree: u32, places: Range<usize>) -> impl Iterator<Item = OpRef<'_>> {
+    pub(crate) fn run(&self, tree: u32, places: Range<usize>) -> impl Iterator<Item = OpRef<'_>> {
         self.trees[&tree].places[places].iter().map(move |place| self.op(tree, place))
     }
 
     /// Begins to fetch the bytes of an operation on a tree, if there are so many.
     #[inline]
-    pub fn prefetch(&self, tree: u32, index: usize) {
+    pub(crate) fn prefetch(&self, tree: u32, index: usize) {
         if let Some(place) = self.trees[&tree].places.get(index) {
             let bytes = &self.bytes[place.from as usize..];
             (0..place.bytes().min(PREFETCHED)).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
@@ -238,7 +238,7 @@ impl RedoBatch {
     }
 
     /// Keeps the last operation on each key, and sorts them by key.
-    pub fn keep_last_by_key(&mut self) {
+    pub(crate) fn keep_last_by_key(&mut self) {
         let bytes = &self.bytes;
         for tree in self.trees.values_mut() {
             tree.sort(bytes);
@@ -248,7 +248,7 @@ impl RedoBatch {
 
     /// The end of the operations on a tree, from `from` on, whose keys are below `high`, if there is such a
     /// bound.
-    pub fn end_below(&self, tree: u32, from: usize, high: Option<&[u8]>) -> usize {
+    pub(crate) fn end_below(&self, tree: u32, from: usize, high: Option<&[u8]>) -> usize {
         let Some(OfTree { places, shared, .. }) = self.trees.get(&tree) else { return from };
         let Some(high) = high else { return places.len() };
         let behind = high.strip_prefix(&shared[..]);

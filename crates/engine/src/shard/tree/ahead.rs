@@ -16,7 +16,7 @@ use fulgurite_device::Device;
 use std::ops::Range;
 
 /// The next leaves of a range, as far as they have the same parent.
-pub struct Leaves {
+pub(crate) struct Leaves {
     /// Their pages, in the order of the scan.
     pub pages: Vec<PageId>,
     /// The fence behind them: forward, the least key of the next leaf; backward, the key that the next leaf
@@ -26,12 +26,12 @@ pub struct Leaves {
 
 impl<D: Device + 'static> Shard<D> {
     /// The most leaves to read ahead: few enough that they do not displace each other.
-    pub fn most_ahead(&self, degree: u32) -> usize {
+    pub(crate) fn most_ahead(&self, degree: u32) -> usize {
         degree.min(self.durable.pool().limit() / 4).max(1) as usize
     }
 
     /// Begins to read the leaves of keys, given in order: level by level, all nodes of a level at once.
-    pub async fn fetch_leaves(&self, tree: Tree, keys: &[&[u8]]) -> Result<(), Error> {
+    pub(crate) async fn fetch_leaves(&self, tree: Tree, keys: &[&[u8]]) -> Result<(), Error> {
         let mut nodes: Vec<(PageId, Range<usize>)> = vec![(tree.root, 0..keys.len())];
         // No tree is higher than this, even if its pages are damaged.
         for _ in 0..u8::MAX {
@@ -58,7 +58,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The next leaves of a scan, at most `most`: from `seek` up to `bound`, which is the first key behind
     /// the range or, backward, its least key. `None` if the root is the only leaf.
-    pub async fn leaves(
+    pub(crate) async fn leaves(
         &self,
         tree: Tree,
         seek: Seek<'_>,

@@ -41,7 +41,7 @@ struct Level {
 }
 
 /// A tree that is being built. Dropped before its end, it gives its pages back.
-pub struct Load<D: Device + 'static> {
+pub(crate) struct Load<D: Device + 'static> {
     shard: Rc<Shard<D>>,
     tree: Tree,
     levels: Vec<Level>,
@@ -56,7 +56,7 @@ impl<D: Device + 'static> Drop for Load<D> {
 
 impl<D: Device + 'static> Load<D> {
     /// Begins to load an empty tree.
-    pub async fn new(shard: Rc<Shard<D>>, tree: Tree) -> Result<Load<D>, Error> {
+    pub(crate) async fn new(shard: Rc<Shard<D>>, tree: Tree) -> Result<Load<D>, Error> {
         let guard = shard.read_page(tree.root).await?;
         let root = leaf(guard.bytes())?;
         if root.level() > 0 || !root.is_empty() {
@@ -67,12 +67,12 @@ impl<D: Device + 'static> Load<D> {
     }
 
     /// The tree that is loaded.
-    pub fn tree(&self) -> u32 {
+    pub(crate) fn tree(&self) -> u32 {
         self.tree.id
     }
 
     /// Adds the next record.
-    pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>, large: bool) -> Result<(), Error> {
+    pub(crate) async fn push(&mut self, key: Vec<u8>, value: Vec<u8>, large: bool) -> Result<(), Error> {
         let page = self.shard.page_bytes();
         if key.len() > longest_key(page) {
             return Err(Error::KeyTooLong { bytes: key.len(), longest: longest_key(page) });
@@ -137,7 +137,7 @@ impl<D: Device + 'static> Load<D> {
     }
 
     /// Closes all levels and makes them the tree, under the root that exists.
-    pub async fn finish(mut self) -> Result<(), Error> {
+    pub(crate) async fn finish(mut self) -> Result<(), Error> {
         let root = self.write().await?;
         self.shard.durable.pages().flush().await?;
         self.take_over(&root).await

@@ -17,7 +17,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// The operations that store a value, and its reference for the leaf.
-    pub fn put_large(&self, value: &[u8]) -> (LargeValue, Vec<Op>) {
+    pub(crate) fn put_large(&self, value: &[u8]) -> (LargeValue, Vec<Op>) {
         let place = LargeValue { number: self.durable.take_large_number(), bytes: value.len() as u64 };
         let pieces = value.chunks(piece_bytes(self.page_bytes())).zip(0..);
         let put = |(piece, index): (&[u8], u32)| Op {
@@ -30,13 +30,13 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// The operations that delete a value.
-    pub fn delete_large(&self, place: LargeValue) -> Vec<Op> {
+    pub(crate) fn delete_large(&self, place: LargeValue) -> Vec<Op> {
         let delete = |index| Op { tree: LARGE, key: place.key(index).into(), value: None, large: false };
         (0..place.pieces(self.page_bytes())).map(delete).collect()
     }
 
     /// Reads a value; `None` if a piece is missing.
-    pub async fn read_large(&self, place: LargeValue) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) async fn read_large(&self, place: LargeValue) -> Result<Option<Vec<u8>>, Error> {
         let tree = self.large_tree()?;
         let mut value = Vec::new();
         let mut piece = 0;

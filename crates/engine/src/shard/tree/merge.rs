@@ -12,7 +12,7 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
 /// Whether a node has so few records that it should be merged: a quarter of a page.
-pub fn is_sparse(node: Node<'_>) -> bool {
+pub(crate) fn is_sparse(node: Node<'_>) -> bool {
     node.used() < node.bytes().len() / 4
 }
 
@@ -31,7 +31,7 @@ fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
 
 impl<D: Device + 'static> Shard<D> {
     /// Merges the leaf that covers `key` with a neighbour if it is sparse, and likewise the nodes above.
-    pub async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
+    pub(crate) async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
         let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         for at in (1..path.len()).rev() {
@@ -47,7 +47,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Merges `child` with a neighbour under `parent`, if the records of the two take at most `most` bytes.
-    pub async fn unite_children(
+    pub(crate) async fn unite_children(
         &self,
         child: PageId,
         parent: PageId,
@@ -79,7 +79,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Replaces a root that has one child by that child, repeatedly.
-    pub async fn lower_root(&self, tree: Tree) -> Result<(), Error> {
+    pub(crate) async fn lower_root(&self, tree: Tree) -> Result<(), Error> {
         loop {
             let child = {
                 let guard = self.read_page(tree.root).await?;

@@ -15,9 +15,9 @@ mod merge;
 mod put;
 mod structure;
 
-pub use bulk::Load;
-pub use merge::is_sparse;
-pub use put::{Applied, change};
+pub(crate) use bulk::Load;
+pub(crate) use merge::is_sparse;
+pub(crate) use put::{Applied, change};
 
 use crate::Error;
 use crate::format::page;
@@ -33,7 +33,7 @@ const MOST_RESTARTS: u32 = 1000;
 
 /// The leaf that a search looks for.
 #[derive(Clone, Copy, Debug)]
-pub enum Seek<'a> {
+pub(crate) enum Seek<'a> {
     /// The leaf that covers this key.
     At(&'a [u8]),
     /// The leaf that covers the keys right below this one.
@@ -68,7 +68,7 @@ impl Seek<'_> {
 
 /// The reads that a search has asked the drive for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub(crate) enum Asked {
     /// None: every node was in the pool.
     Nothing,
     /// Nodes above the result.
@@ -116,13 +116,13 @@ fn prefetch_node(bytes: &[u8]) {
 impl<D: Device + 'static> Shard<D> {
     /// Finds the node on `level`.
     #[inline]
-    pub async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
+    pub(crate) async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
         self.search(tree, seek, level).await.map(|(guard, _)| guard)
     }
 
     /// Finds the node on `level`. Returns also what the drive was asked for.
     #[inline]
-    pub async fn search(
+    pub(crate) async fn search(
         &self,
         tree: Tree,
         seek: Seek<'_>,
@@ -169,7 +169,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// The page of the leaf that covers a key. The leaf is not read, and stays the right one while the parent
     /// is held.
-    pub async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard<D>, PageId), Error> {
+    pub(crate) async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard<D>, PageId), Error> {
         let parent = self.find(tree, Seek::At(key), 1).await?;
         let node = leaf(parent.bytes())?;
         let page = if node.level() == 0 { tree.root } else { node.child(Seek::At(key).child(node)) };
@@ -177,7 +177,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Finds a leaf, to change it.
-    pub async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard<D>, Error> {
+    pub(crate) async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard<D>, Error> {
         let seek = Seek::At(key);
         for _ in 0..MOST_RESTARTS {
             let found = self.find(tree, seek, 1).await?;
@@ -205,7 +205,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Calls `look` for every leaf of a tree, in order.
-    pub async fn each_leaf(
+    pub(crate) async fn each_leaf(
         &self,
         tree: Tree,
         mut look: impl FnMut(Node<'_>) -> Result<(), Error>,

@@ -15,7 +15,7 @@ use fulgurite_device::Device;
 
 /// The place of an operation in the log.
 #[derive(Clone, Copy, Debug)]
-pub struct Applied {
+pub(crate) struct Applied {
     /// The beginning of its record.
     pub since: Lsn,
     /// The end of its record.
@@ -30,7 +30,7 @@ impl<D: Device + 'static> Shard<D> {
     /// old values.
     ///
     /// Fails with [`Error::Full`] if the leaf has to be split and the log has no room for that.
-    pub async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
+    pub(crate) async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
         let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
         {
@@ -79,7 +79,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Applies an operation that is in the log to the record cache, or to its leaf if the cache has no room.
-    pub async fn apply_to_cache(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
+    pub(crate) async fn apply_to_cache(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let is_pending = self.state.records().is_pending(tree.id, &op.key);
         // While the parent is held the structure does not change, so the leaf is the right one.
         let (parent, leaf) = match is_pending {
@@ -108,7 +108,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Applies an operation that is in the log to its leaf.
-    pub async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
+    pub(crate) async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
             let mut guard = self.find_for_change(tree, &op.key).await?;
             let node = leaf(guard.bytes())?;
@@ -140,7 +140,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Notes that a leaf contains the changes that the log has from there on.
-    pub fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
+    pub(crate) fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
         let lsn = page::lsn(bytes).max(at.lsn);
         page::set_lsn(bytes, lsn);
         self.mark_leaf(number, bytes, at.since);
@@ -164,7 +164,7 @@ fn make_smaller(bytes: &mut [u8], ops: &[OpRef<'_>]) -> Result<bool, Error> {
 }
 
 /// Applies an operation to the leaf that covers its key. False if there is no room.
-pub fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
+pub(crate) fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
     match op.cell() {
         Some(cell) => Ok(NodeMut::new(bytes).put(op.key, cell)),
         None => {

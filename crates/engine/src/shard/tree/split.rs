@@ -42,7 +42,7 @@ pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u
 
 impl<D: Device + 'static> Shard<D> {
     /// Makes room in the leaf that covers `key` for a record of `cost` bytes, unless there is room by now.
-    pub async fn make_room(&self, tree: Tree, key: &[u8], cost: usize) -> Result<(), Error> {
+    pub(crate) async fn make_room(&self, tree: Tree, key: &[u8], cost: usize) -> Result<(), Error> {
         let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
         {

@@ -15,11 +15,11 @@ use fulgurite_device::Device;
 use fulgurite_pool::WriteGuard;
 
 /// Pages that a structure change holds.
-pub struct Held<D: Device + 'static>(Vec<(PageId, WriteGuard<D>)>);
+pub(crate) struct Held<D: Device + 'static>(Vec<(PageId, WriteGuard<D>)>);
 
 impl<D: Device + 'static> Held<D> {
     /// The bytes of one of them.
-    pub fn bytes(&self, page: PageId) -> Result<&[u8], Error> {
+    pub(crate) fn bytes(&self, page: PageId) -> Result<&[u8], Error> {
         let held = self.0.iter().find(|(held, _)| *held == page);
         held.map(|(_, guard)| guard.bytes()).ok_or_else(|| Error::corrupt(page, "a change does not hold it"))
     }
@@ -28,7 +28,7 @@ impl<D: Device + 'static> Held<D> {
 impl<D: Device + 'static> Shard<D> {
     /// The pages from the root down to the leaf that covers `key`. They stay the same while the caller has
     /// the turn to change the structure.
-    pub async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
+    pub(crate) async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
         let mut path = vec![tree.root];
         let mut above: Option<u8> = None;
         loop {
@@ -53,7 +53,7 @@ impl<D: Device + 'static> Shard<D> {
     /// other task waits while it holds a page, so there is no deadlock. Releasing the others meanwhile would
     /// never end if a write-back writes them in turn, since a page that was held for a change counts as
     /// changed.
-    pub async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
+    pub(crate) async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
         // In a damaged store a page may be its own neighbour, or in use and marked as free. Holding it twice
         // would never end.
         let mut all = [pages, fresh].concat();
@@ -114,7 +114,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Appends the record and changes the pages, which are all held.
-    pub fn restructure(
+    pub(crate) fn restructure(
         &self,
         mut held: Held<D>,
         deltas: Vec<Delta>,

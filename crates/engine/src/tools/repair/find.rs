@@ -21,7 +21,7 @@ const SIZES: [u32; 5] = [4096, 8192, 16384, 32768, 65536];
 const LEAST_VOTES: u32 = 2;
 
 /// The superblock of a damaged store, and whether it was guessed.
-pub async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
+pub(super) async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
     let found = superblock::read_both(source).await;
     let version = found.iter().flat_map(|found| found.as_ref().err()).find(|error| {
         // A store of another version is not damaged.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The readable part of the log.
 #[derive(Default)]
-pub struct LogRead {
+pub(super) struct LogRead {
     /// The records with their ends.
     pub entries: Vec<(Lsn, Entry)>,
     /// The place at which reading ended.
@@ -20,7 +20,7 @@ pub struct LogRead {
 }
 
 /// Every whole block of the ring that is at its own place, by its place in the log, with its CRC.
-pub async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u64, (Block, u32)> {
+pub(super) async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u64, (Block, u32)> {
     let (block, ring, start) = ring(superblock);
     let mut found = BTreeMap::new();
     let mut bytes = vec![0; block as usize];
@@ -44,7 +44,7 @@ fn ring(superblock: &Superblock) -> (u64, u64, u64) {
 }
 
 /// Reads the log from the redo point on, up to its end or to the first damage.
-pub async fn read(source: &impl Source, superblock: &Superblock) -> LogRead {
+pub(super) async fn read(source: &impl Source, superblock: &Superblock) -> LogRead {
     if superblock.clean {
         return LogRead { end: superblock.log_end, ..LogRead::default() };
     }

@@ -14,7 +14,7 @@ use fulgurite_base::PageId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A whole leaf without a parent.
-pub struct Stray {
+pub(super) struct Stray {
     pub page: PageId,
     pub tree: u32,
     pub lsn: Lsn,
@@ -23,7 +23,7 @@ pub struct Stray {
 }
 
 /// Pages and the newest operations of a damaged store.
-pub struct Pages<'a, S> {
+pub(super) struct Pages<'a, S> {
     source: &'a S,
     /// Out of place: the layout, and the map as far as it could be read.
     map: Option<(Layout, Vec<u32>)>,
@@ -43,7 +43,7 @@ pub struct Pages<'a, S> {
 
 impl<'a, S: Source> Pages<'a, S> {
     /// Redoes the log.
-    pub async fn new(source: &'a S, superblock: Superblock, log: LogRead) -> Pages<'a, S> {
+    pub(super) async fn new(source: &'a S, superblock: Superblock, log: LogRead) -> Pages<'a, S> {
         let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
         let cut = log.damage.is_some().then_some(log.end);
         let (changed, copies, ops) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -78,12 +78,12 @@ impl<'a, S: Source> Pages<'a, S> {
     }
 
     /// All data pages.
-    pub fn numbers(&self) -> impl Iterator<Item = PageId> + use<S> {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = PageId> + use<S> {
         (self.superblock.data_start().0..self.superblock.pages).map(PageId)
     }
 
     /// A page that is whole and reliable.
-    pub async fn get(&self, page: PageId) -> Option<Vec<u8>> {
+    pub(super) async fn get(&self, page: PageId) -> Option<Vec<u8>> {
         match self.changed.get(&page) {
             Some(bytes) => bytes.clone(),
             None => self.stored(page).await,
@@ -155,7 +155,7 @@ impl<'a, S: Source> Pages<'a, S> {
     }
 
     /// The leaves among pages without a parent that are not known to be free.
-    pub async fn strays(&self, reached: &BTreeSet<PageId>) -> Vec<Stray> {
+    pub(super) async fn strays(&self, reached: &BTreeSet<PageId>) -> Vec<Stray> {
         let mut strays = Vec::new();
         let mut current: Option<(PageId, Option<Vec<u8>>)> = None;
         for page in self.numbers().filter(|page| self.space.is_data(*page)) {

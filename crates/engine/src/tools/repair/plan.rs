@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// A part of a tree's keys: one leaf, or nothing that can be found.
 #[derive(Clone, Debug)]
-pub struct Segment {
+pub(super) struct Segment {
     pub low: Vec<u8>,
     pub high: Option<Vec<u8>>,
     pub leaf: Option<PageId>,
@@ -50,7 +50,7 @@ impl Visit {
 
 /// Follows a tree from its root. The parts are in order, without gaps. Pages of the tree are added to
 /// `reached`.
-pub async fn walk<S: Source>(
+pub(super) async fn walk<S: Source>(
     pages: &Pages<'_, S>,
     tree: Tree,
     reached: &mut BTreeSet<PageId>,
@@ -94,7 +94,7 @@ pub async fn walk<S: Source>(
 
 /// Fills the lost parts of a tree with leaves without a parent: the newest first, and none that overlaps
 /// another. Returns the pages that were used.
-pub fn fill(segments: &mut Vec<Segment>, tree: u32, strays: &[Stray]) -> Vec<PageId> {
+pub(super) fn fill(segments: &mut Vec<Segment>, tree: u32, strays: &[Stray]) -> Vec<PageId> {
     let mut own: Vec<&Stray> = strays.iter().filter(|stray| stray.tree == tree).collect();
     own.sort_by_key(|stray| (std::cmp::Reverse(stray.lsn), stray.page));
     let mut used = Vec::new();

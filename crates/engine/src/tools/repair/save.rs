@@ -19,13 +19,13 @@ use std::ops::Bound;
 const BATCH: (usize, usize) = (64 << 10, 256);
 
 /// A value in a leaf or in the log.
-pub struct Value {
+pub(super) struct Value {
     pub bytes: Vec<u8>,
     pub large: bool,
 }
 
 /// The records of a part of a tree: those of its leaf, with the log's operations over them.
-pub async fn records<S: Source>(
+pub(super) async fn records<S: Source>(
     pages: &Pages<'_, S>,
     tree: u32,
     segment: &Segment,
@@ -68,7 +68,7 @@ pub async fn records<S: Source>(
 type Cached = Option<(usize, BTreeMap<Vec<u8>, Value>)>;
 
 /// The tree of large values.
-pub struct Large<'a, 'b, S> {
+pub(super) struct Large<'a, 'b, S> {
     pages: &'a Pages<'b, S>,
     segments: Vec<Segment>,
     /// The leaf that was read last: it mostly has the next piece.
@@ -77,12 +77,12 @@ pub struct Large<'a, 'b, S> {
 
 impl<'a, 'b, S: Source> Large<'a, 'b, S> {
     /// The values whose pieces are in these parts.
-    pub fn new(pages: &'a Pages<'b, S>, segments: Vec<Segment>) -> Large<'a, 'b, S> {
+    pub(super) fn new(pages: &'a Pages<'b, S>, segments: Vec<Segment>) -> Large<'a, 'b, S> {
         Large { pages, segments, last: RefCell::default() }
     }
 
     /// A value; `None` if it is a large one that is incomplete.
-    pub async fn value(&self, value: Value) -> Option<Vec<u8>> {
+    pub(super) async fn value(&self, value: Value) -> Option<Vec<u8>> {
         if !value.large {
             return Some(value.bytes);
         }
@@ -110,7 +110,7 @@ impl<'a, 'b, S: Source> Large<'a, 'b, S> {
 }
 
 /// Puts records into a table of a new store, many in one transaction.
-pub struct Saving<'a, D: Device + 'static> {
+pub(super) struct Saving<'a, D: Device + 'static> {
     store: &'a Store<D>,
     table: Table,
     batch: Vec<(Vec<u8>, Vec<u8>)>,
@@ -120,12 +120,12 @@ pub struct Saving<'a, D: Device + 'static> {
 
 impl<'a, D: Device + 'static> Saving<'a, D> {
     /// A batch for this table.
-    pub fn new(store: &'a Store<D>, table: Table) -> Saving<'a, D> {
+    pub(super) fn new(store: &'a Store<D>, table: Table) -> Saving<'a, D> {
         Saving { store, table, batch: Vec::new(), bytes: 0, saved: 0 }
     }
 
     /// Puts a record.
-    pub async fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
+    pub(super) async fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
         let len = key.len() + value.len();
         // A small log takes small transactions.
         let most = BATCH.0.min(self.store.0.durable.log().capacity() as usize / 64);
@@ -163,7 +163,7 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
     }
 
     /// Puts the rest. Returns how many records were put.
-    pub async fn finish(mut self) -> Result<u64, Error> {
+    pub(super) async fn finish(mut self) -> Result<u64, Error> {
         self.commit().await?;
         Ok(self.saved)
     }
