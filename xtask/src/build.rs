@@ -7,12 +7,14 @@ use cargo_metadata::{Artifact, Message};
 use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 /// The options of every cargo command that compiles. Another set of features or packages would compile
 /// everything again.
 pub const COMMON: &[&str] = &["--workspace", "--profile", "gate", "--features", "fulgurite-study/parquet"];
 
 /// A program that was built.
+#[derive(Clone)]
 pub struct Program {
     /// The file to run.
     pub file: PathBuf,
@@ -22,30 +24,58 @@ pub struct Program {
     pub folder: PathBuf,
     /// Whether it is a benchmark, which runs briefly with `--test`.
     pub is_bench: bool,
+    is_test: bool,
+    is_example: bool,
+    /// The name of its target.
+    name: String,
 }
+
+/// The programs of one call of cargo. Cargo is called once, because a later call would wait for the lock of a
+/// build that runs beside it, such as that of the wheel.
+struct Built {
+    arguments: &'static [&'static str],
+    programs: Mutex<Option<Vec<Program>>>,
+}
+
+static TESTS: Built = Built::by(&["test", "--no-run", "--lib", "--bins", "--tests", "--benches"]);
+/// With the examples cargo chooses the features that the tests had.
+static PROGRAMS: Built = Built::by(&["build", "--bins", "--examples"]);
 
 /// All tests and benchmarks of the workspace.
 pub fn tests() -> Result<Vec<Program>> {
-    let built = compile(&["test", "--no-run", "--lib", "--bins", "--tests", "--benches"], |artifact| {
-        artifact.profile.test
-    })?;
+    let built = TESTS.programs(|program| program.is_test)?;
     ensure!(!built.is_empty(), "there are no tests");
     Ok(built)
 }
 
 /// All examples.
 pub fn examples() -> Result<Vec<Program>> {
-    compile(&["build", "--bins", "--examples"], |artifact| artifact.target.is_example())
+    PROGRAMS.programs(|program| program.is_example)
 }
 
 /// The `fulgurite` command.
 pub fn command() -> Result<PathBuf> {
-    // Examples are included, because cargo then chooses the features that the tests had.
-    let built = compile(&["build", "--bins", "--examples"], |artifact| artifact.target.name == "fulgurite")?;
+    let built = PROGRAMS.programs(|program| program.name == "fulgurite")?;
     built.into_iter().next().map(|program| program.file).context("the command was not built")
 }
 
-fn compile(arguments: &[&str], is_wanted: impl Fn(&Artifact) -> bool) -> Result<Vec<Program>> {
+impl Built {
+    const fn by(arguments: &'static [&'static str]) -> Built {
+        Built { arguments, programs: Mutex::new(None) }
+    }
+
+    /// The wanted programs; builds all of them at the first call.
+    fn programs(&self, is_wanted: impl Fn(&Program) -> bool) -> Result<Vec<Program>> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = match programs.take() {
+            Some(all) => all,
+            None => compile(self.arguments)?,
+        };
+        Ok(programs.insert(all).iter().filter(|program| is_wanted(program)).cloned().collect())
+    }
+}
+
+fn compile(arguments: &[&str]) -> Result<Vec<Program>> {
     let mut child = Command::new("cargo")
         .args(arguments)
         .args(COMMON)
@@ -59,7 +89,6 @@ fn compile(arguments: &[&str], is_wanted: impl Fn(&Artifact) -> bool) -> Result<
     for message in Message::parse_stream(messages) {
         if let Message::CompilerArtifact(artifact) = message?
             && let Some(file) = &artifact.executable
-            && is_wanted(&artifact)
         {
             programs.push(program(&artifact, file.clone().into())?);
         }
@@ -78,5 +107,8 @@ fn program(artifact: &Artifact, file: PathBuf) -> Result<Program> {
         title: format!("{}/{source}", folder.file_name().unwrap_or_default()),
         folder: folder.into(),
         is_bench: artifact.target.is_bench(),
+        is_test: artifact.profile.test,
+        is_example: artifact.target.is_example(),
+        name: artifact.target.name.clone(),
     })
 }

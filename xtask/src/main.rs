@@ -46,8 +46,8 @@ const STEPS: &[Step] = &[
     step("rustdoc", || compiling("doc", &["--no-deps"], &[])),
     step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),
     step("book", book::check),
-    step("python", python::check),
-    // The studies and the tests each have phases that use a single core; together they use two.
+    // Each of these has phases that use a single core; together they use two.
+    Step { name: "python", task: python::check, is_beside: true },
     Step { name: "report in a browser", task: browser::check, is_beside: true },
     step("tests", suite::check),
     step("examples", suite::examples),
