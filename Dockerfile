@@ -3,8 +3,8 @@ FROM rust:1-alpine AS build
 RUN apk add --no-cache musl-dev
 WORKDIR /src
 COPY . .
-# On Alpine the compiler's own target is musl, so the binary is static. Line tables would take most of it.
-RUN CARGO_PROFILE_RELEASE_DEBUG=false cargo build --release --locked --package fulgurite
+# On Alpine the compiler's own target is musl, so the binary is static.
+RUN cargo build --release --locked --package fulgurite
 
 FROM scratch
 COPY --from=build /src/target/release/fulgurite /fulgurite
