@@ -72,7 +72,8 @@ fn main() -> ExitCode {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         let asked = arguments.join(" ");
         eprintln!(
-            "xtask: unknown task `{asked}`; accepted: ci, picture, reference, layers CRATE_FOLDER, or one of the steps: {}; \
+            "xtask: unknown task `{asked}`; accepted: ci, picture, reference, layers CRATE_FOLDER, or \
+             one of the steps: {}; \
              optionally followed by --install",
             names.join(", ")
         );

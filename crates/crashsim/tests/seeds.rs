@@ -53,15 +53,10 @@ fn a_transient_error_loses_no_copy() {
 ///   forward, and the others were, repeatedly, until the log was full: 30042969;
 /// - recovery gave carried records the age of the redo point, so that the log had no space to carry them again:
 ///   60272766;
-/// - a lost leaf was rebuilt from its image in the log, which lacked records that were pending then: 111214175;
-/// - a page of a sorted run was on its way to the drive for somebody else when the run became part of the store: 122511324;
-/// - a page that was written for a run had been written for something else before, and that write seemed to be lost: 122512757;
-/// - a leaf was divided just before it got what a run had of it, and its other half counted as if it had got that too: 122524396;
-/// - a leaf and the page of a run that are changed together displaced each other for ever: 122597632, and with a first mending 122600793.
+/// - a lost leaf was rebuilt from its image in the log, which lacked records that were pending then: 111214175.
 #[test]
 fn seeds_that_have_failed_out_of_place_pass() {
-    let of_runs = [122511324, 122512757, 122524396, 122597632, 122600793];
-    for seed in [4009991, 10035688, 30042969, 60272766, 111214175].into_iter().chain(of_runs) {
+    for seed in [4009991, 10035688, 30042969, 60272766, 111214175] {
         assert_passes(&Search::default(), seed);
     }
 }

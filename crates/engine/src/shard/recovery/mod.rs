@@ -109,8 +109,8 @@ pub(crate) async fn redo_structure<D: Device + 'static>(
 /// Pages while their structure is redone.
 #[derive(Default)]
 struct PageRedo {
-    /// Pages that cannot be read. Nobody needs the contents of one that the log frees or remakes later; a backup does not
-    /// even copy them.
+    /// Pages that cannot be read. Nobody needs the contents of one that the log frees or remakes later; a
+    /// backup does not even copy them.
     unread: BTreeMap<PageId, Error>,
     /// Pages made from their images, since the drive did not have them.
     made: BTreeSet<PageId>,
