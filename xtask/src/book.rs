@@ -34,7 +34,7 @@ const OTHERS: &[&str] = &[
 type Pages = BTreeMap<String, String>;
 
 /// Checks the book, and converts it to HTML if mdbook is installed.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let fulgurite = build::command()?;
     let picture = root().join("docs").join(picture::PLACE);
     let drawn = picture::draw(&fulgurite)?;
@@ -61,12 +61,12 @@ pub fn check() -> Result<()> {
 }
 
 /// Draws the picture again.
-pub fn draw() -> Result<()> {
+pub(crate) fn draw() -> Result<()> {
     write(&format!("docs/{}", picture::PLACE), &picture::draw(&build::command()?)?)
 }
 
 /// Writes the pages of the reference anew.
-pub fn write_reference() -> Result<()> {
+pub(crate) fn write_reference() -> Result<()> {
     reference(&build::command()?)?.iter().try_for_each(|(place, text)| write(place, text))
 }
 

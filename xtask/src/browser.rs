@@ -39,7 +39,7 @@ const FILES_AT: u32 = 1400;
 const PROBE: &str = include_str!("probe.js");
 
 /// Runs all built-in studies and checks their reports.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     INSTALLING.end()?;
     let browser = find()?;
     let command = build::command()?;
@@ -211,7 +211,7 @@ fn frames(widths: &[u32]) -> String {
 }
 
 /// The browser, or an error that says how to install one.
-pub fn find() -> Result<PathBuf> {
+pub(crate) fn find() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     BROWSERS
@@ -227,7 +227,7 @@ pub fn find() -> Result<PathBuf> {
 }
 
 /// Starts the installation of a browser if there is none. Called only if the user gave `--install`.
-pub fn install() -> Result<()> {
+pub(crate) fn install() -> Result<()> {
     if find().is_err() {
         INSTALLING.begin(install_chromium);
     }

@@ -11,11 +11,12 @@ use std::sync::{Mutex, PoisonError};
 
 /// The options of every cargo command that compiles. Another set of features or packages would compile
 /// everything again.
-pub const COMMON: &[&str] = &["--workspace", "--profile", "gate", "--features", "fulgurite-study/parquet"];
+pub(crate) const COMMON: &[&str] =
+    &["--workspace", "--profile", "gate", "--features", "fulgurite-study/parquet"];
 
 /// A program that was built.
 #[derive(Clone)]
-pub struct Program {
+pub(crate) struct Program {
     /// The file to run.
     pub file: PathBuf,
     /// Its title: `tests/drive.rs of fulgurite-ssd`.
@@ -42,19 +43,19 @@ static TESTS: Built = Built::by(&["test", "--no-run", "--lib", "--bins", "--test
 static PROGRAMS: Built = Built::by(&["build", "--bins", "--examples"]);
 
 /// All tests and benchmarks of the workspace.
-pub fn tests() -> Result<Vec<Program>> {
+pub(crate) fn tests() -> Result<Vec<Program>> {
     let built = TESTS.programs(|program| program.is_test)?;
     ensure!(!built.is_empty(), "there are no tests");
     Ok(built)
 }
 
 /// All examples.
-pub fn examples() -> Result<Vec<Program>> {
+pub(crate) fn examples() -> Result<Vec<Program>> {
     PROGRAMS.programs(|program| program.is_example)
 }
 
 /// The `fulgurite` command.
-pub fn command() -> Result<PathBuf> {
+pub(crate) fn command() -> Result<PathBuf> {
     let built = PROGRAMS.programs(|program| program.name == "fulgurite")?;
     built.into_iter().next().map(|program| program.file).context("the command was not built")
 }

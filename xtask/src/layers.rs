@@ -99,7 +99,7 @@ const IMPURITIES: &[&str] = &[
 ];
 
 /// Checks the imports between crates and inside each, that the pure crates forbid impurity, and that clippy sees it.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let mut wrong = imports()?;
     for name in PURE {
         let library = root().join("crates").join(name).join("src/lib.rs");

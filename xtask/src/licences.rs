@@ -20,7 +20,7 @@ const ACCEPTED: &[&str] = &[
     "0BSD",
 ];
 
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let metadata = MetadataCommand::new().features(CargoOpt::AllFeatures).exec()?;
     let refused: Vec<String> = metadata
         .packages

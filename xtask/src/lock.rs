@@ -11,7 +11,7 @@ use toml::Table;
 
 const LOCK: &str = "benches/peers/Cargo.lock";
 
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let metadata = MetadataCommand::new().no_deps().exec()?;
     let lock = fs::read_to_string(root().join(LOCK)).with_context(|| LOCK)?;
     let stale = stale(&lock.parse()?, &metadata);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Its path in the book.
-pub const PLACE: &str = "explanation/alpha-and-k.svg";
+pub(crate) const PLACE: &str = "explanation/alpha-and-k.svg";
 
 /// The area of the plot in the picture's units.
 const LEFT: f64 = 70.0;
@@ -27,7 +27,7 @@ struct Curve {
 }
 
 /// Draws the picture with the figures of `fulgurite`.
-pub fn draw(fulgurite: &Path) -> Result<String> {
+pub(crate) fn draw(fulgurite: &Path) -> Result<String> {
     let figures = table(fulgurite, &["profile", "p4510", "--csv"])?;
     let curve = table(fulgurite, &["profile", "p4510", "--curve", "--csv"])?;
     let read = Curve::read("reads", &curve, "read_iops", &figures, ["k_r", "read_iops_max"])?;

@@ -33,7 +33,7 @@ else:
 static INSTALLING: Beside = Beside::nothing();
 
 /// Builds the wheel, installs it, and runs the tests and the type checkers.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     INSTALLING.end()?;
     let tools = find()?;
     let folder = root().join("target/python");
@@ -82,7 +82,7 @@ fn tools() -> PathBuf {
 }
 
 /// The tools' environment, or an error that says how to create it.
-pub fn find() -> Result<PathBuf> {
+pub(crate) fn find() -> Result<PathBuf> {
     let tools = tools();
     let made = fs::read_to_string(tools.join("requirements.txt")).unwrap_or_default();
     ensure!(
@@ -94,7 +94,7 @@ pub fn find() -> Result<PathBuf> {
 }
 
 /// Starts the creation of the tools' environment if there is none. Called only if the user gave `--install`.
-pub fn install() -> Result<()> {
+pub(crate) fn install() -> Result<()> {
     if find().is_ok() {
         return Ok(());
     }

@@ -15,7 +15,7 @@ use std::sync::Mutex;
 static TIMES: Mutex<Vec<(f64, String)>> = Mutex::new(Vec::new());
 
 /// Runs all programs, even after a failure.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let mut failed = Vec::new();
     for program in build::tests()? {
         println!("     Running {}", program.title);
@@ -61,7 +61,7 @@ fn time(line: &str) -> Option<(&str, f64)> {
 }
 
 /// Prints the ten slowest tests, if any have run.
-pub fn print_slowest() {
+pub(crate) fn print_slowest() {
     let mut times = TIMES.lock().expect("no test panics here");
     times.sort_by(|a, b| b.0.total_cmp(&a.0));
     if !times.is_empty() {
@@ -73,7 +73,7 @@ pub fn print_slowest() {
 }
 
 /// Runs all examples of all crates, because newcomers try them first.
-pub fn examples() -> Result<()> {
+pub(crate) fn examples() -> Result<()> {
     for program in build::examples()? {
         println!("-- {}", program.title);
         crate::run(&mut Command::new(&program.file))?;

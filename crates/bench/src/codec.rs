@@ -218,6 +218,7 @@ pub trait Row: Sized {
 macro_rules! row {
     ($(#[$doc:meta])* $name:ident in $table:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
+        #[allow(unreachable_pub)] // some rows are exported
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: $type,)*

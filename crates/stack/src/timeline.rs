@@ -21,7 +21,7 @@ use std::path::Path;
 pub(crate) const BEGINNING: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
 
 /// Writes `timeline` to `path`, completely or not at all.
-pub fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
+pub(crate) fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> {
     let named = Named::new("--trace-out", path);
     write_whole(named, |file: &mut OutputFile| -> Result<(), StackError> {
         let mut serializer = serde_json::Serializer::with_formatter(file, EventALine);

@@ -69,7 +69,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 }
 
 /// A message for each broken link.
-pub fn broken(pages: &Pages, repository: &Path) -> Vec<String> {
+pub(super) fn broken(pages: &Pages, repository: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     for (place, text) in pages {
         for Link { target, .. } in links(text).iter().filter(|link| !is_of_the_web(link.target)) {
@@ -88,7 +88,7 @@ pub fn broken(pages: &Pages, repository: &Path) -> Vec<String> {
 }
 
 /// The page with links out of the book changed to `repository`, for a book that is published elsewhere.
-pub fn led_out(place: &str, text: &str, repository: &str) -> String {
+pub(super) fn led_out(place: &str, text: &str, repository: &str) -> String {
     let mut led = String::new();
     let mut done = 0;
     for Link { at, target } in links(text) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// The strongly connected components of more than one node, ordered by their first nodes.
-pub fn circles(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<Vec<usize>> {
+pub(super) fn circles(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<Vec<usize>> {
     let reached: Vec<BTreeSet<usize>> = (0..nodes).map(|node| reached_from(node, edges)).collect();
     let mut circles = Vec::new();
     let mut placed = BTreeSet::new();
@@ -32,7 +32,7 @@ fn reached_from(start: usize, edges: &BTreeSet<(usize, usize)>) -> BTreeSet<usiz
 
 /// An order in which each node follows those that it imports from. Among the possible nodes it takes the
 /// lowest number first. There must be no circles.
-pub fn order(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
+pub(super) fn order(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
     let mut left: Vec<usize> = (0..nodes).collect();
     let has_import_in = |node: usize, left: &[usize]| {

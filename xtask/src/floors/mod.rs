@@ -23,7 +23,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Checks every crate and prints how many of its files are in circles.
-pub fn check() -> Result<()> {
+pub(crate) fn check() -> Result<()> {
     let mut folders: Vec<PathBuf> =
         fs::read_dir(root().join("crates"))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     folders.sort();
@@ -41,7 +41,7 @@ pub fn check() -> Result<()> {
 }
 
 /// Checks the crate in `folder`.
-pub fn check_crate(folder: &str) -> Result<()> {
+pub(crate) fn check_crate(folder: &str) -> Result<()> {
     let floors = Floors::of_folder(Path::new(folder))?;
     println!("{folder}: {}", floors.count());
     let wrong = floors.complaints();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 /// One file that uses a name of another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Arrow {
+pub(super) struct Arrow {
     pub from: usize,
     pub to: usize,
     pub line: usize,
@@ -21,7 +21,7 @@ enum Target {
 }
 
 /// All arrows between files, ordered by files and lines. Each name appears once per pair of files.
-pub fn arrows(sources: &Sources) -> Vec<Arrow> {
+pub(super) fn arrows(sources: &Sources) -> Vec<Arrow> {
     let mut found = BTreeSet::new();
     for (number, module) in sources.modules.iter().enumerate() {
         // A re-export counts only if the file mentions the name, and a glob by the names that are mentioned.

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 /// The files of a crate by name, and the modules that they hold.
 #[derive(Default)]
-pub struct Sources {
+pub(super) struct Sources {
     pub files: Vec<File>,
     pub modules: Vec<Module>,
     /// The macros with `#[macro_export]`, whose path is the crate's root, and the file that defines each.
     pub exported_macros: BTreeMap<String, usize>,
 }
 
-pub struct File {
+pub(super) struct File {
     /// Relative to the folder of the sources, with `/`.
     pub name: String,
     /// The path of the module that fills the file; empty for a root.
@@ -27,7 +27,7 @@ pub struct File {
 }
 
 /// A module: a whole file, or a `mod name { … }` inside one.
-pub struct Module {
+pub(super) struct Module {
     pub file: usize,
     /// The parent of a root is the root itself.
     pub parent: usize,
@@ -40,7 +40,7 @@ pub struct Module {
 }
 
 /// One name out of a `use` tree.
-pub struct Import {
+pub(super) struct Import {
     /// The name that it gets here; `None` for a glob.
     pub name: Option<String>,
     pub path: Vec<String>,
@@ -50,14 +50,14 @@ pub struct Import {
 }
 
 /// A path, or a single name, in code.
-pub struct Mention {
+pub(super) struct Mention {
     pub path: Vec<String>,
     pub line: usize,
 }
 
 /// Reads all modules from `lib.rs` and `main.rs` down. `read` gives the text of a file, or nothing if it does
 /// not exist.
-pub fn read(read: &dyn Fn(&str) -> Option<String>) -> Result<Sources> {
+pub(super) fn read(read: &dyn Fn(&str) -> Option<String>) -> Result<Sources> {
     let mut sources = Sources::default();
     for root in ["lib.rs", "main.rs"] {
         if let Some(text) = read(root) {

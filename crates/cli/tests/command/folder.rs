@@ -7,22 +7,22 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The outcome of a command.
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 /// A figure of a row.
-pub fn number(row: &Value, column: &str) -> f64 {
+pub(crate) fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column} is missing from {row}"))
 }
 
 /// An empty folder.
-pub struct Folder(pub PathBuf);
+pub(crate) struct Folder(pub PathBuf);
 
 impl Folder {
-    pub fn new() -> Folder {
+    pub(crate) fn new() -> Folder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -31,13 +31,13 @@ impl Folder {
     }
 
     /// Writes a file into it.
-    pub fn with(self, name: &str, content: impl AsRef<[u8]>) -> Folder {
+    pub(crate) fn with(self, name: &str, content: impl AsRef<[u8]>) -> Folder {
         fs::write(self.0.join(name), content).unwrap();
         self
     }
 
     /// The names in it, sorted.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let mut names: Vec<String> =
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -45,12 +45,12 @@ impl Folder {
         names
     }
 
-    pub fn read(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.0.join(name)).unwrap()
     }
 
     /// Runs `fulgurite` here with `arguments`, separated by spaces.
-    pub fn run(&self, arguments: &str) -> Outcome {
+    pub(crate) fn run(&self, arguments: &str) -> Outcome {
         let output = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
             .args(arguments.split_whitespace())
             .current_dir(&self.0)
@@ -64,7 +64,7 @@ impl Folder {
     }
 
     /// Runs a bash script here in which `fulgurite` is the command.
-    pub fn shell(&self, script: &str) -> Outcome {
+    pub(crate) fn shell(&self, script: &str) -> Outcome {
         let script = script.replace("fulgurite", env!("CARGO_BIN_EXE_fulgurite"));
         let output = Command::new("bash").args(["-c", &script]).current_dir(&self.0).output().unwrap();
         Outcome {
@@ -75,12 +75,12 @@ impl Folder {
     }
 
     /// Starts `fulgurite` here.
-    pub fn start(&self, arguments: &str) -> Child {
+    pub(crate) fn start(&self, arguments: &str) -> Child {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
     /// `fulgurite`, prepared for an interrupt.
-    pub fn command(&self, arguments: &str) -> Command {
+    pub(crate) fn command(&self, arguments: &str) -> Command {
         // The child would inherit signals that the test runner ignores, as under nohup.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_fulgurite")]);
@@ -89,7 +89,7 @@ impl Folder {
     }
 
     /// Runs a command with `--json`, which must succeed, and returns its rows.
-    pub fn rows(&self, arguments: &str) -> Vec<Value> {
+    pub(crate) fn rows(&self, arguments: &str) -> Vec<Value> {
         let outcome = self.run(&format!("{arguments} --json"));
         assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
         let rows: Value = serde_json::from_str(&outcome.stdout).unwrap();

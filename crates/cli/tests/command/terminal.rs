@@ -8,7 +8,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 
 /// The standard output of `fulgurite` on a terminal of `width` characters.
-pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
+pub(crate) fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
     let Outcome { code, stdout, stderr } =
         on_terminal(folder, command.args(arguments.split_whitespace()), width);
@@ -18,13 +18,13 @@ pub fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
 
 /// Runs `command` in `folder` with standard output on a terminal of `width` characters, and removes the codes
 /// for bold and coloured text.
-pub fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
+pub(crate) fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let outcome = as_written(folder, command, width);
     Outcome { stdout: without_styles(&outcome.stdout), ..outcome }
 }
 
 /// The same with the codes for bold and coloured text.
-pub fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
+pub(crate) fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
     unlockpt(&master).unwrap();

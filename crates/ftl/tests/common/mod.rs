@@ -5,7 +5,7 @@ use fulgurite_ftl::{FlashSink, SegmentId};
 
 /// The programmed pages, each with the source of its copy.
 #[derive(Default)]
-pub struct Programs(pub Vec<(Ppn, Option<Ppn>)>);
+pub(crate) struct Programs(pub Vec<(Ppn, Option<Ppn>)>);
 
 impl FlashSink for Programs {
     fn read(&mut self, _: Ppn) {}

@@ -4,19 +4,19 @@ use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::{Device, Executor, MemDevice};
 use fulgurite_pool::{BufferPool, PoolConfig, PoolError, ReplacementConfig, WriteBack};
 
-pub const PAGE_BYTES: u32 = 512;
+pub(crate) const PAGE_BYTES: u32 = 512;
 
-pub fn config(frames: u32, write_back: WriteBack) -> PoolConfig {
+pub(crate) fn config(frames: u32, write_back: WriteBack) -> PoolConfig {
     let replacement = "lru".parse::<ReplacementConfig>().unwrap().start(frames).unwrap();
     PoolConfig::new(frames, PAGE_BYTES, replacement, write_back)
 }
 
-pub fn mem(pages: u64) -> MemDevice {
+pub(crate) fn mem(pages: u64) -> MemDevice {
     MemDevice::new(pages, PAGE_BYTES, 64, Nanos::from_micros(10))
 }
 
 /// A pool over `device` and the executor that runs it.
-pub fn pool_over<D: Device + 'static>(
+pub(crate) fn pool_over<D: Device + 'static>(
     device: D,
     frames: u32,
     write_back: WriteBack,
@@ -26,7 +26,11 @@ pub fn pool_over<D: Device + 'static>(
     (executor, pool)
 }
 
-pub async fn request<D: Device>(pool: &BufferPool<D>, page: u64, write: bool) -> Result<(), PoolError> {
+pub(crate) async fn request<D: Device>(
+    pool: &BufferPool<D>,
+    page: u64,
+    write: bool,
+) -> Result<(), PoolError> {
     match write {
         true => pool.write(PageId(page)).await.map(drop),
         false => pool.read(PageId(page)).await.map(drop),

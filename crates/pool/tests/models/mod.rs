@@ -2,14 +2,14 @@
 //! model follows its paper and shares no code with the policy that it checks.
 
 /// Serves a request for a page. Returns whether it was a miss.
-pub type Model = Box<dyn FnMut(u64) -> bool>;
+pub(crate) type Model = Box<dyn FnMut(u64) -> bool>;
 
 /// Removes `page` from a list. Returns whether the list had it.
 fn take(list: &mut Vec<u64>, page: u64) -> bool {
     list.iter().position(|held| *held == page).map(|at| list.remove(at)).is_some()
 }
 
-pub fn fifo(frames: usize) -> Model {
+pub(crate) fn fifo(frames: usize) -> Model {
     let mut queue: Vec<u64> = Vec::new();
     Box::new(move |page| {
         if queue.contains(&page) {
@@ -23,7 +23,7 @@ pub fn fifo(frames: usize) -> Model {
     })
 }
 
-pub fn lru(frames: usize) -> Model {
+pub(crate) fn lru(frames: usize) -> Model {
     let mut queue: Vec<u64> = Vec::new();
     Box::new(move |page| {
         let hit = take(&mut queue, page);
@@ -35,7 +35,7 @@ pub fn lru(frames: usize) -> Model {
     })
 }
 
-pub fn lfu(frames: usize) -> Model {
+pub(crate) fn lfu(frames: usize) -> Model {
     // Page, uses, time of the last use.
     let mut pool: Vec<(u64, u64, u64)> = Vec::new();
     let mut now = 0;
@@ -54,7 +54,7 @@ pub fn lfu(frames: usize) -> Model {
     })
 }
 
-pub fn second_chance(frames: usize) -> Model {
+pub(crate) fn second_chance(frames: usize) -> Model {
     let mut queue: Vec<(u64, bool)> = Vec::new();
     Box::new(move |page| {
         if let Some(entry) = queue.iter_mut().find(|entry| entry.0 == page) {
@@ -73,7 +73,7 @@ pub fn second_chance(frames: usize) -> Model {
     })
 }
 
-pub fn sieve(frames: usize) -> Model {
+pub(crate) fn sieve(frames: usize) -> Model {
     let mut queue: Vec<(u64, bool)> = Vec::new();
     let mut hand = 0;
     Box::new(move |page| {
@@ -94,7 +94,7 @@ pub fn sieve(frames: usize) -> Model {
     })
 }
 
-pub fn two_q(frames: usize) -> Model {
+pub(crate) fn two_q(frames: usize) -> Model {
     let [mut a1_in, mut a1_out, mut main]: [Vec<u64>; 3] = Default::default();
     let (in_most, out_most) = (frames / 4, frames / 2);
     Box::new(move |page| {
@@ -122,7 +122,7 @@ pub fn two_q(frames: usize) -> Model {
 }
 
 /// Figure 4 of the paper; p is a real number.
-pub fn arc(frames: usize) -> Model {
+pub(crate) fn arc(frames: usize) -> Model {
     let [mut t1, mut t2, mut b1, mut b2]: [Vec<u64>; 4] = Default::default();
     let (c, mut p) = (frames as f64, 0.0f64);
     Box::new(move |page| {
@@ -164,7 +164,7 @@ pub fn arc(frames: usize) -> Model {
     })
 }
 
-pub fn s3_fifo(frames: usize) -> Model {
+pub(crate) fn s3_fifo(frames: usize) -> Model {
     // Pages with their uses.
     let [mut small, mut main]: [Vec<(u64, u32)>; 2] = Default::default();
     let mut ghosts: Vec<u64> = Vec::new();
@@ -199,10 +199,10 @@ pub fn s3_fifo(frames: usize) -> Model {
 }
 
 /// A policy's name, and the function that makes its model for a number of frames.
-pub type Named = (&'static str, fn(usize) -> Model);
+pub(crate) type Named = (&'static str, fn(usize) -> Model);
 
 /// Every model.
-pub const MODELS: [Named; 8] = [
+pub(crate) const MODELS: [Named; 8] = [
     ("fifo", fifo),
     ("lru", lru),
     ("second-chance", second_chance),

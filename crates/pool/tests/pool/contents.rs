@@ -181,7 +181,7 @@ fn a_page_beyond_the_drive_is_an_error() {
 }
 
 /// Polls a future once and drops it.
-pub fn start_and_give_up(future: impl Future) {
+pub(crate) fn start_and_give_up(future: impl Future) {
     let mut future = Box::pin(future);
     assert!(matches!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
 }

@@ -308,7 +308,7 @@ fn the_next_requests_read_a_run_whose_fetch_failed() {
 }
 
 /// A store that keeps page n at page n of the drive.
-pub struct Plain(pub Handle<MemDevice>);
+pub(crate) struct Plain(pub Handle<MemDevice>);
 
 impl PageStore for Plain {
     fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {

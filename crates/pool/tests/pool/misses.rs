@@ -53,7 +53,7 @@ fn misses_at_once(spec: &str) -> (Vec<u64>, u64) {
     three_misses(&executor, &pool)
 }
 
-pub fn three_misses(executor: &Executor<MemDevice>, pool: &BufferPool<MemDevice>) -> (Vec<u64>, u64) {
+pub(crate) fn three_misses(executor: &Executor<MemDevice>, pool: &BufferPool<MemDevice>) -> (Vec<u64>, u64) {
     let begin = executor.handle().now();
     let ended = Rc::new(RefCell::new(Vec::new()));
     for page in 40..43 {

@@ -93,7 +93,7 @@ fn a_request_waits_for_a_page_that_is_being_created() {
 }
 
 /// A store that notes pages when their write ends. The drive fails once.
-pub struct Slow {
+pub(crate) struct Slow {
     pub handle: Handle<MemDevice>,
     pub begun: Cell<u32>,
     pub fails: u32,

@@ -6,10 +6,10 @@ use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Options, Store};
 use std::rc::Rc;
 
-pub type MemStore = Store<MemDevice>;
+pub(crate) type MemStore = Store<MemDevice>;
 
 /// Runs `test` over an empty store on a drive whose commands take 20 µs each.
-pub fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {
+pub(crate) fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {
     let executor = Executor::new(MemDevice::new(1 << 16, 4096, 64, Nanos::from_micros(20)));
     let handle = executor.handle();
     let options = Options { memory_bytes: 16 << 20, log_bytes: 16 << 20, ..Options::default() };
@@ -22,32 +22,32 @@ pub fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> 
     executor.block_on(run).unwrap()
 }
 
-pub fn config(text: &str) -> BenchmarkConfig {
+pub(crate) fn config(text: &str) -> BenchmarkConfig {
     text.parse().unwrap()
 }
 
 /// Loads a benchmark and opens it.
-pub async fn loaded(store: &MemStore, text: &str) -> Program {
+pub(crate) async fn loaded(store: &MemStore, text: &str) -> Program {
     config(text).load(store, 7).await.unwrap();
     config(text).open(store).await.unwrap()
 }
 
 /// A plan with eight users and `ops` transactions.
-pub fn plan(transactions: u64) -> Plan {
+pub(crate) fn plan(transactions: u64) -> Plan {
     Plan { users: 8, stop: Extent::Ops(transactions), ..Plan::default() }
 }
 
 /// A callback that ignores the ends of transactions.
-pub fn unwatched() -> Rc<dyn Fn(Nanos)> {
+pub(crate) fn unwatched() -> Rc<dyn Fn(Nanos)> {
     Rc::new(|_| ())
 }
 
-pub async fn run(program: &Program, store: &MemStore, transactions: u64) -> Outcome {
+pub(crate) async fn run(program: &Program, store: &MemStore, transactions: u64) -> Outcome {
     program.run(store, &plan(transactions), || (), &unwatched()).await.unwrap()
 }
 
 /// The sentence of a verification that must fail.
-pub async fn refusal(program: &Program, store: &MemStore) -> String {
+pub(crate) async fn refusal(program: &Program, store: &MemStore) -> String {
     match program.verify(store).await {
         Err(error @ Error::Broken(_)) => error.to_string(),
         other => panic!("verifying should have failed: {other:?}"),
@@ -55,7 +55,7 @@ pub async fn refusal(program: &Program, store: &MemStore) -> String {
 }
 
 /// Checks the shares of the kinds of transactions that `benchmark` draws by a chi-square test.
-pub fn check_mix(benchmark: &impl Benchmark, shares: &[f64]) {
+pub(crate) fn check_mix(benchmark: &impl Benchmark, shares: &[f64]) {
     let mut prng = fulgurite_base::Prng::new(3, "mix");
     let draws = 50_000;
     let mut counts = vec![0.0; shares.len()];

@@ -2,7 +2,7 @@
 
 /// A page.
 #[derive(Default)]
-pub struct Page {
+pub(super) struct Page {
     pub blocks: Vec<Block>,
     /// Commands in the text, between backquotes.
     pub named: Vec<String>,
@@ -11,7 +11,7 @@ pub struct Page {
 }
 
 /// A block between fences.
-pub enum Block {
+pub(super) enum Block {
     /// Commands with their output.
     Console { commands: Vec<Command>, is_dry: bool },
     /// A file.
@@ -21,14 +21,14 @@ pub enum Block {
 }
 
 /// A command with its output.
-pub struct Command {
+pub(super) struct Command {
     pub typed: String,
     pub code: i32,
     pub shown: Vec<String>,
 }
 
 impl Page {
-    pub fn read(markdown: &str) -> Page {
+    pub(super) fn read(markdown: &str) -> Page {
         let mut page = Page::default();
         let mut lines = markdown.lines();
         while let Some(line) = lines.next() {
@@ -46,7 +46,7 @@ impl Page {
     }
 
     /// Figures in the text that no command of the page prints.
-    pub fn unknown_figures(&self) -> Vec<String> {
+    pub(super) fn unknown_figures(&self) -> Vec<String> {
         let printed: Vec<&String> = self
             .blocks
             .iter()
@@ -131,7 +131,7 @@ impl Command {
 }
 
 /// Whether the output is the one that the page shows; any output is if the page shows none.
-pub fn is_as_shown(shown: &[String], printed: &str) -> bool {
+pub(super) fn is_as_shown(shown: &[String], printed: &str) -> bool {
     let shown: Vec<&str> = shown.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
     let printed: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     shown.is_empty() || matches(&shown, &printed, &|shown, printed| *shown == "…" || is_like(shown, printed))

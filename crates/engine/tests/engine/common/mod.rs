@@ -1,8 +1,8 @@
 //! Helpers for all tests.
 
-pub mod patched;
-pub mod refuses;
-pub mod sample;
+pub(crate) mod patched;
+pub(crate) mod refuses;
+pub(crate) mod sample;
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, Executor, Handle, MemDevice};
@@ -11,17 +11,17 @@ use std::future::Future;
 use std::ops::Bound;
 
 /// A drive of 16 MiB on which every command takes 10 µs.
-pub fn mem() -> MemDevice {
+pub(crate) fn mem() -> MemDevice {
     MemDevice::new(4096, 4096, 64, Nanos::from_micros(10))
 }
 
 /// A small pool and a small log, so that both are always short of space.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { memory_bytes: 400 << 10, log_bytes: 2 << 20, ..Options::default() }
 }
 
 /// Runs a task to completion and returns its result.
-pub fn run<D: Device + 'static, T: 'static, F: Future<Output = T> + 'static>(
+pub(crate) fn run<D: Device + 'static, T: 'static, F: Future<Output = T> + 'static>(
     executor: &Executor<D>,
     task: impl FnOnce(Handle<D>) -> F,
 ) -> T {
@@ -29,7 +29,7 @@ pub fn run<D: Device + 'static, T: 'static, F: Future<Output = T> + 'static>(
 }
 
 /// Commits records, several in each transaction.
-pub async fn fill<D: Device + 'static>(
+pub(crate) async fn fill<D: Device + 'static>(
     store: &Store<D>,
     table: &str,
     records: impl Iterator<Item = (Vec<u8>, Vec<u8>)>,
@@ -46,19 +46,19 @@ pub async fn fill<D: Device + 'static>(
 }
 
 /// Every record of a table.
-pub async fn all<D: Device + 'static>(store: &Store<D>, table: &str) -> Result<Vec<Record>, Error> {
+pub(crate) async fn all<D: Device + 'static>(store: &Store<D>, table: &str) -> Result<Vec<Record>, Error> {
     let table = store.table(table).await?;
     store.snapshot().scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).all().await
 }
 
 /// Writes the checksum of a page, for a store with this salt.
-pub fn seal(page: &mut [u8], salt: u32) {
+pub(crate) fn seal(page: &mut [u8], salt: u32) {
     let sum = crc32c::crc32c_append(salt, &page[4..]);
     page[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
 /// The salt of the store in an image.
-pub fn salt(image: &[u8]) -> u32 {
+pub(crate) fn salt(image: &[u8]) -> u32 {
     let at = if &image[..9] == b"fulgurite" { 96 } else { 65536 + 96 };
     u32::from_le_bytes([image[at], image[at + 1], image[at + 2], image[at + 3]])
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Bytes of a page of the drive.
-pub const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 
 /// See the module.
-pub struct Patched {
+pub(crate) struct Patched {
     caps: Caps,
     base: Rc<Vec<u8>>,
     pages: BTreeMap<u64, Box<[u8]>>,
@@ -22,7 +22,7 @@ pub struct Patched {
 
 impl Patched {
     /// A drive with these contents.
-    pub fn new(base: &Rc<Vec<u8>>) -> Patched {
+    pub(crate) fn new(base: &Rc<Vec<u8>>) -> Patched {
         let caps =
             Caps { pages_per_command: 256, ..Caps::plain(PAGE as u32, (base.len() / PAGE) as u64, 256) };
         let (pages, done) = (BTreeMap::new(), Vec::new());
@@ -30,7 +30,7 @@ impl Patched {
     }
 
     /// Writes bytes at an address.
-    pub fn patch(&mut self, at: usize, bytes: &[u8]) {
+    pub(crate) fn patch(&mut self, at: usize, bytes: &[u8]) {
         for (at, byte) in (at..).zip(bytes) {
             let mut page: Box<[u8]> = self.page((at / PAGE) as u64).into();
             page[at % PAGE] = *byte;
@@ -39,7 +39,7 @@ impl Patched {
     }
 
     /// Replaces a page.
-    pub fn put_page(&mut self, page: usize, bytes: &[u8]) {
+    pub(crate) fn put_page(&mut self, page: usize, bytes: &[u8]) {
         self.pages.insert(page as u64, bytes.into());
     }
 
@@ -51,7 +51,7 @@ impl Patched {
     }
 
     /// The contents of the drive.
-    pub fn contents(&self) -> Vec<u8> {
+    pub(crate) fn contents(&self) -> Vec<u8> {
         (0..self.caps.pages).flat_map(|page| self.page(page).to_vec()).collect()
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// A drive that fails commands of a kind while requested.
-pub struct Refuses {
+pub(crate) struct Refuses {
     inner: MemDevice,
     refuses: Rc<Cell<bool>>,
     kind: fn(&Operation) -> bool,
@@ -16,7 +16,7 @@ pub struct Refuses {
 
 impl Refuses {
     /// The drive, and the switch that makes it fail.
-    pub fn new(inner: MemDevice, kind: fn(&Operation) -> bool) -> (Refuses, Rc<Cell<bool>>) {
+    pub(crate) fn new(inner: MemDevice, kind: fn(&Operation) -> bool) -> (Refuses, Rc<Cell<bool>>) {
         let refuses = Rc::new(Cell::new(false));
         (Refuses { inner, refuses: Rc::clone(&refuses), kind, refused: BTreeSet::new() }, refuses)
     }

@@ -10,31 +10,31 @@ use std::ops::Bound;
 use std::rc::Rc;
 
 /// The records of a table.
-pub type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// The tables by name.
-pub type State = BTreeMap<&'static str, Model>;
+pub(crate) type State = BTreeMap<&'static str, Model>;
 
 /// Pages of the drive.
-pub const PAGES: usize = 520;
+pub(crate) const PAGES: usize = 520;
 /// The first pages of the log, the double-write area and the data.
-pub const LOG: usize = 32;
-pub const DOUBLE_WRITE: usize = LOG + 96;
-pub const DATA: usize = DOUBLE_WRITE + 128;
+pub(crate) const LOG: usize = 32;
+pub(crate) const DOUBLE_WRITE: usize = LOG + 96;
+pub(crate) const DATA: usize = DOUBLE_WRITE + 128;
 /// The tables.
-pub const TABLES: [&str; 3] = ["deep", "empty", "flat"];
+pub(crate) const TABLES: [&str; 3] = ["deep", "empty", "flat"];
 
 /// Little memory, a log of 96 pages.
-pub fn options() -> Options {
+pub(crate) fn options() -> Options {
     Options { memory_bytes: 130 << 10, log_bytes: 96 * PAGE as u64, ..Options::default() }
 }
 
 /// The index of `flat` is on the first byte of each value.
-pub fn extract() -> Extract {
+pub(crate) fn extract() -> Extract {
     Rc::new(|_, value, keys| keys.extend(value.first().map(|byte| vec![*byte])))
 }
 
 /// A store on a drive, and its contents.
-pub struct Sample {
+pub(crate) struct Sample {
     /// The contents of the drive.
     pub image: Rc<Vec<u8>>,
     /// The state after each acknowledged commit since the store was last closed; the last one is the expected
@@ -44,7 +44,7 @@ pub struct Sample {
 
 impl Sample {
     /// The expected state.
-    pub fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         self.states.last().unwrap()
     }
 }
@@ -141,23 +141,23 @@ fn filled(options: Options, pages: usize) -> Sample {
 }
 
 /// A store that was closed.
-pub fn closed() -> Sample {
+pub(crate) fn closed() -> Sample {
     filled(options(), PAGES)
 }
 
 /// The same, after a power cut while it was in use: its last commits are in the log.
-pub fn crashed() -> Sample {
+pub(crate) fn crashed() -> Sample {
     let Sample { image, states } = closed();
     session(&image, later(), states[0].clone(), false)
 }
 
 /// The same, closed after these commits.
-pub fn closed_later() -> Sample {
+pub(crate) fn closed_later() -> Sample {
     later_than(closed())
 }
 
 /// The same with pages out of place.
-pub fn closed_later_out_of_place() -> Sample {
+pub(crate) fn closed_later_out_of_place() -> Sample {
     // Segments need spare space.
     later_than(filled(Options { place: "out-of-place".parse().unwrap(), ..options() }, 2 * PAGES))
 }
@@ -167,7 +167,7 @@ fn later_than(Sample { image, states }: Sample) -> Sample {
 }
 
 /// The answers of a store on a drive.
-pub struct Answer {
+pub(crate) struct Answer {
     /// The records of each table. All errors must be clear ones.
     pub tables: Vec<(&'static str, Result<Model, Error>)>,
     /// The result of `check`.
@@ -175,7 +175,7 @@ pub struct Answer {
 }
 
 /// Opens the store on a drive and reads all of it, also through the index.
-pub fn ask(device: Patched) -> Result<Answer, Error> {
+pub(crate) fn ask(device: Patched) -> Result<Answer, Error> {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
         let store = Store::open(handle, options()).await?;
@@ -198,7 +198,7 @@ pub fn ask(device: Patched) -> Result<Answer, Error> {
 }
 
 /// Whether an error reports damage, and nothing else.
-pub fn is_clear(error: &Error) -> bool {
+pub(crate) fn is_clear(error: &Error) -> bool {
     matches!(
         error,
         Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::NotAStore | Error::Version { .. }

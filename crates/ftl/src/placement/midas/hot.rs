@@ -85,7 +85,7 @@ impl HotFilter {
 #[cfg(test)]
 impl HotFilter {
     /// The count, for tests.
-    pub fn count(&self, lpn: u32) -> u8 {
+    pub(super) fn count(&self, lpn: u32) -> u8 {
         self.counter(lpn)
     }
 }
