@@ -25,9 +25,9 @@
 //!
 //! # Background work
 //!
-//! A commit with [`Durability::Relaxed`] returns before it is written. The next call that waits also performs
-//! such background work, and so do [`Db::close`] and the end of the last handle. To perform it while no call
-//! waits, run [`Db::keepers`] in threads.
+//! A commit with [`Durability::Relaxed`](crate::Durability::Relaxed) returns before it is written. The next
+//! call that waits also performs such background work, and so do [`Db::close`] and the end of the last
+//! handle. To perform it while no call waits, run [`Db::keepers`] in threads.
 
 mod primitives;
 mod asking;
