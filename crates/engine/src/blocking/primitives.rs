@@ -8,9 +8,7 @@ use std::time::Duration;
 
 /// A mutex, and a bell to sleep on.
 pub(super) trait Primitives: 'static {
-    /// A mutex.
     type Mutex<T: Send>: Send + Sync;
-    /// A locked mutex.
     type Guard<'a, T: Send + 'a>: DerefMut<Target = T>;
     /// Something to sleep on, without the mutex. At most one thread sleeps on it.
     type Bell: Default + Send + Sync;
@@ -22,7 +20,6 @@ pub(super) trait Primitives: 'static {
     /// Creates a mutex around `value`.
     fn mutex<T: Send>(value: T) -> Self::Mutex<T>;
 
-    /// Locks the mutex.
     fn lock<T: Send>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T>;
 
     /// Locks the mutex if it is free.

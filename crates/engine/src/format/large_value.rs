@@ -12,7 +12,6 @@ use fulgurite_base::PageId;
 /// A reference to a large value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LargeValue {
-    /// The number of the value.
     pub number: u64,
     /// The length in bytes.
     pub bytes: u64,
@@ -37,7 +36,6 @@ impl LargeValue {
         Error::corrupt(tree.root, format!("large value {} of this tree is missing", self.number))
     }
 
-    /// The key of a piece.
     pub(crate) fn key(&self, piece: u32) -> Vec<u8> {
         let mut key = self.number.to_be_bytes().to_vec();
         key.extend_from_slice(&piece.to_be_bytes());

@@ -71,7 +71,6 @@ pub fn map_memory(bytes: &[u8]) -> u64 {
 
 /// The byte address of the log.
 pub(crate) const HEAD: u64 = 131_072;
-/// Bytes of a superblock.
 pub(crate) const SUPERBLOCK: usize = 128;
 /// Pages of the double-write area of a store with so many pages: two batches of 64, so that one is written
 /// while the other is flushed. A large store has four, because with two, pages are not written as fast as
@@ -123,9 +122,7 @@ pub(crate) fn changes_in_a_block(block_bytes: u32) -> u64 {
 pub(crate) struct Layout {
     /// Bytes of a block, the unit of writing for the log and the map.
     pub block_bytes: u32,
-    /// Bytes in a unit.
     pub unit_bytes: u32,
-    /// Units in a page.
     pub page_units: u32,
     /// Units of all data pages.
     pub units: u64,
@@ -238,15 +235,11 @@ pub(crate) struct Superblock {
     pub format: u32,
     /// The number of superblocks written.
     pub generation: u64,
-    /// Bytes in a page.
     pub page_bytes: u32,
     /// Bytes in a block of the log.
     pub block_bytes: u32,
-    /// Pages of the store.
     pub pages: u64,
-    /// Pages of the log.
     pub log_pages: u64,
-    /// Pages of the double-write area.
     pub double_write_pages: u64,
     /// The redo point: recovery begins here.
     pub redo: Lsn,
@@ -272,7 +265,6 @@ impl Superblock {
         Superblock { format, generation: self.generation + 1, clean: false, ..self }
     }
 
-    /// Encodes the superblock.
     pub(crate) fn encode(&self) -> [u8; SUPERBLOCK] {
         let mut bytes = [0; SUPERBLOCK];
         set(&mut bytes, 0, MAGIC);

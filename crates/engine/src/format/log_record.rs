@@ -18,9 +18,7 @@ use std::collections::BTreeMap;
 /// A change of one key of one tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Op {
-    /// The tree.
     pub tree: u32,
-    /// The key.
     pub key: Box<[u8]>,
     /// The new value; `None` deletes the key.
     pub value: Option<Box<[u8]>>,
@@ -107,45 +105,30 @@ pub(crate) fn look_ahead(ops: &[OpRef<'_>], done: usize) {
 pub(crate) enum Delta {
     /// Replaces the page by this node. The bytes are a page without its free space.
     Image {
-        /// The page.
         page: PageId,
         /// See [`Delta::image`].
         node: Box<[u8]>,
     },
     /// The node keeps the keys below this one, which becomes its high fence.
-    Keep {
-        /// The page.
-        page: PageId,
-        /// The fence.
-        high: Box<[u8]>,
-    },
+    Keep { page: PageId, high: Box<[u8]> },
     /// Adds a child to an inner node.
     AddChild {
-        /// The page.
         page: PageId,
         /// The child's low fence.
         key: Box<[u8]>,
-        /// The child.
         child: PageId,
     },
     /// Removes a child from an inner node.
     DropChild {
-        /// The page.
         page: PageId,
         /// The child's low fence.
         key: Box<[u8]>,
     },
     /// The page is freed.
-    Free {
-        /// The page.
-        page: PageId,
-    },
+    Free { page: PageId },
     /// Records that the page was written with operations that are older than its image in the log and not in
     /// that image. It changes nothing.
-    Stored {
-        /// The page.
-        page: PageId,
-    },
+    Stored { page: PageId },
     /// Marks pages in the map of a group as used or free.
     Map {
         /// The map.
@@ -314,7 +297,6 @@ fn unpack(packed: &[u8], bytes: &mut [u8]) -> Result<(), String> {
 /// The contents of a record of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Structure changes.
     pub deltas: Vec<Delta>,
     /// Operations, applied after the structure changes.
     pub ops: Vec<Op>,

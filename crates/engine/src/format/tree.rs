@@ -9,11 +9,8 @@ pub(crate) const LARGE: u32 = 1;
 /// The first tree of a user's table or index.
 pub(crate) const FIRST_USER_TREE: u32 = 2;
 
-/// A tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Tree {
-    /// Its number.
     pub id: u32,
-    /// Its root.
     pub root: PageId,
 }

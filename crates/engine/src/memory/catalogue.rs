@@ -33,16 +33,13 @@ pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
 /// The entry of a name in the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// A table.
     Table(Table),
-    /// An index.
     Index(Index),
 }
 
 /// The name and the indexes of a table.
 #[derive(Default)]
 pub(crate) struct TableInfo {
-    /// Its name.
     pub name: String,
     /// Its indexes: name, tree, and the extract function once it was given.
     pub indexes: Vec<(String, Tree, Option<Extract>)>,
@@ -66,7 +63,6 @@ impl Catalogue {
         Catalogue { roots, next: crate::format::tree::FIRST_USER_TREE, ..Catalogue::default() }
     }
 
-    /// A tree by its number.
     pub(crate) fn tree(&self, id: u32) -> Option<Tree> {
         self.roots.get(&id).map(|root| Tree { id, root: *root })
     }

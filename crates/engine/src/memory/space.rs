@@ -103,7 +103,6 @@ impl Space {
         self.all_free.get().saturating_sub(taken)
     }
 
-    /// Used pages.
     pub(crate) fn used(&self) -> u64 {
         self.pages.saturating_sub(self.all_free.get())
     }

@@ -84,7 +84,6 @@ impl Versions {
         reader
     }
 
-    /// Ends a reader.
     pub(crate) fn close(&mut self, reader: ReaderId) {
         self.readers.remove(&reader);
     }

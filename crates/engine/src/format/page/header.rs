@@ -3,7 +3,6 @@
 use crate::Lsn;
 use fulgurite_base::PageId;
 
-/// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A leaf of a tree: records.

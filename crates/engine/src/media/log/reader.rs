@@ -24,7 +24,6 @@ const LOOKED_AT_TOGETHER: usize = 64;
 pub(crate) struct Tail {
     /// The LSN of the next block.
     pub at: Lsn,
-    /// CRC of the last block.
     pub crc: u32,
 }
 

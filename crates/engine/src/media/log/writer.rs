@@ -43,13 +43,11 @@ pub(crate) struct LogStart {
     pub first: Lpn,
     /// Bytes in a block: a multiple of the drive's page.
     pub block_bytes: u32,
-    /// Blocks in the ring.
     pub blocks: u64,
     /// The LSN of the next block.
     pub tail: Lsn,
     /// CRC of the block before it.
     pub crc: u32,
-    /// The redo point.
     pub redo: Lsn,
     /// The salt of the blocks' CRCs.
     pub salt: Salt,
@@ -248,7 +246,6 @@ impl<D: Device + 'static> Log<D> {
         self.0.changed.notify();
     }
 
-    /// The redo point.
     pub(crate) fn redo(&self) -> Lsn {
         self.0.redo.get()
     }
@@ -360,7 +357,6 @@ impl<D: Device + 'static> Log<D> {
         });
     }
 
-    /// Writes all buffered records.
     fn write_all(&self) {
         self.0.wanted.set(self.0.wanted.get().max(self.tail()));
         self.begin();

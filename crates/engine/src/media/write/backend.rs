@@ -17,9 +17,7 @@ type PageReads = Pin<Box<dyn Future<Output = Vec<bool>>>>;
 
 /// Reads and writes pages.
 pub(crate) enum Backend<D> {
-    /// In place.
     In(Box<InPlace<D>>),
-    /// Out of place.
     Out(OutOfPlace<D>),
 }
 

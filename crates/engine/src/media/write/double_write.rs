@@ -39,7 +39,6 @@ use std::rc::Rc;
 /// Attempts to read a copy when the store is opened.
 const READ_ATTEMPTS: u32 = 3;
 
-/// A slot of the area.
 struct Slot {
     first: Lpn,
     /// Its first page, relative to the area.
@@ -50,7 +49,6 @@ struct Slot {
     protects: Cell<Option<Ticket>>,
 }
 
-/// The double-write area.
 pub(crate) struct Area<D> {
     handle: Handle<D>,
     barrier: Rc<Barrier<D>>,
@@ -223,8 +221,8 @@ fn homes<D: Device + 'static>(
         .map(move |(page, bytes)| write(lpn(page), (bytes.len() / device_page) as u32, bytes))
 }
 
-/// Reads a copy, with several attempts: an error may be transient, and the copy may be the only intact version of
-/// its page. Returns whether it succeeded.
+/// Reads a copy, with several attempts: an error may be transient, and the copy may be the only intact
+/// version of its page. Returns whether it succeeded.
 async fn can_read<D: Device + 'static>(handle: &Handle<D>, read: impl Fn() -> Operation) -> bool {
     for _ in 0..READ_ATTEMPTS {
         if handle.submit(read()).await.is_ok() {

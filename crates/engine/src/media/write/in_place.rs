@@ -27,7 +27,6 @@ impl<D: Device + 'static> InPlace<D> {
         InPlace { handle, torn_pages, device_pages, area }
     }
 
-    /// The torn-page protection.
     pub(crate) fn torn_pages(&self) -> TornPages {
         self.torn_pages
     }

@@ -89,7 +89,6 @@ impl<D: Device + 'static> Pages<D> {
         *self.0.log.borrow_mut() = Some(log);
     }
 
-    /// The torn-page protection.
     pub(crate) fn torn_pages(&self) -> TornPages {
         self.0.backend.torn_pages()
     }
@@ -100,7 +99,6 @@ impl<D: Device + 'static> Pages<D> {
         self.0.backend.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
     }
 
-    /// Bytes in a page.
     pub(crate) fn page_bytes(&self) -> u32 {
         self.0.page_bytes as u32
     }

@@ -9,14 +9,12 @@ use fulgurite_device::{Buffer, Device, Handle};
 
 /// Pages that are ready to be written, contiguous in memory.
 pub(crate) struct Sealed {
-    /// Their numbers.
     pub numbers: Vec<PageId>,
     /// Their bytes, in the same order.
     pub bytes: Buffer,
 }
 
 impl Sealed {
-    /// Each page with its bytes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (PageId, Buffer)> {
         let size = self.page_bytes();
         let part = move |(index, page): (usize, &PageId)| (*page, self.bytes.part(index * size, size));
@@ -39,7 +37,6 @@ impl Sealed {
         })
     }
 
-    /// Bytes in a page.
     pub(crate) fn page_bytes(&self) -> usize {
         self.bytes.len() / self.numbers.len().max(1)
     }

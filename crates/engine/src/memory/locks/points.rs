@@ -208,7 +208,6 @@ impl Points {
         new
     }
 
-    /// Removes an owner.
     #[inline]
     pub(super) fn leave(&mut self, slot: Slot, owner: Slot) {
         remove(&mut self.points[slot].owners, owner);

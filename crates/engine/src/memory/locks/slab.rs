@@ -22,7 +22,6 @@ pub(super) struct Slab<T> {
 }
 
 impl<T: Default> Slab<T> {
-    /// A slab without records.
     pub(super) fn new() -> Slab<T> {
         Slab { records: Vec::new(), free: Vec::new() }
     }
@@ -38,7 +37,6 @@ impl<T: Default> Slab<T> {
         slot
     }
 
-    /// Frees a slot.
     pub(super) fn free(&mut self, slot: Slot) {
         self.free.push(slot);
     }

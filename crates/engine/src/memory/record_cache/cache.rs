@@ -109,12 +109,10 @@ impl RecordCache {
         self.most_bytes > 0
     }
 
-    /// The number of records.
     pub(crate) fn len(&self) -> usize {
         self.keys.len() + self.new.len()
     }
 
-    /// The number of pending records.
     pub(crate) fn pending(&self) -> u64 {
         self.pending
     }
@@ -202,7 +200,6 @@ impl RecordCache {
         (promised * 3 / 2).div_ceil(self.chunk_cost()) as usize + 2
     }
 
-    /// Bytes reserved for commits.
     pub(crate) fn promised(&self) -> u64 {
         self.promised
     }
@@ -249,7 +246,6 @@ impl RecordCache {
         Some(self.ring.entry(self.find(tree, key)?).value)
     }
 
-    /// Whether a record is pending.
     pub(crate) fn is_pending(&self, tree: u32, key: &[u8]) -> bool {
         self.find(tree, key).is_some_and(|slot| self.ring.is_pending(slot))
     }
@@ -529,7 +525,6 @@ impl RecordCache {
         merged
     }
 
-    /// The record at a slot.
     pub(crate) fn entry(&self, slot: Slot) -> Record<'_> {
         self.ring.entry(slot)
     }

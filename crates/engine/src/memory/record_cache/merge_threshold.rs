@@ -41,7 +41,6 @@ impl MergeThreshold {
         MergeThreshold { size, pending, least: 1, by_pending, swept: 0 }
     }
 
-    /// Leaves of a neighbourhood.
     pub(super) fn size(&self) -> u32 {
         self.size
     }

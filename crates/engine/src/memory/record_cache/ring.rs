@@ -32,9 +32,7 @@ pub(crate) struct Slot(pub(super) u32);
 /// A record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
-    /// The tree.
     pub tree: u32,
-    /// The key.
     pub key: &'a [u8],
     /// Its value; `None` if it is deleted.
     pub value: Option<&'a [u8]>,
@@ -60,7 +58,6 @@ struct Chunk {
 
 /// The ring of chunks.
 pub(super) struct Ring {
-    /// The frames.
     frames: Lent,
     chunk_bytes: usize,
     /// The bits of a slot that are the position within its chunk.
@@ -84,7 +81,6 @@ impl Ring {
         Ring { frames, chunk_bytes, bits, chunks, free, full, filling: None }
     }
 
-    /// Bytes in a chunk.
     pub(super) fn chunk_bytes(&self) -> usize {
         self.chunk_bytes
     }
@@ -182,7 +178,6 @@ impl Ring {
         self.full.insert(at, chunk);
     }
 
-    /// Frees a chunk.
     pub(super) fn free(&mut self, chunk: u32) {
         self.chunks[chunk as usize] = Chunk::default();
         self.free.push(chunk);
@@ -252,12 +247,10 @@ impl Ring {
         (HEAD + usize::from(get_u16(bytes, 20) & KEY) + value).next_multiple_of(STEP)
     }
 
-    /// Whether the entry is live.
     pub(super) fn is_alive(&self, slot: Slot) -> bool {
         get_u32(self.bytes(slot), 16) != DEAD
     }
 
-    /// The record of an entry.
     #[inline]
     pub(super) fn entry(&self, slot: Slot) -> Record<'_> {
         let bytes = self.bytes(slot);
@@ -312,7 +305,6 @@ impl Ring {
         }
     }
 
-    /// Whether the entry is pending.
     #[inline]
     pub(super) fn is_pending(&self, slot: Slot) -> bool {
         self.flags(slot) & PENDING != 0

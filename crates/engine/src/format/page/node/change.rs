@@ -4,7 +4,6 @@ use super::read::{Cell, HINTS, LARGE, Node, SLOT, SLOTS, head};
 use crate::format::page::header::{self, Kind, get_u16, set};
 use fulgurite_base::PageId;
 
-/// Write access to a node.
 pub(crate) struct NodeMut<'a>(&'a mut [u8]);
 
 impl<'a> NodeMut<'a> {
@@ -37,7 +36,6 @@ impl<'a> NodeMut<'a> {
         NodeMut(bytes)
     }
 
-    /// Read access.
     #[inline]
     pub(crate) fn node(&self) -> Node<'_> {
         Node(self.0)
@@ -105,7 +103,6 @@ impl<'a> NodeMut<'a> {
         true
     }
 
-    /// Removes a record.
     pub(crate) fn remove(&mut self, index: usize) {
         let node = self.node();
         let (len, record) = (node.len(), node.suffix(index).len() + node.value(index).bytes.len());

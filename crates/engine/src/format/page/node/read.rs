@@ -39,7 +39,6 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Read access to a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Node<'a>(pub(super) &'a [u8]);
 
@@ -67,18 +66,15 @@ impl<'a> Node<'a> {
         matches!(header::kind(bytes), Some(Kind::Leaf | Kind::Inner)).then_some(Node(bytes))
     }
 
-    /// The page's bytes.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.0
     }
 
-    /// The number of records.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         usize::from(get_u16(self.0, 36))
     }
 
-    /// Whether there are no records.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -153,12 +149,10 @@ impl<'a> Node<'a> {
         &self.0[at..at + usize::from(get_u16(slot, 2))]
     }
 
-    /// The key of a record.
     pub(crate) fn key(&self, index: usize) -> Vec<u8> {
         [self.prefix(), self.suffix(index)].concat()
     }
 
-    /// The value of a record.
     #[inline]
     pub(crate) fn value(&self, index: usize) -> Cell<'a> {
         let slot = self.slot(index);

@@ -20,7 +20,6 @@
 use crate::format::layout::BLOCK_HEADER;
 use crate::format::page::{Salt, get_u32, get_u64, set};
 
-/// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BlockKind {
     Head,

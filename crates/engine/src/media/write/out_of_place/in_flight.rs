@@ -20,7 +20,6 @@ impl InFlight {
         InFlight { numbers: RefCell::default(), begun: Cell::new(0), ended, health: health.clone() }
     }
 
-    /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.numbers.borrow().is_empty()
     }
