@@ -5,6 +5,7 @@ mod beside;
 mod book;
 mod browser;
 mod build;
+mod columns;
 mod floors;
 mod layers;
 mod licences;
@@ -38,7 +39,7 @@ const fn step(name: &'static str, task: fn() -> Result<()>) -> Step {
 /// The checks that a change must pass, cheap ones first. Clippy and rustdoc use the build's profile and
 /// features, because they share build scripts and macros with it.
 const STEPS: &[Step] = &[
-    step("format", || cargo(&["fmt", "--all", "--check"])),
+    step("format", || cargo(&["fmt", "--all", "--check"]).and_then(|()| columns::check())),
     step("layers", layers::check),
     step("licences", licences::check),
     step("lock file", lock::check),

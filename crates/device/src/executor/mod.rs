@@ -11,8 +11,8 @@
 //! A command in flight belongs to the executor, not to the future that asked for it. If the future is
 //! dropped, the command still completes, and its buffer stays allocated until then.
 
-mod handle;
 mod state;
+mod handle;
 
 pub use handle::{Handle, Io};
 pub use state::{RunError, TaskId};
