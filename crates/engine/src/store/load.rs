@@ -15,7 +15,7 @@ const PIECES_SHARE: u64 = 64;
 
 /// A table that is being filled. Dropped before [`BulkLoad::finish`], it leaves the table empty. Pieces of
 /// large values that were committed by then stay and take room: [`Store::check`] names them, and
-/// [`repair`](crate::tools::repair()) leaves them out.
+/// [`repair`](crate::repair()) leaves them out.
 pub struct BulkLoad<D: Device + 'static> {
     store: Store<D>,
     load: Load<D>,
