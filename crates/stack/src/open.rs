@@ -180,14 +180,14 @@ impl Stack {
             Ok(below.clone())
         })?;
         if let Some(ftl) = ftl {
-            return Ok(user.with(LogDevice::with_ftl(below, log.clone(), ftl)));
+            return Ok(user.with(Boxed.with(LogDevice::with_ftl(below, log.clone(), ftl))));
         }
         let mut device = LogDevice::new(below, log.clone())?;
         if log.fill {
             let _step = step("filling the layer", 0);
             device.fill().map_err(StackError::run)?;
         }
-        Ok(user.with(device))
+        Ok(user.with(Boxed.with(device)))
     }
 
     /// Opens the drive; `precondition` prepares a simulated one.
@@ -201,7 +201,7 @@ impl Stack {
             DriveConfig::File(file) => with_file(file, user),
             DriveConfig::Mem(mem) => {
                 let page_bytes = self.device.page_bytes();
-                Ok(user.with(MemDevice::new(mem.pages, page_bytes, MEM_QUEUE_DEPTH, Nanos::ZERO)))
+                Ok(user.with(Boxed.with(MemDevice::new(mem.pages, page_bytes, MEM_QUEUE_DEPTH, Nanos::ZERO))))
             }
             DriveConfig::Simulated { config, .. } => {
                 let ftl = precondition(config)?;
@@ -226,13 +226,13 @@ fn with_file<U: DeviceUser>(file: &FileConfig, user: U) -> Result<U::Output, Sta
     if file.options.engine == Engine::Psync {
         let device = PsyncDevice::open(&file.path, &options).map_err(StackError::run)?;
         drop(making);
-        return Ok(user.with(device));
+        return Ok(user.with(Boxed.with(device)));
     }
     #[cfg(target_os = "linux")]
     {
         let device = fulgurite_uring::UringDevice::open(&file.path, &options).map_err(StackError::run)?;
         drop(making);
-        Ok(user.with(device))
+        Ok(user.with(Boxed.with(device)))
     }
     #[cfg(not(target_os = "linux"))]
     Err(StackError::request("engine uring needs Linux; accepted here: engine=psync"))

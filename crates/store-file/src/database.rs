@@ -2,12 +2,14 @@
 
 use crate::new_file::NewFile;
 use crate::new_store::{NewStore, Sizes, plan, refused_options};
-use crate::open::{StoreFile, open_shared};
+use crate::open::{StoreFile, open_with};
 use crate::shared_drive::SharedDrive;
 use fulgurite_device::Device as _;
 use fulgurite_engine::blocking::Db;
 use fulgurite_engine::{Durability, Options};
 use fulgurite_stack::StackError;
+use fulgurite_uring::DriveOptions;
+use std::path::Path;
 
 /// Creates a store in a new file. The file appears with the store in it, or not at all.
 pub fn create(
@@ -68,4 +70,9 @@ mod tests {
         let none = StoreFile::new(folder.path().join("none"), None).unwrap();
         assert_eq!(open(&none, Durability::Flush).map(drop).unwrap_err().exit_code(), 2);
     }
+}
+
+/// Opens the drive in a file for writing by several threads.
+fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
+    open_with(path, &DriveOptions { many_threads: true, ..DriveOptions::default() })
 }

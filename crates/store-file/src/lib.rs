@@ -19,6 +19,7 @@ mod open;
 mod backup;
 mod check;
 mod new_store;
+#[cfg(feature = "threads")]
 mod database;
 mod load;
 mod repair;
@@ -28,6 +29,7 @@ mod stat;
 
 pub use backup::backup;
 pub use check::check;
+#[cfg(feature = "threads")]
 pub use database::{create, open};
 pub use get::{Value, get};
 pub use load::{LoadAsked, load};

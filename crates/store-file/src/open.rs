@@ -185,13 +185,8 @@ pub(crate) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
     open_with(path, &DriveOptions::default()).map(SharedDrive::boxed)
 }
 
-/// The same for a store that several threads use.
-pub(crate) fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
-    open_with(path, &DriveOptions { many_threads: true, ..DriveOptions::default() })
-}
-
 /// Opens a drive through io_uring if the system has it.
-fn open_with(path: &Path, options: &DriveOptions) -> Result<SharedDrive, StackError> {
+pub(crate) fn open_with(path: &Path, options: &DriveOptions) -> Result<SharedDrive, StackError> {
     #[cfg(target_os = "linux")]
     match fulgurite_uring::UringDevice::open(path, options) {
         Err(OpenError::NoUring(_)) => {}
@@ -249,7 +244,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [path, other] = ["shard", "other"].map(|name| folder.path().join(name));
         let new = [&path, &other].map(|path| NewFile::begin("FILE", path, 8 << 20).unwrap());
-        let drives = new.iter().map(|new| open_shared(&new.unfinished()).unwrap()).collect();
+        let drives = new
+            .iter()
+            .map(|new| {
+                open_with(&new.unfinished(), &DriveOptions { many_threads: true, ..DriveOptions::default() })
+                    .unwrap()
+            })
+            .collect();
         let file = StoreFile::new(path, None).unwrap();
         let options = Options { log_bytes: 1 << 20, ..file.options(8 << 20).unwrap() };
         let db = Db::create(drives, options).unwrap();

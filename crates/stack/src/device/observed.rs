@@ -152,7 +152,8 @@ impl Observed for OverlayDevice {}
 #[cfg(target_os = "linux")]
 impl Observed for fulgurite_uring::UringDevice {}
 
-/// Any drive below a layer. One type, so that the code above a layer is compiled once.
+/// A device of any type. The code above devices is compiled once for simulated drives, whose speed counts, and once for
+/// this type.
 pub type AnyDrive = Box<dyn Observed>;
 
 impl Device for AnyDrive {
@@ -180,6 +181,56 @@ impl Device for AnyDrive {
         // Loading a benchmark's data and filling a layer report no progress for seconds.
         crate::progress::check_stopped();
         (**self).wait(deadline, completions);
+    }
+}
+
+impl Observed for AnyDrive {
+    fn observe(&self) -> Option<DriveCounters> {
+        (**self).observe()
+    }
+
+    fn observe_layer(&self) -> Option<LogCounters> {
+        (**self).observe_layer()
+    }
+
+    fn verify(&self, deep: bool) -> Result<(), String> {
+        (**self).verify(deep)
+    }
+
+    fn settle(&mut self) {
+        (**self).settle();
+    }
+
+    fn drain_events(&mut self) {
+        (**self).drain_events();
+    }
+
+    fn keep_served(&mut self) {
+        (**self).keep_served();
+    }
+
+    fn take_served(&mut self, served: &mut Vec<Served>) {
+        (**self).take_served(served);
+    }
+
+    fn record_timeline(&mut self, spans: usize) {
+        (**self).record_timeline(spans);
+    }
+
+    fn timeline(&self) -> Option<&Timeline> {
+        (**self).timeline()
+    }
+
+    fn wear(&self, elapsed: Nanos) -> Option<Wear> {
+        (**self).wear(elapsed)
+    }
+
+    fn layer_mapping_bytes(&self) -> Option<u64> {
+        (**self).layer_mapping_bytes()
+    }
+
+    fn image(&self) -> Option<Image> {
+        (**self).image()
     }
 }
 
