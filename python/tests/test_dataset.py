@@ -83,7 +83,7 @@ def test_unreadable_files_are_named(tmp_path):
     for content in (whole[:100], b"", whole[:-50]):
         part.write_bytes(content)
         with pytest.raises(
-            fulgurite.RequestError, match=rf"^out=.*: {part.name} cannot be read: .*; accepted: delete it"
+            fulgurite.RequestError, match=rf"^out=.*: {part.name} cannot be read: .*; accepted: delete the file"
         ) as refused:
             fulgurite.sweep(runs(), out=out)
         assert len(str(refused.value).splitlines()) == 1

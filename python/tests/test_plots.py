@@ -79,9 +79,9 @@ def test_derived_columns_are_not_mixed():
 def test_columns_that_cannot_be_drawn_are_refused(result):
     for settings, sentence in [
         ({"y": "elapsed"}, "unknown column `elapsed`"),
-        ({"y": "workload"}, "y=workload has names for values"),
+        ({"y": "workload"}, "y=workload contains names"),
         ({"kind": "pie"}, "kind='pie' is unknown"),
-        ({"x": "workload", "kind": "line"}, "x=workload has names for values, which no line joins"),
+        ({"x": "workload", "kind": "line"}, "x=workload contains names, which a line cannot join"),
     ]:
         with pytest.raises(fulgurite.RequestError, match=sentence):
             result.plot(**settings)
@@ -96,7 +96,8 @@ def test_columns_that_cannot_be_drawn_are_refused(result):
         write_back="single,ace:n_w=8",
     )
     with pytest.raises(
-        fulgurite.RequestError, match="the rows differ in frames too, which would be mixed; accepted: panels='frames'"
+        fulgurite.RequestError,
+        match="the rows differ in frames too and cannot be drawn together; accepted: panels='frames'",
     ):
         many.plot("misses")
     with pytest.raises(fulgurite.RequestError, match="no rows"):
