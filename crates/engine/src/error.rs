@@ -1,4 +1,4 @@
-//! Errors of the store.
+//! The error type of the store.
 
 use crate::Lsn;
 use fulgurite_base::PageId;
@@ -7,45 +7,46 @@ use fulgurite_device::IoError;
 use fulgurite_pool::PoolError;
 use thiserror::Error;
 
-/// An error of the store.
+/// A failure of a call to the store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// This transaction was aborted to resolve a deadlock. It had no effect; retry it from its beginning.
+    /// The transaction was aborted to resolve a deadlock. It had no effect; retry the transaction from its
+    /// beginning.
     #[error("the transaction was aborted to resolve a deadlock; it had no effect, retry it")]
     Deadlock,
     /// The caller cancelled the call ([`blocking::Db::asking`](crate::blocking::Db::asking)).
     #[error("the call was cancelled before it ended; its commit may have taken effect")]
     GivenUp,
-    /// The snapshot needs versions that no longer fit into memory. Take another.
+    /// The snapshot needs record versions that no longer fit into memory. Take another snapshot.
     #[error("the snapshot is too old: versions that it needs no longer fit into memory; take another")]
     SnapshotTooOld,
-    /// The drive has no space for the write. Nothing was lost; deleting frees space.
+    /// The drive has no space for the write. Nothing was lost; deleting records frees space.
     #[error("the store is full: {free} of {pages} pages are free, {needed} are needed; delete records")]
     Full {
-        /// Free pages, without those reserved for recovery.
+        /// The number of free pages, without those reserved for recovery.
         free: u64,
-        /// Pages of the store.
+        /// The number of pages of the store.
         pages: u64,
-        /// Pages that the change may take.
+        /// The number of pages that the change may need.
         needed: u64,
     },
-    /// A key that does not fit into a page.
+    /// The key does not fit into a page.
     #[error("a key of {bytes} bytes is too long; accepted: up to {longest}")]
     KeyTooLong {
-        /// Its length.
+        /// The length of the key in bytes.
         bytes: usize,
-        /// The longest that is accepted.
+        /// The longest accepted key in bytes.
         longest: usize,
     },
-    /// A transaction that does not fit into the log.
+    /// The transaction does not fit into the log.
     #[error("a transaction that writes {bytes} bytes is too large for this log; accepted: up to {most}")]
     TransactionTooLarge {
-        /// Bytes that it writes.
+        /// The number of bytes that the transaction writes.
         bytes: u64,
-        /// The most that is accepted.
+        /// The largest accepted number of bytes.
         most: u64,
     },
-    /// There is no such table or index.
+    /// The store has no table or index of this name.
     #[error("there is no table `{0}`")]
     NoTable(String),
     /// The handle of the table or index was issued by another store, or by an earlier opening of this one.
@@ -54,14 +55,14 @@ pub enum Error {
          get a new one with table or create_table"
     )]
     OtherStore,
-    /// A table has an index whose extract function was not given since the store was opened.
+    /// The table has an index whose extract function was not given since the store was opened.
     #[error(
         "table `{table}` cannot be written before its index `{index}` is opened with its function (create_index)"
     )]
     IndexNotOpen {
-        /// The table.
+        /// The name of the table.
         table: String,
-        /// The index.
+        /// The name of the index.
         index: String,
     },
     /// The records given to a bulk load are not in ascending order, or the table is not empty.
@@ -70,26 +71,27 @@ pub enum Error {
     /// A page is damaged.
     #[error("page {} is damaged: {what}", page.0)]
     Corrupt {
-        /// The page.
+        /// The number of the damaged page.
         page: PageId,
-        /// The damage.
+        /// A description of the damage.
         what: String,
     },
     /// A part of the log that was durable is lost.
     #[error("the log is damaged at {at}: {what}")]
     LogCorrupt {
-        /// The position in the log.
+        /// The position of the damage in the log.
         at: Lsn,
-        /// The damage.
+        /// A description of the damage.
         what: String,
     },
-    /// The store stopped, because it cannot tell whether something is durable. Open it again.
+    /// The store stopped, because it cannot tell whether some of its writes are durable. Open the store
+    /// again.
     #[error("the store stopped ({0}); open it again")]
     Fatal(String),
     /// The drive failed. Nothing was changed.
     #[error("the drive failed: {0}")]
     Io(IoError),
-    /// The map of pages out of place needs more memory than there is.
+    /// The map of pages out of place needs more memory than the store was given.
     #[error(
         "memory: the map of pages out of place needs {}, and {} were given",
         humane_size(whole_size(*needed)),
@@ -101,7 +103,7 @@ pub enum Error {
         /// The memory given, in bytes.
         given: u64,
     },
-    /// Options that are invalid, together or for this drive.
+    /// The options are invalid, contradict each other, or do not suit this drive.
     #[error("{0}")]
     Options(String),
     /// The drive holds no store.
@@ -110,9 +112,9 @@ pub enum Error {
     /// The store has a format that this version does not read.
     #[error("the store has format {found}, which this version does not read; it writes format {known}")]
     Version {
-        /// The store's format.
+        /// The format number of the store.
         found: u32,
-        /// The format that this version writes.
+        /// The format number that this version writes.
         known: u32,
     },
     /// The store has sorted runs, which only format 5 supported.
@@ -126,22 +128,22 @@ pub enum Error {
          make the backup when less is written, or use a larger log"
     )]
     BackupOvertaken {
-        /// Passes that the backup made.
+        /// The number of passes over the pages that the backup made.
         passes: u32,
     },
     /// The store is closed.
     #[error("the store is closed")]
     Closed,
-    /// A transaction that touches two shards.
+    /// The transaction touches keys of two shards.
     #[error(
         "a transaction is confined to one shard; key {key} belongs to shard {other}, the transaction to shard {own}"
     )]
     CrossShard {
-        /// The key; escaped if it is not text.
+        /// The key that belongs to another shard; escaped if it is not text.
         key: String,
-        /// The shard of the key.
+        /// The number of the shard that holds the key.
         other: usize,
-        /// The shard of the transaction.
+        /// The number of the shard that the transaction is confined to.
         own: usize,
     },
 }
@@ -152,7 +154,7 @@ impl Error {
         matches!(self, Error::Deadlock | Error::SnapshotTooOld)
     }
 
-    /// The error for a damaged page.
+    /// Creates the error for a damaged page.
     pub(crate) fn corrupt(page: PageId, what: impl Into<String>) -> Error {
         Error::Corrupt { page, what: what.into() }
     }

@@ -1,4 +1,4 @@
-//! Property tests of decoders with data that has a valid checksum and invalid contents: no decoder panics.
+//! Property tests of decoders: data with a valid checksum and invalid contents makes no decoder panic.
 
 use crate::format::index_entry;
 use crate::format::large_value::LargeValue;
@@ -12,7 +12,8 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use proptest::prelude::*;
 
-/// Changes of single bytes: the position, anywhere or near the beginning, and the new value.
+/// Generates changes of single bytes: the position of each byte, anywhere or near the beginning, and its new
+/// value.
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
     let place = prop_oneof![0usize..4096, 36usize..200];
     prop::collection::vec((place, any::<u8>()), 0..12)
@@ -23,7 +24,7 @@ fn keys() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
     prop::collection::vec((key, prop::collection::vec(any::<u8>(), 0..80)), 0..60)
 }
 
-/// A node with some records, then damaged.
+/// Creates a node with some records, and then damages its bytes.
 fn node(level: u8, records: &[(Vec<u8>, Vec<u8>)], changes: &[(usize, u8)]) -> Vec<u8> {
     let mut bytes = vec![0; 4096];
     let mut node = NodeMut::init(&mut bytes, PageId(9), 4, level, (b"\0", Some(b"\x03")));
@@ -38,7 +39,7 @@ fn node(level: u8, records: &[(Vec<u8>, Vec<u8>)], changes: &[(usize, u8)]) -> V
     bytes
 }
 
-/// Calls everything that a valid node supports.
+/// Calls every method that must work on a valid node.
 fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
     let node = Node::new(bytes).expect("a node");
     let all: Vec<_> = node.records().collect();
@@ -69,7 +70,7 @@ fn use_node(bytes: &[u8], records: &[(Vec<u8>, Vec<u8>)]) {
     }
 }
 
-/// A valid superblock.
+/// Returns a valid superblock.
 pub(crate) fn sound_superblock() -> Superblock {
     Superblock {
         format: FORMAT,
@@ -220,7 +221,7 @@ proptest! {
         let _ = catalogue.add(&payload, &payload[..payload.len().min(17)]);
     }
 
-    /// A structure change that does not apply to a page is refused, or leaves a valid page.
+    /// A structure change that does not apply to a page is either refused, or leaves a valid page.
     #[test]
     fn any_structure_change_is_done_or_refused(
         level in 0u8..2, records in keys(), deltas in prop::collection::vec(deltas(), 1..5), on_map in any::<bool>(),
@@ -243,7 +244,7 @@ proptest! {
 #[test]
 #[ignore = "measures; run it by hand in a release build"]
 fn cost_of_checking_a_node() {
-    // The minimum of many rounds, because other programs use the machine too.
+    // Take the minimum of many rounds, because other programs disturb single rounds.
     let round = |f: &dyn Fn() -> bool| {
         #[allow(clippy::disallowed_types, clippy::disallowed_methods)] // a measurement
         let begin = std::time::Instant::now();

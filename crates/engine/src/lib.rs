@@ -1,28 +1,29 @@
 //! A transactional, ordered store on one drive.
 //!
 //! A [`Store`] has tables of keys and values, and secondary indexes over them. [`Transaction`]s are
-//! serialisable. A [`Snapshot`] reads one past state and never waits for a lock. A commit's [`Durability`]
-//! says what it guarantees when it returns.
+//! serialisable. A [`Snapshot`] reads one past state and never waits for a lock. The [`Durability`] of a
+//! commit says what the commit guarantees when it returns.
 //!
 //! # How it works
 //!
 //! A transaction buffers its writes and locks the keys and ranges that it reads and writes. A commit appends
-//! one record of logical operations to the log and applies them to B+trees in the buffer pool. It is
-//! acknowledged when the log is durable. Pages contain only committed data, so recovery only redoes.
-//! Structure changes of the trees are physical records of the same log. Checkpoints write old dirty pages and
-//! block nobody. See ARCHITECTURE.md, and the head of each module.
+//! one record of logical operations to the log and applies these operations to B+trees in the buffer pool.
+//! The commit is acknowledged when its record is durable. Pages contain only committed data, so recovery
+//! redoes operations and undoes none. Structure changes of the trees are physical records of the same log.
+//! Checkpoints write old dirty pages without blocking transactions. See ARCHITECTURE.md, and the head of each
+//! module.
 //!
 //! # What it promises
 //!
-//! After a crash, every acknowledged commit is present, and everything present was committed. Transactions
-//! are present whole, and the ones in the log form a prefix of the commit order. Readers see only data that
-//! survives a crash, except for `relaxed` commits. Checksums detect damage on the drive; damaged data is
-//! never returned.
+//! After a crash, every acknowledged commit is present, and only committed data are present. Each transaction
+//! is present as a whole or not at all, and the transactions in the log form a prefix of the commit order.
+//! Readers see only data that survives a crash, except for `relaxed` commits. Checksums detect damage on the
+//! drive; damaged data is never returned.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 #![deny(unsafe_code)]
 
-/// True if one of these bugs is planted; always false without the feature `planted`.
+/// True if one of the named faults is injected; always false without the feature `planted`.
 macro_rules! planted {
     ($options:expr, $($bug:ident)|+) => {{
         #[cfg(feature = "planted")]

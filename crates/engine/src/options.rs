@@ -1,4 +1,4 @@
-//! Options of a store, and how its memory is divided.
+//! The options of a store, and the division of its memory among pages, records, log buffers and old versions.
 
 use crate::Error;
 #[cfg(feature = "planted")]
@@ -11,19 +11,20 @@ use fulgurite_ftl::placement::PlacementConfig;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack};
 
-/// When a commit returns, and what is guaranteed then.
+/// The guarantee of a commit at the time when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The log is flushed up to the commit. The flush starts at once. The commit survives everything that the
-    /// drive survives.
+    /// The commit returns after the log is flushed up to it. The flush starts at once. The commit survives
+    /// everything that the drive survives.
     Flush,
     /// The same guarantee as [`Durability::Flush`], with group commit. If the last flush covered several
     /// commits, this one waits until as many have arrived, and for [`Options::group_window`] at most, so that
     /// they share a flush. A lone commit does not wait.
     Group,
-    /// The commit is ordered and visible, and returns at once. It is written and flushed within
-    /// [`Options::relaxed_window`], or with the next commit that waits. A crash may lose it, together with
-    /// all commits after it: the commits that survive are always a prefix of the history.
+    /// The commit is ordered and visible, and returns at once. Its log record is written and flushed within
+    /// [`Options::relaxed_window`], or with the next commit that waits for a flush. A crash may lose the
+    /// commit together with all commits after it: the commits that survive are always a prefix of the
+    /// history.
     Relaxed,
 }
 
@@ -32,19 +33,20 @@ impl Choice for Durability {
         &[("flush", Durability::Flush), ("group", Durability::Group), ("relaxed", Durability::Relaxed)];
 }
 
-/// The protection of a page whose write is interrupted by a power cut.
+/// The protection of pages against torn writes, which a power cut interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TornPages {
-    /// The cheapest protection that the drive supports: `atomic`, else `share`, else `double-write`.
+    /// The cheapest protection that the drive supports. This is `atomic`, else `share`, else `double-write`.
     Auto,
-    /// Pages are written to the double-write area and flushed, then written in place.
+    /// Pages are written to the double-write area and flushed, then written at their home locations.
     DoubleWrite,
-    /// Pages are written to the double-write area once. Then the drive remaps their own addresses to these
-    /// copies, without copying: one command for each page, and as many commands at a time as the drive takes.
+    /// Pages are written to the double-write area once. Then the drive remaps their home locations to these
+    /// copies without copying data. This takes one command for each page, and as many commands run
+    /// concurrently as the drive accepts.
     Share,
-    /// The drive never tears the write of a page.
+    /// No protection is needed, because the drive never tears the write of a page.
     Atomic,
-    /// No protection. A torn page is detected, and lost.
+    /// Pages are not protected. A torn page is detected, and its contents are lost.
     None,
 }
 
@@ -59,11 +61,12 @@ impl Choice for TornPages {
 }
 
 impl TornPages {
-    /// Resolves `Auto` for a drive. Fails if the drive does not support the requested protection.
+    /// Resolves `Auto` to a protection that the drive supports. Fails if the drive does not support the
+    /// requested one.
     pub fn resolve(self, caps: &Caps, page_bytes: u32) -> Result<TornPages, Error> {
         let refuse = |text: &str| Err(Error::Options(text.to_owned()));
         let is_atomic = caps.atomic_bytes >= page_bytes;
-        // A page that takes two commands could be torn between them.
+        // A power cut between two share commands could tear a page that takes both.
         let shares = caps.share_pages >= (page_bytes / caps.page_bytes).max(1);
         match self {
             TornPages::Auto if is_atomic => Ok(TornPages::Atomic),
@@ -85,15 +88,15 @@ impl TornPages {
     }
 }
 
-/// The compression of pages out of place. Each page stores its own, so this may change from one opening to
-/// the next.
+/// The compression of pages out of place. Each page records its own compression, so the option may change
+/// from one opening of the store to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Compress {
-    /// Uncompressed.
+    /// Pages are not compressed.
     None,
-    /// LZ4: removes repetitions. Fast in both directions.
+    /// LZ4 removes repetitions. It is fast in both directions.
     Lz4,
-    /// zstd: also gives frequent bytes short codes. Smaller, and several times slower.
+    /// zstd also gives frequent bytes short codes. Its output is smaller, and it is several times slower.
     Zstd,
 }
 
@@ -103,7 +106,7 @@ impl Choice for Compress {
 }
 
 impl Compress {
-    /// The code of the compression in a page's header.
+    /// Returns the code of the compression in the header of a page.
     pub(crate) fn code(self) -> u32 {
         match self {
             Compress::None => 255,
@@ -113,20 +116,21 @@ impl Compress {
     }
 }
 
-/// Options of pages out of place.
+/// The options of a store with pages out of place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutOfPlaceConfig {
-    /// The share of the segments that is kept free for garbage collection. Fixed when the store is created.
+    /// The share of all segments that is left free for garbage collection. Fixed when the store is created.
     pub spare: Share,
-    /// Bytes of a unit, the granularity in which pages are allocated: a power of two from 512, at most a page
-    /// and at most a block of the log. Fixed when the store is created. The map takes 13 bytes of memory for
-    /// each unit of the drive. `None`: 1 KiB, or more if the map would take more than 32 MiB.
+    /// The size in bytes of a unit, the granularity in which space for pages is allocated. It is a power of
+    /// two from 512, at most the size of a page and at most the size of a block of the log. Fixed when the
+    /// store is created. The map takes 13 bytes of memory for each unit of the drive. `None` means 1 KiB, or
+    /// more if the map would take more than 32 MiB.
     pub unit_bytes: Option<u64>,
     /// The compression of pages.
     pub compress: Compress,
-    /// The placement policy: which pages are written together.
+    /// The placement policy, which decides which pages are written together.
     pub placement: PlacementConfig,
-    /// The victim policy: which segment is collected.
+    /// The victim policy, which decides which segment is collected.
     pub victim: VictimConfig,
 }
 
@@ -172,9 +176,9 @@ impl Declared for OutOfPlaceConfig {
 config_enum! {
     /// Whether pages are written in place or out of place. Fixed when the store is created.
     ///
-    /// *In place*: each page has a fixed address and is protected by [`TornPages`]. *Out of place*: each
-    /// write goes to a new address, which a map records. No page is written twice and none is torn. Pages are
-    /// compressed and packed, and segments are garbage collected.
+    /// *In place*: each page has a fixed address, its home location, and is protected by [`TornPages`]. *Out
+    /// of place*: each write of a page goes to a new address, which a map records. No page is written twice
+    /// and none is torn. Pages are compressed and packed, and segments are garbage collected.
     pub enum PlaceConfig: "place";
     "in-place" InPlace(NoOptions) "each page at a fixed address"
     "out-of-place" OutOfPlace(OutOfPlaceConfig) "each write at a new address, in segments that are garbage collected"
@@ -182,7 +186,7 @@ config_enum! {
 }
 
 impl PlaceConfig {
-    /// Whether pages are written out of place on a drive.
+    /// Whether a new store on a drive with these capabilities writes its pages out of place.
     pub fn is_out(&self, caps: &Caps, page_bytes: u32) -> bool {
         match self {
             PlaceConfig::InPlace(_) => false,
@@ -191,8 +195,8 @@ impl PlaceConfig {
         }
     }
 
-    /// The options of pages out of place. Opening a store does not require that they are given: defaults are
-    /// used if the configuration says *in place*.
+    /// Returns the options of pages out of place. Returns the defaults if the configuration says *in place*,
+    /// because a store out of place can be opened without repeating its options.
     pub(crate) fn out_of_place(&self) -> OutOfPlaceConfig {
         match self {
             PlaceConfig::InPlace(_) => OutOfPlaceConfig::default(),
@@ -201,47 +205,48 @@ impl PlaceConfig {
     }
 }
 
-/// How a store is created and opened.
+/// The options with which a store is created and opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes of a page: a power of two from 4 KiB to 64 KiB, and a multiple of the drive's page. Fixed when
-    /// the store is created.
+    /// The size of a page in bytes: a power of two from 4 KiB to 64 KiB, and a multiple of the drive's page
+    /// size. Fixed when the store is created.
     pub page_bytes: u32,
-    /// Memory in bytes for everything that grows with the data: frames, log buffers, old versions, locks.
+    /// The memory in bytes for everything that grows with the data: frames, log buffers, old versions and
+    /// locks.
     pub memory_bytes: u64,
-    /// Bytes of the log area on the drive. Fixed when the store is created.
+    /// The size of the log area on the drive in bytes. Fixed when the store is created.
     pub log_bytes: u64,
     /// Whether pages are written in place or out of place. Fixed when the store is created.
     pub place: PlaceConfig,
-    /// The torn-page protection of pages in place.
+    /// The protection of pages in place against torn writes.
     pub torn_pages: TornPages,
-    /// Default durability of a commit.
+    /// The durability of a commit that requests no other one.
     pub durability: Durability,
     /// The replacement policy of the buffer pool.
     pub replacement: ReplacementConfig,
-    /// The write-back policy of the buffer pool. `None`: ACE+RAW with a batch that the double-write area
+    /// The write-back policy of the buffer pool. `None` means ACE+RAW with a batch that the double-write area
     /// takes with one flush, or a smaller batch if the pool is small.
     pub write_back: Option<WriteBack>,
     /// The prefetch policy of the buffer pool.
     pub prefetch: PrefetchConfig,
-    /// The number of leaves that a scan reads concurrently, if it needs as many. Best is the number of reads
+    /// The largest number of leaves that a scan reads concurrently. The best value is the number of reads
     /// that the drive serves concurrently (k_r). A scan may override it.
     pub degree: u32,
-    /// The largest share of page memory, in per cent, that the record cache may take: for records that were
-    /// read, and for pending records, which are written but not yet merged into their leaves. The store sizes
-    /// the cache by whether records or pages save more I/O. 0 to 90. A small store has no record cache: 32
-    /// frames are reserved for pages.
+    /// The largest share of page memory, in per cent from 0 to 90, that the record cache may take. The cache
+    /// holds records that were read, and pending records, which are written but not yet merged into their
+    /// leaves. The store sizes the cache by whether records or pages save more I/O. A small store has no
+    /// record cache, because 32 frames are reserved for pages.
     pub records: u8,
-    /// The longest time that a `group` commit waits for others.
+    /// The longest time that a `group` commit waits for other commits to share its flush.
     pub group_window: Nanos,
-    /// The longest time before a `relaxed` commit is written.
+    /// The longest time before the log record of a `relaxed` commit is written.
     pub relaxed_window: Nanos,
-    /// Read back every written page before the log of its changes is released, and every double-write copy
-    /// before it is relied on. This costs a read for each page and another for its copy. Without it, a write
-    /// that the drive acknowledges but loses or misdirects is detected only if the page is read soon after.
-    /// Later an old page looks valid.
+    /// Whether the store reads back every written page before it releases the log of the page's changes, and
+    /// every double-write copy before it relies on the copy. This costs a read for each page and another for
+    /// its copy. Without it, a write that the drive acknowledges but loses or misdirects is detected only if
+    /// the page is read soon after the write. Later, the old contents of the page look valid.
     pub verify_writes: bool,
-    /// A bug for the crash simulation to find.
+    /// The fault that is injected for the crash simulation to detect; `None` for a correct store.
     #[cfg(feature = "planted")]
     pub planted: Option<Planted>,
 }
@@ -269,42 +274,44 @@ impl Default for Options {
     }
 }
 
-/// The default degree of scans, enough for most drives: a window of 128 KiB.
+/// The default degree of scans: a window of 128 KiB with pages of 4 KiB, enough for most drives.
 const DEGREE: u32 = 32;
 
 /// The default share of the record cache, in per cent of the memory for pages.
 const RECORDS: u8 = 70;
-/// The fewest frames for pages if the store has a record cache.
+/// The fewest frames that are reserved for pages if the store has a record cache.
 const FRAMES_BESIDE_RECORDS: u64 = 32;
-/// The smallest record cache, in pages.
+/// The size of the smallest record cache, in pages.
 const LEAST_RECORDS: u64 = 16;
-/// The largest share of the record cache, in per cent.
+/// The largest accepted share of the record cache, in per cent of the memory for pages.
 const MOST_RECORDS: u8 = 90;
 
-/// The most pages in one batch of writes; a larger batch is divided.
+/// The largest number of pages in one batch of writes. A larger batch is divided.
 pub(crate) const BATCH: usize = 64;
 
-/// The default number of concurrent writes.
+/// The default number of concurrent writes of pages.
 const WRITES_AT_ONCE: u32 = 16;
 
-/// Memory of a frame in addition to its page: the pool's tables, and notes about changed pages.
+/// The memory of a frame in addition to its page, in bytes: the tables of the pool, and the table of dirty
+/// pages.
 pub(crate) const FRAME_TABLES: u64 = 64;
 
-/// One of this many bytes of the record cache is for its tables; borrowed frames of the pool hold the rest.
+/// The denominator of the share of the record cache that its tables take. Frames borrowed from the pool are
+/// the rest.
 pub(crate) const RECORD_TABLES_PART: u64 = 8;
 
-/// The most bytes of frames that a record cache of `most_bytes` borrows.
+/// Returns the largest number of bytes of frames that a record cache of `most_bytes` borrows.
 pub(crate) fn record_frame_bytes(most_bytes: u64) -> u64 {
     most_bytes - most_bytes.div_ceil(RECORD_TABLES_PART)
 }
 
-/// The fewest frames of a store.
+/// The fewest frames with which a store can be opened.
 const LEAST_FRAMES: u64 = 16;
 
 impl Options {
-    /// The number of frames that are reserved for pages. An eighth of the memory is for versions and locks,
-    /// an eighth for log buffers and pages being written, and the rest for the record cache and for frames of
-    /// `page_bytes`. Fails if there are too few frames.
+    /// Returns the number of frames that are reserved for pages. An eighth of the memory is for old versions
+    /// and locks, and an eighth for log buffers and pages being written. The record cache and the frames of
+    /// `page_bytes` share the rest. Fails if there are too few frames.
     pub fn frames(&self, page_bytes: u32) -> Result<u32, Error> {
         let bytes = self.memory_bytes - self.memory_bytes / 4 - self.record_bytes(page_bytes);
         let frames = bytes / (u64::from(page_bytes) + FRAME_TABLES);
@@ -320,14 +327,15 @@ impl Options {
         Ok(u32::try_from(frames).unwrap_or(u32::MAX / 8))
     }
 
-    /// The frames for pages and those that the record cache may borrow.
+    /// Returns the number of frames for pages together with those that the record cache may borrow.
     pub(crate) fn all_frames(&self, page_bytes: u32) -> Result<u32, Error> {
         let borrowed =
             record_frame_bytes(self.record_bytes(page_bytes)) / (u64::from(page_bytes) + FRAME_TABLES);
         Ok(self.frames(page_bytes)?.saturating_add(u32::try_from(borrowed).unwrap_or(u32::MAX / 8)))
     }
 
-    /// Bytes of the record cache; 0 if it would leave too few frames.
+    /// Returns the largest size of the record cache in bytes, or 0 if the cache would leave too few frames
+    /// for pages.
     pub(crate) fn record_bytes(&self, page_bytes: u32) -> u64 {
         let all = self.memory_bytes - self.memory_bytes / 4;
         let beside = FRAMES_BESIDE_RECORDS * (u64::from(page_bytes) + FRAME_TABLES);
@@ -335,12 +343,13 @@ impl Options {
         if records < LEAST_RECORDS * u64::from(page_bytes) { 0 } else { records }
     }
 
-    /// How the memory is divided during recovery: the frames for pages, the bytes for operations of the log, and
-    /// further bytes for them if they do not all fit: then they do not become records of the cache. Fewer passes
-    /// over the log mean that each leaf is read and written fewer times.
+    /// Divides the memory for recovery. Returns the number of frames for pages, the bytes for operations that
+    /// are read from the log, and further bytes that are used if the operations need more. In the last case
+    /// the operations do not become records of the record cache. More memory for operations means fewer
+    /// passes over the log, so that each leaf is read and written fewer times.
     pub(crate) fn recovery_memory(&self, page_bytes: u32) -> Result<(u32, (u64, u64)), Error> {
         let frames = self.frames(page_bytes)?;
-        // Old versions and commits do not need their memory yet.
+        // Recovery uses the memory of old versions and commits, because neither exist yet.
         let (spare, records) = (self.memory_bytes / 4, self.record_bytes(page_bytes));
         if u64::from(frames) < 3 * LEAST_FRAMES {
             return Ok((frames, (spare, records)));
@@ -349,11 +358,12 @@ impl Options {
         Ok((frames / 3, (spare + given, records)))
     }
 
-    /// The write-back policy of a pool of `frames`. `is_batched`: pages are written in batches of [`BATCH`],
-    /// with up to `batches` of them in progress.
+    /// Returns the write-back policy of a pool of `frames`, with up to `batches` batches of writes in
+    /// progress. If `is_batched` is true, pages are written in batches of [`BATCH`].
     pub(crate) fn write_back(&self, frames: u32, is_batched: bool, batches: u32) -> WriteBack {
         let usual = || {
-            // If no flush separates pages, a batch larger than the drive's concurrency gains nothing.
+            // Without batching, no flush separates the pages, so a batch larger than the drive's concurrency
+            // gains nothing.
             let n_w = if is_batched { BATCH as u32 } else { WRITES_AT_ONCE };
             let n_w = n_w.min(frames / 8).max(1);
             let buffers = (batches * n_w).min(frames / 4).max(2 * n_w);
@@ -362,18 +372,18 @@ impl Options {
         self.write_back.clone().unwrap_or_else(usual)
     }
 
-    /// The number of pages of a batch that are written in place concurrently. An explicit policy is followed
-    /// as given.
+    /// Returns the number of pages of a batch that are written in place concurrently. If the options name a
+    /// write-back policy, its batches are written as a whole, up to [`BATCH`] pages at once.
     pub(crate) fn writes_at_once(&self) -> usize {
         if self.write_back.is_some() { BATCH } else { WRITES_AT_ONCE as usize }
     }
 
-    /// Bytes for old versions.
+    /// Returns the memory for old versions in bytes.
     pub(crate) fn version_bytes(&self) -> u64 {
         self.memory_bytes / 8
     }
 
-    /// Checks the sizes of pages and log, also against the drive's capabilities.
+    /// Checks the sizes of pages and log by themselves and against the capabilities of the drive.
     pub fn check(&self, caps: &Caps) -> Result<(), Error> {
         let Options { page_bytes, records, .. } = *self;
         if records > MOST_RECORDS {

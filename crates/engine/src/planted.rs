@@ -1,56 +1,57 @@
-//! Bugs that the crash simulation must find. They exist only with the feature `planted`.
+//! Injected faults: bugs of the store that the crash simulation must detect. They exist only with the feature
+//! `planted`.
 
 use fulgurite_base::Choice;
 
-/// A bug.
+/// A fault that can be injected into the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Planted {
-    /// A commit returns before the drive has flushed.
+    /// A commit returns before the drive has flushed its log record.
     NoFlushBeforeAcknowledge,
-    /// Checksums of pages are not checked.
+    /// Checksums of pages are not verified.
     ChecksumIgnored,
-    /// Pages are written before the log of their changes.
+    /// Pages are written before the log of their changes, which breaks write-ahead logging.
     DataBeforeLog,
     /// The double-write area is overwritten before the pages that it protects are durable.
     DoubleWriteAreaReusedEarly,
     /// A structure change is not redone on a page that is one change older.
     WrongLsnCompare,
-    /// Recovery leaves out the last record of the log.
+    /// Recovery does not redo the last record of the log.
     LostTail,
-    /// A block of the log is accepted without its checksum.
+    /// A block of the log is accepted without a check of its checksum.
     TornLogBlockAccepted,
-    /// A page is reused before the structure change that frees it is in the log.
+    /// A page is allocated again before the structure change that frees it is in the log.
     FreePageReusedEarly,
-    /// Locks are released before the transaction is applied.
+    /// The locks of a transaction are released before its operations are applied.
     LockReleasedEarly,
-    /// The redo point is set past changes of pages that are not written yet.
+    /// The redo point moves past changes to dirty pages that are not written yet.
     CheckpointTooNew,
-    /// The redo point moves before the drive has flushed the pages.
+    /// The redo point moves before the drive has flushed the written pages.
     CheckpointWithoutFlush,
-    /// Splits are not logged.
+    /// Structure changes that split a node are not logged.
     SplitNotLogged,
     /// Readers see commits that are not durable.
     UndurableVisible,
-    /// Scans lock no ranges, so phantoms appear.
+    /// Scans lock no ranges, so phantoms are possible.
     RangesNotLocked,
-    /// The chain of log blocks is not checked and the rest of the area is not cleared, so old blocks are
-    /// accepted.
+    /// Recovery does not check the chain of log blocks and does not clear the rest of the log area, so old
+    /// blocks are accepted.
     ChainIgnored,
-    /// Pages of a failed write count as written.
+    /// Pages count as written although their write failed.
     FailedWriteForgotten,
     /// The redo point moves past pending records, which are in no page.
     PendingForgotten,
-    /// Records that are copied forward in the log count before their copies are durable.
+    /// The redo point may move past log records that are copied forward before their copies are durable.
     CarriedTooEarly,
-    /// A segment is reused before the new addresses of its pages are durable.
+    /// A segment is overwritten before the new addresses of the pages that it contained are durable.
     SegmentReusedEarly,
     /// The map on the drive names addresses whose pages are not durable.
     MapBeforePages,
     /// A checkpoint stops half-way if its caller is dropped.
     CheckpointGivenUp,
-    /// A page is shared in parts, with several commands.
+    /// A page is remapped with several share commands, so a power cut can tear it.
     PageSharedInParts,
-    /// A flush of the log counts although an earlier one has not completed.
+    /// A flush of the log counts as complete although an earlier flush has not completed.
     FlushOutOfOrder,
 }
 

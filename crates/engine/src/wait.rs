@@ -1,5 +1,5 @@
-//! Coordination of tasks: a signal, a fair lock, futures that run concurrently, a future that continues after
-//! its caller is dropped, and retries of I/O that may fail.
+//! Coordination of tasks: a signal, a fair lock, concurrent futures, a future that continues after its caller
+//! is dropped, retries of I/O that may fail, and the state that stops the store.
 
 use crate::Error;
 use fulgurite_device::{Device, Handle, IoError};
@@ -10,12 +10,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// Wakes waiting tasks so that they check their condition again. Clones are the same signal.
+/// Wakes waiting tasks so that they check their condition again. All clones are the same signal.
 #[derive(Clone, Default)]
 pub(crate) struct Signal(Rc<RefCell<Vec<Waker>>>);
 
 impl Signal {
-    /// Waits until `ready` returns a value. It is called at once, and again after every [`Signal::notify`].
+    /// Waits until `ready` returns a value. Calls `ready` at once, and again after every [`Signal::notify`].
     pub(crate) async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
         poll_fn(|context| match ready() {
             Some(value) => Poll::Ready(value),
@@ -38,18 +38,18 @@ impl Signal {
     }
 }
 
-/// A lock that tasks get in the order in which they asked.
+/// A fair lock: tasks get it in the order in which they requested it.
 #[derive(Default)]
 pub(crate) struct Turns {
     taken: Cell<bool>,
-    /// Numbers of the waiting tasks, in order.
+    /// The numbers of the waiting tasks, in the order of their requests.
     queue: RefCell<VecDeque<u64>>,
     drawn: Cell<u64>,
     freed: Signal,
 }
 
 impl Turns {
-    /// Waits for the lock, which is held until the returned value is dropped.
+    /// Waits for the lock. The lock is held until the returned guard is dropped.
     pub(crate) async fn take(&self) -> Turn<'_> {
         let number = self.drawn.get();
         self.drawn.set(number + 1);
@@ -66,7 +66,7 @@ impl Turns {
     }
 }
 
-/// A place in the queue; dropping it, also with the future, leaves the queue.
+/// An entry in the queue of a [`Turns`]. Dropping it, or the future that contains it, removes the entry.
 struct Waiter<'a> {
     turns: &'a Turns,
     number: u64,
@@ -79,7 +79,7 @@ impl Drop for Waiter<'_> {
     }
 }
 
-/// The lock, held.
+/// The guard of a [`Turns`], which releases the lock when it is dropped.
 pub(crate) struct Turn<'a>(&'a Turns);
 
 impl Drop for Turn<'_> {
@@ -110,7 +110,7 @@ pub(crate) async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T>
 }
 
 /// Runs a future to completion in a task of its own, and waits for it. If the caller is dropped, the task
-/// continues. Use it for work that must not stop half-way.
+/// continues. Use this function for work that must not stop half-way.
 pub(crate) async fn to_its_end<D: Device + 'static, T: 'static>(
     handle: &Handle<D>,
     future: impl Future<Output = T> + 'static,
@@ -124,7 +124,7 @@ pub(crate) async fn to_its_end<D: Device + 'static, T: 'static>(
     ended.until(|| output.take()).await
 }
 
-/// Retries after the first attempt.
+/// The largest number of retries after the first attempt.
 const TRIED_AGAIN: u32 = 3;
 
 /// Retries an operation a few times if the drive fails, because most transfer errors are transient. An access
@@ -139,14 +139,15 @@ pub(crate) async fn insist<T>(mut attempt: impl AsyncFnMut() -> Result<T, Error>
     }
 }
 
-/// Whether the store has stopped, and why. Shared by every part that may stop it.
+/// Whether the store has stopped, and the reason. Every component that may stop the store has a clone.
 #[derive(Clone, Default)]
 pub(crate) struct Health(Rc<HealthState>);
 
 #[derive(Default)]
 struct HealthState {
     reason: RefCell<Option<String>>,
-    /// Signals of tasks that would otherwise wait for ever.
+    /// The signals that are notified when the store stops, because tasks would otherwise wait on them for
+    /// ever.
     waiting: RefCell<Vec<Signal>>,
 }
 
@@ -159,14 +160,15 @@ impl Health {
         }
     }
 
-    /// Stops the store. The first reason is kept.
+    /// Stops the store and returns the error for callers. If the store has stopped before, the first reason
+    /// is kept.
     pub(crate) fn stop(&self, why: impl Into<String>) -> Error {
         let reason = self.0.reason.borrow_mut().get_or_insert_with(|| why.into()).clone();
         self.0.waiting.borrow().iter().for_each(Signal::notify);
         Error::Fatal(reason)
     }
 
-    /// Notifies `signal` when the store stops.
+    /// Registers `signal`, which is notified when the store stops.
     pub(crate) fn tell(&self, signal: &Signal) {
         self.0.waiting.borrow_mut().push(signal.clone());
     }

@@ -1,12 +1,12 @@
-//! Entries of secondary indexes. An index is a tree with empty values. Its keys combine an index key and the
-//! key of the record.
+//! The entries of secondary indexes. An index is a tree with empty values. Each of its keys combines an index
+//! key with the key of the indexed record.
 //!
 //! The encoding keeps the order of `(index key, key)`: in the index key, a zero byte is written as `0 255`,
 //! and `0 0` ends it.
 
 use std::ops::Bound;
 
-/// The entry of a record.
+/// Encodes the entry for the record with this index key and key.
 pub(crate) fn entry(index_key: &[u8], key: &[u8]) -> Vec<u8> {
     let mut entry = escaped(index_key);
     entry.extend_from_slice(&[0, 0]);
@@ -25,7 +25,7 @@ fn escaped(index_key: &[u8]) -> Vec<u8> {
     escaped
 }
 
-/// The index key and the record's key of an entry; `None` if it is invalid.
+/// Splits an entry into the index key and the key of the record. Returns `None` if the entry is invalid.
 pub(crate) fn split(entry: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut index_key = Vec::new();
     let mut rest = entry.iter();
@@ -43,10 +43,10 @@ pub(crate) fn split(entry: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     None
 }
 
-/// The range of entries for a range of index keys.
+/// Returns the range of entries for a range of index keys.
 pub(crate) fn entries(range: (Bound<&[u8]>, Bound<&[u8]>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let first = |key: &[u8]| [&escaped(key)[..], &[0, 0]].concat();
-    // Above every entry of this index key, and below those of the next.
+    // This bound is above every entry of the index key, and below all entries of the next index key.
     let behind = |key: &[u8]| [&escaped(key)[..], &[0, 1]].concat();
     let low = match range.0 {
         Bound::Included(key) => Bound::Included(first(key)),

@@ -1,7 +1,7 @@
-//! Values that are too long for a leaf.
+//! The references to large values, which are too long for a leaf, and the keys of their pieces.
 //!
-//! A separate tree stores them in pieces, under the keys `number of the value (8), number of the piece (4)`,
-//! both big-endian. The leaf stores a reference: `number of the value (8), length in bytes (8)`.
+//! A separate tree stores each large value in pieces, under the keys `number of the value (8), number of the
+//! piece (4)`, both big-endian. The leaf stores a reference: `number of the value (8), length in bytes (8)`.
 
 use crate::Error;
 use crate::format::page::get_u64;
@@ -13,12 +13,12 @@ use fulgurite_base::PageId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LargeValue {
     pub number: u64,
-    /// The length in bytes.
+    /// The length of the value in bytes.
     pub bytes: u64,
 }
 
 impl LargeValue {
-    /// Decodes the reference in a leaf.
+    /// Decodes a reference that was read from a leaf.
     pub(crate) fn read(bytes: &[u8]) -> Result<LargeValue, Error> {
         if bytes.len() != 16 {
             return Err(Error::corrupt(PageId(0), "the reference to a large value has the wrong length"));
@@ -26,12 +26,12 @@ impl LargeValue {
         Ok(LargeValue { number: get_u64(bytes, 0), bytes: get_u64(bytes, 8) })
     }
 
-    /// Encodes the reference in a leaf.
+    /// Encodes the reference for a leaf.
     pub(crate) fn write(&self) -> Vec<u8> {
         [self.number.to_le_bytes(), self.bytes.to_le_bytes()].concat()
     }
 
-    /// The error for a value that a leaf of `tree` refers to and that does not exist.
+    /// Returns the error for a missing large value to which a leaf of `tree` refers.
     pub(crate) fn is_gone(&self, tree: Tree) -> Error {
         Error::corrupt(tree.root, format!("large value {} of this tree is missing", self.number))
     }
@@ -47,7 +47,7 @@ impl LargeValue {
     }
 }
 
-/// Bytes of a piece: three fill a page.
+/// The size of a piece in bytes, such that three pieces fill a page.
 pub(crate) fn piece_bytes(page_bytes: u32) -> usize {
     longest_record(page_bytes) - 64
 }

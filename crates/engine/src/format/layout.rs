@@ -1,10 +1,11 @@
-//! The layout of the drive, and the superblock, which describes it.
+//! The layout of the drive, and the superblock, which describes the layout.
 //!
-//! Superblock A begins at byte 0, B at byte 65,536. From byte 131,072 on, in pages of the store: the log, the
-//! double-write area, then groups of data pages. The first page of each group is its map.
+//! Superblock A begins at byte 0, superblock B at byte 65,536. The areas from byte 131,072 on are counted in
+//! pages of the store: first the log, then the double-write area, then groups of data pages. The first page
+//! of each group is the map of used pages of the group.
 //!
-//! The superblock is written to A and B alternately, so one of them is always intact. The one with the higher
-//! generation is valid. Numbers are little-endian:
+//! Superblocks are written to A and B alternately, so one of the two is always intact. The one with the
+//! higher generation is valid. Its bytes are as follows, with little-endian numbers:
 //!
 //! | bytes | field |
 //! |---|---|
@@ -29,119 +30,121 @@
 //! | 116–120 | out of place: units in a segment |
 //! | 120–128 | out of place: the last commit of the map when this was written |
 //!
-//! Out of place, data pages have the same numbers as in place, and the map translates them to addresses. The
-//! double-write area is followed by two halves of the map's area, which is counted in blocks of the log's
-//! size, and by the segments. Segments are counted in *units* and begin at a multiple of their own length. A
-//! half consists of a head, one block of addresses for every [`addresses_in_a_block`] units of pages, the
-//! journal, and a second copy of the head. A block has one unit or several.
+//! If pages are out of place, data pages have the same numbers as in place, and the map of pages translates
+//! the numbers to addresses. The double-write area is then followed by two halves of the map's area and by
+//! the segments. The map's area is counted in *blocks*, which have the size of a block of the log. A half of
+//! the map's area consists of a head, one block of addresses for every [`addresses_in_a_block`] units of
+//! pages, the journal, and a second copy of the head. Segments are counted in *units* and begin at a multiple
+//! of their own length. A block has one unit or several.
 
 use crate::format::page::{Salt, array, get_u32, get_u64, set};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Caps;
 
-/// The format of the files that this version writes.
+/// The format that this version writes into the superblock.
 pub(crate) const FORMAT: u32 = 6;
-/// The only format in which a store may have sorted runs. A store with sorted runs is refused.
+/// The only format in which a store may have sorted runs. A store that has sorted runs is refused.
 pub(crate) const WITH_RUNS: u32 = 5;
-/// The last format before sorted runs.
+/// The last format before the one with sorted runs.
 const BEFORE_RUNS: u32 = 4;
 /// The last format in which a unit is always a block of the log.
 const WITHOUT_UNITS: u32 = 3;
 /// The last format whose log does not record which pages were written (kind 7 of a structure change).
 const WITHOUT_STORED: u32 = 2;
 /// The last format in which the checksum of a record or page does not cover its address. Pages in place are
-/// read as they are. Copies in the double-write area may be of either kind.
+/// read alike in all formats. Copies in the double-write area may be bound to their addresses or not.
 const UNBOUND: u32 = 1;
 const MAGIC: &[u8; 16] = b"fulgurite store\n";
-/// The byte addresses of the two superblocks. Their distance is the largest page, so that both are found
-/// before the page size is known.
+/// The byte addresses of the two superblocks. The distance between them is the largest page size, so that
+/// both are found before the page size is known.
 pub const PLACES: [u64; 2] = [0, 65_536];
 
-/// Whether these bytes, read from one of the [`PLACES`], belong to a store of any version. Commands use it to
-/// avoid overwriting a store by mistake.
+/// Whether these bytes, read from one of the [`PLACES`], belong to a store of any format. Commands use this
+/// function to avoid overwriting a store by mistake.
 pub fn is_store(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
-/// The least memory for the store of this superblock, because of its map; 0 if it has no map. In bytes.
+/// Returns the least memory in bytes that the map of the store of this superblock requires; 0 if the store
+/// has no map.
 pub fn map_memory(bytes: &[u8]) -> u64 {
     let superblock = bytes.first_chunk::<SUPERBLOCK>().and_then(|bytes| Superblock::decode(bytes).ok());
     superblock.map_or(0, |superblock| superblock.map_memory())
 }
 
-/// The byte address of the log.
+/// The byte address at which the log begins.
 pub(crate) const HEAD: u64 = 131_072;
 pub(crate) const SUPERBLOCK: usize = 128;
-/// Pages of the double-write area of a store with so many pages: two batches of 64, so that one is written
-/// while the other is flushed. A large store has four, because with two, pages are not written as fast as
-/// four threads change them.
+/// Returns the number of pages of the double-write area of a store with so many pages. Two batches of 64
+/// pages allow one batch to be written while the other is flushed. A large store has room for four batches,
+/// because with two, pages are written more slowly than four threads change them.
 pub(crate) fn double_write_pages(pages: u64) -> u64 {
     if pages < 1 << 16 { 128 } else { 256 }
 }
 
-/// Bytes of a block of the log, and of a superblock with its padding: at least a page of the drive, which is
-/// its smallest write.
+/// Returns the size in bytes of a block of the log, and of a superblock with its padding. It is at least the
+/// page size of the drive, because the drive writes no less.
 pub(crate) fn block_bytes(caps: &Caps) -> u32 {
     caps.page_bytes.max(4096)
 }
 
-/// A limit above every drive and log: 2^60 bytes.
+/// A limit in bytes above the size of every drive and log.
 const MOST_BYTES: u64 = 1 << 60;
 
-/// Bytes of the header of a block of the map.
+/// The size of the header of a block of the map, in bytes.
 pub(crate) const BLOCK_HEADER: usize = 40;
-/// The smallest unit: the smallest write that a power cut does not tear.
+/// The smallest unit in bytes, because this is the smallest write that a power cut does not tear.
 pub(crate) const LEAST_UNIT: u32 = 512;
-/// The fewest blocks of a journal.
+/// The fewest blocks in the journal of the map.
 const LEAST_JOURNAL: u64 = 16;
-/// The fields of the superblock about pages out of place.
+/// The fields of the superblock that describe the segments for pages out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segmentation {
     /// The number of segments.
     pub segments: u32,
-    /// Units in a segment; a power of two.
+    /// The number of units in a segment; a power of two.
     pub segment_units: u32,
-    /// Bytes in a unit: a power of two, at most a block.
+    /// The size of a unit in bytes: a power of two, at most the size of a block.
     pub unit_bytes: u32,
-    /// The last commit of the map when the superblock was written.
+    /// The number of the last commit of the map when the superblock was written.
     pub commit: u64,
 }
 
-/// Addresses in a block of the map.
+/// Returns the number of addresses in a block of the map.
 pub(crate) fn addresses_in_a_block(block_bytes: u32) -> u64 {
     (u64::from(block_bytes) - BLOCK_HEADER as u64) / 4
 }
 
-/// Changes in a block of the map's journal.
+/// Returns the number of changes in a block of the map's journal.
 pub(crate) fn changes_in_a_block(block_bytes: u32) -> u64 {
     (u64::from(block_bytes) - BLOCK_HEADER as u64) / 8
 }
 
-/// Addresses and sizes of the areas of a store with pages out of place.
+/// The addresses and sizes of the areas of a store with pages out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Bytes of a block, the unit of writing for the log and the map.
+    /// The size of a block in bytes. Blocks are the granularity of writes to the log and the map.
     pub block_bytes: u32,
     pub unit_bytes: u32,
     pub page_units: u32,
-    /// Units of all data pages.
+    /// The number of units of all data pages.
     pub units: u64,
-    /// The first data page.
+    /// The number of the first data page.
     pub data: PageId,
-    /// The first block of the map's area.
+    /// The number of the first block of the map's area, counted from the start of the drive.
     pub map: u64,
-    /// Blocks of a snapshot: the addresses of all units.
+    /// The number of blocks of a snapshot of the map, which has the addresses of all units.
     pub snapshot: u64,
-    /// Blocks of the journal in a half.
+    /// The number of blocks of the journal in each half of the map's area.
     pub journal: u64,
-    /// The first unit of the first segment.
+    /// The number of the first unit of the first segment, counted from the start of the drive.
     pub first: u64,
     /// The number and the size of the segments.
     pub shape: Segmentation,
 }
 
 impl Layout {
-    /// A layout whose segments start at address 0, for tests that use nothing else.
+    /// Creates a layout whose segments start at address 0, for tests that use no other area.
     #[cfg(test)]
     pub(crate) fn of_shape(shape: Segmentation, block_bytes: u32) -> Layout {
         let (unit_bytes, data) = (shape.unit_bytes, PageId(0));
@@ -159,10 +162,11 @@ impl Layout {
         }
     }
 
-    /// The layout for a superblock.
+    /// Calculates the layout for a superblock.
     pub(crate) fn new(superblock: &Superblock, shape: Segmentation) -> Layout {
         let Superblock { page_bytes, block_bytes, pages, .. } = *superblock;
-        // Invalid sizes must not overflow before [`Layout::fault`] refuses them.
+        // Sizes are clamped, because invalid ones must not cause an overflow before [`Layout::fault`] refuses
+        // them.
         let unit_bytes = shape.unit_bytes.max(LEAST_UNIT);
         let page_units = page_bytes / unit_bytes;
         let data = superblock.data_start();
@@ -176,37 +180,37 @@ impl Layout {
         Layout { block_bytes, unit_bytes, page_units, units, data, map, snapshot, journal, first, shape }
     }
 
-    /// Units in a block.
+    /// Returns the number of units in a block.
     pub(crate) fn block_units(&self) -> u32 {
         self.block_bytes / self.unit_bytes
     }
 
-    /// The byte address of a unit of the segments.
+    /// Returns the byte address of a unit. Units are counted from the first segment.
     pub(crate) fn byte(&self, address: u32) -> u64 {
         (self.first + u64::from(address)) * u64::from(self.unit_bytes)
     }
 
-    /// The first unit of a data page.
+    /// Returns the index of the first unit of a data page, or `None` if the page is before the data pages.
     pub(crate) fn first_unit(&self, page: PageId) -> Option<u64> {
         Some(page.0.checked_sub(self.data.0)? * u64::from(self.page_units))
     }
 
-    /// Units of all segments.
+    /// Returns the number of units of all segments.
     pub(crate) fn physical(&self) -> u64 {
         u64::from(self.shape.segments) * u64::from(self.shape.segment_units)
     }
 
-    /// The end of the last segment, in bytes.
+    /// Returns the byte address of the end of the last segment.
     pub(crate) fn end(&self) -> u64 {
         (self.first + self.physical()) * u64::from(self.unit_bytes)
     }
 
-    /// Blocks of a half of the map's area.
+    /// Returns the number of blocks of one half of the map's area.
     pub(crate) fn half(&self) -> u64 {
         2 + self.snapshot + self.journal
     }
 
-    /// Returns the first fault, if there is one.
+    /// Returns the first fault of the layout, or `None` if it is valid.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let Segmentation { segments, segment_units, unit_bytes, .. } = self.shape;
         let is_sound = unit_bytes.is_power_of_two()
@@ -221,45 +225,46 @@ impl Layout {
     }
 }
 
-/// Bytes of memory for the maps.
+/// Returns the memory in bytes for the maps of a layout.
 pub(crate) fn map_bytes(layout: &Layout) -> u64 {
-    // Here and in the translation layer: 4 bytes for each unit of the store twice, and 4⅛ for each unit of
-    // the drive.
+    // The store and the translation layer each have 4 bytes for each unit of pages. In addition, both
+    // together have 4⅛ bytes for each unit of the segments.
     8 * layout.units + 4 * layout.physical() + layout.physical() / 8 + 48 * u64::from(layout.shape.segments)
 }
 
 /// The contents of a superblock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
-    /// The format of the store: this version's, or an older one that reads the same.
+    /// The format of the store. It is the format of this version, or an older one that this version can read.
     pub format: u32,
-    /// The number of superblocks written.
+    /// The number of superblocks that were written to this store.
     pub generation: u64,
     pub page_bytes: u32,
-    /// Bytes in a block of the log.
+    /// The size of a block of the log in bytes.
     pub block_bytes: u32,
     pub pages: u64,
     pub log_pages: u64,
     pub double_write_pages: u64,
-    /// The redo point: recovery begins here.
+    /// The redo point: the LSN at which recovery begins.
     pub redo: Lsn,
-    /// The end of the log when this was written.
+    /// The end of the log when the superblock was written. The log is durable up to there.
     pub log_end: Lsn,
-    /// The CRC of the log's last block.
+    /// The CRC of the last block of the log before `log_end`.
     pub log_crc: u32,
-    /// Whether the store was closed and nothing was written since.
+    /// Whether the store was closed, and nothing was written since then.
     pub clean: bool,
-    /// The next number of a large value.
+    /// The number that the next large value gets.
     pub next_large: u64,
-    /// A number that distinguishes stores.
+    /// A number that distinguishes this store from others, and from earlier stores on the same drive.
     pub identity: u128,
-    /// The segments, if pages are out of place.
+    /// The segments of a store with pages out of place; `None` if pages are in place.
     pub out_of_place: Option<Segmentation>,
 }
 
 impl Superblock {
-    /// The superblock for an opened store: not clean. It gets the current format, except if the store may
-    /// have sorted runs: such a store is refused, and the version that made it must be able to open it.
+    /// Returns the superblock for a store that was opened, which is not clean. The superblock gets the
+    /// current format, unless the store may have sorted runs. A store with sorted runs is refused, and the
+    /// version that made it must still be able to open it.
     pub(crate) fn opened(self) -> Superblock {
         let format = if self.format == WITH_RUNS { WITH_RUNS } else { FORMAT };
         Superblock { format, generation: self.generation + 1, clean: false, ..self }
@@ -298,8 +303,8 @@ impl Superblock {
         bytes
     }
 
-    /// Decodes the superblock in the first bytes of a page. Fails for other bytes, damaged ones and other
-    /// formats.
+    /// Decodes the superblock at the beginning of a page. Fails for bytes that are no superblock, damaged
+    /// ones and unknown formats.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Superblock, Error> {
         let mut copy: [u8; SUPERBLOCK] = array(bytes, 0);
         if copy[..16] != *MAGIC {
@@ -349,8 +354,8 @@ impl Superblock {
         }
     }
 
-    /// Returns the first fault of a superblock whose checksum is right, so that calculations with its numbers
-    /// cannot overflow.
+    /// Returns the first fault of a superblock whose checksum is right, or `None`. After this check,
+    /// calculations with the numbers of the superblock cannot overflow.
     fn fault(&self) -> Option<&'static str> {
         let Superblock { page_bytes, block_bytes, pages, log_pages, double_write_pages, .. } = *self;
         let sizes = |bytes: u32| bytes.is_power_of_two() && (4096..=1 << 20).contains(&bytes);
@@ -375,17 +380,17 @@ impl Superblock {
         None
     }
 
-    /// The layout, if pages are out of place.
+    /// Returns the layout of a store with pages out of place; `None` if pages are in place.
     pub(crate) fn layout(&self) -> Option<Layout> {
         self.out_of_place.map(|shape| Layout::new(self, shape))
     }
 
-    /// The least memory for the store, because of its map; 0 if it has no map. In bytes.
+    /// Returns the least memory in bytes that the map of the store requires; 0 if the store has no map.
     pub(crate) fn map_memory(&self) -> u64 {
         self.layout().map_or(0, |layout| 2 * map_bytes(&layout))
     }
 
-    /// Bytes of the drive that the store needs.
+    /// Returns the number of bytes of the drive that the store needs.
     pub(crate) fn bytes(&self) -> u64 {
         match self.layout() {
             Some(layout) => layout.end(),
@@ -393,32 +398,32 @@ impl Superblock {
         }
     }
 
-    /// The first page of the log.
+    /// Returns the number of the first page of the log.
     pub(crate) fn log_start(&self) -> PageId {
         PageId(HEAD / u64::from(self.page_bytes))
     }
 
-    /// The first page of the double-write area.
+    /// Returns the number of the first page of the double-write area.
     pub(crate) fn double_write_start(&self) -> PageId {
         PageId(self.log_start().0 + self.log_pages)
     }
 
-    /// The first page of the first group.
+    /// Returns the number of the first page of the first group of data pages.
     pub(crate) fn data_start(&self) -> PageId {
         PageId(self.double_write_start().0 + self.double_write_pages)
     }
 
-    /// The salt of the checksums of this store's pages and log blocks.
+    /// Returns the salt with which the checksums of this store's pages and log blocks start.
     pub(crate) fn salt(&self) -> Salt {
         Salt(self.identity as u32)
     }
 
-    /// The root of the catalogue, after the first map.
+    /// Returns the page of the catalogue's root, which follows the first map of used pages.
     pub(crate) fn catalogue_root(&self) -> PageId {
         PageId(self.data_start().0 + 1)
     }
 
-    /// The root of the tree of large values.
+    /// Returns the page of the root of the tree of large values.
     pub(crate) fn large_root(&self) -> PageId {
         PageId(self.data_start().0 + 2)
     }

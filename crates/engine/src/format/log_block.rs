@@ -1,29 +1,29 @@
-//! Blocks of the log; see [`crate::media::log`].
+//! Encodes and decodes the header of a log block. [`crate::media::log`] describes the log.
 
 use crate::Lsn;
 use crate::format::page::{Salt, get_u16, get_u32, get_u64, set};
 
-/// Bytes of a block's header.
+/// The size of the header of a block, in bytes.
 pub(crate) const HEADER: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"FLOG");
 
-/// The header of a block.
+/// The header of a block of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// Its position in the log.
+    /// The position of the block in the log.
     pub at: Lsn,
-    /// The log was durable up to here when the block was written.
+    /// The LSN up to which the log was durable when the block was written.
     pub durable: Lsn,
-    /// CRC of the previous block.
+    /// The CRC of the previous block, which chains the blocks.
     pub previous: u32,
-    /// Bytes of records.
+    /// The number of bytes of log records in the block.
     pub used: u16,
-    /// Whether it is the first block of a flush, which begins with a record.
+    /// Whether this is the first block of a flush. Such a block begins with a log record.
     pub first: bool,
 }
 
 impl Block {
-    /// Writes the header of a block after its records are filled in. Returns its CRC.
+    /// Writes the header of a block after its records are filled in, and adds the checksum. Returns the CRC.
     pub(crate) fn seal(&self, bytes: &mut [u8], salt: Salt) -> u32 {
         set(bytes, 4, &MAGIC.to_le_bytes());
         set(bytes, 8, &self.at.0.to_le_bytes());
@@ -36,8 +36,8 @@ impl Block {
         crc
     }
 
-    /// The header and the CRC of a block; `None` if the bytes are damaged or belong to another store. With
-    /// `trusting` the CRC is not checked.
+    /// Decodes the header of a block. Returns it with the CRC of the block, or `None` if the bytes are
+    /// damaged or belong to another store. If `trusting` is true, the CRC is not verified.
     pub(crate) fn read(bytes: &[u8], trusting: bool, salt: Salt) -> Option<(Block, u32)> {
         let crc = get_u32(bytes, 0);
         let used = get_u16(bytes, 28);

@@ -1,13 +1,14 @@
-//! Records of the log.
+//! Encodes and decodes the records of the log, and applies their structure changes to pages.
 //!
-//! A record is `length (4), CRC-32C of the payload and of its LSN (4), payload`. The payload consists of
-//! structure changes and then operations, each list preceded by its length. Lengths and counts are LEB128
-//! numbers.
+//! A record is `length (4), CRC-32C of the record's LSN and of the payload (4), payload`. The payload
+//! consists of a list of structure changes, followed by a list of operations. Each list is preceded by its
+//! length. Lengths and counts are LEB128 numbers.
 //!
-//! *Operations* are logical and absolute: they set the value of a key in a tree, or delete it. They are
-//! idempotent, and redoing older ones before newer ones gives the same result, so pages need not record which
-//! operations they contain. *Deltas* are physical: each changes the bytes of one page, and the page records
-//! which it contains (structure LSN). A record is applied as a whole.
+//! *Operations* are logical and absolute: they set the value of a key in a tree, or delete the key.
+//! Operations are idempotent, and redoing older ones before newer ones gives the same result, so pages need
+//! not record which operations they contain. *Deltas*, the structure changes, are physical. Each delta
+//! changes the bytes of one page, and the structure LSN of the page records which deltas the page contains. A
+//! record is applied as a whole.
 
 use crate::Lsn;
 use crate::format::page::node::{Cell, Node, NodeMut, longest_key, longest_record};
@@ -15,29 +16,29 @@ use crate::format::page::{self, Kind, map};
 use fulgurite_base::{PageId, prefetch};
 use std::collections::BTreeMap;
 
-/// A change of one key of one tree.
+/// An operation: a change of one key of one tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Op {
     pub tree: u32,
     pub key: Box<[u8]>,
     /// The new value; `None` deletes the key.
     pub value: Option<Box<[u8]>>,
-    /// Whether the value is a reference to a large value.
+    /// Whether `value` is a reference to a large value.
     pub large: bool,
 }
 
 impl Op {
-    /// The value as stored in a leaf.
+    /// Returns the value as stored in a leaf; `None` if the operation deletes its key.
     pub(crate) fn cell(&self) -> Option<Cell<'_>> {
         self.as_ref().cell()
     }
 
-    /// The same, borrowed.
+    /// Borrows the operation.
     pub(crate) fn as_ref(&self) -> OpRef<'_> {
         OpRef { tree: self.tree, key: &self.key, value: self.value.as_deref(), large: self.large }
     }
 
-    /// An upper bound of its bytes in the log.
+    /// Returns an upper bound of the bytes that the operation takes in the log.
     pub(crate) fn bytes(&self) -> usize {
         20 + self.key.len() + self.value.as_ref().map_or(0, |value| value.len())
     }
@@ -46,23 +47,23 @@ impl Op {
 /// An operation that borrows the bytes of a record of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpRef<'a> {
-    /// See [`Op`].
+    /// See [`Op::tree`].
     pub tree: u32,
-    /// See [`Op`].
+    /// See [`Op::key`].
     pub key: &'a [u8],
-    /// See [`Op`].
+    /// See [`Op::value`].
     pub value: Option<&'a [u8]>,
-    /// See [`Op`].
+    /// See [`Op::large`].
     pub large: bool,
 }
 
 impl<'a> OpRef<'a> {
-    /// The value as stored in a leaf.
+    /// Returns the value as stored in a leaf; `None` if the operation deletes its key.
     pub(crate) fn cell(&self) -> Option<Cell<'a>> {
         self.value.map(|bytes| Cell { bytes, large: self.large })
     }
 
-    /// Whether the record fits into a leaf.
+    /// Whether the record that the operation writes fits into a leaf.
     pub(crate) fn fits(&self, page_bytes: u32) -> bool {
         let value = self.value.map_or(0, <[u8]>::len);
         self.key.len() <= longest_key(page_bytes)
@@ -70,7 +71,7 @@ impl<'a> OpRef<'a> {
             && (!self.large || value == 16)
     }
 
-    /// An owned copy.
+    /// Copies the operation into an owned one.
     pub(crate) fn to_op(self) -> Op {
         Op { tree: self.tree, key: self.key.into(), value: self.value.map(Box::from), large: self.large }
     }
@@ -84,72 +85,73 @@ impl<'a> OpRef<'a> {
     }
 }
 
-/// The distance of prefetching, in operations. The bytes of operations are in the order of the log, which
-/// differs from the order in which they are applied.
+/// The distance of prefetching into the processor's cache, in operations. Prefetching is necessary because
+/// the bytes of operations are in the order of the log, which differs from the order in which operations are
+/// applied.
 pub(crate) const AHEAD: usize = 12;
 
-/// Prefetches the bytes of an operation that is applied soon.
+/// Prefetches the bytes of the operation that is applied [`AHEAD`] operations after the first `done` ones.
 #[inline]
 pub(crate) fn look_ahead(ops: &[OpRef<'_>], done: usize) {
     if let Some(op) = ops.get(done + AHEAD) {
         prefetch(op.key, 0);
-        // The value is stored after the key.
+        // The value is stored after the key, so the first cache line of the value comes with the key.
         let value = op.value.unwrap_or_default();
         prefetch(value, value.len() / 2);
         prefetch(value, value.len().saturating_sub(1));
     }
 }
 
-/// A change of the bytes of one page, part of a structure change of a tree.
+/// A structure change: a change of the bytes of one page as part of a change of a tree's structure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Delta {
-    /// Replaces the page by this node. The bytes are a page without its free space.
+    /// Replaces the page by a node. The encoded node omits the free space of its page.
     Image {
         page: PageId,
         /// See [`Delta::image`].
         node: Box<[u8]>,
     },
-    /// The node keeps the keys below this one, which becomes its high fence.
+    /// Reduces a node to the keys below `high`, which becomes its high fence.
     Keep { page: PageId, high: Box<[u8]> },
     /// Adds a child to an inner node.
     AddChild {
         page: PageId,
-        /// The child's low fence.
+        /// The low fence of the child.
         key: Box<[u8]>,
         child: PageId,
     },
     /// Removes a child from an inner node.
     DropChild {
         page: PageId,
-        /// The child's low fence.
+        /// The low fence of the child.
         key: Box<[u8]>,
     },
-    /// The page is freed.
+    /// Makes the page a free page.
     Free { page: PageId },
-    /// Records that the page was written with operations that are older than its image in the log and not in
-    /// that image. It changes nothing.
+    /// Records that the page was written to the drive with operations that are older than its image in the
+    /// log and not contained in that image. This delta does not change the page.
     Stored { page: PageId },
     /// Marks pages in the map of a group as used or free.
     Map {
-        /// The map.
+        /// The page of the map.
         page: PageId,
-        /// The index of the first page in the group.
+        /// The index of the first marked page within its group.
         from: u32,
-        /// The number of pages.
+        /// The number of marked pages.
         count: u32,
-        /// Whether they become used.
+        /// Whether the pages become used; false if they become free.
         used: bool,
     },
 }
 
 impl Delta {
-    /// The image of the node in `bytes`.
+    /// Creates an image of the node in `bytes`.
     pub(crate) fn image(bytes: &[u8]) -> Delta {
         Delta::Image { page: page::number(bytes), node: pack(bytes).into() }
     }
 
-    /// The structure changes of a record, by page, and the pages that it records as written. A record may
-    /// change a page in several steps, all with its LSN.
+    /// Groups the structure changes of a record by page. Returns them with the pages that the record lists as
+    /// written. A record may change a page in several steps, all with the LSN of the record.
     pub(crate) fn by_page(deltas: &[Delta]) -> (BTreeMap<PageId, Vec<&Delta>>, Vec<PageId>) {
         let (mut changes, mut stored) = (BTreeMap::new(), Vec::new());
         for delta in deltas {
@@ -161,7 +163,7 @@ impl Delta {
         (changes, stored)
     }
 
-    /// The page of the change.
+    /// Returns the page that the structure change concerns.
     pub(crate) fn page(&self) -> PageId {
         match self {
             Delta::Image { page, .. }
@@ -174,12 +176,12 @@ impl Delta {
         }
     }
 
-    /// Whether the change replaces the whole page.
+    /// Whether the structure change replaces the whole page.
     pub(crate) fn replaces_page(&self) -> bool {
         matches!(self, Delta::Image { .. } | Delta::Free { .. })
     }
 
-    /// Applies the change to the page, both in normal operation and in recovery.
+    /// Applies the structure change to a page, both in normal operation and in recovery.
     pub(crate) fn apply(&self, bytes: &mut [u8]) -> Result<(), String> {
         match self {
             Delta::Image { node, .. } => unpack(node, bytes),
@@ -199,7 +201,7 @@ impl Delta {
             Delta::Keep { high, .. } => {
                 let node = Node::new(bytes).ok_or("it is not a node")?;
                 let low = node.low().to_vec();
-                // The new fence must be between the old ones.
+                // The new high fence must be above the low fence and at most the old high fence.
                 let inside = low[..] < **high && node.high().is_none_or(|old| **high <= *old);
                 if !inside || high.len() > longest_key(bytes.len() as u32) {
                     return Err("its new fence is outside the old ones".to_owned());
@@ -274,7 +276,8 @@ impl Delta {
     }
 }
 
-/// A page without its free space: `bytes of the first part (4), first part, last part`.
+/// Encodes a page without its free space as `bytes before the free space (4), those bytes, bytes after the
+/// free space`.
 fn pack(bytes: &[u8]) -> Vec<u8> {
     let (first, last) = Node::new(bytes).map_or((bytes.len(), bytes.len()), |node| node.parts());
     let mut packed = (first as u32).to_le_bytes().to_vec();
@@ -298,15 +301,15 @@ fn unpack(packed: &[u8], bytes: &mut [u8]) -> Result<(), String> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub deltas: Vec<Delta>,
-    /// Operations, applied after the structure changes.
+    /// The operations, which are applied after the structure changes.
     pub ops: Vec<Op>,
 }
 
-/// Bytes before a record's payload.
+/// The number of bytes of a record before its payload.
 pub(crate) const FRAME: usize = 8;
 
 impl Entry {
-    /// Appends the record, which is at position `at` of the log, to `out`.
+    /// Encodes the record for position `at` of the log, and appends its bytes to `out`.
     pub(crate) fn encode(&self, at: Lsn, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; FRAME]);
@@ -327,20 +330,20 @@ impl Entry {
         page::set(out, start + 4, &crc.to_le_bytes());
     }
 
-    /// The checksum of a record's payload at a position of the log.
+    /// Returns the checksum of a record's payload, which depends on the record's position in the log.
     pub(crate) fn crc(at: Lsn, payload: &[u8]) -> u32 {
         crc32c::crc32c_append(crc32c::crc32c(&at.0.to_le_bytes()), payload)
     }
 
-    /// Decodes a record's payload; `None` if it is invalid.
+    /// Decodes the payload of a record. Returns `None` if the payload is invalid.
     pub(crate) fn read(payload: &[u8]) -> Option<Entry> {
         let mut ops = Vec::new();
         let deltas = Entry::visit(payload, |op| ops.push(op.to_op()))?;
         Some(Entry { deltas, ops })
     }
 
-    /// Decodes a record's payload without copying its operations. Returns the structure changes; `None` if
-    /// the payload is invalid.
+    /// Decodes the payload of a record without copying its operations, and calls `each` with each operation.
+    /// Returns the structure changes, or `None` if the payload is invalid.
     pub(crate) fn visit<'a>(payload: &'a [u8], mut each: impl FnMut(OpRef<'a>)) -> Option<Vec<Delta>> {
         let input = &mut &*payload;
         let deltas = take_number(input)?;
@@ -421,7 +424,7 @@ mod tests {
         let mut again = vec![1; 4096];
         entry.deltas[0].apply(&mut again).expect("an image fits");
         assert_eq!(again, bytes);
-        // An image is much shorter than the page.
+        // An image omits free space, so this image is much shorter than the page.
         assert!(out.len() < 800, "{}", out.len());
     }
 }

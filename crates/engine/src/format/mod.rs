@@ -1,4 +1,5 @@
-//! The format on the drive: pages and nodes, records and blocks of the log, the superblock and the layout.
+//! The format of a store on the drive: pages and nodes, records and blocks of the log, the superblock and the
+//! layout.
 
 pub(crate) mod page;
 pub(crate) mod tree;

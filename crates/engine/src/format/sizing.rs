@@ -1,4 +1,4 @@
-//! The sizes of the areas of a new store, and the memory for the map of its pages.
+//! Calculates the sizes of the areas of a new store, and the memory for the map of pages out of place.
 
 use crate::format::layout::{
     FORMAT, LEAST_UNIT, Layout, Segmentation, Superblock, block_bytes, double_write_pages, map_bytes,
@@ -11,20 +11,23 @@ use fulgurite_device::Caps;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Collect, FtlConfig};
 
-/// The smallest default unit, and the largest map for which the default unit is chosen.
+/// The smallest default unit in bytes. Larger units are chosen while the map would take more bytes than
+/// `USUAL_MAP`.
 const USUAL_UNIT: u32 = 1024;
 const USUAL_MAP: u64 = 32 << 20;
-/// Garbage collection starts below the first number of free segments; only collection may use the last ones.
+/// Garbage collection starts if fewer segments are free than the first number. Only garbage collection may
+/// allocate the last free segments, whose number is the second one.
 const RESERVE: (u32, u32) = (4, 2);
 /// The fewest data pages of a store.
 const LEAST_PAGES: u64 = 64;
-/// The longest segment.
+/// The largest default size of a segment, in bytes.
 const LONGEST_SEGMENT: u64 = 4 << 20;
-/// The default segment is this part of the drive, if that is shorter than the longest segment.
+/// The default number of segments. A large drive has more, because a segment has at most [`LONGEST_SEGMENT`]
+/// bytes.
 const SEGMENTS: u64 = 256;
 
 impl Superblock {
-    /// The superblock of a new store that uses a whole drive. Fails if the drive is too small.
+    /// Creates the superblock of a new store that uses a whole drive. Fails if the drive is too small.
     pub(crate) fn of_new(caps: &Caps, options: &Options, identity: u128) -> Result<Superblock, Error> {
         let page_bytes = options.page_bytes;
         let pages = caps.pages.saturating_mul(caps.page_bytes.into()) / u64::from(page_bytes);
@@ -63,8 +66,9 @@ impl Superblock {
 }
 
 impl Options {
-    /// The options for the store of this superblock: memory for the map of pages out of place is taken off
-    /// first. Fails if options contradict pages out of place.
+    /// Returns the options for the store of this superblock, with the memory of the map of pages out of place
+    /// already subtracted. Fails if the memory is too small for the map, or if the options contradict pages
+    /// out of place.
     pub(crate) fn with_map(&self, superblock: &Superblock) -> Result<Options, Error> {
         let Some(layout) = superblock.layout() else { return Ok(self.clone()) };
         if self.torn_pages != TornPages::Auto {
@@ -79,9 +83,9 @@ impl Options {
         Ok(Options { memory_bytes: self.memory_bytes - map, ..self.clone() })
     }
 
-    /// The least memory, because of its map, of a store that is created with these options on a drive with
-    /// these capabilities: twice the map. 0 if pages are in place. In bytes. Fails like [`Options::check`],
-    /// and if the drive is too small for the store.
+    /// Returns the least memory in bytes, because of the map of pages, for a store that is created with these
+    /// options on a drive with these capabilities. This is twice the size of the map, or 0 if pages are in
+    /// place. Fails like [`Options::check`], and if the drive is too small for the store.
     pub fn map_memory(&self, caps: &Caps) -> Result<u64, Error> {
         self.check(caps)?;
         Ok(Superblock::of_new(caps, self, 0)?.map_memory())
@@ -89,7 +93,7 @@ impl Options {
 }
 
 impl Layout {
-    /// The configuration of the translation layer over the segments.
+    /// Returns the configuration of the translation layer over the segments.
     pub(crate) fn ftl(&self, options: &Options) -> Result<FtlConfig, Error> {
         let (reserve, hard) = RESERVE;
         let OutOfPlaceConfig { placement, victim, .. } = options.place.out_of_place();
@@ -102,7 +106,8 @@ impl Layout {
             )));
         }
         let Segmentation { segments, segment_units, .. } = self.shape;
-        // Collection may lag by a quarter of a segment before writes wait, so that most batches do not wait.
+        // Garbage collection may lag behind by a quarter of a segment before writes wait, so that most
+        // batches do not wait.
         let stripe_pages = segment_units.div_ceil(64);
         let plain = FtlConfig::plain(self.units as u32, segments, segment_units);
         let config = FtlConfig { collect, stripe_pages, ..plain };
@@ -112,10 +117,12 @@ impl Layout {
 }
 
 /// Gives a new store on a drive of `drive_bytes` as many segments as fit, and as many pages as leave the
-/// spare share of them free. `erased_bytes`: the erase unit of the drive; 0 if unknown.
+/// spare share of the segments free. `erased_bytes` is the size of the drive's erase unit, or 0 if it is
+/// unknown.
 ///
 /// With a segment as large as the drive's erase unit, all pages of an erase unit become invalid together, so
-/// the drive copies nothing. Shorter segments share an erase unit, and the drive copies the valid pages of
+/// the drive copies nothing. If segments are shorter, several share an erase unit. Before the drive erases
+/// the unit, it must copy the valid pages of the other segments.
 /// the others.
 pub(crate) fn fit(
     superblock: Superblock,
@@ -134,13 +141,14 @@ pub(crate) fn fit(
         (u64::from(page_bytes) / unit, drive_bytes / unit, erased_bytes / unit);
     let least = 4 * page_units.max(u64::from(block_bytes) / unit);
     let full = u64::from((Share::ONE.ppm() - spare.ppm().min(Share::ONE.ppm())) / 1_000);
-    // Segments that never hold pages permanently.
+    // These segments never hold pages permanently: the reserve, one open segment for each stream, and one
+    // more.
     let kept = u64::from(RESERVE.0) + u64::from(placement.streams()) + 1;
     let usual = (drive_units / SEGMENTS).clamp(least, (LONGEST_SEGMENT / unit).max(least));
-    // The largest power of two that is not larger.
+    // Rounds down to a power of two.
     let usual = 1 << usual.ilog2();
     let erased = erased.next_power_of_two();
-    // Long segments must not take more than the spare share.
+    // Erase units are used as segments only if the segments without pages fit into the spare share.
     let is_room = kept * erased <= drive_units / 1_000 * (1_000 - full);
     let segment_units = if is_room { erased.max(usual) } else { usual };
     let with = |segments: u64| {
@@ -154,7 +162,7 @@ pub(crate) fn fit(
             ..superblock.clone()
         }
     };
-    // The map also takes space, which depends on the number of pages.
+    // The map's area takes space on the drive too, and its size depends on the number of pages.
     let room = drive_units.saturating_sub(superblock.data_start().0 * page_units) / segment_units;
     let most = (room.min(u64::from(u32::MAX) / segment_units - 1)).min(u64::from(u32::MAX));
     let fits = |segments: &u64| {
@@ -172,15 +180,16 @@ pub(crate) fn fit(
     })
 }
 
-/// The default unit: the smallest from 1 KiB to `most` bytes whose map takes no more than 32 MiB.
+/// Returns the default unit in bytes: the smallest from 1 KiB to `most` bytes whose map takes no more than 32
+/// MiB.
 fn usual_unit(drive_bytes: u64, most: u32) -> u32 {
     let map = |unit: &u32| 13 * (drive_bytes / u64::from(*unit));
     let mut units = (USUAL_UNIT.ilog2()..most.ilog2()).map(|power| 1 << power);
     units.find(|unit| map(unit) <= USUAL_MAP).unwrap_or(most)
 }
 
-/// The requested unit, if pages can use such units. A drive with large pages may have blocks larger than
-/// pages of the store; units are then at most a page.
+/// Returns the requested unit in bytes, or an error if pages cannot be allocated in such units. On a drive
+/// with large pages, blocks may be larger than pages of the store. A unit is then at most a page.
 fn fitting_unit(asked: u64, page_bytes: u32, block_bytes: u32) -> Result<u32, Error> {
     let most = u64::from(page_bytes.min(block_bytes));
     if asked.is_power_of_two() && (u64::from(LEAST_UNIT)..=most).contains(&asked) {

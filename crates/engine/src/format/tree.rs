@@ -1,12 +1,12 @@
-//! Trees by number, and the trees of every store.
+//! The identity of a tree, and the numbers of the trees that every store has.
 
 use fulgurite_base::PageId;
 
-/// The tree of the names of tables and indexes.
+/// The number of the catalogue, the tree of the names of tables and indexes.
 pub(crate) const CATALOGUE: u32 = 0;
-/// The tree of large values.
+/// The number of the tree of large values.
 pub(crate) const LARGE: u32 = 1;
-/// The first tree of a user's table or index.
+/// The first number of a tree of a user's table or index.
 pub(crate) const FIRST_USER_TREE: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,11 +1,11 @@
 //! Shared flushes of the drive.
 //!
-//! A flush makes durable every write that completed before the flush began. So a task needs a flush that
-//! begins after its request. Up to [`AT_ONCE`] flushes are in progress; further requests share the next one.
-//! A task that does not need durability at once takes a ticket, and often finds later that another task's
-//! flush has covered it. A failed flush stops the store: it is unknown which writes are lost, and a second
-//! flush would succeed without them. For the same reason a flush counts only when all flushes that began
-//! before it have ended too.
+//! A flush makes durable every write that completed before the flush began. So a task that needs durable
+//! writes needs a flush that begins after its request. Up to [`AT_ONCE`] flushes are in progress at a time,
+//! and requests that arrive meanwhile share the next flush. A task that does not need durability at once
+//! takes a ticket. When it redeems the ticket, another task's flush has often covered its writes. A failed
+//! flush stops the store: it is unknown which writes are lost, and a second flush would succeed without them.
+//! For the same reason a flush counts only when all flushes that began before it have ended too.
 
 use crate::Error;
 use crate::wait::{Health, Signal};
@@ -14,10 +14,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// The most flushes in progress.
+/// The largest number of flushes in progress.
 const AT_ONCE: usize = 2;
 
-/// Flushes are numbered from 1 in the order in which they begin.
+/// The state of the flushes, which are numbered from 1 in the order in which they begin.
 struct State {
     begun: Cell<u64>,
     under_way: RefCell<BTreeSet<u64>>,
@@ -25,22 +25,22 @@ struct State {
 }
 
 impl State {
-    /// The number of flushes that have ended.
+    /// Returns the number of flushes that have ended.
     fn ended(&self) -> u64 {
         self.begun.get() - self.under_way.borrow().len() as u64
     }
 
-    /// The last flush that counts: it and all flushes before it have ended.
+    /// Returns the number of the last flush that counts: this flush and all flushes before it have ended.
     fn counting(&self) -> u64 {
         self.under_way.borrow().first().map_or(self.begun.get(), |first| first - 1)
     }
 }
 
-/// A point in time: the number of the first flush that began after it.
+/// A point in time, expressed as the number of the first flush that begins after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket(u64);
 
-/// The flushes of one drive.
+/// Executes the flushes of one drive.
 pub(crate) struct Barrier<D> {
     handle: Handle<D>,
     state: Rc<State>,
@@ -48,19 +48,19 @@ pub(crate) struct Barrier<D> {
 }
 
 impl<D: Device + 'static> Barrier<D> {
-    /// `handle` executes the flushes; a failure stops `health`.
+    /// Creates a barrier whose flushes are executed by `handle`. A failed flush stops `health`.
     pub(crate) fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
         let state = State { begun: Cell::new(0), under_way: RefCell::default(), changed: Signal::default() };
         health.tell(&state.changed);
         Barrier { handle, state: Rc::new(state), health }
     }
 
-    /// The number of flushes that have ended.
+    /// Returns the number of flushes that have ended.
     pub(crate) fn flushes(&self) -> u64 {
         self.state.ended()
     }
 
-    /// A ticket for all writes that completed before this call.
+    /// Returns a ticket for all writes that completed before this call.
     pub(crate) fn ticket(&self) -> Ticket {
         Ticket(self.state.begun.get() + 1)
     }
@@ -70,7 +70,7 @@ impl<D: Device + 'static> Barrier<D> {
         self.flushed(self.ticket()).await
     }
 
-    /// Waits until the writes of a ticket are durable, and begins a flush if none has covered them.
+    /// Waits until the writes of a ticket are durable. Begins a flush if none that covers them has begun.
     pub(crate) async fn flushed(&self, Ticket(needed): Ticket) -> Result<(), Error> {
         loop {
             self.health.check()?;
@@ -85,7 +85,7 @@ impl<D: Device + 'static> Barrier<D> {
         }
     }
 
-    /// Begins a flush. It runs in a task of its own, so that it ends even if all callers are dropped.
+    /// Begins a flush. The flush runs in a task of its own, so that it ends even if all callers are dropped.
     fn begin(&self) {
         let (state, health) = (Rc::clone(&self.state), self.health.clone());
         let number = state.begun.get() + 1;
@@ -106,8 +106,8 @@ impl<D: Device + 'static> Barrier<D> {
 mod tests {
     use super::*;
 
-    /// A flush counts only when those that began before it have ended too: one of those may have failed for
-    /// the writes of both.
+    /// A flush counts only when all flushes that began before it have ended too. One of the earlier flushes
+    /// may have failed for writes that both flushes cover.
     #[test]
     fn flushes_count_in_their_order() {
         let counting = |under_way: &[u64]| {

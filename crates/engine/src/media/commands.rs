@@ -1,9 +1,10 @@
-//! Write commands.
+//! Creates the write commands for buffers of device pages.
 
 use fulgurite_base::{Lpn, StreamId};
 use fulgurite_device::{Buffer, Device, Handle, Operation};
 
-/// The commands that write a buffer of whole device pages from `first` on: as few as the drive allows.
+/// Returns the commands that write a buffer of whole device pages from `first` on, as few as the drive
+/// allows.
 pub(crate) fn writes<D: Device + 'static>(
     handle: &Handle<D>,
     first: Lpn,
@@ -18,7 +19,7 @@ pub(crate) fn writes<D: Device + 'static>(
     })
 }
 
-/// A command that writes device pages.
+/// Creates a command that writes device pages.
 pub(crate) fn write(lpn: Lpn, pages: u32, from: Buffer) -> Operation {
     Operation::Write { lpn, pages, from: Some(from), stream: StreamId::default(), durable: false }
 }

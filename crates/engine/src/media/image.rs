@@ -1,8 +1,8 @@
-//! Images: copies of a store outside its own drive, written by backups and read by repairs.
+//! Images: copies of a store outside its own drive. Backups write images, and repairs read them.
 //!
-//! A store and its tasks run on one executor with one drive. These two traits give access to a second drive
-//! or to a plain file; crates above the engine implement them. [`MemImage`] is an image in memory. The drive
-//! of the same executor is an image too.
+//! A store and its tasks run on one executor with one drive. The two traits of this module give access to a
+//! second drive or to a plain file, for which crates above the engine implement them. [`MemImage`] is an
+//! image in memory. The drive of the store's own executor can hold an image too.
 
 use crate::Error;
 use crate::bytes;
@@ -13,21 +13,21 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
 
-/// The target of a backup. Addresses are in bytes from the image's beginning. Addresses and lengths are
-/// multiples of 4096, and of the page of the store's drive.
+/// The target of a backup. Addresses are in bytes from the beginning of the image. Addresses and lengths are
+/// multiples of 4096, and of the page size of the store's drive.
 pub trait Sink {
     /// Writes bytes at an address.
     fn write(&self, at: u64, bytes: &[u8]) -> impl Future<Output = Result<(), Error>>;
 
     /// Makes `bytes` bytes from `at` on read as zeros. Old contents must not remain, because recovery might
-    /// continue with the log of an older image. For a new file this does nothing.
+    /// continue with the log of an older image. For a new file this method does nothing.
     fn clear(&self, at: u64, bytes: u64) -> impl Future<Output = Result<(), Error>>;
 
-    /// Makes all writes so far durable.
+    /// Makes all writes that have completed durable.
     fn sync(&self) -> impl Future<Output = Result<(), Error>>;
 }
 
-/// The source of a repair, which is never written.
+/// The source of a repair, which the repair never writes.
 pub trait Source {
     /// The size of the image in bytes.
     fn len(&self) -> u64;
@@ -37,21 +37,21 @@ pub trait Source {
         self.len() == 0
     }
 
-    /// Reads the bytes from `at` on. An error concerns only these bytes; others can still be read.
+    /// Reads the bytes from `at` on. An error concerns only these bytes; other bytes can still be read.
     fn read(&self, at: u64, into: &mut [u8]) -> impl Future<Output = Result<(), Error>>;
 }
 
-/// An image in memory, which grows as it is written. Clones share it.
+/// An image in memory, which grows as it is written. All clones are the same image.
 #[derive(Clone, Debug, Default)]
 pub struct MemImage(Rc<RefCell<Vec<u8>>>);
 
 impl MemImage {
-    /// An image with these contents.
+    /// Creates an image with these contents.
     pub fn new(bytes: Vec<u8>) -> MemImage {
         MemImage(Rc::new(RefCell::new(bytes)))
     }
 
-    /// A copy of the contents.
+    /// Returns a copy of the contents.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.borrow().clone()
     }
@@ -109,7 +109,7 @@ impl<D: Device + 'static> Source for Handle<D> {
 
     async fn read(&self, at: u64, into: &mut [u8]) -> Result<(), Error> {
         let page = u64::from(self.caps().page_bytes);
-        // Pieces of an image may be smaller than the drive's page.
+        // The bytes may begin and end inside a page of the drive, so whole pages are read.
         let (first, end) = (at / page, (at + into.len() as u64).div_ceil(page));
         let arena = Arena::new(((end - first) * page) as usize);
         let longest = u64::from(self.caps().pages_per_command);
@@ -125,7 +125,8 @@ impl<D: Device + 'static> Source for Handle<D> {
     }
 }
 
-/// Writes an image to the drive of this executor. Addresses and lengths must be multiples of its page.
+/// Writes an image to the drive of this executor. Addresses and lengths must be multiples of the drive's page
+/// size.
 impl<D: Device + 'static> Sink for Handle<D> {
     async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
         let buffer = Arena::new(bytes.len()).buffer(0, bytes.len());

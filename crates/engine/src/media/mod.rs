@@ -1,4 +1,5 @@
-//! I/O on the drive: flushes, the log, the superblock, pages and their protection, and images.
+//! I/O on the drive: flushes, the log, the superblock, pages and their protection against torn writes, and
+//! images.
 
 pub(crate) mod commands;
 pub(crate) mod image;

@@ -6,15 +6,15 @@ use crate::media::image::{Sink, Source};
 use crate::wait::insist;
 use fulgurite_device::IoError;
 
-/// Writes a superblock to the copy whose turn it is. It is padded to a block of the log, the smallest write
-/// of the drive.
+/// Writes a superblock, in alternation to one of the two copies. Its bytes are padded to a block of the log,
+/// the smallest write of the drive.
 pub(crate) async fn write(sink: &impl Sink, superblock: &Superblock) -> Result<(), Error> {
     let mut bytes = vec![0; superblock.block_bytes as usize];
     bytes[..SUPERBLOCK].copy_from_slice(&superblock.encode());
     sink.write(PLACES[(superblock.generation % 2) as usize], &bytes).await
 }
 
-/// Erases both copies, `block_bytes` bytes each.
+/// Clears both copies, which have `block_bytes` bytes each.
 pub(crate) async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Error> {
     for copy in PLACES {
         sink.clear(copy, u64::from(block_bytes)).await?;
@@ -22,7 +22,7 @@ pub(crate) async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Erro
     Ok(())
 }
 
-/// Reads both copies. [`Error::Io`] means that a copy cannot be read.
+/// Reads both copies. [`Error::Io`] means that the copy cannot be read.
 pub(crate) async fn read_both(source: &impl Source) -> [Result<Superblock, Error>; 2] {
     [read_copy(source, PLACES[0]).await, read_copy(source, PLACES[1]).await]
 }
@@ -37,13 +37,14 @@ async fn read_copy(source: &impl Source, copy: u64) -> Result<Superblock, Error>
     }
 }
 
-/// Reads the superblock with the higher generation.
+/// Reads the copy of the superblock with the higher generation.
 ///
 /// If the other copy is damaged, it may have been the newer one. The store then counts as not closed, and
-/// recovery reads the log. If a copy cannot be read, its contents are unknown, which is an error.
+/// recovery reads the log. If a copy cannot be read, its contents are unknown, and the function fails.
 pub(crate) async fn read(source: &impl Source) -> Result<Superblock, Error> {
     let found = read_both(source).await;
-    // Another version may have started to write the store, so that this copy is outdated.
+    // If one copy has an unknown format, a newer version has written the store, so the other copy is
+    // outdated.
     if let Some(Err(error)) =
         found.iter().find(|found| matches!(found, Err(Error::Io(_) | Error::Version { .. })))
     {
@@ -55,7 +56,7 @@ pub(crate) async fn read(source: &impl Source) -> Result<Superblock, Error> {
         let clean = superblock.clean && found.iter().all(Result::is_ok);
         return Ok(Superblock { clean, ..superblock });
     }
-    // Report damage rather than foreign data.
+    // Report damage of one copy rather than foreign data in the other.
     let errors = found.into_iter().filter_map(Result::err);
     Err(errors.max_by_key(|error| matches!(error, Error::Corrupt { .. })).unwrap_or(Error::NotAStore))
 }

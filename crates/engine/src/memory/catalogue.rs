@@ -1,7 +1,8 @@
-//! Tables and indexes by name.
+//! The catalogue: tables and indexes by name.
 //!
-//! The catalogue is a tree like any other. The key is the name, the value `kind (1: 1 table, 2 index, 3 index
-//! that is still being filled), tree (4), root (8), table of the index (4)`.
+//! The catalogue is a tree like any other. The key of an entry is the name of the table or index. The value
+//! is `kind (1: 1 table, 2 index, 3 index that is still being filled), tree (4), root (8), table of the index
+//! (4)`.
 
 use crate::Error;
 use crate::format::page::{get_u32, get_u64};
@@ -10,27 +11,28 @@ use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// The internal table that stores a drive's shard number. The name is reserved.
+/// The name of the internal table that stores the shard number of a drive. The name is reserved.
 pub const SHARDS: &str = "fulgurite.shards";
 
-/// A table of the store that returned it. Another store would take it for its own table with the same number;
-/// [`crate::blocking`] refuses it.
+/// A table of the store that returned this handle. Another store would use its own table with the same
+/// number. [`crate::blocking`] refuses a handle of another store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Table(pub(crate) Tree);
 
-/// An index of the store that returned it.
+/// An index of the store that returned this handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index {
     pub(crate) tree: Tree,
     pub(crate) table: Table,
-    /// Whether it has entries for all records.
+    /// Whether the index has entries for all records of its table.
     pub(crate) complete: bool,
 }
 
-/// Adds the index keys of a record, given its key and its value: none, one or several.
+/// A function that extracts the index keys of a record. It is given the key and the value of the record, and
+/// adds no, one or several index keys to the list.
 pub type Extract = Rc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>)>;
 
-/// The entry of a name in the catalogue.
+/// The table or index that a name in the catalogue denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Table(Table),
@@ -41,7 +43,8 @@ pub(crate) enum Named {
 #[derive(Default)]
 pub(crate) struct TableInfo {
     pub name: String,
-    /// Its indexes: name, tree, and the extract function once it was given.
+    /// The indexes of the table: their names, their trees, and their extract functions. A function is `None`
+    /// until it is given after the store was opened.
     pub indexes: Vec<(String, Tree, Option<Extract>)>,
 }
 
@@ -55,7 +58,7 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// A catalogue with itself and the tree of large values.
+    /// Creates a catalogue that has only its own tree and the tree of large values.
     pub(crate) fn new(catalogue: PageId, large: PageId) -> Catalogue {
         let mut roots = FxHashMap::default();
         roots.insert(CATALOGUE, catalogue);
@@ -67,7 +70,7 @@ impl Catalogue {
         self.roots.get(&id).map(|root| Tree { id, root: *root })
     }
 
-    /// Every tree, in order.
+    /// Returns every tree, in the order of their numbers.
     pub(crate) fn trees(&self) -> Vec<Tree> {
         let mut trees: Vec<Tree> =
             self.roots.iter().map(|(id, root)| Tree { id: *id, root: *root }).collect();
@@ -75,22 +78,22 @@ impl Catalogue {
         trees
     }
 
-    /// The number of the next tree.
+    /// Returns the number that the next tree gets.
     pub(crate) fn next(&self) -> u32 {
         self.next
     }
 
-    /// The table or index with this name.
+    /// Returns the table or index with this name.
     pub(crate) fn get(&self, name: &str) -> Option<Named> {
         self.names.get(name).copied()
     }
 
-    /// The name and the indexes of a table.
+    /// Returns the name and the indexes of a table.
     pub(crate) fn table(&self, table: Table) -> Option<&TableInfo> {
         self.tables.get(&table.0.id)
     }
 
-    /// The tables by name, in order.
+    /// Returns the tables with their names, in the order of the names.
     pub(crate) fn tables(&self) -> Vec<(String, Table)> {
         let tables = self.names.iter().filter_map(|(name, named)| match named {
             Named::Table(table) => Some((name.clone(), *table)),
@@ -101,7 +104,7 @@ impl Catalogue {
         tables
     }
 
-    /// The name of the table or index that a tree belongs to.
+    /// Returns the name of the table or index to which a tree belongs.
     pub(crate) fn name_of(&self, tree: u32) -> String {
         let found = self.names.iter().find(|(_, named)| match named {
             Named::Table(table) => table.0.id == tree,
@@ -115,7 +118,7 @@ impl Catalogue {
         }
     }
 
-    /// Adds an entry of the catalogue. Existing entries are kept.
+    /// Adds an entry of the catalogue. If an index of this name is known, its extract function is kept.
     pub(crate) fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
         let named =
             decode(value).ok_or_else(|| Error::corrupt(PageId(0), "an entry of the catalogue is damaged"))?;
@@ -135,14 +138,14 @@ impl Catalogue {
         };
         self.roots.insert(tree.id, tree.root);
         self.next = self.next.max(tree.id.saturating_add(1));
-        // The entry of an index has only the number of its table. The root is filled in from the table's own
-        // entry.
+        // The entry of an index has only the number of its table. The root of the table is filled in from the
+        // table's own entry.
         self.names.insert(name, named);
         self.complete();
         Ok(())
     }
 
-    /// Fills in the roots of the tables of indexes.
+    /// Fills in the roots of the tables to which indexes belong.
     fn complete(&mut self) {
         for named in self.names.values_mut() {
             if let Named::Index(index) = named
@@ -163,20 +166,20 @@ impl Catalogue {
     }
 }
 
-/// Whether an entry is about the sorted runs of a store of format 5: their names begin with this byte, which
-/// is not valid in UTF-8.
+/// Whether an entry belongs to the sorted runs of a store of format 5. The names of such entries begin with a
+/// byte that is not valid in UTF-8.
 pub(crate) fn is_about_runs(name: &[u8]) -> bool {
     name.first() == Some(&0xFF)
 }
 
-/// The tree of a sorted run, from the value of such an entry: `kind (1: 4), tree of its records (4), root
-/// (8), number (4)`.
+/// Returns the tree of a sorted run. The value of its entry is `kind (1: 4), tree of its records (4), root
+/// (8), number (4)`. Returns `None` if the value is another one.
 pub(crate) fn run(value: &[u8]) -> Option<Tree> {
     let is_run = value.len() == 17 && value[0] == 4;
     is_run.then(|| Tree { id: 1 << 31 | get_u32(value, 13), root: PageId(get_u64(value, 5)) })
 }
 
-/// Encodes the value of an entry.
+/// Encodes the value of an entry of the catalogue.
 pub(crate) fn encode(named: Named) -> Vec<u8> {
     let (kind, tree, table) = match named {
         Named::Table(table) => (1, table.0, 0),
@@ -189,7 +192,7 @@ pub(crate) fn encode(named: Named) -> Vec<u8> {
     value
 }
 
-/// Decodes the value of an entry; `None` if it is invalid.
+/// Decodes the value of an entry of the catalogue; `None` if the value is invalid.
 pub(crate) fn decode(value: &[u8]) -> Option<Named> {
     if value.len() != 17 {
         return None;

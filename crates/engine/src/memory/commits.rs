@@ -1,8 +1,8 @@
-//! Visibility of commits.
+//! The visibility of commits.
 //!
-//! Commits are appended in order, applied in any order, and become durable in the order of the log. A state
-//! is visible once every commit up to it is applied, and durable if its durability demands that. Readers see
-//! only visible states, so a crash does not take back what they have seen.
+//! Commits are appended to the log in order, applied in any order, and become durable in the order of the
+//! log. A state is visible once every commit up to it is applied, and is durable if its durability demands
+//! that. Readers see only visible states, so a crash does not take back data that readers have seen.
 
 use crate::Lsn;
 use std::collections::VecDeque;
@@ -13,11 +13,11 @@ struct Commit {
     since: Lsn,
     lsn: Lsn,
     applied: bool,
-    /// Whether it must be durable before it is visible.
+    /// Whether the commit must be durable before it is visible.
     waits_for_log: bool,
 }
 
-/// The commits, in order.
+/// The commits that are not visible yet, in order, and the newest visible state.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
     queue: VecDeque<Commit>,
@@ -25,12 +25,12 @@ pub(crate) struct Commits {
 }
 
 impl Commits {
-    /// All commits up to `visible` are visible.
+    /// Creates a state in which all commits up to `visible` are visible.
     pub(crate) fn new(visible: Lsn) -> Commits {
         Commits { queue: VecDeque::new(), visible }
     }
 
-    /// Adds an appended commit.
+    /// Adds a commit that was appended to the log.
     pub(crate) fn append(&mut self, since: Lsn, lsn: Lsn, waits_for_log: bool) {
         self.queue.push_back(Commit { since, lsn, applied: false, waits_for_log });
     }
@@ -43,7 +43,8 @@ impl Commits {
         }
     }
 
-    /// Makes commits visible, given the durable LSN. Returns whether there are any.
+    /// Makes commits visible for which the log is durable up to `durable`. Returns whether new commits are
+    /// visible.
     pub(crate) fn advance(&mut self, durable: Lsn) -> bool {
         let before = self.visible;
         while let Some(first) = self.queue.front() {
@@ -56,17 +57,18 @@ impl Commits {
         self.visible > before
     }
 
-    /// The newest visible state.
+    /// Returns the LSN of the newest visible state.
     pub(crate) fn visible(&self) -> Lsn {
         self.visible
     }
 
-    /// The end of the last commit.
+    /// Returns the LSN of the last commit.
     pub(crate) fn last(&self) -> Lsn {
         self.queue.back().map_or(self.visible, |commit| commit.lsn)
     }
 
-    /// The beginning of the first commit that is not applied.
+    /// Returns the LSN at which the record of the first unapplied commit begins; `None` if all commits are
+    /// applied.
     pub(crate) fn first_unapplied(&self) -> Option<Lsn> {
         self.queue.iter().find(|commit| !commit.applied).map(|commit| commit.since)
     }

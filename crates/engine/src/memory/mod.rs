@@ -1,4 +1,4 @@
-//! State in memory, without I/O.
+//! The state of a store in memory; these modules do no I/O.
 
 pub(crate) mod versions;
 pub mod locks;

@@ -1,9 +1,10 @@
-//! Allocation of pages.
+//! Allocates pages.
 //!
-//! The maps on the drive, one page per group, are authoritative. They change with the structure of trees and
-//! are logged with it. In memory are counts: the free pages of each group; the pages that were picked for a
-//! structure change that is not in the log yet; and the pages reserved for commits that are in the log but
-//! not yet applied, which must not fail for lack of space.
+//! The maps of used pages on the drive, one for each group of pages, are authoritative. They change together
+//! with the structure of trees, and the changes are logged with it. Memory has three counts. The first is the
+//! number of free pages in each group. The second is the number of pages that were picked for a structure
+//! change that is not in the log yet. The third is the number of pages reserved for commits that are in the
+//! log but not yet applied. Applying such a commit must not fail for lack of space.
 
 use crate::format::page::map;
 use crate::{Error, Lsn};
@@ -12,32 +13,33 @@ use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// Pages reserved for recovery, which may need more than normal operation did: a 64th of the store and a few
-/// more.
+/// Returns the number of pages reserved for recovery, which may need more than normal operation did. This is
+/// a 64th of the store and 16 more.
 fn kept_for_recovery(pages: u64) -> u64 {
     pages / 64 + 16
 }
 
-/// The free pages of a store.
+/// Tracks the free pages of a store.
 pub(crate) struct Space {
     first: PageId,
     pages: u64,
     per_group: u64,
-    /// Free pages of each group, and of all.
+    /// The number of free pages in each group, and the number in all groups.
     free: RefCell<Vec<u32>>,
     all_free: Cell<u64>,
-    /// Pages that were picked and are not yet marked as used.
+    /// The pages that were picked for a structure change and are not yet marked as used.
     picked: RefCell<FxHashSet<PageId>>,
     promised: Cell<u64>,
-    /// Pages that were freed and not reused since, with the LSN of the freeing record, if requested by
-    /// [`Space::keep_freed`].
+    /// The pages that were freed and not allocated again since, each with the LSN of the record that freed
+    /// it. `None` unless [`Space::keep_freed`] was called.
     freed: RefCell<Option<BTreeMap<PageId, Lsn>>>,
-    /// The position of the search: the group, and the page in it.
+    /// The position of the search for a free page: the group, and the index of the page in the group.
     next: Cell<(usize, u32)>,
 }
 
 impl Space {
-    /// The data pages `first..pages` of a store. [`Space::set_free`] sets how many are free.
+    /// Creates the space of the data pages from `first` up to `pages`. [`Space::set_free`] sets the number of
+    /// free pages.
     pub(crate) fn new(first: PageId, pages: u64, page_bytes: u32) -> Space {
         let per_group = map::pages_per_group(page_bytes);
         let pages = pages - first.0;
@@ -55,7 +57,7 @@ impl Space {
         }
     }
 
-    /// The maps of all groups, and the number of pages of each.
+    /// Iterates over the maps of all groups, with the number of pages of each group.
     pub(crate) fn maps(&self) -> impl Iterator<Item = (PageId, u32)> + use<> {
         let (first, pages, per_group) = (self.first.0, self.pages, self.per_group);
         (0..pages.div_ceil(per_group)).map(move |group| {
@@ -64,7 +66,7 @@ impl Space {
         })
     }
 
-    /// The map of a page, and its index there.
+    /// Returns the map of used pages that has the bit of a page, and the index of the bit.
     pub(crate) fn place(&self, page: PageId) -> (PageId, u32) {
         let index = page.0 - self.first.0;
         (PageId(self.first.0 + index / self.per_group * self.per_group), (index % self.per_group) as u32)
@@ -92,12 +94,12 @@ impl Space {
         self.all_free.set(self.all_free.get() - u64::from(before) + u64::from(*free));
     }
 
-    /// Data pages of the store, including maps.
+    /// Returns the number of data pages of the store, including maps.
     pub(crate) fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// Free pages without those that are picked or reserved.
+    /// Returns the number of free pages without those that are picked or reserved.
     pub(crate) fn available(&self) -> u64 {
         let taken = self.picked.borrow().len() as u64 + self.promised.get() + kept_for_recovery(self.pages);
         self.all_free.get().saturating_sub(taken)
@@ -107,7 +109,7 @@ impl Space {
         self.pages.saturating_sub(self.all_free.get())
     }
 
-    /// Reserves pages for a commit.
+    /// Reserves pages for a commit. Fails if there are too few.
     pub(crate) fn promise(&self, pages: u64) -> Result<(), Error> {
         let free = self.available();
         if pages > free {
@@ -122,22 +124,24 @@ impl Space {
         self.promised.set(self.promised.get() - pages);
     }
 
-    /// Whether a page was picked and is not used yet.
+    /// Whether a page was picked and is not marked as used yet.
     pub(crate) fn is_picked(&self, page: PageId) -> bool {
         self.picked.borrow().contains(&page)
     }
 
-    /// Returns a picked page.
+    /// Gives back a picked page that was not used.
     pub(crate) fn put_back(&self, page: PageId) {
         self.picked.borrow_mut().remove(&page);
     }
 
-    /// From now on freed pages are kept for [`Space::take_freed`]; `free` are free already.
+    /// Makes [`Space::take_freed`] return freed pages from now on, including the pages `free`, which are free
+    /// already.
     pub(crate) fn keep_freed(&self, free: impl Iterator<Item = PageId>, at: Lsn) {
         self.freed.borrow_mut().get_or_insert_default().extend(free.map(|page| (page, at)));
     }
 
-    /// Takes the pages that were freed before `redo` and not reused since: recovery does not read them.
+    /// Takes the pages that were freed before `redo` and not allocated again since. Recovery does not read
+    /// these pages.
     pub(crate) fn take_freed(&self, redo: Lsn) -> Vec<PageId> {
         let mut taken = Vec::new();
         if let Some(freed) = &mut *self.freed.borrow_mut() {
@@ -152,7 +156,7 @@ impl Space {
         taken
     }
 
-    /// Applies a change of a group's map by the record that ends at `at`.
+    /// Applies a change of a group's map. The record of the change ends at `at`.
     pub(crate) fn changed(&self, map: PageId, from: u32, count: u32, used: bool, at: Lsn) {
         if let Some(freed) = &mut *self.freed.borrow_mut() {
             for page in (from..from + count).map(|index| PageId(map.0 + u64::from(index))) {
@@ -164,7 +168,8 @@ impl Space {
             }
         }
         if used {
-            // A damaged map may lead to wrong counts, which `check` reports.
+            // A damaged map may lead to wrong counts, which must not overflow here. The check of the store
+            // reports them.
             self.change_free(map, |free| free.saturating_sub(count));
             let mut picked = self.picked.borrow_mut();
             (from..from + count).for_each(|index| {
@@ -175,20 +180,20 @@ impl Space {
         }
     }
 
-    /// The position of the search for a free page.
+    /// Returns the position of the search for a free page.
     pub(crate) fn cursor(&self) -> Cursor {
         let (group, from) = self.next.get();
         let map = PageId(self.first.0 + group as u64 * self.per_group);
         Cursor { group, from, map, has_free: self.free.borrow()[group] > 0 }
     }
 
-    /// The most groups to search before giving up: the group where the last search ended is searched twice,
-    /// from there on and from its beginning.
+    /// Returns the largest number of groups to search before giving up. The group in which the last search
+    /// ended is searched twice, first from there on and finally from its beginning.
     pub(crate) fn most_moves(&self) -> usize {
         self.free.borrow().len() + 1
     }
 
-    /// Picks a free page in the group of the cursor, whose map has these bytes.
+    /// Picks a free page in the group of the cursor. `map_bytes` is the map of the group.
     pub(crate) fn pick(&self, cursor: &Cursor, map_bytes: &[u8]) -> Option<PageId> {
         let map = cursor.map;
         let pages = self.per_group.min(self.pages - (map.0 - self.first.0)) as u32;
@@ -217,7 +222,7 @@ impl Space {
 pub(crate) struct Cursor {
     group: usize,
     from: u32,
-    /// The map of the group.
+    /// The page of the group's map.
     pub map: PageId,
     /// Whether the group has free pages.
     pub has_free: bool,
@@ -243,7 +248,8 @@ mod tests {
         space.changed(maps[2], 13, 1, true, Lsn(9));
         space.changed(maps[2], 13, 1, false, Lsn(10));
         assert_eq!(space.used(), used(2444));
-        // Count again. More pages used than were free: the map was damaged.
+        // The first group is counted again. In the next change, more pages become used than were free, as
+        // with a damaged map.
         space.set_free(maps[1], 100);
         space.changed(maps[0], 1, 90, true, Lsn(11));
         assert_eq!(space.used(), used(504));

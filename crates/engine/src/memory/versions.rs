@@ -1,11 +1,11 @@
 //! Old versions of records, for snapshots.
 //!
-//! A tree has the newest value of every key. When a commit changes the tree, the value that it replaces is
-//! kept here under the commit's LSN, until no snapshot can read a state before that commit. A reader of the
-//! state at an LSN takes the value that the first later commit replaced, or the tree's value if there was no
-//! later commit.
+//! A tree has the newest value of every key. When a commit changes the tree, this module keeps the replaced
+//! value under the LSN of the commit, until no snapshot can read a state before that commit. A reader of the
+//! state at an LSN takes the value that the first later commit replaced. If there was no later commit, the
+//! reader takes the value in the tree.
 //!
-//! Memory is bounded: when old values exceed it, the oldest snapshots are given up.
+//! The memory for old values is bounded. If it is exceeded, the oldest snapshots are given up.
 
 use crate::format::page::node::Cell;
 use crate::{Error, Lsn};
@@ -13,70 +13,71 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
-/// Old values that are dropped at a time.
+/// The largest number of old values that are dropped in one step.
 const FORGOTTEN_TOGETHER: usize = 4096;
 
-/// The value that a commit replaced.
+/// An old value: the value that a commit replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Old {
-    /// There was no value.
+    /// The key had no value.
     Absent,
-    /// This value.
+    /// The key had this value.
     Here(Box<[u8]>),
-    /// The value in the leaf, into which the commit's record is not merged yet.
+    /// The value is beneath: it is in the leaf, into which the pending record of the commit is not merged
+    /// yet.
     Beneath,
 }
 
-/// The value that a commit replaces, borrowed.
+/// The value that a commit replaces, as passed by the caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Replaced<'a> {
-    /// This value, or none.
+    /// The replaced value was read: this cell, or `None` if the key had no value.
     Cell(Option<Cell<'a>>),
-    /// The value in the leaf, which was not read.
+    /// The replaced value is in the leaf, which was not read.
     Beneath,
 }
 
-/// A key of a tree, and the commit that replaces its value.
+/// The number of a tree, a key, and the LSN of the commit that replaces the value of the key.
 type VersionKey = (u32, Box<[u8]>, Lsn);
 
-/// The old values of one key, with the commits that replaced them, in order.
+/// The old values of one key, with the LSNs of the commits that replaced them, in the order of these LSNs.
 type History = Vec<(Lsn, Old)>;
 
-/// A reader of a state.
+/// The identity of a reader of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ReaderId(u64);
 
-/// The old values of a store.
+/// The old values of a store, and the readers that need them.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
     trees: FxHashMap<u32, BTreeMap<Box<[u8]>, History>>,
-    /// The old values in order of insertion.
+    /// The commit, tree and key of each old value, in the order of insertion.
     kept: VecDeque<(Lsn, u32, Box<[u8]>)>,
-    /// Large values that commits replace, read before the commits were appended.
+    /// The large values that commits will replace, which were read before the commits were appended.
     large: BTreeMap<VersionKey, Box<[u8]>>,
-    /// The number of [`Old::Beneath`].
+    /// The number of old values that are [`Old::Beneath`].
     beneath: u64,
     bytes: u64,
     most_bytes: u64,
-    /// The states being read, by reader.
+    /// The LSN of the state that each reader reads.
     readers: BTreeMap<ReaderId, Lsn>,
     drawn: u64,
-    /// Readers of states before this one are given up.
+    /// The LSN of the oldest state that can still be read. Readers of older states were given up.
     oldest: Lsn,
 }
 
 impl Versions {
-    /// Memory for so many bytes.
+    /// Creates a store of old values of at most `most_bytes` in memory.
     pub(crate) fn new(most_bytes: u64) -> Versions {
         Versions { most_bytes, ..Versions::default() }
     }
 
-    /// Bytes in use.
+    /// Returns the memory in use, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Begins a read of the state at `lsn`.
+    /// Registers a reader of the state at `lsn`.
     pub(crate) fn open(&mut self, lsn: Lsn) -> ReaderId {
         self.drawn += 1;
         let reader = ReaderId(self.drawn);
@@ -102,7 +103,7 @@ impl Versions {
     /// Keeps the value that the commit at `lsn` replaces.
     pub(crate) fn keep(&mut self, tree: u32, key: &[u8], lsn: Lsn, replaced: Replaced<'_>) {
         let history = self.trees.entry(tree).or_default().entry(key.into()).or_default();
-        // An operation that did not fit at first is applied again.
+        // The value is kept already: an operation that did not fit at first is applied again.
         if history.iter().any(|(at, _)| *at == lsn) {
             return;
         }
@@ -125,7 +126,8 @@ impl Versions {
         self.kept.push_back((lsn, tree, key.into()));
     }
 
-    /// A newer value is merged into the leaf in place of `old`, which was beneath it.
+    /// Keeps the value `old` of a leaf when a pending record is merged into the leaf and replaces it. Readers
+    /// of older states found that value beneath the record.
     pub(crate) fn settle(&mut self, tree: u32, key: &[u8], old: Option<Cell<'_>>) {
         if self.beneath == 0 {
             return;
@@ -139,13 +141,14 @@ impl Versions {
         }
     }
 
-    /// The value of a key in the state at `lsn`, if it is not the tree's.
+    /// Returns the old value of a key in the state at `lsn`; `None` if that state has the value in the tree.
     pub(crate) fn find(&self, tree: u32, key: &[u8], lsn: Lsn) -> Option<&Old> {
         let history = self.trees.get(&tree)?.get(key)?;
         history.iter().find(|(at, _)| *at > lsn).map(|(_, old)| old)
     }
 
-    /// The keys of a range whose values at `lsn` are not the tree's, with these values.
+    /// Returns the keys of a range whose values in the state at `lsn` are not those in the tree, with their
+    /// old values.
     pub(crate) fn range(
         &self,
         tree: u32,
@@ -159,14 +162,14 @@ impl Versions {
             .collect()
     }
 
-    /// Drops values that no reader can need: readers exist for the opened states, and may be opened for
-    /// `visible`.
+    /// Drops values that no reader can need. Registered readers need theirs, and new readers may begin to
+    /// read the state at `visible`. If memory is exceeded, also gives up the oldest readers.
     pub(crate) fn trim(&mut self, visible: Lsn) {
         let needed =
             |versions: &Versions| versions.readers.values().copied().min().unwrap_or(visible).min(visible);
         let mut least = needed(self);
         if self.bytes > self.most_bytes {
-            // Half of the memory is freed, so that this does not happen at every commit.
+            // Free half of the memory, so that readers are not given up at every commit.
             while self.bytes > self.most_bytes / 2 && least < visible {
                 let Some((lsn, ..)) = self.kept.front() else { break };
                 least = (*lsn).min(visible);
@@ -179,11 +182,11 @@ impl Versions {
         self.forget(least);
     }
 
-    /// Drops values that commits up to `lsn` replaced: a part of them at a time, because one reader may have
-    /// kept many. The next call drops more.
+    /// Drops values that commits up to `lsn` replaced. One call drops only [`FORGOTTEN_TOGETHER`] of them,
+    /// because one reader may have kept many. The next call drops more.
     fn forget(&mut self, lsn: Lsn) {
         for _ in 0..FORGOTTEN_TOGETHER {
-            // Commits may be applied out of order, so the front may be newer than the values after it, which
+            // Commits may be applied out of order, so the first value may be newer than those after it. These
             // are dropped later.
             if self.kept.front().is_none_or(|(at, ..)| *at > lsn) {
                 return;
@@ -210,7 +213,7 @@ fn bytes_of(old: &Old) -> u64 {
     }
 }
 
-/// Bytes in addition to a value: the key twice and the tables.
+/// Returns the memory that an old value takes in addition to its own bytes: its key twice, and the tables.
 fn cost(key: &[u8]) -> u64 {
     2 * key.len() as u64 + 128
 }
@@ -247,7 +250,7 @@ mod tests {
         assert_eq!((versions.bytes(), versions.beneath), (0, 0));
     }
 
-    /// Values kept for a reader are dropped in parts after its end, and all of them are.
+    /// After the end of a reader, the values kept for it are dropped in several steps until none is left.
     #[test]
     fn old_values_are_dropped_in_parts() {
         let mut versions = Versions::new(64 << 20);

@@ -1,17 +1,17 @@
-//! The header of every page, and its checksum.
+//! Reads and writes the header that all pages have, and its checksum.
 
 use crate::Lsn;
 use fulgurite_base::PageId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A leaf of a tree: records.
+    /// A leaf of a tree, which contains records.
     Leaf,
-    /// An inner node: separators and children.
+    /// An inner node of a tree, which contains separators and children.
     Inner,
-    /// A bitmap of used pages of a group.
+    /// A map of used pages: a bitmap with the used pages of a group.
     Map,
-    /// A free page.
+    /// A page that is not in use.
     Free,
 }
 
@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// Reads `N` bytes at `at`.
+/// Reads `N` bytes from offset `at`.
 #[inline]
 pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     let mut array = [0; N];
@@ -34,31 +34,31 @@ pub(crate) fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     array
 }
 
-/// Reads a little-endian number of 16 bits.
+/// Reads a little-endian number of 16 bits from offset `at`.
 #[inline]
 pub(crate) fn get_u16(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array(bytes, at))
 }
 
-/// Reads a little-endian number of 32 bits.
+/// Reads a little-endian number of 32 bits from offset `at`.
 #[inline]
 pub(crate) fn get_u32(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(array(bytes, at))
 }
 
-/// Reads a little-endian number of 64 bits.
+/// Reads a little-endian number of 64 bits from offset `at`.
 #[inline]
 pub(crate) fn get_u64(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(array(bytes, at))
 }
 
-/// Writes bytes at `at`.
+/// Writes bytes at offset `at`.
 #[inline]
 pub(crate) fn set(bytes: &mut [u8], at: usize, value: &[u8]) {
     bytes[at..at + value.len()].copy_from_slice(value);
 }
 
-/// Makes `bytes` an empty page with this header, and zeros after it.
+/// Makes `bytes` a page with this header and zeros after the header.
 pub(crate) fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: u32) {
     bytes.fill(0);
     bytes[4] = kind.code();
@@ -67,7 +67,7 @@ pub(crate) fn init(bytes: &mut [u8], kind: Kind, level: u8, page: PageId, tree: 
     set(bytes, 32, &tree.to_le_bytes());
 }
 
-/// The kind of a page; `None` if it is no page of a store.
+/// Returns the kind of a page; `None` if the bytes are no page of a store.
 #[inline]
 pub(crate) fn kind(bytes: &[u8]) -> Option<Kind> {
     match bytes[4] {
@@ -79,57 +79,57 @@ pub(crate) fn kind(bytes: &[u8]) -> Option<Kind> {
     }
 }
 
-/// The level of a node: 0 for a leaf.
+/// Returns the level of a node; 0 for a leaf.
 #[inline]
 pub(crate) fn level(bytes: &[u8]) -> u8 {
     bytes[5]
 }
 
-/// The page's own number.
+/// Returns the number that the header gives as the page's own.
 pub(crate) fn number(bytes: &[u8]) -> PageId {
     PageId(get_u64(bytes, 8))
 }
 
-/// The LSN of the last structure change that the page contains.
+/// Returns the LSN of the last structure change that the page contains.
 pub(crate) fn structure_lsn(bytes: &[u8]) -> Lsn {
     Lsn(get_u64(bytes, 16))
 }
 
-/// Sets [`structure_lsn`].
+/// Sets the LSN that [`structure_lsn`] returns.
 pub(crate) fn set_structure_lsn(bytes: &mut [u8], lsn: Lsn) {
     set(bytes, 16, &lsn.0.to_le_bytes());
 }
 
-/// The end of the log when the page was last changed.
+/// Returns the LSN of the page: the end of the log when the page was last changed.
 pub(crate) fn lsn(bytes: &[u8]) -> Lsn {
     Lsn(get_u64(bytes, 24))
 }
 
-/// Sets [`lsn`].
+/// Sets the LSN that [`lsn`] returns.
 pub(crate) fn set_lsn(bytes: &mut [u8], lsn: Lsn) {
     set(bytes, 24, &lsn.0.to_le_bytes());
 }
 
-/// The tree that the page belongs to.
+/// Returns the number of the tree that the page belongs to.
 #[inline]
 pub(crate) fn tree(bytes: &[u8]) -> u32 {
     get_u32(bytes, 32)
 }
 
-/// Distinguishes the pages and the log of a store from those of an earlier store on the same drive: checksums
-/// start from it.
+/// The initial value of the checksums of a store. It distinguishes the pages and the log of the store from
+/// those of an earlier store on the same drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Salt(pub u32);
 
 impl Salt {
-    /// The checksum of a page or a block of the log: it covers everything after the first four bytes, which
-    /// store it.
+    /// Returns the checksum of a page or of a block of the log. The checksum covers all bytes after the first
+    /// four, which store it.
     pub(crate) fn sum(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c_append(self.0, &bytes[4..])
     }
 }
 
-/// Writes the checksum, when everything else is written.
+/// Adds the checksum to a page. Every other byte must be written before.
 pub(crate) fn seal(bytes: &mut [u8], salt: Salt) {
     let sum = salt.sum(bytes);
     set(bytes, 0, &sum.to_le_bytes());

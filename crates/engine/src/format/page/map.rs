@@ -1,17 +1,18 @@
-//! The map of a group of pages: one bit for each page, set if the page is used. The first page of a group is
-//! its map.
+//! The map of used pages of a group: one bit for each page, which is set if the page is used. The first page
+//! of a group is its map.
 //!
-//! The bits begin at byte 64 of the page. Bit `i` of byte `b` is for page `8 · b + i` of the group.
+//! The bits begin at byte 64 of the map. Bit `i` of byte `b` after that offset is for page `8 · b + i` of the
+//! group.
 
-/// The offset of the bits.
+/// The offset of the bits in the page.
 const BITS: usize = 64;
 
-/// Pages in a group, including its map.
+/// Returns the number of pages in a group, including the map.
 pub(crate) fn pages_per_group(page_bytes: u32) -> u64 {
     (u64::from(page_bytes) - BITS as u64) * 8
 }
 
-/// Whether a map of this size has bits for `pages` pages.
+/// Whether a map of this page size has bits for `pages` pages.
 pub(crate) fn has(bytes: &[u8], pages: u32) -> bool {
     pages as usize <= (bytes.len() - BITS) * 8
 }
@@ -27,11 +28,11 @@ pub(crate) fn set_used(bytes: &mut [u8], index: u32, used: bool) {
     *byte = *byte & !(1 << (index % 8)) | u8::from(used) << (index % 8);
 }
 
-/// The first free page of the group at or after `from`, below `pages`.
+/// Returns the index of the first free page of the group from `from` on and below `pages`.
 pub(crate) fn first_free(bytes: &[u8], from: u32, pages: u32) -> Option<u32> {
     let mut index = from;
     while index < pages {
-        // Skip a byte without a free page at once.
+        // Skips eight used pages at once.
         if index.is_multiple_of(8) && bytes[BITS + index as usize / 8] == u8::MAX {
             index += 8;
         } else if is_used(bytes, index) {
@@ -43,7 +44,7 @@ pub(crate) fn first_free(bytes: &[u8], from: u32, pages: u32) -> Option<u32> {
     None
 }
 
-/// The number of used pages among the first `pages`.
+/// Counts the used pages among the first `pages` of the group.
 pub(crate) fn count_used(bytes: &[u8], pages: u32) -> u32 {
     let whole = pages as usize / 8;
     let full: u32 = bytes[BITS..BITS + whole].iter().map(|byte| byte.count_ones()).sum();

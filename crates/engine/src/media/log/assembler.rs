@@ -5,13 +5,13 @@ use crate::format::log_block::{Block, HEADER};
 use crate::format::log_record::{Entry, FRAME};
 use crate::format::page::get_u32;
 
-/// The records of consecutive blocks. It buffers at most one record and one block.
+/// Assembles the records of consecutive blocks. It buffers at most one record and one block.
 #[derive(Default)]
 pub(crate) struct RecordAssembler {
-    /// Bytes of records, and the number of bytes consumed.
+    /// Bytes of records, followed by the number of these bytes that are consumed.
     bytes: Vec<u8>,
     taken: usize,
-    /// The positions of the bytes: index in `bytes`, LSN.
+    /// For each block, the index of its first byte in `bytes` and the LSN of that byte.
     positions: Vec<(usize, Lsn)>,
 }
 
@@ -20,7 +20,8 @@ impl RecordAssembler {
     /// skipped.
     pub(crate) fn add(&mut self, header: &Block, block: &[u8], redo: Lsn) {
         if header.first {
-            // A record that is incomplete at this point was cut off with its flush.
+            // A record that is still incomplete when a flush begins was cut off by the interruption of its
+            // own flush, so drop it.
             self.taken = self.bytes.len();
         }
         self.drop_taken();
@@ -36,14 +37,15 @@ impl RecordAssembler {
             *at = Lsn(at.0 + self.taken.saturating_sub(*from) as u64);
             *from = from.saturating_sub(self.taken);
         }
-        // If several entries begin at index 0 now, the last one is valid.
+        // If several entries begin at index 0 now, only the last one is valid.
         let at_zero = self.positions.iter().filter(|(from, _)| *from == 0).count();
         self.positions.drain(..at_zero.saturating_sub(1));
         self.taken = 0;
     }
 
-    /// The next record with its LSN and its end, as decoded by `read` from LSN and payload. `None` if its end
-    /// is not in the blocks so far. The error is the LSN of a record that is damaged or that `read` rejects.
+    /// Returns the next record as its LSN, its end, and the value that `read` decodes from LSN and payload.
+    /// Returns `None` if the end of the record is not in the blocks so far. The error is the LSN of a record
+    /// that is damaged or that `read` rejects.
     pub(crate) fn next<T>(
         &mut self,
         read: impl FnOnce(Lsn, &[u8]) -> Option<T>,
@@ -56,12 +58,13 @@ impl RecordAssembler {
         let entry = if crc == Entry::crc(at, payload) { read(at, payload) } else { None };
         let Some(entry) = entry else { return Some(Err(at)) };
         self.taken = from + len;
-        // The record may end with its block, so the end is computed from the last byte.
+        // The record may end with its block, so its end is computed from its last byte: the next byte may
+        // have another LSN.
         let end = Lsn(self.lsn_of(self.taken - 1).0 + 1);
         Some(Ok((at, end, entry)))
     }
 
-    /// The LSN of a byte.
+    /// Returns the LSN of the byte at an index in `bytes`.
     fn lsn_of(&self, index: usize) -> Lsn {
         let last = self.positions.partition_point(|(from, _)| *from <= index) - 1;
         let (from, at) = self.positions[last];

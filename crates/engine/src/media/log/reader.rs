@@ -1,4 +1,4 @@
-//! Reads the log after a crash: follows the chain of blocks and returns the records.
+//! Reads the log after a crash. It follows the chain of blocks and returns the records.
 
 use super::assembler::RecordAssembler;
 use super::writer::LogStart;
@@ -10,47 +10,47 @@ use fulgurite_device::executor::Io;
 use fulgurite_device::{Arena, Buffer, Device, Handle, Operation};
 use std::ops::Range;
 
-/// Bytes of one read.
+/// The size of one read in bytes.
 const PIECE: u64 = 1 << 20;
 
-/// The most positions beyond a window from the log's end at which blocks are looked for. A small log has no
-/// more positions than that.
+/// The largest number of positions more than a window behind the log's end that are searched for blocks. A
+/// log with few blocks is searched completely.
 const SAMPLES: u64 = 1024;
-/// How many of them are read concurrently.
+/// The number of these positions that are read concurrently.
 const LOOKED_AT_TOGETHER: usize = 64;
 
-/// The end of a log.
+/// The end of a log, to which the log is continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tail {
-    /// The LSN of the next block.
+    /// The LSN that the next block gets.
     pub at: Lsn,
     pub crc: u32,
 }
 
-/// Reads a log from its redo point on.
+/// Reads the records of a log from its redo point on.
 pub(crate) struct LogReader<D: Device + 'static> {
     handle: Handle<D>,
     start: LogStart,
     options: Options,
-    /// The piece that is read ahead: its LSN, its buffer, and the read.
+    /// The piece that is being read ahead: its LSN, its buffer and its read.
     ahead: Option<(Lsn, Buffer, Io<D>)>,
-    /// The last piece read, and its LSN.
+    /// The last piece that was read, and its LSN.
     piece: Vec<u8>,
     piece_at: Lsn,
-    /// The LSN of the next block, and the CRC of the one before, once it is known.
+    /// The LSN of the next block, and the CRC of the block before it; `None` until that CRC is known.
     next: Lsn,
     previous: Option<u32>,
-    /// The durable LSN of the last block.
+    /// The highest LSN up to which the blocks read so far say that the log was durable.
     durable: Lsn,
-    /// Assembles the records of the blocks so far.
+    /// Assembles the records of the blocks read so far.
     records: RecordAssembler,
-    /// The end of the log, if it is known.
+    /// The end of the log; `None` while it is unknown.
     end: Option<Tail>,
 }
 
 impl<D: Device + 'static> LogReader<D> {
-    /// Begins at `start.redo`, which is the beginning of a record or the end of the log. `end` is given if it
-    /// is known.
+    /// Creates a reader that begins at `start.redo`, which is the beginning of a record or the end of the
+    /// log. `end` is the end of the log if it is known.
     pub(crate) fn new(
         handle: Handle<D>,
         start: LogStart,
@@ -67,7 +67,8 @@ impl<D: Device + 'static> LogReader<D> {
             piece: Vec::new(),
             piece_at: Lsn(0),
             next: first,
-            // If the redo point is the end of the durable log, the block there must continue the chain.
+            // If the redo point is the end of the durable log, the block at the redo point must continue the
+            // chain.
             previous: (first == start.tail).then_some(start.crc),
             durable: Lsn(0),
             records: RecordAssembler::default(),
@@ -75,14 +76,14 @@ impl<D: Device + 'static> LogReader<D> {
         }
     }
 
-    /// Whether there is a block at the position where the reader begins.
+    /// Whether a block that continues the chain exists at the position where the reader begins.
     pub(crate) async fn continues(&mut self) -> Result<bool, Error> {
         let found = self.look(self.next).await?;
         Ok(found.is_some_and(|(block, ..)| Some(block.previous) == self.previous))
     }
 
-    /// The next record with its LSN and its end, as decoded by `read` from LSN and payload; `None` at the end
-    /// of the log. Fails if the log ends before its known end.
+    /// Returns the next record as its LSN, its end, and the value that `read` decodes from LSN and payload.
+    /// Returns `None` at the end of the log. Fails if the log ends before its known end.
     pub(crate) async fn next<T>(
         &mut self,
         mut read: impl FnMut(Lsn, &[u8]) -> Option<T>,
@@ -108,7 +109,7 @@ impl<D: Device + 'static> LogReader<D> {
         let found = self.look(self.next).await?;
         let found = found.filter(|(block, ..)| follows(block) || planted!(self.options, ChainIgnored));
         let Some((block, crc, range)) = found else {
-            // On a second reading the log cannot end earlier, unless it was damaged or the drive returned
+            // When the log is read again, it can end earlier only if it was damaged or the drive returned
             // wrong data.
             return match self.end {
                 Some(end) => Err(self.lost(end.at)),
@@ -122,7 +123,8 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(true)
     }
 
-    /// The block at an LSN, its CRC, and its range in `piece`; `None` if there is no such block.
+    /// Returns the block at an LSN, its CRC, and its range in `piece`. Returns `None` if the drive has no
+    /// block of this LSN.
     async fn look(&mut self, at: Lsn) -> Result<Option<(Block, u32, Range<usize>)>, Error> {
         let range = self.bytes_at(at).await?;
         let trusting = planted!(self.options, TornLogBlockAccepted);
@@ -130,14 +132,15 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(found.filter(|(block, _)| block.at == at).map(|(block, crc)| (block, crc, range)))
     }
 
-    /// Whether the header of a block for this LSN is there, even if the rest is damaged.
+    /// Whether the position of an LSN holds the header of the block for this LSN, even if the rest is
+    /// damaged.
     async fn has_head(&mut self, at: Lsn) -> Result<bool, Error> {
         let range = self.bytes_at(at).await?;
         let head = Block::read(&self.piece[range], true, self.start.salt);
         Ok(head.is_some_and(|(block, _)| block.at == at))
     }
 
-    /// The range in `piece` of the block at an LSN.
+    /// Returns the range in `piece` of the block at an LSN.
     async fn bytes_at(&mut self, at: Lsn) -> Result<Range<usize>, Error> {
         let len = self.start.block_bytes as usize;
         if at < self.piece_at || at.0 + len as u64 > self.piece_at.0 + self.piece.len() as u64 {
@@ -147,13 +150,14 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(from..from + len)
     }
 
-    /// Makes the ring's bytes from `at` on the current piece, and begins to read the next one.
+    /// Makes the ring's bytes from `at` on the current piece, and begins to read the next piece.
     async fn fetch(&mut self, at: Lsn) -> Result<(), Error> {
         let ahead = self.ahead.take().filter(|(begun, ..)| *begun == at);
         let (_, piece, io) = ahead.unwrap_or_else(|| self.read_piece(at));
         let outcome = io.await;
         let behind = Lsn(at.0 + piece.len() as u64);
-        // Checking the end of a closed store's log needs only one piece.
+        // Do not read ahead with the first piece, because the check of a closed store's log needs only one
+        // piece.
         if !self.piece.is_empty() && self.end.is_none_or(|end| behind < end.at) {
             self.ahead = Some(self.read_piece(behind));
             self.handle.pause().await;
@@ -165,7 +169,7 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(())
     }
 
-    /// Begins to read a piece of the ring.
+    /// Begins to read the piece of the ring at an LSN.
     fn read_piece(&self, at: Lsn) -> (Lsn, Buffer, Io<D>) {
         let caps = self.handle.caps();
         let (block, page) = (u64::from(self.start.block_bytes), u64::from(caps.page_bytes));
@@ -187,8 +191,9 @@ impl<D: Device + 'static> LogReader<D> {
         (at, buffer, io)
     }
 
-    /// The end of the log, after [`LogReader::next`] has returned `None`, and the positions after it of
-    /// blocks, also damaged ones, of an interrupted flush. Fails if something after the end was durable.
+    /// Returns the end of the log, after [`LogReader::next`] has returned `None`. Also returns the positions
+    /// after this end of blocks, intact or damaged, that belong to an interrupted flush. Fails if the log was
+    /// durable beyond its end.
     pub(crate) async fn tail(&mut self) -> Result<(Tail, Vec<Lsn>), Error> {
         let mut left_over = Vec::new();
         let end = self.next;
@@ -197,7 +202,7 @@ impl<D: Device + 'static> LogReader<D> {
         }
         let block = u64::from(self.start.block_bytes);
         let first = self.start.redo.0 / block * block;
-        // The ring holds one round from the redo point on.
+        // The ring holds one round of blocks from the redo point on.
         let round = first + self.start.blocks * block;
         let window = round.min(end.0 + self.start.window()).max(end.0);
         for at in (end.0 + block..window).step_by(block as usize).map(Lsn) {
@@ -234,7 +239,7 @@ impl<D: Device + 'static> LogReader<D> {
         Error::LogCorrupt { at: self.next, what }
     }
 
-    /// The first of these positions that holds the block for it.
+    /// Reads several positions concurrently. Returns the first one that holds an intact block of its LSN.
     async fn look_together(&self, places: &[Lsn]) -> Result<Option<Lsn>, Error> {
         let len = self.start.block_bytes as usize;
         let buffer = Arena::new(places.len() * len).buffer(0, places.len() * len);
@@ -252,7 +257,7 @@ impl<D: Device + 'static> LogReader<D> {
         Ok(std::iter::zip(places, &parts).find(is_there).map(|(at, _)| *at))
     }
 
-    /// The device page of the block at an LSN, and the number of device pages.
+    /// Returns the first device page of the block at an LSN, and the number of its device pages.
     fn block_at(&self, at: Lsn) -> (Lpn, u32) {
         let block = u64::from(self.start.block_bytes);
         let pages = block / u64::from(self.handle.caps().page_bytes);

@@ -1,10 +1,11 @@
-//! Appends to the log, and flushes it.
+//! Appends records to the log, and flushes the log.
 //!
-//! `append` only copies into memory. A task takes the buffered records, writes their blocks, and flushes the
-//! drive. While few commits share a flush, a second flush may be in progress; records appended meanwhile are
-//! written with the next. So commits share flushes automatically (group commit). A commit that can wait lets
-//! the task begin later: when as many commits wait as the last flush covered, or when the group window is
-//! over. Flushes count in their order, whichever ends first, so a crash leaves no gap in the log.
+//! `append` only copies a record into memory. A task takes the buffered records, writes their blocks, and
+//! flushes the drive. While few commits share a flush, a second flush may be in progress. Records that are
+//! appended during a flush are written with the next flush, so commits share flushes automatically (group
+//! commit). A commit that can wait lets the task begin later: when as many commits wait as the last flush
+//! covered, or when the group window is over. The order in which flushes begin is the order in which they
+//! count, whichever ends first, so a crash leaves no gap in the log.
 
 use crate::bytes;
 use crate::format::log_block::{Block, HEADER};
@@ -20,20 +21,21 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes of a flush that are written before the next piece is prepared.
+/// The number of bytes of a flush that are written before the next piece is prepared.
 const PIECE: usize = 256 << 10;
 
-/// The most flushes in progress.
+/// The largest number of log flushes in progress.
 const AT_ONCE: usize = 2;
 
-/// The most commits of a flush during which another one may begin. If more commits share a flush, a second
-/// one would delay the drive's other commands for commits that can share the next flush.
+/// The largest number of commits of a flush during which another flush may begin. If more commits share a
+/// flush, a second concurrent flush is not worth its cost: it delays other commands of the drive, and its
+/// commits can share the next flush.
 const FEW: u64 = 4;
 
-/// The most buffered bytes before they are written without a request.
+/// The largest number of buffered bytes. More bytes are written even if no commit waits for them.
 const MOST_GATHERED: usize = 1 << 20;
 
-/// The largest window; see [`crate::media::log`].
+/// The largest window in bytes. [`crate::media::log`] describes windows.
 const LONGEST_WINDOW: u64 = 8 << 20;
 
 /// The position of a log on the drive and in the stream of bytes.
@@ -41,34 +43,36 @@ const LONGEST_WINDOW: u64 = 8 << 20;
 pub(crate) struct LogStart {
     /// The device page of the first block.
     pub first: Lpn,
-    /// Bytes in a block: a multiple of the drive's page.
+    /// The size of a block in bytes, a multiple of the drive's page size.
     pub block_bytes: u32,
     pub blocks: u64,
-    /// The LSN of the next block.
+    /// The LSN of the next block, which is the end of the durable log.
     pub tail: Lsn,
-    /// CRC of the block before it.
+    /// The CRC of the block before `tail`.
     pub crc: u32,
     pub redo: Lsn,
-    /// The salt of the blocks' CRCs.
+    /// The salt with which the CRCs of the blocks start.
     pub salt: Salt,
 }
 
 impl LogStart {
-    /// The window: bytes of a flush that are written before they are made durable; see [`crate::media::log`].
+    /// Returns the window in bytes: this much of a flush is written before it is made durable.
+    /// [`crate::media::log`] describes windows.
     pub(crate) fn window(&self) -> u64 {
         let block = u64::from(self.block_bytes);
         (self.blocks / 4).clamp(1, (LONGEST_WINDOW / block).max(1)) * block
     }
 }
 
-/// Blocks that are not on the drive yet.
+/// The blocks that no flush has taken yet.
 struct Pending {
-    /// The LSN of the first of them.
+    /// The LSN of the first of these blocks.
     base: Lsn,
     bytes: Vec<u8>,
-    /// CRC of the block before.
+    /// The CRC of the block before `base`.
     crc: u32,
-    /// The ends and CRCs of flushed blocks, needed to continue the chain from a checkpoint.
+    /// The ends of flushes and the CRCs of their last blocks, from the durable end on. A checkpoint stores
+    /// the durable end with its CRC, from which recovery continues the chain.
     crcs: VecDeque<(Lsn, u32)>,
 }
 
@@ -84,15 +88,16 @@ struct State<D> {
     pending: RefCell<Pending>,
     durable: Cell<Lsn>,
     redo: Cell<Lsn>,
-    /// The flushes in progress, in order, including those that ended before an earlier one.
+    /// The flushes in progress, in the order in which they began. A flush that ended before an earlier one
+    /// remains.
     flights: RefCell<VecDeque<Flight>>,
-    /// The parts of the arena that are free. Each task uses one.
+    /// The numbers of the free parts of the arena. Each task uses one part.
     idle: RefCell<Vec<usize>>,
     /// Whether a task was spawned that has not taken the buffered records yet.
     beginning: Cell<bool>,
-    /// When the buffered records are due, for group commits and for relaxed commits.
+    /// The timers for group commits and for relaxed commits, which say when the buffered records are due.
     timers: [Timer; 2],
-    /// Group commits that wait for the next flush, and those that the last flush covered.
+    /// The number of group commits that wait for the next flush, and the number that the last flush covered.
     gathered: Cell<u64>,
     last_gathered: Cell<u64>,
     /// The highest LSN that a caller waits for.
@@ -104,27 +109,27 @@ struct State<D> {
     options: Options,
 }
 
-/// A flush.
+/// A flush in progress.
 struct Flight {
-    /// The LSN of its end.
+    /// The LSN at which the blocks of the flush end.
     end: Lsn,
     ended: bool,
 }
 
-/// When the buffered records are due, and whether a task sleeps until then. The delay is constant, so later
-/// requests are due later.
+/// A timer: the time when the buffered records are due, and whether a task sleeps until then. The delay of a
+/// timer is constant, so later requests are due later.
 #[derive(Default)]
 struct Timer {
     due: Cell<Option<Nanos>>,
     is_set: Cell<bool>,
 }
 
-/// The timer of group commits.
+/// The index of the timer of group commits.
 const GROUP: usize = 0;
-/// The timer of relaxed commits.
+/// The index of the timer of relaxed commits.
 const RELAXED: usize = 1;
 
-/// The log of a store. Clones share it.
+/// The log of a store. All clones are the same log.
 pub(crate) struct Log<D>(Rc<State<D>>);
 
 impl<D> Clone for Log<D> {
@@ -134,7 +139,7 @@ impl<D> Clone for Log<D> {
 }
 
 impl<D: Device + 'static> Log<D> {
-    /// A log that continues at `start`.
+    /// Creates a log that continues at `start`.
     pub(crate) fn new(
         handle: Handle<D>,
         barrier: Rc<Barrier<D>>,
@@ -175,7 +180,8 @@ impl<D: Device + 'static> Log<D> {
         }))
     }
 
-    /// Appends a record. Returns the LSNs of its beginning and its end; the end is the record's LSN.
+    /// Appends a record to the buffer. Returns the LSNs of the record's beginning and end. The end is the LSN
+    /// of the record.
     pub(crate) fn append(&self, entry: &Entry) -> (Lsn, Lsn) {
         let pending = &mut *self.0.pending.borrow_mut();
         let block = self.0.block_bytes as usize;
@@ -198,17 +204,17 @@ impl<D: Device + 'static> Log<D> {
         (start, Lsn(pending.base.0 + pending.bytes.len() as u64))
     }
 
-    /// The end of the last record.
+    /// Returns the LSN of the end of the last appended record.
     pub(crate) fn tail(&self) -> Lsn {
         let pending = self.0.pending.borrow();
         Lsn(pending.base.0 + pending.bytes.len() as u64)
     }
 
-    /// Clears the block after the log's end and those in `left_over`, before anything is appended.
+    /// Clears the block at the log's end and the blocks in `left_over`, before anything is appended.
     ///
-    /// They belong to an interrupted flush. The next flush may begin with the same bytes, for example of the
-    /// same split, so that the chain would continue with the old blocks, and another torn write may complete
-    /// one of them. Then commits would reappear that the opened store did not have.
+    /// These blocks belong to an interrupted flush. The next flush may begin with the same bytes, for example
+    /// those of the same split. The chain would then continue with the old blocks, and another torn write
+    /// might complete one of them. Commits would reappear that the store did not have when it was opened.
     pub(crate) async fn clear(&self, left_over: &[Lsn]) -> Result<(), Error> {
         let block = u64::from(self.0.block_bytes);
         let next = self.0.pending.borrow().base;
@@ -224,23 +230,23 @@ impl<D: Device + 'static> Log<D> {
         self.0.barrier.flush().await
     }
 
-    /// The LSN up to which the log is durable.
+    /// Returns the LSN up to which the log is durable.
     pub(crate) fn durable(&self) -> Lsn {
         self.0.durable.get()
     }
 
-    /// Bytes of log that fit into the ring.
+    /// Returns the number of bytes of log that fit into the ring.
     pub(crate) fn capacity(&self) -> u64 {
         self.0.blocks * u64::from(self.0.block_bytes)
     }
 
-    /// Bytes of log after the redo point, including those not yet written.
+    /// Returns the number of bytes of log after the redo point, including those not yet written.
     pub(crate) fn used(&self) -> u64 {
         let block = u64::from(self.0.block_bytes);
         self.tail().0.next_multiple_of(block) - self.0.redo.get().0 / block * block
     }
 
-    /// Sets the redo point: everything before it may be overwritten.
+    /// Sets the redo point. Log before the redo point may be overwritten.
     pub(crate) fn set_redo(&self, redo: Lsn) {
         self.0.redo.set(redo);
         self.0.changed.notify();
@@ -250,7 +256,7 @@ impl<D: Device + 'static> Log<D> {
         self.0.redo.get()
     }
 
-    /// The end of the durable log, and the CRC of its last block.
+    /// Returns the end of the durable log, and the CRC of its last block.
     pub(crate) fn durable_end(&self) -> (Lsn, u32) {
         let durable = self.0.durable.get();
         let pending = self.0.pending.borrow();
@@ -258,12 +264,13 @@ impl<D: Device + 'static> Log<D> {
         (durable, known.map_or(pending.crc, |(_, crc)| *crc))
     }
 
-    /// Flushes of the log, and bytes written to it, since the store was opened.
+    /// Returns the number of flushes of the log and the number of bytes written to it since the store was
+    /// opened.
     pub(crate) fn counters(&self) -> (u64, u64) {
         (self.0.flushes.get(), self.0.written.get())
     }
 
-    /// Waits until the log is durable up to `lsn`, and writes it at once.
+    /// Writes the log at once, and waits until it is durable up to `lsn`.
     pub(crate) async fn sync(&self, lsn: Lsn) -> Result<(), Error> {
         if planted!(self.0.options, NoFlushBeforeAcknowledge) {
             self.later(Nanos::ZERO);
@@ -275,9 +282,9 @@ impl<D: Device + 'static> Log<D> {
         self.until_durable(lsn).await
     }
 
-    /// Waits until the log is durable up to `lsn`, as a group commit: the log is written when as many commits
+    /// Waits until the log is durable up to `lsn`, as a group commit. The log is written when as many commits
     /// wait as the last flush covered, or after the group window. So a lone commit does not wait for others,
-    /// and commits that arrive during a flush share the next.
+    /// and commits that arrive during a flush share the next flush.
     pub(crate) async fn sync_together(&self, lsn: Lsn) -> Result<(), Error> {
         let state = &self.0;
         if planted!(state.options, NoFlushBeforeAcknowledge) {
@@ -295,13 +302,14 @@ impl<D: Device + 'static> Log<D> {
         self.until_durable(lsn).await
     }
 
-    /// Registers a request for `lsn`. Returns false if it is durable already.
+    /// Registers a request to make the log durable up to `lsn`. Returns false if it is durable up to there
+    /// already.
     fn want(&self, lsn: Lsn) -> Result<bool, Error> {
         let state = &self.0;
         if state.durable.get() >= lsn {
             return Ok(false);
         }
-        // An LSN that was never appended would never become durable.
+        // Stop the store instead of waiting for ever: an LSN that was never appended never becomes durable.
         if lsn > self.tail() {
             return Err(state
                 .health
@@ -322,7 +330,7 @@ impl<D: Device + 'static> Log<D> {
         state.changed.until(done).await
     }
 
-    /// Writes the buffered records within `delay`, or at once if there are many.
+    /// Writes the buffered records within `delay`, or at once if they are many bytes.
     pub(crate) fn later(&self, delay: Nanos) {
         if self.0.pending.borrow().bytes.len() >= MOST_GATHERED {
             self.write_all();
@@ -331,7 +339,8 @@ impl<D: Device + 'static> Log<D> {
         }
     }
 
-    /// Writes the buffered records within `delay`, which is constant for each timer.
+    /// Sets one of the timers, which writes the buffered records within `delay`. The delay of a timer must be
+    /// constant.
     fn set_timer(&self, which: usize, delay: Nanos) {
         let timer = &self.0.timers[which];
         if timer.due.get().is_some() {
@@ -344,7 +353,7 @@ impl<D: Device + 'static> Log<D> {
         let log = self.clone();
         self.0.handle.spawn(async move {
             let timer = &log.0.timers[which];
-            // A flush covers everything that is due, and records appended later are due later.
+            // A flush covers all records that are due. Records that are appended later are due later.
             while let Some(due) = timer.due.get() {
                 if log.0.handle.now() >= due {
                     timer.due.set(None);
@@ -362,7 +371,8 @@ impl<D: Device + 'static> Log<D> {
         self.begin();
     }
 
-    /// Whether the requested records may be written now. At most one window may be at risk in a crash.
+    /// Whether a flush of the requested records may begin now. A crash may cut off at most one window of the
+    /// log.
     fn may_flush(&self) -> bool {
         let state = &self.0;
         let block = u64::from(state.block_bytes);
@@ -373,7 +383,7 @@ impl<D: Device + 'static> Log<D> {
         is_wanted && fits && state.health.check().is_ok()
     }
 
-    /// Spawns a task that writes, unless enough of them run.
+    /// Spawns a task that writes the buffered records, unless enough such tasks run.
     fn begin(&self) {
         if self.0.beginning.get() || !self.may_flush() {
             return;
@@ -381,7 +391,7 @@ impl<D: Device + 'static> Log<D> {
         let Some(part) = self.0.idle.borrow_mut().pop() else { return };
         self.0.beginning.set(true);
         let log = self.clone();
-        // Threads of waiting commits may execute its commands.
+        // The task is spawned for all threads, so that threads of waiting commits may execute its commands.
         self.0.handle.spawn_for_all(async move {
             log.0.beginning.set(false);
             while log.may_flush() {
@@ -403,8 +413,8 @@ impl<D: Device + 'static> Log<D> {
         state.flights.borrow_mut().push_back(Flight { end, ended: false });
         state.timers.iter().for_each(|timer| timer.due.set(None));
         state.last_gathered.set(state.gathered.take());
-        // Callers of `append` check that there is space. This second check prevents records that recovery
-        // needs from being overwritten.
+        // Callers of `append` check that the ring has space. Check again, because recovery needs the records
+        // that would be overwritten.
         let block = u64::from(state.block_bytes);
         if end.0 - state.redo.get().0 / block * block > self.capacity() {
             return Err(state.health.stop("the log is full; with more memory the store needs less log"));
@@ -426,8 +436,8 @@ impl<D: Device + 'static> Log<D> {
         Ok(())
     }
 
-    /// The flush with this end has ended: the log is durable up to the last flush before which all have
-    /// ended.
+    /// Marks the flush with this end as ended. The log is durable up to the last flush for which all earlier
+    /// flushes have ended too.
     fn land(&self, end: Lsn) {
         let state = &self.0;
         let mut flights = state.flights.borrow_mut();
@@ -446,12 +456,13 @@ impl<D: Device + 'static> Log<D> {
         }
     }
 
-    /// Bytes of a part of the arena.
+    /// Returns the size of a part of the arena in bytes.
     fn part_bytes(&self) -> usize {
         self.0.arena.len() / AT_ONCE
     }
 
-    /// Takes the buffered records as whole blocks with headers.
+    /// Takes the buffered records. Returns them as whole blocks with headers, with the LSN of the first
+    /// block.
     fn take(&self) -> (Lsn, Vec<u8>) {
         let pending = &mut *self.0.pending.borrow_mut();
         let block = self.0.block_bytes as usize;
@@ -476,8 +487,8 @@ impl<D: Device + 'static> Log<D> {
     }
 
     /// Writes whole blocks at an LSN from a part of the arena, in as few commands as the ring and the drive
-    /// allow. With `alone`, a single command is made durable by itself if the drive supports that. Returns
-    /// whether it is.
+    /// allow. If `alone` is true, the blocks are a whole flush. If they also fit into one command, that
+    /// command is a durable write if the drive supports such writes. Returns whether the blocks are durable.
     async fn write(&self, part: usize, at: Lsn, bytes: &[u8], alone: bool) -> Result<bool, Error> {
         let state = &self.0;
         let caps = state.handle.caps();
@@ -489,7 +500,7 @@ impl<D: Device + 'static> Log<D> {
         let (mut from, mut is_durable) = (0, false);
         while from < bytes.len() {
             let index = (at.0 + from as u64) / block as u64 % state.blocks;
-            // A command ends at the end of the ring.
+            // No command crosses the end of the ring.
             let to_end = (state.blocks - index) as usize * block;
             let len = longest.min(to_end).min(bytes.len() - from);
             let lpn = Lpn(state.first.0 + index * (block / page) as u64);

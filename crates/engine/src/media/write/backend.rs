@@ -1,4 +1,4 @@
-//! The choice between pages in place and pages out of place.
+//! Reads and writes pages in place or out of place, as the store was created.
 
 use super::in_place::InPlace;
 use super::out_of_place::OutOfPlace;
@@ -12,17 +12,18 @@ use fulgurite_pool::PageIo;
 use std::future::Future;
 use std::pin::Pin;
 
-/// Which of several pages could be read.
+/// For each of several pages, whether it could be read.
 type PageReads = Pin<Box<dyn Future<Output = Vec<bool>>>>;
 
-/// Reads and writes pages.
+/// The way in which a store reads and writes its pages: in place or out of place.
 pub(crate) enum Backend<D> {
     In(Box<InPlace<D>>),
     Out(OutOfPlace<D>),
 }
 
 impl<D: Device + 'static> Backend<D> {
-    /// The torn-page protection. Out of place no valid page can be torn, as on a drive with atomic writes.
+    /// Returns the protection against torn pages. Out of place, no valid page can be torn, as on a drive with
+    /// atomic writes.
     pub(crate) fn torn_pages(&self) -> TornPages {
         match self {
             Backend::In(backend) => backend.torn_pages(),
@@ -30,7 +31,7 @@ impl<D: Device + 'static> Backend<D> {
         }
     }
 
-    /// The pages out of place, if they are.
+    /// Returns the backend for pages out of place; `None` if pages are in place.
     pub(crate) fn out_of_place(&self) -> Option<&OutOfPlace<D>> {
         match self {
             Backend::In(_) => None,
@@ -38,7 +39,7 @@ impl<D: Device + 'static> Backend<D> {
         }
     }
 
-    /// The number of batches that are protected at a time.
+    /// Returns the number of batches of writes that are protected at a time.
     pub(crate) fn batches(&self) -> u32 {
         match self {
             Backend::In(backend) => backend.batches(),
@@ -46,8 +47,8 @@ impl<D: Device + 'static> Backend<D> {
         }
     }
 
-    /// Whether pages are written in batches of [`BATCH`](crate::options::BATCH). In place, a flush separates
-    /// protected batches; out of place, a batch is one long write.
+    /// Whether pages are written in batches of [`BATCH`](crate::options::BATCH) pages. In place, a flush
+    /// separates protected batches; out of place, a batch is one long write.
     pub(crate) fn is_batched(&self) -> bool {
         match self {
             Backend::In(backend) => matches!(backend.torn_pages(), TornPages::DoubleWrite | TornPages::Share),
@@ -55,7 +56,7 @@ impl<D: Device + 'static> Backend<D> {
         }
     }
 
-    /// The segments, for the superblock.
+    /// Returns the segments of pages out of place, for the superblock; `None` if pages are in place.
     pub(crate) fn shape(&self) -> Option<Segmentation> {
         self.out_of_place().map(OutOfPlace::shape)
     }
@@ -64,13 +65,13 @@ impl<D: Device + 'static> Backend<D> {
     pub(crate) fn set_writes_at_once(&self, pages: usize) {
         match self {
             Backend::In(backend) => backend.set_writes_at_once(pages),
-            // Out of place a batch is a few long writes.
+            // This number has no effect out of place, because a batch is a few long writes.
             Backend::Out(_) => (),
         }
     }
 
-    /// Writes at most [`BATCH`](crate::options::BATCH) sealed pages. They are durable after
-    /// [`Backend::make_durable`].
+    /// Writes at most [`BATCH`](crate::options::BATCH) sealed pages, which have their checksums. The pages
+    /// are durable after [`Backend::make_durable`].
     pub(crate) async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         match self {
             Backend::In(backend) => backend.write(pages).await,
@@ -78,7 +79,7 @@ impl<D: Device + 'static> Backend<D> {
         }
     }
 
-    /// Makes all writes before this call durable.
+    /// Makes all writes that completed before this call durable.
     pub(crate) async fn make_durable(&self, barrier: &Barrier<D>) -> Result<(), Error> {
         match self {
             Backend::In(_) => barrier.flush().await,
@@ -86,7 +87,8 @@ impl<D: Device + 'static> Backend<D> {
         }
     }
 
-    /// Reads a page without checking it. In place the read is submitted at once, not at the first poll.
+    /// Reads a page without verifying its checksum. In place, the read is submitted at once, not at the first
+    /// poll.
     pub(crate) fn read(&self, page: PageId, into: &Buffer) -> PageIo {
         match self {
             Backend::In(backend) => Box::pin(backend.read(page, into)),
@@ -97,7 +99,8 @@ impl<D: Device + 'static> Backend<D> {
         }
     }
 
-    /// Reads consecutive pages into parts of `into` without checking them. Returns which could be read.
+    /// Reads consecutive pages into parts of `into` without verifying their checksums. Returns for each page
+    /// whether it could be read.
     pub(crate) fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> PageReads {
         match self {
             Backend::In(backend) => {

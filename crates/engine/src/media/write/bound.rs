@@ -1,21 +1,21 @@
-//! Binds data to its address.
+//! Binds the bytes of a page to their address on the drive.
 //!
-//! Several intact versions of a page may be on the drive: out of place, old ones until their segments are
-//! reused; in place, the copies in the double-write area. A drive that misdirects a read must not return one
-//! in place of another. So the first four bytes of each of them, which are the checksum of an uncompressed
-//! page, are combined with a number that is unique for the address. Pages in place need none, because their
-//! header contains their number.
+//! Several intact versions of a page may be on the drive. Out of place, old versions remain until their
+//! segments are reused. In place, copies are in the double-write area. A drive that misdirects a read must
+//! not return one version instead of another. So the first four bytes of each version, which are the checksum
+//! of an uncompressed page, are combined with a number that is unique for the address. A page at its home
+//! location is not bound, because its header contains its page number.
 
 use crate::bytes;
 use fulgurite_device::Buffer;
 
-/// Binds consecutive pieces of `piece` bytes to the addresses from `first` on. Doing it again unbinds them.
-/// Nobody else may use the buffer meanwhile.
+/// Binds consecutive pieces of `piece` bytes to the addresses from `first` on. A second call unbinds them.
+/// Nobody else may use the buffer during the call.
 pub(super) fn bind(bytes: &Buffer, piece: usize, first: u32) {
     bytes::change(bytes, |bytes| bind_bytes(bytes, piece, first));
 }
 
-/// The same for a slice.
+/// Binds or unbinds the pieces of a slice, like [`bind`].
 pub(super) fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
     for (index, piece) in (0..).zip(bytes.chunks_exact_mut(piece)) {
         let number = number_of(first.wrapping_add(index)).to_le_bytes();
@@ -23,10 +23,10 @@ pub(super) fn bind_bytes(bytes: &mut [u8], piece: usize, first: u32) {
     }
 }
 
-/// A number that is unique for the address. It is zero only for the last address, and differs from others in
-/// most bits.
+/// Returns a number that is unique for the address. The number is zero only for the last address, and numbers
+/// of different addresses differ in most bits.
 fn number_of(address: u32) -> u32 {
-    // Multiplication by an odd factor is a bijection.
+    // Multiplication by an odd factor is a bijection, so the numbers are unique.
     address.wrapping_add(1).wrapping_mul(0x9e37_79b1)
 }
 

@@ -1,7 +1,8 @@
-//! The dirty pages, and the LSN from which each must be recovered.
+//! Tracks the dirty pages, and the LSN from which each dirty page must be recovered.
 //!
-//! For each changed page this stores a lower bound of the LSNs of its changes that may not be durable. A page
-//! is removed when its write has completed *and* the drive was flushed afterwards. The redo point may move up
+//! Each dirty page has a lower bound of the LSNs of those of its changes that may not be durable. A page
+//! stays dirty until its write has completed *and* the drive was flushed afterwards. The redo point may move
+//! up to the smallest of the lower bounds.
 //! to the smallest of these LSNs.
 
 use crate::Lsn;
@@ -12,13 +13,14 @@ use std::collections::BTreeMap;
 /// The dirty pages of a store.
 #[derive(Debug, Default)]
 pub(crate) struct DirtyPages {
-    /// Pages changed since their last write began.
+    /// The pages that were changed since their last write began, with the lower bounds of the LSNs of these
+    /// changes.
     changed: FxHashMap<PageId, Lsn>,
-    /// Writes, in progress or completed, that may not be durable, by number.
+    /// The writes, in progress or completed, that may not be durable, by their numbers.
     writes: BTreeMap<u64, Write>,
-    /// The last write of each page in `writes`.
+    /// The number of the last completed write of each page, if that write is in `writes`.
     last: FxHashMap<PageId, u64>,
-    /// Pages whose last write failed: their contents on the drive are unknown.
+    /// The pages whose last write failed. Their contents on the drive are unknown.
     failed: FxHashSet<PageId>,
     begun: u64,
 }
@@ -26,27 +28,29 @@ pub(crate) struct DirtyPages {
 /// A write that may not be durable.
 #[derive(Debug)]
 struct Write {
-    /// The smallest LSN of its pages.
+    /// The smallest lower bound of the LSNs of its pages.
     least: Lsn,
     ended: bool,
-    /// The pages with the checksums that were written.
+    /// The dirty pages of the write with the checksums that were written; empty until the write has
+    /// completed.
     pages: Vec<(PageId, u32)>,
 }
 
-/// A write in progress.
+/// A write of pages that is in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Writing {
     number: u64,
-    /// The pages with their LSNs. Pages of a tree that is being built have none: no crash needs them before
-    /// the tree is complete.
+    /// The pages with the lower bounds of the LSNs of their changes. `None` for a page that was not dirty,
+    /// such as a page of a tree that is being built: no crash needs its contents before the tree is complete.
     pages: Vec<(PageId, Option<Lsn>)>,
 }
 
 impl DirtyPages {
-    /// Marks a page as changed by a record at `since`.
+    /// Marks a page as dirty because of a change that a record at `since` made.
     pub(crate) fn mark(&mut self, page: PageId, since: Lsn) {
         let entry = self.changed.entry(page).or_insert(since);
-        // A split between the record of an operation and its page may have moved the key to a new page.
+        // Keep the lower LSN. A split that was logged after an operation, but before the operation was
+        // applied, may have moved its key to a page that is dirty since the split.
         *entry = (*entry).min(since);
     }
 
@@ -55,12 +59,12 @@ impl DirtyPages {
         self.changed.contains_key(&page)
     }
 
-    /// Pages changed since their last write began.
+    /// Returns the number of pages that were changed since their last write began.
     pub(crate) fn len(&self) -> usize {
         self.changed.len()
     }
 
-    /// Begins a write of pages, which does not contain later changes.
+    /// Begins a write of pages. The write does not contain changes that are made after this call.
     pub(crate) fn begin(&mut self, pages: impl Iterator<Item = PageId>) -> Writing {
         let pages: Vec<(PageId, Option<Lsn>)> =
             pages.map(|page| (page, self.changed.remove(&page))).collect();
@@ -71,12 +75,13 @@ impl DirtyPages {
         Writing { number: self.begun, pages }
     }
 
-    /// Marks a write as completed, with these checksums. It is durable after the next flush.
+    /// Marks a write as completed, with the checksums of its pages. The write is durable after the next
+    /// flush.
     pub(crate) fn written(&mut self, write: &Writing, mut pages: Vec<(PageId, u32)>) {
         let is_changed = |page| write.pages.iter().any(|(known, since)| *known == page && since.is_some());
         pages.retain(|(page, _)| is_changed(*page));
-        // The contents of earlier writes are gone, even if the page has been freed and reused and is not
-        // dirty.
+        // The page no longer has the contents of earlier writes, even if it was freed, allocated again and is
+        // not dirty.
         for (page, _) in &write.pages {
             self.last.remove(page);
         }
@@ -92,7 +97,8 @@ impl DirtyPages {
         }
     }
 
-    /// The pages of completed writes with their checksums, without pages that were written again since.
+    /// Returns the pages of completed writes with their checksums, except for pages that were written again
+    /// since.
     pub(crate) fn last_written(&self, writes: &[u64]) -> Vec<(PageId, u32)> {
         let written = writes.iter().filter_map(|number| Some((number, self.writes.get(number)?)));
         let last = written.flat_map(|(number, write)| {
@@ -106,30 +112,31 @@ impl DirtyPages {
         self.failed.contains(&page)
     }
 
-    /// Whether another write of `page` has completed since these.
+    /// Whether a write of `page` other than these has completed since.
     pub(crate) fn is_written_again(&self, page: PageId, writes: &[u64]) -> bool {
         self.last.get(&page).is_none_or(|last| !writes.contains(last))
     }
 
-    /// Marks a write as failed: its pages are dirty as before.
+    /// Marks a write as failed. Its pages are dirty as before the write.
     pub(crate) fn failed(&mut self, write: Writing) {
         self.writes.remove(&write.number);
         for (page, since) in write.pages {
             self.failed.insert(page);
             let Some(since) = since else { continue };
             let entry = self.changed.entry(page).or_insert(since);
-            // The page may have been changed again; the lower LSN is valid.
+            // The page may have been changed again since the write began, so the lower LSN is kept.
             *entry = (*entry).min(since);
         }
     }
 
-    /// Completed writes, to be passed to [`DirtyPages::flushed`] after a flush that begins now.
+    /// Returns the numbers of completed writes. Pass them to [`DirtyPages::flushed`] after a flush that
+    /// begins now.
     pub(crate) fn ended(&self) -> Vec<u64> {
         self.writes.iter().filter(|(_, write)| write.ended).map(|(number, _)| *number).collect()
     }
 
-    /// Marks writes as durable, except for pages in `unsure`, which were written again meanwhile and could
-    /// not be verified. These stay dirty until a later flush.
+    /// Marks writes as durable, except for pages in `unsure`. Those pages were written again meanwhile and
+    /// could not be verified, so they stay dirty until a later flush.
     pub(crate) fn flushed(&mut self, writes: &[u64], unsure: &[PageId]) {
         for number in writes {
             let Some(write) = self.writes.get_mut(number) else { continue };
@@ -146,13 +153,13 @@ impl DirtyPages {
         }
     }
 
-    /// The upper limit of the redo point; `None` if no page is dirty.
+    /// Returns the upper limit of the redo point; `None` if no page is dirty.
     pub(crate) fn least(&self) -> Option<Lsn> {
         let changed = self.changed.values().copied();
         changed.chain(self.writes.values().map(|write| write.least)).min()
     }
 
-    /// Pages with changes before `place`, in order of their numbers.
+    /// Returns the pages with changes before LSN `place`, in the order of their numbers.
     pub(crate) fn before(&self, place: Lsn) -> Vec<PageId> {
         let mut pages: Vec<PageId> =
             self.changed.iter().filter(|(_, since)| **since < place).map(|(page, _)| *page).collect();
@@ -191,8 +198,8 @@ mod tests {
         assert_eq!(changed.least(), Some(Lsn(15)));
     }
 
-    /// Pages 1 and 2 are written together, then page 1 alone. The first write has completed, the second is in
-    /// progress.
+    /// Creates a state in which pages 1 and 2 are written together, then page 1 alone. The first write has
+    /// completed, and the second one is in progress.
     fn written_twice() -> (DirtyPages, Writing) {
         let mut changed = DirtyPages::default();
         changed.mark(PageId(1), Lsn(10));
@@ -216,7 +223,7 @@ mod tests {
             assert!(
                 changed.is_written_again(PageId(1), &ended) && !changed.is_written_again(PageId(2), &ended)
             );
-            // Two more flushes: one verifies one page, the next the other.
+            // In two more flushes, the first one verifies one of the pages, the second one the other.
             let ended = changed.ended();
             assert_eq!(changed.last_written(&ended), [(PageId(2), 72), (PageId(1), 73)]);
             changed.flushed(&ended, &[later_sees]);
@@ -229,8 +236,9 @@ mod tests {
         }
     }
 
-    /// A page that was freed and is written for a new use, before the new use is in the log, has no contents
-    /// of its earlier write left. Verification must not report that as a lost write.
+    /// A page that was freed and allocated again may be written before its new use is in the log. It no
+    /// longer has the contents of its earlier write, and verification must not report the earlier write as
+    /// lost.
     #[test]
     fn a_reused_page_does_not_hold_its_earlier_contents() {
         let mut changed = DirtyPages::default();

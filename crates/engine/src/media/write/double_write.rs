@@ -1,23 +1,24 @@
-//! The double-write area: while pages are written in place, a copy of each protects it from a torn write.
+//! The double-write area, which holds a copy of each page while the page is written in place. The copy
+//! protects the page from a torn write.
 //!
 //! The area consists of slots for one batch each. *Double write*: the batch is written to a slot and flushed,
-//! then each page is written in place. A slot is reused only after a flush that began when its pages had been
-//! written in place. *Share*: the batch is written to a slot; then the drive remaps the pages' addresses to
-//! these copies, which is atomic and durable, and the slot is free. One command remaps as many pages of the
-//! batch as the drive supports (`Caps::share_pages`), usually all of them. The store needs only that each
-//! page is remapped by a single command. Like any concurrent page writes, the pages of a batch may be written
-//! in any order.
+//! then each page is written at its home location. A slot is reused only after a flush that began when the
+//! pages of its batch had been written in place. *Share*: the batch is written to a slot; then the drive
+//! remaps the home locations of the pages to these copies, which is atomic and durable, and the slot is free.
+//! One command remaps as many pages of the batch as the drive supports (`Caps::share_pages`), usually all of
+//! them. The store requires only that each page is remapped by a single command. Like any concurrent page
+//! writes, the pages of a batch may be written in any order.
 //!
-//! A write in place that fails may leave a torn page, of which the copy is the only intact version. Such a
-//! write is retried a few times. If it still fails, the store stops, so that the slot is not reused. The next
-//! opening restores the page from the copy.
+//! A failed write in place may leave a torn page, and the copy is then the only intact version of the page.
+//! Such a write is retried a few times. If it still fails, the store stops, so that the slot is not reused.
+//! The next opening restores the page from the copy.
 //!
-//! Copies of a double write are bound to their addresses ([`super::bound`]), so that no read returns one as
-//! the page itself.
+//! Copies of a double write are bound to their addresses ([`super::bound`]), so that a misdirected read does
+//! not return a copy as the page itself.
 //!
 //! Recovery checks every copy in the area. A damaged page is restored from its newest intact copy. Copies
-//! whose last change is before the redo point are ignored: such a page was durable in place, so its damage
-//! has another cause, which an old copy would hide.
+//! whose last change is before the redo point are ignored. The page of such a copy was durable in place, so
+//! its damage has another cause, which restoring an old copy would hide.
 
 use super::a_few_at_once;
 use super::bound::bind;
@@ -36,16 +37,16 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Attempts to read a copy when the store is opened.
+/// The number of attempts to read a copy when the store is opened.
 const READ_ATTEMPTS: u32 = 3;
 
 struct Slot {
     first: Lpn,
-    /// Its first page, relative to the area.
+    /// The index of the slot's first page within the area.
     place: u32,
     turns: Turns,
-    /// The ticket of the pages that were last written in place. While they are not durable there, the slot
-    /// protects them.
+    /// The ticket of the batch that was last written in place. Until the batch is durable at the home
+    /// locations of its pages, the slot protects it. `None` if the slot protects no batch.
     protects: Cell<Option<Ticket>>,
 }
 
@@ -57,13 +58,13 @@ pub(crate) struct Area<D> {
     device_pages: u32,
     slots: Vec<Slot>,
     next: Cell<usize>,
-    /// The number of pages that are written in place concurrently.
+    /// The number of pages of a batch that are written in place concurrently.
     at_once: Cell<usize>,
     options: Options,
 }
 
 impl<D: Device + 'static> Area<D> {
-    /// The area of `pages` pages from `first` on.
+    /// Creates the area of `pages` pages from `first` on.
     pub(crate) fn new(
         handle: Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
@@ -92,39 +93,39 @@ impl<D: Device + 'static> Area<D> {
         }
     }
 
-    /// The number of batches that it protects at a time.
+    /// Returns the number of batches that the area protects at a time.
     pub(crate) fn batches(&self) -> u32 {
         self.slots.len() as u32
     }
 
-    /// The number of pages of a batch that are written in place concurrently.
+    /// Returns the number of pages of a batch that are written in place concurrently.
     pub(crate) fn writes_at_once(&self) -> usize {
         self.at_once.get()
     }
 
-    /// Sets [`Area::writes_at_once`].
+    /// Sets the number that [`Area::writes_at_once`] returns.
     pub(crate) fn set_writes_at_once(&self, pages: usize) {
         self.at_once.set(pages);
     }
 
-    /// Writes at most [`BATCH`] sealed pages in place. Each of them has an intact version on the drive at all
+    /// Writes at most [`BATCH`] sealed pages in place. Each page has an intact version on the drive at all
     /// times.
     pub(crate) async fn write(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
         let slot = &self.slots[self.next.get() % self.slots.len()];
         let reused_early = planted!(self.options, DoubleWriteAreaReusedEarly);
         self.next.set(if reused_early { 0 } else { self.next.get() + 1 });
         let turn = slot.turns.take().await;
-        // After a failure, no slot whose copies are needed may be reused.
+        // Stop here after a failure, because a slot whose copies are needed must not be reused.
         self.health.check()?;
         if let Some(ticket) = slot.protects.get()
             && !reused_early
         {
-            // A flush of the log has usually covered it already.
+            // A flush of the log has usually covered this ticket already.
             self.barrier.flushed(ticket).await?;
             slot.protects.set(None);
         }
         self.write_copies(slot, pages).await?;
-        // The slot stays taken until the pages are written in place.
+        // The slot stays locked until the pages are written in place.
         let turn = (!reused_early).then_some(turn);
         if self.torn_pages == TornPages::Share {
             let shares = self.shares(slot.first, pages, lpn);
@@ -142,8 +143,8 @@ impl<D: Device + 'static> Area<D> {
         })
     }
 
-    /// The commands that remap pages to their copies, which start at `copies`: few commands, and each page in
-    /// one.
+    /// Returns the commands that remap pages to their copies, which start at `copies`. The commands are few,
+    /// and each page is remapped by one command.
     fn shares(&self, copies: Lpn, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Vec<Operation> {
         let in_parts = planted!(self.options, PageSharedInParts);
         let unit = if in_parts { 1 } else { self.device_pages };
@@ -156,14 +157,14 @@ impl<D: Device + 'static> Area<D> {
             })
         });
         let runs: Vec<ShareRun> = runs.collect();
-        // The protection was chosen for a drive whose command takes at least one page.
+        // The protection by sharing was chosen only for a drive whose share command takes at least one page.
         let most = if in_parts { 1 } else { (self.handle.caps().share_pages / unit).max(1) };
         runs.chunks(most as usize).map(|runs| Operation::Share { runs: runs.into() }).collect()
     }
 
-    /// Writes a batch to its slot.
+    /// Writes the copies of a batch to its slot.
     async fn write_copies(&self, slot: &Slot, pages: &Sealed) -> Result<(), Error> {
-        // A copy that is to be shared becomes the page itself, so it is not bound.
+        // A copy that is to be shared becomes the page itself, so it is not bound to its address.
         let is_bound = self.torn_pages == TornPages::DoubleWrite;
         let bind = || {
             if is_bound {
@@ -171,11 +172,11 @@ impl<D: Device + 'static> Area<D> {
             }
         };
         bind();
-        // The copies are contiguous, so they take few large commands.
+        // The copies are contiguous, so a few large commands write them.
         let copies = writes(&self.handle, slot.first, &pages.bytes);
         let mut written = self.handle.submit_all(copies).await.map_err(Error::Io);
-        // If a copy was not written, sharing would replace the page by an old version, perhaps from before
-        // the redo point.
+        // Verify the copies here: if a copy was not written, sharing would replace the page by an old
+        // version, perhaps from before the redo point.
         if written.is_ok() && self.options.verify_writes {
             written = match is_there(&self.handle, slot.first, &pages.bytes).await {
                 Ok(false) => {
@@ -188,11 +189,11 @@ impl<D: Device + 'static> Area<D> {
         written
     }
 
-    /// Writes pages in place, a few concurrently.
+    /// Writes pages at their home locations, a few concurrently.
     async fn write_homes(&self, pages: &Sealed, lpn: impl Fn(PageId) -> Lpn) -> Result<(), Error> {
         let at_once = self.at_once.get();
         let homes: Vec<Operation> = homes(&self.handle, pages, at_once, lpn).collect();
-        // The number of commands that have as many pages on average.
+        // The number of concurrent commands that write about `at_once` pages on average.
         let at_once = at_once * homes.len() / pages.numbers.len().max(1);
         let write = async |home: &Operation| {
             insist(async || self.handle.submit(home.clone()).await.map_err(Error::Io)).await
@@ -201,12 +202,14 @@ impl<D: Device + 'static> Area<D> {
     }
 }
 
-/// Whether a write with this error may have been done in part. A write that the drive refuses was not begun.
+/// Whether a write that failed with this error may have been executed in part. A write that the drive refuses
+/// was not begun.
 fn may_tear(error: IoError) -> bool {
     !matches!(error, IoError::OutOfRange | IoError::Unsupported | IoError::Invalid | IoError::WornOut)
 }
 
-/// The commands that write pages in place: consecutive pages together, at most `longest` of them.
+/// Returns the commands that write pages in place. A command writes consecutive pages, at most `longest` of
+/// them.
 fn homes<D: Device + 'static>(
     handle: &Handle<D>,
     pages: &Sealed,
@@ -221,8 +224,8 @@ fn homes<D: Device + 'static>(
         .map(move |(page, bytes)| write(lpn(page), (bytes.len() / device_page) as u32, bytes))
 }
 
-/// Reads a copy, with several attempts: an error may be transient, and the copy may be the only intact
-/// version of its page. Returns whether it succeeded.
+/// Reads a copy, with several attempts, because an error may be transient and the copy may be the only intact
+/// version of its page. Returns whether an attempt succeeded.
 async fn can_read<D: Device + 'static>(handle: &Handle<D>, read: impl Fn() -> Operation) -> bool {
     for _ in 0..READ_ATTEMPTS {
         if handle.submit(read()).await.is_ok() {
@@ -232,7 +235,8 @@ async fn can_read<D: Device + 'static>(handle: &Handle<D>, read: impl Fn() -> Op
     false
 }
 
-/// Restores damaged pages from intact copies that are not older than the redo point. Returns their number.
+/// Restores damaged pages from intact copies that are not older than the redo point. Returns the number of
+/// restored pages.
 pub(crate) async fn restore_torn<D: Device + 'static>(
     handle: &Handle<D>,
     barrier: &Barrier<D>,
@@ -252,7 +256,8 @@ pub(crate) async fn restore_torn<D: Device + 'static>(
             let into = Some(buffer(index));
             Operation::Read { lpn: lpn(PageId(first.0 + index)), pages: device_pages, into }
         };
-        // A copy that is unreadable protects nothing: its page can be damaged only if the copy was intact.
+        // Skip an unreadable copy. Its page was not being written yet, because writing a page in place begins
+        // only after its copy is durable.
         if !can_read(handle, read).await {
             continue;
         }
@@ -263,7 +268,7 @@ pub(crate) async fn restore_torn<D: Device + 'static>(
                 usable.then(|| (number, page::lsn(bytes)))
             })
         };
-        // A copy that was to be shared is not bound.
+        // The copy may be bound or not: a copy that was to be shared is not bound.
         let found = look().or_else(|| {
             bind(&buffer(index), page_bytes as usize, index as u32);
             look()

@@ -1,4 +1,4 @@
-//! Pages in place, protected according to [`TornPages`].
+//! Reads and writes pages in place, protected according to [`TornPages`].
 
 use super::a_few_at_once;
 use super::double_write::Area;
@@ -8,7 +8,7 @@ use crate::{Error, TornPages};
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Buffer, Device, Handle, Io, Operation};
 
-/// Reads and writes pages in place: each page has a fixed address.
+/// Reads and writes pages in place: each page has a fixed address, its home location.
 pub(crate) struct InPlace<D> {
     handle: Handle<D>,
     torn_pages: TornPages,
@@ -17,7 +17,7 @@ pub(crate) struct InPlace<D> {
 }
 
 impl<D: Device + 'static> InPlace<D> {
-    /// A page has `device_pages` device pages. `torn_pages` must not be `Auto`.
+    /// Creates a backend for pages of `device_pages` device pages each. `torn_pages` must not be `Auto`.
     pub(crate) fn new(
         handle: Handle<D>,
         torn_pages: TornPages,
@@ -31,7 +31,8 @@ impl<D: Device + 'static> InPlace<D> {
         self.torn_pages
     }
 
-    /// The number of batches that the double-write area protects at a time, whether it is used or not.
+    /// Returns the number of batches that the double-write area can protect at a time, even if the area is
+    /// not used.
     pub(crate) fn batches(&self) -> u32 {
         self.area.batches()
     }
@@ -41,7 +42,7 @@ impl<D: Device + 'static> InPlace<D> {
         self.area.set_writes_at_once(pages);
     }
 
-    /// How often each page is written. Sharing writes it once.
+    /// Returns how often each page is written: twice with double writes, once otherwise.
     pub(crate) fn times(&self) -> u64 {
         if self.torn_pages == TornPages::DoubleWrite { 2 } else { 1 }
     }
@@ -51,7 +52,8 @@ impl<D: Device + 'static> InPlace<D> {
         if matches!(self.torn_pages, TornPages::DoubleWrite | TornPages::Share) {
             return self.area.write(pages, |page| self.lpn(page)).await;
         }
-        // One command for each page: a drive that does not tear pages may tear longer writes.
+        // Each page has a command of its own, because a drive that does not tear pages may tear longer
+        // writes.
         let homes: Vec<Operation> =
             pages.iter().map(|(page, copy)| write(self.lpn(page), self.device_pages, copy)).collect();
         let write = async |home: &Operation| self.handle.submit(home.clone()).await.map_err(Error::Io);

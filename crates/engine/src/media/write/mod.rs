@@ -1,9 +1,9 @@
-//! Writing of pages: the seam between the pool and the drive.
+//! Writes pages; this module is the seam between the pool and the drive.
 //!
-//! [`Pages`] implements the pool's page store. It seals a page with its checksum, waits until the log of its
-//! changes is durable, and tracks dirty pages for checkpoints. A [`Backend`] then writes the page: either in
-//! place, protected according to [`TornPages`](crate::TornPages), or out of place, with a map from pages to
-//! addresses.
+//! [`Pages`] implements the pool's page store. It adds the checksum to a page, waits until the log of the
+//! page's changes is durable, and tracks dirty pages for checkpoints. A [`Backend`] then writes the page:
+//! either in place, protected according to [`TornPages`](crate::TornPages), or out of place, with a map from
+//! pages to addresses.
 
 mod bound;
 mod dirty;
@@ -25,7 +25,7 @@ pub(crate) use pages::Pages;
 pub(crate) use sealed::{Sealed, is_there};
 
 /// Executes all of `commands`, at most `at_once` concurrently. If a batch was submitted as a whole, reads and
-/// commits would wait behind it in the drive, although nobody waits for the batch.
+/// log writes of commits would wait behind it in the drive, although nobody waits for the batch.
 async fn a_few_at_once(
     commands: &[Operation],
     at_once: usize,

@@ -1,4 +1,4 @@
-//! The store's implementation of the pool's page store: it seals pages and checks them, writes the log first,
+//! Implements the pool's page store: adds checksums to pages and verifies them, enforces write-ahead logging,
 //! and tracks dirty pages.
 
 use super::backend::Backend;
@@ -20,7 +20,8 @@ use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The number of recent writes whose checksums are remembered, to detect a drive that returns older contents.
+/// The number of recent page writes whose checksums are kept, to detect a drive that returns older contents
+/// of a page.
 const REMEMBERED: usize = 1 << 14;
 
 struct State<D> {
@@ -31,12 +32,13 @@ struct State<D> {
     backend: Backend<D>,
     salt: Salt,
     changed: RefCell<DirtyPages>,
-    /// A hash table indexed by the page modulo its length: a page and the checksum of its last write.
+    /// A hash table with one entry for each slot: the last written page whose number modulo the table's
+    /// length is the slot, and the checksum of that write.
     remembered: RefCell<Vec<(PageId, u32)>>,
-    /// Pages that are being written.
+    /// The pages that are being written.
     under_way: RefCell<FxHashSet<PageId>>,
     written: Cell<u64>,
-    /// Writes that have ended, successful or not. Each notifies the signal.
+    /// The number of writes that have ended, successful or not. Each of them notifies `has_ended`.
     ended: Cell<u64>,
     has_ended: Signal,
     /// The highest LSN of the pages that were read.
@@ -44,7 +46,7 @@ struct State<D> {
     options: Options,
 }
 
-/// The pages of a store. Clones share them.
+/// The pages of a store. All clones share one state.
 pub(crate) struct Pages<D>(Rc<State<D>>);
 
 impl<D> Clone for Pages<D> {
@@ -54,7 +56,7 @@ impl<D> Clone for Pages<D> {
 }
 
 impl<D: Device + 'static> Pages<D> {
-    /// The pages of a store; `has_ended` is notified when a write of pages has ended.
+    /// Creates the page store of a store. `has_ended` is notified whenever a write of pages has ended.
     pub(crate) fn new(
         backend: Backend<D>,
         ((health, barrier), has_ended): ((Health, Rc<Barrier<D>>), Signal),
@@ -79,12 +81,12 @@ impl<D: Device + 'static> Pages<D> {
         }))
     }
 
-    /// Reads and writes in place or out of place.
+    /// Returns the backend, which reads and writes pages in place or out of place.
     pub(crate) fn backend(&self) -> &Backend<D> {
         &self.0.backend
     }
 
-    /// Sets the log that is written before pages.
+    /// Sets the log that must be durable before pages are written.
     pub(crate) fn set_log(&self, log: Log<D>) {
         *self.0.log.borrow_mut() = Some(log);
     }
@@ -93,8 +95,8 @@ impl<D: Device + 'static> Pages<D> {
         self.0.backend.torn_pages()
     }
 
-    /// Whether pages are written in place as fast as possible, or with few concurrent writes that delay reads
-    /// less.
+    /// Sets whether pages are written in place as fast as possible (`hurry`), or with few concurrent writes,
+    /// which delay reads less.
     pub(crate) fn set_hurry(&self, hurry: bool) {
         self.0.backend.set_writes_at_once(if hurry { BATCH } else { self.0.options.writes_at_once() });
     }
@@ -103,7 +105,8 @@ impl<D: Device + 'static> Pages<D> {
         self.0.page_bytes as u32
     }
 
-    /// Pages written, including copies in the double-write area and pages moved by collection.
+    /// Returns the number of pages written, including copies in the double-write area and pages moved by
+    /// garbage collection.
     pub(crate) fn pages_written(&self) -> u64 {
         match &self.0.backend {
             Backend::In(_) => self.times_written() * self.0.written.get(),
@@ -111,7 +114,7 @@ impl<D: Device + 'static> Pages<D> {
         }
     }
 
-    /// How often each page is written.
+    /// Returns how often each page is written.
     pub(crate) fn times_written(&self) -> u64 {
         match &self.0.backend {
             Backend::In(backend) => backend.times(),
@@ -119,12 +122,12 @@ impl<D: Device + 'static> Pages<D> {
         }
     }
 
-    /// Marks a page as changed by a record at `since`.
+    /// Marks a page as dirty because of a change that a record at `since` made.
     pub(crate) fn mark(&self, page: PageId, since: Lsn) {
         self.0.changed.borrow_mut().mark(page, since);
     }
 
-    /// Accesses the dirty pages.
+    /// Calls `look` with the dirty pages.
     pub(crate) fn changed<T>(&self, look: impl FnOnce(&mut DirtyPages) -> T) -> T {
         look(&mut self.0.changed.borrow_mut())
     }
@@ -140,8 +143,9 @@ impl<D: Device + 'static> Pages<D> {
         Ok(())
     }
 
-    /// Reads back these writes. Returns pages whose contents differ because they were written again: whether
-    /// the drive lost the earlier write is unknown, so they stay dirty until a later write is verified.
+    /// Reads back the pages of these writes. Returns the pages whose contents differ because they were
+    /// written again. For such a page it is unknown whether the drive lost the earlier write, so the page
+    /// stays dirty until a later write of it is verified.
     async fn verify(&self, writes: &[u64]) -> Result<Vec<PageId>, Error> {
         let pages = self.0.changed.borrow().last_written(writes);
         let buffer = Arena::new(self.0.page_bytes).buffer(0, self.0.page_bytes);
@@ -162,14 +166,14 @@ impl<D: Device + 'static> Pages<D> {
         Ok(unsure)
     }
 
-    /// Whether a page may legitimately differ from the contents of these writes.
+    /// Whether the contents of a page may differ from those of these writes although the drive lost no write.
     fn may_differ(&self, page: PageId, writes: &[u64]) -> bool {
         let changed = self.0.changed.borrow();
         let is_under_way = self.0.under_way.borrow().contains(&page);
         is_under_way || changed.is_written_again(page, writes) || changed.has_failed(page)
     }
 
-    /// Waits until the log of the pages' changes is durable.
+    /// Waits until the log of the pages' changes is durable (write-ahead logging).
     async fn log_first(&self, pages: &[PageBytes]) -> Result<(), Error> {
         self.0.health.check()?;
         let lsn =
@@ -182,7 +186,8 @@ impl<D: Device + 'static> Pages<D> {
         }
     }
 
-    /// Copies pages and seals the copies, because the pool's pages may be read meanwhile.
+    /// Copies pages and adds checksums to the copies. Tasks may read the pages of the pool meanwhile, so
+    /// these must not change.
     fn sealed(&self, pages: &[PageBytes]) -> Sealed {
         let size = self.0.page_bytes;
         let sealed = Sealed {
@@ -197,7 +202,7 @@ impl<D: Device + 'static> Pages<D> {
         sealed
     }
 
-    /// Writes a batch. Returns the checksums of its pages.
+    /// Writes a batch of pages. Returns the checksums of the pages.
     async fn write_batch(&self, pages: &[PageBytes]) -> Result<Vec<(PageId, u32)>, Error> {
         self.log_first(pages).await?;
         let sealed = self.sealed(pages);
@@ -211,7 +216,7 @@ impl<D: Device + 'static> Pages<D> {
         self.0.backend.write(&sealed).await.map(|()| sums)
     }
 
-    /// Records the outcome of a write.
+    /// Records the outcome of a write in the table of dirty pages, and notifies waiting tasks.
     fn ended(&self, writing: Writing, outcome: &Result<(), Error>, sums: Vec<(PageId, u32)>) {
         let mut changed = self.0.changed.borrow_mut();
         match outcome {
@@ -223,17 +228,19 @@ impl<D: Device + 'static> Pages<D> {
         self.0.has_ended.notify();
     }
 
-    /// Writes that have ended, successful or not.
+    /// Returns the number of writes that have ended, successful or not.
     pub(crate) fn writes_ended(&self) -> u64 {
         self.0.ended.get()
     }
 
-    /// The highest LSN of the pages that were read. The log was durable up to it before the page was written.
+    /// Returns the highest LSN of the pages that were read. The log was durable up to this LSN before the
+    /// page was written.
     pub(crate) fn newest_read(&self) -> Lsn {
         self.0.newest_read.get()
     }
 
-    /// Whether a page that was read is intact, not older than its last write, and not newer than the log.
+    /// Whether a page that was read is intact, not older than its last write, and not newer than the durable
+    /// log.
     fn is_right(&self, page: PageId, bytes: &[u8]) -> bool {
         if planted!(self.0.options, ChecksumIgnored) {
             return true;
@@ -244,7 +251,8 @@ impl<D: Device + 'static> Pages<D> {
         }
         let lsn = page::lsn(bytes);
         self.0.newest_read.set(self.0.newest_read.get().max(lsn));
-        // The log is written before pages. Until its end is known, recovery does this comparison.
+        // Because of write-ahead logging, no page on the drive is newer than the log. While recovery does not
+        // know the end of the log, `log` is `None`, and recovery makes this comparison later.
         let is_in_log = self.0.log.borrow().as_ref().is_none_or(|log| lsn <= log.durable());
         is_in_log && page::fault(bytes).is_none()
     }
@@ -259,7 +267,7 @@ impl<D: Device + 'static> PageStore for Pages<D> {
             read.await?;
             let mut right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
             if !right {
-                // A transfer error, unlike damage of the medium, does not happen twice.
+                // Read again, because a transfer error, unlike damage of the medium, rarely happens twice.
                 this.0.backend.read(page, &buffer).await?;
                 right = bytes::look(&buffer, |bytes| this.is_right(page, bytes));
             }
@@ -287,7 +295,7 @@ impl<D: Device + 'static> PageStore for Pages<D> {
                             is_right
                         })
                     });
-                // A damaged page, or one that could not be read with the others, is read by itself.
+                // A page that is damaged, or could not be read with the others, is read again by itself.
                 outcomes.push(if is_right { Ok(()) } else { this.read(page, into).await });
             }
             outcomes
@@ -295,9 +303,10 @@ impl<D: Device + 'static> PageStore for Pages<D> {
     }
 
     fn write(&self, mut pages: Vec<PageBytes>) -> PageIo {
-        // Consecutive pages are written together.
+        // Sort the pages, because consecutive pages are written with one command.
         pages.sort_unstable_by_key(|page| page.page);
-        // The pages cannot change until the write has ended, so later changes are not in it.
+        // The pool does not change the pages until the write has ended, so later changes are not in this
+        // write.
         let writing = self.0.changed.borrow_mut().begin(pages.iter().map(|page| page.page));
         self.0.under_way.borrow_mut().extend(pages.iter().map(|page| page.page));
         let this = self.clone();

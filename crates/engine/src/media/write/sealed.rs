@@ -1,4 +1,4 @@
-//! Pages that are ready to be written.
+//! Pages with checksums that are ready to be written.
 
 use crate::Error;
 use crate::bytes;
@@ -7,10 +7,10 @@ use crate::wait::insist;
 use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Buffer, Device, Handle};
 
-/// Pages that are ready to be written, contiguous in memory.
+/// Sealed pages, which have their checksums and are contiguous in memory.
 pub(crate) struct Sealed {
     pub numbers: Vec<PageId>,
-    /// Their bytes, in the same order.
+    /// The bytes of the pages, in the order of `numbers`.
     pub bytes: Buffer,
 }
 
@@ -21,7 +21,8 @@ impl Sealed {
         self.numbers.iter().enumerate().map(part)
     }
 
-    /// Groups of consecutive pages, at most `most` in each: the first page's number, and their bytes.
+    /// Iterates over groups of consecutive pages, at most `most` in each. Returns the number of the first
+    /// page of a group, and the bytes of all its pages.
     pub(crate) fn runs(&self, most: usize) -> impl Iterator<Item = (PageId, Buffer)> {
         let (size, mut from) = (self.page_bytes(), 0);
         let ends = move |pages: &[PageId]| {
@@ -42,7 +43,7 @@ impl Sealed {
     }
 }
 
-/// Whether the drive returns these bytes from `first` on.
+/// Whether the drive returns these bytes when it reads from `first` on.
 pub(crate) async fn is_there<D: Device + 'static>(
     handle: &Handle<D>,
     first: Lpn,

@@ -1,6 +1,7 @@
-//! The decision about a request: it is granted, queued or refused, and later granted or withdrawn.
+//! Decides about a request for a lock. The request is granted, queued or refused; a queued request is later
+//! granted or withdrawn.
 //!
-//! The documentation of the parent module gives the rules and a proof that they are complete.
+//! The documentation of the parent module gives the rules, and proves that they detect every deadlock.
 
 use super::mode::{Conflicts, Mode, TxnId};
 use super::slab::Slot;
@@ -8,14 +9,15 @@ use super::waits::Target;
 use super::{Locks, Outcome};
 
 impl Locks {
-    /// The answer to a request from a transaction that must not make one.
+    /// Returns the refusal for a transaction that was chosen as a victim; `None` if the transaction may
+    /// request a lock.
     pub(super) fn refusal(&self, requester: Slot) -> Option<Outcome> {
         let transaction = self.waits.get(requester);
         assert!(self.waits.waiting(requester).is_none(), "a transaction has at most one waiting request");
         transaction.doomed.then(|| Outcome::Deadlock { victims: vec![transaction.id] })
     }
 
-    /// Grants, queues or refuses a request whose conflicts are known.
+    /// Grants, queues or refuses a request whose conflicts are in `self.conflicts`.
     pub(super) fn decide(&mut self, requester: Slot, target: Target, mode: Mode) -> Outcome {
         if self.conflicts.held.is_empty() && self.conflicts.waiting.is_empty() {
             self.grant(requester, target, mode);
@@ -36,8 +38,8 @@ impl Locks {
         mode: Mode,
         conflicts: &Conflicts,
     ) -> Outcome {
-        // Only a waiting transaction can wait for the requester. Usually none of them waits, and the search
-        // is skipped.
+        // Only a waiting transaction can wait for the requester. Usually no conflicting transaction waits,
+        // and the search is skipped.
         let mut others = conflicts.held.iter().chain(&conflicts.waiting);
         if others.all(|slot| self.waits.waiting(*slot).is_none()) {
             self.waits.mark_nobody();
@@ -54,7 +56,8 @@ impl Locks {
             conflicts.waiting.iter().for_each(|overtaken| self.waits.add(*overtaken, requester, false));
             return Outcome::Granted;
         }
-        // Enqueue the request before a victim loses its own: that could free the key's record.
+        // Enqueue the request before a victim loses its own request, because that loss could free the record
+        // of the key.
         self.enqueue(requester, target, mode);
         let victims = self.break_cycles(requester, conflicts);
         conflicts.held.iter().for_each(|holder| self.waits.add(requester, *holder, false));
@@ -68,9 +71,9 @@ impl Locks {
         if victims.is_empty() { Outcome::Waiting } else { Outcome::Deadlock { victims } }
     }
 
-    /// Withdraws the request of the youngest transaction of a cycle, until there is no cycle. The requester
-    /// is not the youngest of any of them. On return, the transactions that wait for the requester are
-    /// marked.
+    /// Withdraws the request of the youngest transaction of a cycle, until no cycle is left. The requester is
+    /// not the youngest of any of these cycles. On return, the transactions that wait for the requester are
+    /// marked. Returns the victims.
     fn break_cycles(&mut self, requester: Slot, conflicts: &Conflicts) -> Vec<TxnId> {
         let mut victims = Vec::new();
         while let Some(closing) = conflicts.held.iter().find(|slot| self.waits.is_marked(**slot)) {
@@ -109,7 +112,7 @@ impl Locks {
         }
     }
 
-    /// Withdraws the waiting request of a transaction, if there is one.
+    /// Withdraws the waiting request of a transaction, if it has one.
     pub(super) fn withdraw(&mut self, slot: Slot) {
         let Some(request) = self.waits.stop(slot) else { return };
         match request.target {
@@ -129,7 +132,8 @@ impl Locks {
         }
     }
 
-    /// Grants the requests that no longer wait for any transaction.
+    /// Grants the requests in `self.ready`, which no longer wait for any transaction, and appends their
+    /// transactions to `granted`.
     pub(super) fn grant_ready(&mut self, granted: &mut Vec<TxnId>) {
         let mut ready = std::mem::take(&mut self.ready);
         ready.sort_unstable();

@@ -1,4 +1,4 @@
-//! The lock manager: strict two-phase locking of keys and key ranges, for one thread.
+//! The lock manager, which does strict two-phase locking of keys and key ranges for one thread.
 //!
 //! # Mechanism
 //!
@@ -11,20 +11,21 @@
 //!
 //! Point locks are in a hash table, and in an ordered index if there are range requests (`points.rs`). Range
 //! locks are in an interval tree (`ranges.rs`, `tree.rs`). Waiting requests are in the same structures. A
-//! request that has to wait (`decide.rs`) gets an *edge* to each transaction that it waits for (`waits.rs`):
-//! *T waits for U*. It is granted when its last edge is removed.
+//! request that has to wait (`decide.rs`) gets an *edge* to each transaction that it waits for (`waits.rs`).
+//! An edge from T to U means that T waits for U. A request is granted when its last edge is removed.
 //!
 //! # Order
 //!
 //! 1. A request waits for every transaction that holds a conflicting lock.
 //! 2. A request also waits for every transaction with an earlier conflicting request that still waits, unless
-//!    that transaction waits for the requester, directly or transitively. Such transactions are overtaken:
-//!    they get an edge to the new request.
+//!    that transaction waits for the requester, directly or transitively. The request overtakes such
+//!    transactions: they get an edge to the new request.
 //!
 //! So there is no starvation. Rule 2 keeps later requests behind earlier ones, and an overtaken transaction
-//! had to wait for the end of the overtaking one anyway. Without the exception, if a scan waits for a writer,
-//! the writer's next insert into the scanned range would be a deadlock. An upgrade from shared to exclusive
-//! is another case: requests that wait for the key wait for all its owners, so the upgrade overtakes them.
+//! had to wait for the end of the overtaking one anyway. Without the exception in rule 2, a writer for which
+//! a scan waits would cause a deadlock by its next insert into the scanned range. An upgrade from shared to
+//! exclusive also needs the exception: requests that wait for the key wait for all its owners, so the upgrade
+//! overtakes them.
 //!
 //! Two conflicting waiting requests always have an edge between them, and a waiting request always has an
 //! edge to every holder of a conflicting lock. Therefore requests without edges conflict neither with a lock
@@ -33,16 +34,16 @@
 //! # Deadlocks
 //!
 //! There is a deadlock if and only if the edges form a cycle. Before a request there is no cycle. A request
-//! adds edges from the requester, and edges to the requester from transactions that waited for it already,
-//! which create no new paths. So every new cycle contains the requester and one of its new edges, and it
-//! exists exactly if that edge leads to a transaction that waits for the requester. One search backwards from
-//! the requester marks all such transactions. Edges of rule 2 never lead to a marked transaction. Grants and
-//! releases add no path. So a deadlock is resolved in the call that would create it.
+//! adds edges from the requester. It also adds edges to the requester from transactions that waited for it
+//! already, and these create no new paths. So every new cycle contains the requester and one of its new
+//! edges. The cycle exists exactly if that edge leads to a transaction that waits for the requester. One
+//! search backwards from the requester marks all such transactions. Edges of rule 2 never lead to a marked
+//! transaction. Grants and releases add no path. So a deadlock is resolved in the call that would create it.
 //!
 //! The victim of a cycle is its youngest transaction. If the requester is the youngest of any cycle, its
-//! request is refused, which resolves all of them. Otherwise the youngest transaction of one cycle after
+//! request is refused, which resolves all cycles. Otherwise the youngest transaction of one cycle after
 //! another loses its waiting request. A victim keeps its locks, and transactions that waited for its request
-//! still wait, until the caller ends it.
+//! still wait, until the caller ends the victim.
 
 mod slab;
 mod mode;
@@ -68,28 +69,28 @@ use slab::Slot;
 use std::ops::Bound;
 use waits::{Target, Waits};
 
-/// The outcome of a request.
+/// The outcome of a request for a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
     /// The transaction holds the lock.
     Granted,
-    /// The request waits, until [`Locks::release`] or [`Locks::cancel`] of another transaction grants it.
+    /// The request waits until [`Locks::release`] or [`Locks::cancel`] of another transaction grants it.
     Waiting,
     /// The request would have closed at least one cycle. The caller must end the victims with
     /// [`Locks::release`]. A victim that waited has lost its request. If the requester is a victim, it is the
-    /// only one and its request is refused; otherwise its request waits.
+    /// only victim and its request is refused; otherwise its request waits.
     Deadlock {
         /// The youngest transaction of each cycle.
         victims: Vec<TxnId>,
     },
 }
 
-/// The number of its own most recent range locks that a range request is compared with. A repeated scan finds
-/// itself among these. Comparing with all of them would take quadratic time.
+/// The number of most recent range locks of the same transaction with which a range request is compared. A
+/// repeated scan finds its own lock among these. Comparing with all of them would take quadratic time.
 const OWN_RANGES: usize = 8;
 
-/// All locks of a store.
+/// All locks of a store, and the requests that wait for them.
 #[derive(Debug)]
 pub struct Locks {
     points: Points,
@@ -107,7 +108,7 @@ impl Default for Locks {
 }
 
 impl Locks {
-    /// A lock manager without locks.
+    /// Creates a lock manager without locks.
     pub fn new() -> Locks {
         Locks {
             points: Points::new(),
@@ -119,8 +120,8 @@ impl Locks {
         }
     }
 
-    /// Requests a lock on a key, whether the key exists or not. A lock that the transaction holds is granted
-    /// again.
+    /// Requests a lock on a key, whether the key exists or not. A lock that the transaction already holds is
+    /// granted again.
     ///
     /// # Panics
     /// If the transaction has a waiting request.
@@ -139,10 +140,10 @@ impl Locks {
         self.decide(requester, Target::Point(point), mode)
     }
 
-    /// Requests a lock on all keys of a range, existing or not. An empty range is granted.
+    /// Requests a lock on all keys of a range, existing or not. A request for an empty range is granted.
     ///
     /// A shared request takes O(log n) for each exclusive key and each exclusive range that it overlaps. An
-    /// exclusive one scans all locked keys of the store.
+    /// exclusive request scans all locked keys of the store.
     ///
     /// # Panics
     /// If the transaction has a waiting request.
@@ -172,9 +173,9 @@ impl Locks {
         self.decide(requester, Target::Range(range), mode)
     }
 
-    /// Ends a transaction: releases its locks and withdraws its waiting request. Appends the transactions
-    /// whose waiting requests are granted to `granted`, in order of arrival. A transaction without locks is
-    /// no error.
+    /// Ends a transaction, which releases its locks and withdraws its waiting request. Appends the
+    /// transactions whose waiting requests are granted to `granted`, in the order in which the requests
+    /// arrived. A transaction without locks is no error.
     pub fn release(&mut self, txn: TxnId, granted: &mut Vec<TxnId>) {
         let Some(slot) = self.waits.take(txn) else { return };
         self.withdraw(slot);
@@ -192,8 +193,9 @@ impl Locks {
         self.grant_ready(granted);
     }
 
-    /// Withdraws the waiting request of a transaction, which keeps its locks. Appends like
-    /// [`Locks::release`]. A transaction that does not wait is no error.
+    /// Withdraws the waiting request of a transaction, which keeps its locks. Appends the transactions whose
+    /// waiting requests are granted to `granted`, like [`Locks::release`]. A transaction that does not wait
+    /// is no error.
     pub fn cancel(&mut self, txn: TxnId, granted: &mut Vec<TxnId>) {
         let Some(slot) = self.waits.find(txn) else { return };
         self.withdraw(slot);
@@ -201,7 +203,7 @@ impl Locks {
         self.grant_ready(granted);
     }
 
-    /// Whether a transaction holds or waits for a point lock on the key.
+    /// Whether any transaction holds or waits for a point lock on the key.
     pub(crate) fn is_locked(&self, table: u32, key: &[u8]) -> bool {
         self.points.find(table, key).is_some()
     }
@@ -211,13 +213,13 @@ impl Locks {
         self.waits.find(txn).is_some_and(|slot| self.waits.waiting(slot).is_some())
     }
 
-    /// The number of locks. A key counts once for each of its owners.
+    /// Returns the number of locks. A key counts once for each of its owners.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// An estimate of the memory of locks, requests and transactions in bytes, in O(1). Memory that is kept
-    /// for later locks does not count; it is at most the highest use so far.
+    /// Returns an estimate of the memory of locks, requests and transactions in bytes, in O(1). Memory that
+    /// is kept for later locks does not count. This memory is at most the highest use so far.
     pub fn bytes(&self) -> usize {
         self.points.bytes() + self.ranges.bytes() + self.waits.bytes() + self.held * size_of::<Slot>()
     }

@@ -1,17 +1,17 @@
-//! Modes of locks, transaction numbers, and conflicts.
+//! The modes of locks, the numbers of transactions, and the conflicts of a request.
 
 use super::slab::Slot;
 
-/// The number of a transaction. A larger number is younger.
+/// The number of a transaction. A larger number means a younger transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxnId(pub u64);
 
 /// The mode of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Compatible with other shared locks.
+    /// A shared lock is compatible with other shared locks.
     Shared,
-    /// Compatible with no other lock.
+    /// An exclusive lock is compatible with no other lock.
     Exclusive,
 }
 
@@ -24,9 +24,9 @@ impl Mode {
 /// The conflicts of the request that is being decided.
 #[derive(Debug, Default)]
 pub(super) struct Conflicts {
-    /// Transactions that hold a conflicting lock.
+    /// The transactions that hold a conflicting lock.
     pub held: Vec<Slot>,
-    /// Transactions with a conflicting waiting request.
+    /// The transactions with a conflicting waiting request.
     pub waiting: Vec<Slot>,
 }
 
@@ -36,7 +36,8 @@ impl Conflicts {
         self.waiting.clear();
     }
 
-    /// A transaction is reported once for each of its locks in a range, usually consecutively.
+    /// Adds a transaction that holds a conflicting lock. It may be reported once for each of its locks in a
+    /// range, usually consecutively, so the last one is not added again.
     pub(super) fn held(&mut self, slot: Slot) {
         if self.held.last() != Some(&slot) {
             self.held.push(slot);

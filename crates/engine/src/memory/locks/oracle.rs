@@ -1,9 +1,9 @@
-//! Property test of the lock manager against a slow model that follows the definitions.
+//! A property test of the lock manager against a slow model that follows the definitions.
 //!
-//! The model is a list of locks and a list of requests. A lock is a set of keys out of a small universe, so
-//! that two locks overlap if the sets do. The edges are recomputed from the rules each time, and cycles are
-//! found in the transitive closure. Only the choice among several victims is taken from the lock manager, and
-//! then checked.
+//! The model is a list of locks and a list of requests. A lock is a set of keys out of a small key space, so
+//! that two locks overlap if their sets do. The model recomputes the edges from the rules each time, and
+//! finds cycles in the transitive closure. It takes only the choice among several victims from the lock
+//! manager, and then checks that choice.
 
 use super::{Locks, Mode, OWN_RANGES, Outcome, TxnId};
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ use std::ops::{Bound, RangeBounds};
 
 const TXNS: u64 = 6;
 
-/// All strings of up to three letters out of two. One letter is zero: no other key is between `k` and `k`
-/// with a zero appended.
+/// Returns all strings of up to three letters out of two. One letter is zero, so that no other key is between
+/// `k` and `k` with a zero appended.
 fn universe() -> Vec<Vec<u8>> {
     let mut keys = vec![vec![]];
     for at in 0..7 {
@@ -28,7 +28,7 @@ fn universe() -> Vec<Vec<u8>> {
 struct Lock {
     txn: u64,
     table: u32,
-    /// One bit for each key of the universe.
+    /// The locked keys, with one bit for each key of the key space.
     keys: u16,
     is_range: bool,
     mode: Mode,
@@ -52,7 +52,8 @@ struct Request {
     lock: Lock,
     arrival: u64,
     overtook: BTreeSet<u64>,
-    /// Its transaction became a victim. Only earlier requests still wait for it.
+    /// The number of arrivals when the transaction became a victim; `None` if it is none. Only earlier
+    /// requests still wait for the request of a victim.
     doomed: Option<u64>,
 }
 
@@ -80,14 +81,14 @@ impl Oracle {
         self.requests.iter().filter(|request| request.doomed.is_none())
     }
 
-    /// The transactions that a request waits for.
+    /// Returns the transactions that a request waits for.
     fn blockers(&self, request: &Request) -> BTreeSet<u64> {
         let held = self.held.iter().filter(|lock| lock.conflicts(&request.lock)).map(|lock| lock.txn);
         let queued = self.requests.iter().filter(|other| other.is_before(request));
         held.chain(queued.map(|other| other.lock.txn)).collect()
     }
 
-    /// The transitive closure of the edges, over transactions not above `youngest`.
+    /// Returns the transitive closure of the edges, over transactions not above `youngest`.
     fn closure(&self, youngest: u64) -> Closure {
         let mut reach = [[false; TXNS as usize + 1]; TXNS as usize + 1];
         for request in self.waiting().filter(|request| request.lock.txn <= youngest) {
@@ -145,8 +146,8 @@ impl Oracle {
         }
     }
 
-    /// Checks that `victim` is the youngest of a cycle that the request of `me` closes, and withdraws its
-    /// request.
+    /// Checks that `victim` is the youngest transaction of a cycle that the request of `me` closes, and
+    /// withdraws the request of `victim`.
     fn doom(&mut self, victim: u64, me: usize, holders: &BTreeSet<usize>) {
         let reach = self.closure(victim);
         let v = victim as usize;
@@ -168,7 +169,8 @@ impl Oracle {
         }
     }
 
-    /// Removes the request of a transaction, and its locks if it ends. Returns the granted transactions.
+    /// Removes the request of a transaction, and its locks if `ends` is true. Returns the transactions whose
+    /// requests are granted.
     fn leave(&mut self, txn: u64, ends: bool) -> Vec<TxnId> {
         self.requests.retain(|request| request.lock.txn != txn);
         if ends {
@@ -187,7 +189,7 @@ impl Oracle {
         granted
     }
 
-    /// Checks the invariants, and that the lock manager agrees.
+    /// Checks the invariants, and that the lock manager agrees with the model.
     fn check(&self, locks: &Locks) {
         for (at, lock) in self.held.iter().enumerate() {
             assert!(!self.held[..at].iter().any(|other| other.conflicts(lock)), "two hold what conflicts");
@@ -233,7 +235,7 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     prop::collection::vec((1..=TXNS, step), 1..120)
 }
 
-/// Executes a step on both and compares.
+/// Executes a step on the lock manager and on the model, and compares the two.
 fn play(locks: &mut Locks, oracle: &mut Oracle, keys: &[Vec<u8>], txn: u64, step: &Step) {
     let asks = matches!(step, Step::Key(..) | Step::Range(..));
     if asks && locks.is_waiting(TxnId(txn)) {
@@ -271,14 +273,14 @@ proptest! {
     // Deadlocks with several cycles are rare, so there are more cases than by default.
     #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(1000)))]
 
-    /// Every outcome, every grant and its order follow the rules, and no request waits for ever.
+    /// Every outcome, every grant and the order of grants follow the rules, and no request waits for ever.
     #[test]
     fn agrees_with_the_rules(steps in steps()) {
         let (mut locks, mut oracle, keys) = (Locks::new(), Oracle::default(), universe());
         for (txn, step) in &steps {
             play(&mut locks, &mut oracle, &keys, *txn, step);
         }
-        // End all running transactions. Then no request waits, and no memory is in use.
+        // End all running transactions. After that, no request waits, and no memory is in use.
         for _ in 0..TXNS {
             for txn in (1..=TXNS).filter(|txn| !oracle.waiting().any(|r| r.lock.txn == *txn)).collect::<Vec<_>>() {
                 play(&mut locks, &mut oracle, &keys, txn, &Step::Release);

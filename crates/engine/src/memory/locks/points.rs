@@ -1,10 +1,10 @@
 //! The point locks: a hash table for requests on keys, and an ordered index for requests on ranges.
 //!
 //! The index is built lazily. It is needed only for range requests, and updating it would cost every point
-//! lock more than the lock itself. So a key that is locked exclusively is added to its table's list of
-//! unindexed keys, and a shared range request first moves that list to the index. Each lock is indexed at
-//! most once, and most end before that. A key with only shared locks is not indexed: it conflicts only with
-//! an exclusive range, which scans all keys instead.
+//! lock more than the lock itself. So a key that is locked exclusively is added to the list of unindexed keys
+//! of its table. A shared range request first moves the keys of that list to the index. Each lock is indexed
+//! at most once, and most locks end before they are indexed. A key with only shared locks is not indexed,
+//! because it conflicts only with an exclusive range. A request for such a range scans all keys instead.
 
 use super::mode::{Conflicts, Mode};
 use super::ranges::Span;
@@ -14,33 +14,33 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::collections::BTreeMap;
 use std::hash::Hasher;
 
-/// The capacity, in bytes, up to which a free record keeps its key buffer.
+/// The capacity in bytes up to which a free record keeps its key buffer.
 const KEPT: usize = 64;
 
-/// The state of a point in the ordered index.
+/// Whether a point is in the ordered index of its table.
 #[derive(Debug, Default)]
 enum Indexed {
-    /// Not listed, because it was never locked exclusively.
+    /// The point is neither listed nor indexed, because it was never locked exclusively.
     #[default]
     No,
-    /// At this position of the unindexed list.
+    /// The point is at this position of the unindexed list.
     Listed(usize),
     Yes,
 }
 
-/// A key with owners or waiters.
+/// The record of a key that is locked or waited for.
 #[derive(Debug)]
 struct Point {
     hash: u64,
     /// The next point of the same bucket.
     next: Slot,
     table: u32,
-    /// The mode of the owners. An exclusive owner is the only one.
+    /// The mode of the owners' locks. An exclusive owner is the only owner.
     mode: Mode,
     indexed: Indexed,
     key: Vec<u8>,
     owners: Vec<Slot>,
-    /// Transactions with a waiting request on this key.
+    /// The transactions with a waiting request on this key.
     waiters: Vec<Slot>,
 }
 
@@ -59,7 +59,7 @@ impl Default for Point {
     }
 }
 
-/// The exclusive points of a table, ordered by key.
+/// The exclusively locked points of a table: the unindexed list, and the others ordered by key.
 #[derive(Debug, Default)]
 struct Index {
     unindexed: Vec<Slot>,
@@ -70,16 +70,16 @@ struct Index {
 #[derive(Debug)]
 pub(super) struct Points {
     points: Slab<Point>,
-    /// Heads of the hash chains; their number is a power of two.
+    /// The heads of the hash chains. Their number is a power of two.
     buckets: Vec<Slot>,
     indexes: FxHashMap<u32, Index>,
     /// The number of keys in ordered indexes.
     indexed: usize,
-    /// Bytes of the keys in use, and of those in ordered indexes.
+    /// The number of bytes of the keys in use, plus those of the copies in ordered indexes.
     key_bytes: usize,
 }
 
-/// The hash of a key of a table.
+/// Returns the hash of a key of a table.
 #[inline]
 pub(crate) fn hash(table: u32, key: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
@@ -103,15 +103,15 @@ impl Points {
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// The record of a key. A new one has no owner and no waiter; the caller must add one or call
-    /// `drop_unused`.
+    /// Returns the record of a key, and creates it if there is none. A new record has no owner and no waiter,
+    /// so the caller must add one or call `drop_unused`.
     #[inline]
     pub(super) fn enter(&mut self, table: u32, key: &[u8]) -> Slot {
         let hash = hash(table, key);
         self.look(table, key, hash).unwrap_or_else(|| self.insert(table, key, hash))
     }
 
-    /// The record of a key, if there is one.
+    /// Returns the record of a key, or `None` if the key is neither locked nor waited for.
     pub(super) fn find(&self, table: u32, key: &[u8]) -> Option<Slot> {
         self.look(table, key, hash(table, key))
     }
@@ -159,7 +159,7 @@ impl Points {
         }
     }
 
-    /// Frees the record of a key without owners and waiters.
+    /// Frees the record of a key if the key has neither owners nor waiters.
     #[inline]
     pub(super) fn drop_unused(&mut self, slot: Slot) {
         let point = &self.points[slot];
@@ -194,7 +194,8 @@ impl Points {
         (point.mode == Mode::Exclusive || mode == Mode::Shared) && point.owners.contains(&owner)
     }
 
-    /// Adds an owner. Returns false if it was one already, whose lock is now exclusive.
+    /// Adds an owner to a key, or upgrades its lock. Returns false if it was an owner already, so that its
+    /// lock is now exclusive.
     #[inline]
     pub(super) fn grant(&mut self, slot: Slot, owner: Slot, mode: Mode) -> bool {
         let point = &mut self.points[slot];
@@ -220,12 +221,12 @@ impl Points {
         self.list(slot, mode);
     }
 
-    /// Removes a transaction from the waiters of a key. The record is kept for `drop_unused`.
+    /// Removes a transaction from the waiters of a key. The record of the key is kept for `drop_unused`.
     pub(super) fn stop_waiting(&mut self, slot: Slot, waiter: Slot) {
         remove(&mut self.points[slot].waiters, waiter);
     }
 
-    /// Adds a key that is locked exclusively to the unindexed list.
+    /// Adds a key that is locked exclusively to the unindexed list, unless it is listed or indexed already.
     #[inline]
     fn list(&mut self, slot: Slot, mode: Mode) {
         let point = &mut self.points[slot];
@@ -279,7 +280,8 @@ impl Points {
         }
     }
 
-    /// The same for a request on a range of keys.
+    /// Adds the point locks and requests that conflict with a request of `requester` on a range of keys to
+    /// `conflicts`.
     pub(super) fn conflicts_within(
         &mut self,
         table: u32,
@@ -313,7 +315,8 @@ impl Points {
         }
     }
 
-    /// An estimate of the memory in use: a vector counts as four elements, a tree as half full.
+    /// Returns an estimate of the memory in use, in bytes. It assumes four elements in a vector, and that a
+    /// tree is half full.
     pub(super) fn bytes(&self) -> usize {
         let lists = 3 * 4 * size_of::<Slot>();
         let ordered = 2 * size_of::<(Box<[u8]>, Slot)>();
@@ -323,7 +326,7 @@ impl Points {
     }
 }
 
-/// Removes `slot` from a list that has it once. The order of the list does not matter.
+/// Removes `slot` from a list that contains it once. The order of the list does not matter.
 #[inline]
 fn remove(list: &mut Vec<Slot>, slot: Slot) {
     if let Some(position) = list.iter().position(|other| *other == slot) {

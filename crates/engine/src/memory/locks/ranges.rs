@@ -1,7 +1,8 @@
-//! The range locks and the waiting range requests: an interval tree for each table.
+//! The range locks and the waiting range requests, in an interval tree for each table.
 //!
-//! A range is stored as `from <= key < to`, with an optional `to`. All bounds can be expressed like this,
-//! because the direct successor of key `k` is `k` with a zero byte appended. The tree itself is in `tree.rs`.
+//! A range is stored as `from <= key < to`, with an optional `to`. All bounds can be expressed in this way,
+//! because the direct successor of key `k` is `k` with a zero byte appended. The operations of the tree are
+//! in `tree.rs`.
 
 use super::mode::{Conflicts, Mode};
 use super::slab::{Slab, Slot};
@@ -10,10 +11,10 @@ use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// The capacity, in bytes, up to which a free record keeps its key buffer.
+/// The capacity in bytes up to which a free record keeps its key buffer.
 const KEPT: usize = 64;
 
-/// The keys of `from..to`; unbounded without `to`.
+/// The keys `from..to`. If `to` is `None`, the span has no upper bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Span<'a> {
     from: &'a [u8],
@@ -30,7 +31,7 @@ impl<'a> Span<'a> {
     }
 }
 
-/// A range that is locked or waited for.
+/// The record of a range that is locked or waited for. It is a node of the interval tree.
 #[derive(Debug)]
 pub(super) struct Range {
     pub(super) table: u32,
@@ -43,7 +44,7 @@ pub(super) struct Range {
     pub(super) priority: u64,
     pub(super) left: Slot,
     pub(super) right: Slot,
-    /// The range of this subtree that ends last.
+    /// The range in the subtree of this node that ends last.
     pub(super) farthest: Slot,
 }
 
@@ -71,11 +72,11 @@ impl Range {
     }
 }
 
-/// The ranges of a table.
+/// The interval tree of the ranges of a table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tree {
     pub(super) root: Slot,
-    /// The number of exclusive ones. A shared request skips a table without any.
+    /// The number of exclusive ranges. A shared request skips a table without exclusive ranges.
     pub(super) exclusive: usize,
 }
 
@@ -85,7 +86,7 @@ pub(super) struct Ranges {
     pub(super) ranges: Slab<Range>,
     pub(super) trees: FxHashMap<u32, Tree>,
     pub(super) prng: Prng,
-    /// Bytes of the bounds in use.
+    /// The number of bytes of the bounds in use.
     key_bytes: usize,
 }
 
@@ -99,7 +100,8 @@ impl Ranges {
         }
     }
 
-    /// A record for a request, which is in no tree until `link`. `None` if the range is empty.
+    /// Creates the record of a request. The record is in no tree until `link`. Returns `None` if the range is
+    /// empty.
     pub(super) fn create(
         &mut self,
         table: u32,
@@ -131,7 +133,7 @@ impl Ranges {
         (!empty).then_some(slot)
     }
 
-    /// Frees a record that is in no tree.
+    /// Frees the record of a range that is in no tree.
     pub(super) fn discard(&mut self, slot: Slot) {
         let range = &mut self.ranges[slot];
         self.key_bytes -= range.from.len() + range.to.len();
@@ -161,7 +163,7 @@ impl Ranges {
             && end_order(outer, inner) != Ordering::Less
     }
 
-    /// Grants a waiting range.
+    /// Turns a waiting range into a lock.
     pub(super) fn grant(&mut self, slot: Slot) {
         self.ranges[slot].waiting = false;
     }
@@ -182,7 +184,8 @@ impl Ranges {
         }
     }
 
-    /// The same for a request on a range, which is not linked yet.
+    /// Adds the range locks and requests that conflict with the request for a range to `conflicts`. The range
+    /// is not linked yet.
     pub(super) fn conflicts_of(&self, slot: Slot, conflicts: &mut Conflicts) {
         let range = &self.ranges[slot];
         let last = range.span().bounds().1;
@@ -210,7 +213,7 @@ impl Ranges {
         });
     }
 
-    /// An estimate of the memory in use.
+    /// Returns an estimate of the memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.ranges.used() * (size_of::<Range>() + size_of::<Slot>()) + self.key_bytes
     }

@@ -1,7 +1,7 @@
 //! A slab that reuses free slots together with their contents.
 //!
-//! The records of locks own small vectors: a key, owners, waiters. A reused record keeps their memory, so
-//! that short locks allocate nothing.
+//! The records of locks own small vectors: a key, owners and waiters. A reused record keeps the memory of its
+//! vectors, so that short locks allocate nothing.
 
 use std::ops::{Index, IndexMut};
 
@@ -10,11 +10,11 @@ use std::ops::{Index, IndexMut};
 pub(super) struct Slot(u32);
 
 impl Slot {
-    /// No record: the end of a chain, an empty subtree.
+    /// Stands for no record, at the end of a chain or as an empty subtree.
     pub(super) const NONE: Slot = Slot(u32::MAX);
 }
 
-/// Records by their slots.
+/// The records, used and free, by their slots.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     records: Vec<T>,
@@ -26,7 +26,7 @@ impl<T: Default> Slab<T> {
         Slab { records: Vec::new(), free: Vec::new() }
     }
 
-    /// A free slot. Its record is new, or as its last user left it.
+    /// Returns a free slot. Its record is new, or in the state in which its last user left it.
     pub(super) fn take(&mut self) -> Slot {
         if let Some(slot) = self.free.pop() {
             return slot;
@@ -41,12 +41,12 @@ impl<T: Default> Slab<T> {
         self.free.push(slot);
     }
 
-    /// The number of slots in use.
+    /// Returns the number of slots in use.
     pub(super) fn used(&self) -> usize {
         self.records.len() - self.free.len()
     }
 
-    /// All slots, free ones included.
+    /// Iterates over all slots, including free ones.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> + use<T> {
         (0..self.records.len() as u32).map(Slot)
     }

@@ -1,4 +1,4 @@
-//! One small scenario for each rule.
+//! Tests with one small scenario for each rule.
 
 use super::Mode::{Exclusive, Shared};
 use super::Outcome::{Granted, Waiting};
@@ -7,7 +7,7 @@ use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 const TABLE: u32 = 7;
 
-/// Short names for the operations: transactions are numbers, keys are text.
+/// Short names for the operations of the lock manager. Transactions are numbers, and keys are text.
 #[derive(Default)]
 struct Scene(Locks);
 
@@ -20,7 +20,7 @@ impl Scene {
         self.0.lock_range(TxnId(txn), TABLE, (from.map(str::as_bytes), to.map(str::as_bytes)), mode)
     }
 
-    /// Ends a transaction and returns those whose requests are granted.
+    /// Ends a transaction. Returns the transactions whose requests are granted.
     fn release(&mut self, txn: u64) -> Vec<u64> {
         let mut granted = Vec::new();
         self.0.release(TxnId(txn), &mut granted);
@@ -114,7 +114,7 @@ fn an_overtaken_request_waits_for_the_new_lock_too() {
     assert_eq!(scene.key(1, "a", Exclusive), Granted);
     assert_eq!(scene.key(2, "b", Shared), Granted);
     assert_eq!(scene.key(2, "a", Shared), Waiting);
-    // 3 waits for 2, and 2 for 1. So 1 overtakes 3, and 3 still waits after the end of 2.
+    // Transaction 3 waits for 2, and 2 waits for 1. So 1 overtakes 3, and 3 still waits after the end of 2.
     assert_eq!(scene.range(3, Included("b"), Included("z"), Exclusive), Waiting);
     assert_eq!(scene.key(1, "c", Shared), Granted);
     assert_eq!(scene.release(2), []);
@@ -140,7 +140,7 @@ fn bounds_of_ranges_are_respected() {
         (Unbounded, Excluded("b"), ["", "a"], ["b", "c"]),
         (Excluded("b"), Unbounded, ["b\0", "z"], ["", "b"]),
     ] {
-        // The range is locked first, then the keys are.
+        // The range is locked first in one case, and the key is locked first in the other.
         for (at, (key, expected)) in
             inside.map(|k| (k, Waiting)).iter().chain(&outside.map(|k| (k, Granted))).enumerate()
         {
@@ -200,7 +200,8 @@ fn a_deadlock_through_a_queue_is_found() {
     let mut scene = Scene::default();
     assert_eq!(scene.key(1, "a", Shared), Granted);
     assert_eq!(scene.key(3, "b", Exclusive), Granted);
-    // 2 waits for 1. 3 waits only for 2, because it is compatible with the lock of 1.
+    // Transaction 2 waits for 1. Transaction 3 waits only for 2, because its request is compatible with the
+    // lock of 1.
     assert_eq!(scene.key(2, "a", Exclusive), Waiting);
     assert_eq!(scene.key(3, "a", Shared), Waiting);
     assert_eq!(scene.key(1, "b", Shared), deadlock(&[3]));
@@ -261,7 +262,8 @@ fn edges_of_cancelled_requests_take_no_memory() {
     assert_eq!(scene.release(1), [2]);
 }
 
-/// The hash table grows, the index and the tree become deep, and long keys are freed.
+/// With many locks, the hash table grows, the index and the tree become deep, and the memory of long keys is
+/// freed.
 #[test]
 fn many_locks() {
     let mut scene = Scene::default();

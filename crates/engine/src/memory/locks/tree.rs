@@ -1,9 +1,9 @@
-//! The interval tree of `ranges.rs`: inserts and removes ranges, and finds those that overlap.
+//! The interval tree of `ranges.rs`: inserts and removes ranges, and finds those that overlap given keys.
 //!
-//! It is a treap: ordered by `from`, and a heap by random priorities, which keeps it balanced in expectation
-//! (Seidel and Aragon, 1996). Each node stores the farthest `to` in its subtree. A search for overlaps skips
-//! every subtree that ends before its first key, and takes O(log n) for each range that it finds (Cormen et
-//! al., Interval trees).
+//! The tree is a treap: it is ordered by `from`, and is a heap by random priorities, which keep it balanced
+//! in expectation (Seidel and Aragon, 1996). Each node stores the range in its subtree with the farthest
+//! `to`. A search for overlaps skips every subtree that ends before the first requested key, and takes O(log
+//! n) for each range that it finds (Cormen et al., Introduction to Algorithms, interval trees).
 
 use super::mode::Mode;
 use super::ranges::{Range, Ranges, Tree, end_order};
@@ -24,7 +24,7 @@ impl Ranges {
         self.trees.insert(table, Tree { root, exclusive: tree.exclusive + usize::from(exclusive) });
     }
 
-    /// Removes a range from its tree and frees it.
+    /// Removes a range from its tree, and frees its record.
     pub(super) fn remove(&mut self, slot: Slot) {
         let (table, exclusive) = (self.ranges[slot].table, self.ranges[slot].mode == Mode::Exclusive);
         if let Some(tree) = self.trees.get(&table).copied() {
@@ -50,7 +50,7 @@ impl Ranges {
             Bound::Excluded(last) => node.from.as_slice() >= last,
             Bound::Unbounded => false,
         };
-        // Ranges to the right begin even later.
+        // Stop here, because the ranges to the right begin even later.
         if begins_behind {
             return;
         }
@@ -60,12 +60,13 @@ impl Ranges {
         self.visit(node.right, from, last, each);
     }
 
-    /// The order of the tree. Ranges with equal beginnings are ordered by slot.
+    /// Whether range `a` is before range `b` in the order of the tree. Ranges with equal beginnings are
+    /// ordered by slot.
     fn is_before(&self, a: Slot, b: Slot) -> bool {
         (&self.ranges[a].from, a) < (&self.ranges[b].from, b)
     }
 
-    /// Recomputes which range of the subtree of `at` ends last.
+    /// Recomputes which range of the subtree of `at` ends last. Returns `at`.
     fn refresh(&mut self, at: Slot) -> Slot {
         let node = &self.ranges[at];
         let mut farthest = at;
@@ -81,7 +82,7 @@ impl Ranges {
         at
     }
 
-    /// Inserts `slot` into the subtree of `at`, and returns the new root.
+    /// Inserts `slot` into the subtree of `at`. Returns the new root of the subtree.
     fn insert(&mut self, at: Slot, slot: Slot) -> Slot {
         if at == Slot::NONE {
             return self.refresh(slot);
@@ -98,7 +99,7 @@ impl Ranges {
         self.refresh(at)
     }
 
-    /// Splits a subtree into the ranges before `slot` and those after it.
+    /// Splits a subtree into the ranges before `slot` and the ranges after it.
     fn split(&mut self, at: Slot, slot: Slot) -> (Slot, Slot) {
         if at == Slot::NONE {
             return (Slot::NONE, Slot::NONE);
@@ -114,7 +115,7 @@ impl Ranges {
         }
     }
 
-    /// Removes `slot` from the subtree of `at`, and returns the new root.
+    /// Removes `slot` from the subtree of `at`. Returns the new root of the subtree.
     fn without(&mut self, at: Slot, slot: Slot) -> Slot {
         if at == Slot::NONE {
             return at;
@@ -130,7 +131,7 @@ impl Ranges {
         self.refresh(at)
     }
 
-    /// Joins two subtrees, the first of which is before the second.
+    /// Joins two subtrees. All ranges of the first must be before those of the second. Returns the new root.
     fn join(&mut self, before: Slot, behind: Slot) -> Slot {
         if before == Slot::NONE || behind == Slot::NONE {
             return if before == Slot::NONE { behind } else { before };

@@ -1,42 +1,43 @@
-//! The waits-for graph: the transactions, and an edge from each waiting request to every transaction that
-//! blocks it.
+//! The waits-for graph. Its nodes are the transactions. It has an edge from each waiting request to every
+//! transaction that blocks the request.
 //!
-//! An edge is stored at the blocking transaction, which answers two questions: which requests to grant when
-//! it ends, and which transactions wait for it, directly or transitively. A waiting request only counts its
-//! edges, and is granted when the count reaches zero. An edge whose waiting request is gone is stale; it is
-//! recognised by its number and skipped.
+//! An edge is stored at the blocking transaction. This answers two questions: which requests to grant when
+//! that transaction ends, and which transactions wait for it, directly or transitively. A waiting request
+//! only counts its edges, and is granted when the count reaches zero. An edge whose waiting request is gone
+//! is stale. A stale edge is recognised by the arrival number of its request and skipped.
 //!
-//! Requests that queue for one key have an edge to each earlier one, so their edges grow quadratically. That
-//! is the price of storing the graph as it is defined. `benches/locks.rs` measures it: with 200 in a queue,
-//! 350 KB, and 20 us for a search that visits all of them. A search is needed only if a request conflicts
-//! with a transaction that waits too, and visits only transactions that wait for the requester.
+//! Requests that queue for one key have an edge to each earlier one, so their edges grow quadratically. This
+//! is the price of storing the graph as it is defined. `benches/locks.rs` measures the price: with 200
+//! requests in a queue, 350 KB, and 20 us for a search that visits all of them. A search is needed only if a
+//! request conflicts with a transaction that waits too, and it visits only transactions that wait for the
+//! requester.
 
 use super::mode::{Mode, TxnId};
 use super::slab::{Slab, Slot};
 use rustc_hash::FxHashMap;
 use std::mem;
 
-/// The target of a request.
+/// The target of a request: a key or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// A record of `Points`.
+    /// The slot of a record of `Points`.
     Point(Slot),
-    /// A record of `Ranges`.
+    /// The slot of a record of `Ranges`.
     Range(Slot),
 }
 
-/// A waiting request.
+/// A waiting request of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) target: Target,
     pub(super) mode: Mode,
-    /// Its number among all requests that ever waited.
+    /// The arrival number of the request: its number among all requests that ever waited.
     arrival: u64,
-    /// The number of edges from it.
+    /// The number of edges from the request.
     blockers: u32,
 }
 
-/// The source of an edge: a waiting request.
+/// An edge, which is stored at the blocking transaction and names the waiting request.
 #[derive(Clone, Copy, Debug)]
 struct Edge {
     waiter: Slot,
@@ -49,17 +50,18 @@ struct Edge {
 #[derive(Debug, Default)]
 pub(super) struct Transaction {
     pub(super) id: TxnId,
-    /// The point locks that it holds.
+    /// The point locks that the transaction holds.
     pub(super) points: Vec<Slot>,
-    /// The range locks that it holds.
+    /// The range locks that the transaction holds.
     pub(super) ranges: Vec<Slot>,
-    /// Whether it was chosen as a victim and must end.
+    /// Whether the transaction was chosen as a victim and must end.
     pub(super) doomed: bool,
     waiting: Option<Request>,
     blocked: Vec<Edge>,
-    /// The length of `blocked` at which stale edges are removed.
+    /// The length of `blocked` at which stale edges are removed from it.
     tidy_at: usize,
-    /// The last search that visited it, and its predecessor in that search.
+    /// The number of the last search that visited the transaction, and the predecessor of the transaction in
+    /// that search. `None` if the predecessor is the target of the search.
     search: u64,
     via: Option<Slot>,
 }
@@ -71,13 +73,13 @@ pub(super) struct Waits {
     slots: FxHashMap<TxnId, Slot>,
     arrivals: u64,
     searches: u64,
-    /// The queue of a search, kept to reuse its memory.
+    /// The queue of a search, which is kept to reuse its memory.
     frontier: Vec<Slot>,
     /// The number of edges, including stale ones.
     edges: usize,
 }
 
-/// The longest list of locks that a free record keeps.
+/// The largest capacity of a list of locks that a free record keeps.
 const KEPT: usize = 1024;
 
 impl Waits {
@@ -92,13 +94,13 @@ impl Waits {
         }
     }
 
-    /// The record of a transaction, if it holds locks or waits.
+    /// Returns the record of a transaction, or `None` if the transaction neither holds locks nor waits.
     #[inline]
     pub(super) fn find(&self, id: TxnId) -> Option<Slot> {
         self.slots.get(&id).copied()
     }
 
-    /// The record of a transaction, created if there is none.
+    /// Returns the record of a transaction, and creates it if there is none.
     #[inline]
     pub(super) fn enter(&mut self, id: TxnId) -> Slot {
         *self.slots.entry(id).or_insert_with(|| {
@@ -108,7 +110,7 @@ impl Waits {
         })
     }
 
-    /// Removes an ending transaction from the index. Its record must then be passed to `free`.
+    /// Removes an ending transaction from the index. The caller must then pass its record to `free`.
     #[inline]
     pub(super) fn take(&mut self, id: TxnId) -> Option<Slot> {
         self.slots.remove(&id)
@@ -148,13 +150,13 @@ impl Waits {
         self.transactions[slot].waiting = Some(Request { target, mode, arrival: self.arrivals, blockers: 0 });
     }
 
-    /// Removes the waiting request. The edges from it become stale.
+    /// Removes the waiting request of a transaction. The edges from the request become stale.
     pub(super) fn stop(&mut self, slot: Slot) -> Option<Request> {
         self.transactions[slot].waiting.take()
     }
 
-    /// Adds an edge from the request of `waiter` to `blocker`: to its waiting request if `queued`, else to a
-    /// lock that it holds.
+    /// Adds an edge from the request of `waiter` to `blocker`. If `queued` is true, the edge is to the
+    /// waiting request of `blocker`, else to a lock that `blocker` holds.
     pub(super) fn add(&mut self, waiter: Slot, blocker: Slot, queued: bool) {
         let Some(request) = &mut self.transactions[waiter].waiting else { return };
         request.blockers += 1;
@@ -166,7 +168,7 @@ impl Waits {
         self.edges += 1;
     }
 
-    /// Drops stale edges, so that a long transaction does not accumulate those of all requests that were
+    /// Drops stale edges, so that a long transaction does not accumulate the edges of all requests that were
     /// withdrawn.
     fn tidy(&mut self, blocker: Slot) {
         let mut blocked = mem::take(&mut self.transactions[blocker].blocked);
@@ -181,15 +183,16 @@ impl Waits {
         self.transactions[edge.waiter].waiting.is_some_and(|request| request.arrival == edge.arrival)
     }
 
-    /// The request of a transaction was granted: requests that waited for it now wait for the lock.
+    /// Records that the request of a transaction was granted. The requests that waited for it now wait for
+    /// the lock.
     pub(super) fn hold(&mut self, slot: Slot) {
         for edge in &mut self.transactions[slot].blocked {
             edge.queued = false;
         }
     }
 
-    /// Drops the edges to a transaction, or only those to its waiting request. Appends requests without
-    /// further edges to `ready`, with their arrival numbers.
+    /// Drops the edges to a transaction, or only those to its waiting request if `only_queued` is true.
+    /// Appends requests without further edges to `ready`, with their arrival numbers.
     pub(super) fn unblock(&mut self, slot: Slot, only_queued: bool, ready: &mut Vec<(u64, Slot)>) {
         let mut blocked = mem::take(&mut self.transactions[slot].blocked);
         let before = blocked.len();
@@ -215,8 +218,8 @@ impl Waits {
         self.searches += 1;
     }
 
-    /// Marks every transaction that waits for `target`, directly or transitively. With `older`, only paths
-    /// through transactions older than `target` count.
+    /// Marks every transaction that waits for `target`, directly or transitively. If `older` is true, only
+    /// paths through transactions older than `target` count.
     pub(super) fn mark_waiting_for(&mut self, target: Slot, older: bool) {
         self.mark_nobody();
         let limit = if older { self.transactions[target].id } else { TxnId(u64::MAX) };
@@ -246,7 +249,7 @@ impl Waits {
         self.transactions[slot].search == self.searches
     }
 
-    /// The youngest transaction on the path on which the last search found `slot`.
+    /// Returns the youngest transaction on the path on which the last search found `slot`.
     pub(super) fn youngest_from(&self, slot: Slot) -> Slot {
         let mut youngest = slot;
         let mut here = slot;
@@ -259,7 +262,7 @@ impl Waits {
         youngest
     }
 
-    /// Memory of the transactions and edges in use, without the lists of their locks.
+    /// Returns the memory of the transactions and edges in use, in bytes, without the lists of their locks.
     pub(super) fn bytes(&self) -> usize {
         let transaction = size_of::<Transaction>() + size_of::<(TxnId, Slot)>() * 2;
         self.transactions.used() * transaction + self.edges * size_of::<Edge>()

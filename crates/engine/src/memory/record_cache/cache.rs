@@ -1,4 +1,4 @@
-//! The cache: records by key, and pending records by leaf.
+//! The record cache: its records by key, and its pending records by leaf.
 
 use super::cost::{LEAST_COST, hash, in_log, reserved_for_deletes, with_tables};
 use super::division::Division;
@@ -10,77 +10,78 @@ use crate::options::FRAME_TABLES;
 use fulgurite_base::PageId;
 use fulgurite_pool::Lent;
 
-/// Bytes of adjacent leaves that are merged together, with few commands. A drive reads this much in little
-/// more time than a page.
+/// The number of bytes of adjacent leaves that are merged together, with few commands. A drive reads this
+/// much in little more time than a page.
 pub(super) const NEIGHBOURHOOD: usize = 64 << 10;
-/// New entries that are indexed together.
+/// The number of new entries that are added to the key table together.
 const INDEXED_TOGETHER: usize = 1 << 16;
-/// The outcome of a write.
+/// The outcome of inserting a write into the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Put {
-    /// There is no space, and nothing was changed.
+    /// The cache has no space, and nothing was changed.
     NoRoom,
-    /// The record is pending.
+    /// The record is in the cache and pending.
     Done,
 }
 
-/// The result of merging pending records into a leaf.
+/// The result of merging the pending records of a leaf.
 pub(crate) struct Merged {
-    /// The LSN since which the oldest of the records was pending.
+    /// The LSN since which the oldest of the merged records was pending.
     pub since: Lsn,
     pub records: u64,
-    /// A record that did not fit into the leaf.
+    /// The slot of a record that did not fit into the leaf; `None` if all fit.
     pub too_large: Option<Slot>,
     pub outcome: Result<(), crate::Error>,
 }
 
-/// Counters of the record cache.
+/// The counters of the record cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordCounters {
-    /// Reads that needed no page.
+    /// The number of reads of records that needed no page.
     pub hits: u64,
-    /// Records that were inserted because they were read.
+    /// The number of records that were inserted because they were read.
     pub kept: u64,
-    /// Records merged into their leaves.
+    /// The number of records that were merged into their leaves.
     pub merged: u64,
-    /// Leaves that records were merged into.
+    /// The number of merges of a leaf with at least one record.
     pub merges: u64,
-    /// Records that were copied forward in the log.
+    /// The number of records that were copied forward in the log.
     pub carried: u64,
-    /// Writes that went to their leaves because the cache or the log had no space.
+    /// The number of writes that went to their leaves because the cache or the log had no space.
     pub refused: u64,
 }
 
-/// Records in memory.
+/// The record cache: single records in memory.
 pub(crate) struct RecordCache {
     pub(super) ring: Ring,
-    /// Slots by tree and key.
+    /// The slots of the records, by tree and key.
     pub(super) keys: KeyTable,
-    /// Entries of [`RecordCache::put_new`] that are not indexed yet.
+    /// The entries of [`RecordCache::put_new`] that are not in the key table yet.
     pub(super) new: Vec<Slot>,
     /// The first pending entry of each leaf.
     pub(super) leaves: Leaves,
     pub(super) pending: u64,
-    /// An upper bound of the bytes of pending records in the log.
+    /// An upper bound of the bytes that the pending records take in the log.
     pub(super) pending_bytes: u64,
-    /// Space reserved for commits in progress, in the cache and in the log.
+    /// The bytes that are reserved for commits in progress, both in the cache and in the log.
     pub(super) promised: u64,
-    /// The current limit, the limit while the cache is used, and the highest limit.
+    /// The current limit in bytes, the limit while the cache is in use, and the highest limit.
     pub(super) limit_bytes: u64,
     pub(super) share_bytes: u64,
     pub(super) most_bytes: u64,
     pub(super) most_pending_bytes: u64,
     pub(super) division: Division,
     pub(super) counters: RecordCounters,
-    /// Reads since the last one that was inserted, to insert some records that were in the pool.
+    /// The number of reads since the last one that needed the drive. Some records that were in the pool are
+    /// inserted too, depending on this number.
     pub(super) passed: u32,
-    /// The neighbourhoods that are worth merging.
+    /// Decides which neighbourhoods of leaves are worth merging.
     pub(super) merge_threshold: MergeThreshold,
 }
 
 impl RecordCache {
-    /// A cache of `most_bytes` in `frames`, for records of pages of `page_bytes`. Pending records may take
-    /// `log_bytes` / 3 of the log. There is no cache if `most_bytes` is 0.
+    /// Creates a cache of `most_bytes` in `frames`, for records of pages of `page_bytes`. Pending records may
+    /// take a third of the log, which has `log_bytes`. If `most_bytes` is 0, the cache is not used.
     pub(crate) fn new(most_bytes: u64, page_bytes: u32, log_bytes: u64, frames: Lent) -> RecordCache {
         RecordCache {
             ring: Ring::new(page_bytes as usize, frames),
@@ -104,7 +105,7 @@ impl RecordCache {
         }
     }
 
-    /// Whether there is a cache.
+    /// Whether the store uses a record cache.
     pub(crate) fn is_used(&self) -> bool {
         self.most_bytes > 0
     }
@@ -117,32 +118,32 @@ impl RecordCache {
         self.pending
     }
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use, including the tables.
     pub(crate) fn bytes(&self) -> u64 {
         (self.ring.used() as u64 * self.chunk_cost()).max(self.len() as u64 * LEAST_COST)
     }
 
-    /// The current limit in bytes.
+    /// Returns the current limit in bytes.
     pub(crate) fn limit(&self) -> u64 {
         self.limit_bytes
     }
 
-    /// Bytes of a chunk with its share of the tables.
+    /// Returns the size of a chunk with its share of the tables, in bytes.
     pub(crate) fn chunk_cost(&self) -> u64 {
         with_tables(self.ring.chunk_bytes() as u64 + FRAME_TABLES)
     }
 
-    /// The number of chunks within the limit.
+    /// Returns the number of chunks within the limit.
     pub(crate) fn chunks(&self) -> usize {
         (self.limit_bytes / self.chunk_cost()) as usize
     }
 
-    /// Counters since the store was opened.
+    /// Returns the counters since the store was opened.
     pub(crate) fn counters(&self) -> RecordCounters {
         self.counters
     }
 
-    /// The number of chunks that can still be begun within the limit.
+    /// Returns the number of chunks that can still be begun within the limit.
     pub(crate) fn room(&self) -> usize {
         (self.limit_bytes.saturating_sub(self.bytes()) / self.chunk_cost()) as usize
     }
@@ -152,24 +153,24 @@ impl RecordCache {
         self.is_used() && self.room() < (self.chunks() / 8).max(4)
     }
 
-    /// Whether a checkpoint should merge records before they take all of the log that is allowed.
+    /// Whether a checkpoint should merge records before they take all of the log that they may take.
     pub(crate) fn is_log_tight(&self) -> bool {
         self.needed_log() > self.most_pending_bytes / 8 * 7
     }
 
-    /// The number of chunks to sweep before giving up: each entry gets a second chance, and may turn out not
-    /// to be mergeable.
+    /// Returns the number of chunks to sweep before giving up. It allows for the second chance of each entry,
+    /// and for entries that turn out not to be mergeable.
     pub(crate) fn most_sweeps(&self) -> usize {
         4 * self.chunks()
     }
 
-    /// Bytes to reserve for a write.
+    /// Returns the number of bytes to reserve for a write.
     pub(crate) fn promise_bytes(entry: Record<'_>) -> u64 {
         with_tables(entry.bytes() as u64).max(LEAST_COST).max(in_log(entry))
     }
 
-    /// Reserves space for a write, in the cache and in the log. Returns the bytes to release later; `None` if
-    /// there is no space.
+    /// Reserves space for a write, in the cache and in the log. Returns the number of bytes to release later,
+    /// or `None` if there is no space.
     pub(crate) fn promise(&mut self, entry: Record<'_>) -> Option<u64> {
         self.wake();
         let bytes = RecordCache::promise_bytes(entry);
@@ -188,14 +189,14 @@ impl RecordCache {
         Some(bytes)
     }
 
-    /// Bytes in use, plus the bytes that guarantee space for `promised` reserved bytes.
+    /// Returns the number of bytes in use, plus the bytes that guarantee space for `promised` reserved bytes.
     pub(crate) fn held(&self, promised: u64) -> u64 {
-        // The end of a chunk may be too small for an entry, and one chunk is reserved for entries that are
-        // moved.
+        // The end of a chunk may be too small for an entry, so reserve more than requested. One chunk more is
+        // reserved for entries that are moved.
         self.bytes() + promised * 3 / 2 + 2 * self.chunk_cost()
     }
 
-    /// The number of chunks that guarantee space for so many reserved bytes.
+    /// Returns the number of chunks that guarantee space for so many reserved bytes.
     pub(crate) fn chunks_for(&self, promised: u64) -> usize {
         (promised * 3 / 2).div_ceil(self.chunk_cost()) as usize + 2
     }
@@ -204,18 +205,18 @@ impl RecordCache {
         self.promised
     }
 
-    /// Releases reserved bytes, used or not.
+    /// Releases reserved bytes, whether they were used or not.
     pub(crate) fn release(&mut self, bytes: u64) {
         self.promised -= bytes;
     }
 
-    /// An upper bound of the bytes of log for a record with these entries.
+    /// Returns an upper bound of the bytes of a log record with these entries.
     pub(crate) fn log_bytes<'a>(entries: impl Iterator<Item = Record<'a>>) -> u64 {
         entries.map(in_log).sum()
     }
 
-    /// An upper bound of the bytes of log for copying all pending records, and those of commits in progress,
-    /// forward.
+    /// Returns an upper bound of the log bytes for copying forward all pending records and those of commits
+    /// in progress.
     pub(crate) fn needed_log(&self) -> u64 {
         self.pending_bytes + self.promised
     }
@@ -232,8 +233,8 @@ impl RecordCache {
         self.keys.find(hash(Record { tree, key, value: None }), is_it)
     }
 
-    /// The current value of a record; the inner `None` means that it is deleted. The outer `None`: it is not
-    /// in the cache.
+    /// Returns the current value of a record, and counts this as a use. The inner `None` means that the
+    /// record is deleted. The outer `None` means that the record is not in the cache.
     pub(crate) fn get(&mut self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
         let slot = self.find(tree, key)?;
         self.counters.hits += 1;
@@ -241,7 +242,7 @@ impl RecordCache {
         Some(self.ring.entry(slot).value)
     }
 
-    /// The same without counting as a use.
+    /// Returns the current value like [`RecordCache::get`], without counting this as a use.
     pub(crate) fn peek(&self, tree: u32, key: &[u8]) -> Option<Option<&[u8]>> {
         Some(self.ring.entry(self.find(tree, key)?).value)
     }
@@ -250,14 +251,14 @@ impl RecordCache {
         self.find(tree, key).is_some_and(|slot| self.ring.is_pending(slot))
     }
 
-    /// Whether a record that was read from its leaf should be inserted: if the drive was read for it, and
-    /// occasionally if not.
+    /// Whether a record that was read from its leaf should be inserted: always if the drive was read for it,
+    /// and for every fourth read if not.
     pub(crate) fn wants(&mut self, was_read: bool) -> bool {
         self.passed = if was_read { 0 } else { self.passed + 1 };
         self.is_used() && (was_read || self.passed.is_multiple_of(4))
     }
 
-    /// Inserts a clean record, unless it is in the cache or there is no space.
+    /// Inserts a clean record, unless the record is in the cache or the cache has no space.
     pub(crate) fn keep(&mut self, tree: u32, key: &[u8], value: &[u8]) {
         if self.find(tree, key).is_some() {
             return;
@@ -275,8 +276,8 @@ impl RecordCache {
         }
     }
 
-    /// Adds an entry that is not in the cache, if `least` chunks can still be begun or it fits into the
-    /// current one.
+    /// Adds an entry that is not in the cache. The entry must fit into the current chunk, or at least `least`
+    /// chunks must still be available within the limit.
     pub(crate) fn insert(&mut self, entry: Record<'_>, least: usize) -> Option<Slot> {
         let may_begin = self.room() >= least;
         let slot = self.ring.push(entry, may_begin)?;
@@ -285,8 +286,8 @@ impl RecordCache {
         Some(slot)
     }
 
-    /// [`RecordCache::put`] for recovery: the key has no other entry. The entry is found after the next
-    /// [`RecordCache::index_new`].
+    /// Inserts a write like [`RecordCache::put`], for recovery. The key must have no other entry. The entry
+    /// can be found after the next [`RecordCache::index_new`].
     pub(crate) fn put_new(&mut self, entry: Record<'_>, leaf: PageId, since: Lsn) -> Put {
         let Ok(leaf) = u32::try_from(leaf.0) else { return Put::NoRoom };
         let may_begin = self.room() >= 2;
@@ -299,15 +300,15 @@ impl RecordCache {
         Put::Done
     }
 
-    /// Reserves memory in the key table for expected entries of about `bytes` each, within the limit.
+    /// Reserves memory in the key table for so many expected entries of about `bytes` each, within the limit.
     pub(crate) fn expect(&mut self, entries: usize, bytes: usize) {
         let most = self.most_bytes / with_tables((Ring::HEAD + bytes) as u64).max(LEAST_COST);
         let entries = entries.min(usize::try_from(most).unwrap_or(usize::MAX));
         self.keys.reserve(entries, |slot| hash(self.ring.entry(*slot)));
     }
 
-    /// Indexes the entries of [`RecordCache::put_new`] in the order of the table, which is larger than the
-    /// CPU's cache.
+    /// Adds the entries of [`RecordCache::put_new`] to the key table, in the order of the table, because the
+    /// table is larger than the processor's cache.
     pub(crate) fn index_new(&mut self) {
         let rehash = |slot: &Slot| hash(self.ring.entry(*slot));
         let mut new: Vec<(u64, Slot)> = self.new.drain(..).map(|slot| (rehash(&slot), slot)).collect();
@@ -329,7 +330,8 @@ impl RecordCache {
             return Put::Done;
         };
         let was_pending = self.ring.is_pending(old);
-        // The leaf also lacks the replaced value, which may be durable while this one is not yet.
+        // Keep the older LSN: the leaf also lacks the replaced value, which may be durable while the new
+        // value is not yet.
         let (leaf, since) =
             if was_pending { (self.ring.leaf(old), self.ring.since(old)) } else { (leaf, since) };
         let before = in_log(self.ring.entry(old));
@@ -354,7 +356,8 @@ impl RecordCache {
         Put::Done
     }
 
-    /// Removes a record whose leaf has a new value. If it was pending, returns the LSN since which it was.
+    /// Removes a record because its leaf has a newer value. Returns the LSN since which the record was
+    /// pending, or `None` if it was not.
     pub(crate) fn forget(&mut self, tree: u32, key: &[u8]) -> Option<Lsn> {
         let slot = self.find(tree, key)?;
         let since = self.ring.is_pending(slot).then(|| self.ring.since(slot));
@@ -370,7 +373,7 @@ impl RecordCache {
         self.ring.kill(slot);
     }
 
-    /// Changes the slot of an entry that was moved.
+    /// Replaces the slot of an entry that was moved in the key table, and drops the old entry.
     pub(crate) fn replace(&mut self, old: Slot, new: Slot) {
         if let Some(slot) = self.keys.find_mut(hash(self.ring.entry(new)), |other| *other == old) {
             *slot = new;
@@ -388,14 +391,14 @@ impl RecordCache {
         self.list(slot, leaf);
     }
 
-    /// Adds a pending entry to a leaf's list.
+    /// Adds a pending entry to the list of its leaf.
     pub(crate) fn list(&mut self, slot: Slot, leaf: u32) {
         let next = self.leaves.insert(leaf, slot);
         self.merge_threshold.add_pending(leaf);
         self.ring.set_leaf(slot, leaf, next);
     }
 
-    /// Makes the entry at `new` pending in place of its copy at `old`.
+    /// Makes the entry at `new` pending in place of its old copy at `old`.
     pub(crate) fn relist(&mut self, old: Slot, new: Slot) {
         let (leaf, next) = (self.ring.leaf(old), self.ring.next(old));
         self.ring.set_pending(new, self.ring.since(old));
@@ -424,7 +427,7 @@ impl RecordCache {
         self.pending_bytes -= in_log(self.ring.entry(slot));
     }
 
-    /// Takes a leaf's list.
+    /// Removes the list of pending entries of a leaf, and returns it.
     pub(crate) fn take_list(&mut self, leaf: u32) -> Vec<Slot> {
         let mut next = self.leaves.remove(leaf);
         let mut list = Vec::new();
@@ -436,12 +439,12 @@ impl RecordCache {
         list
     }
 
-    /// Whether a leaf has pending records.
+    /// Whether a leaf lacks pending records.
     pub(crate) fn lacks(&self, leaf: PageId) -> bool {
         u32::try_from(leaf.0).is_ok_and(|leaf| self.leaves.get(leaf).is_some())
     }
 
-    /// The pending records of a leaf, in no order.
+    /// Iterates over the pending records of a leaf, in no particular order.
     pub(crate) fn of_leaf(&self, leaf: PageId) -> impl Iterator<Item = Record<'_>> {
         self.list_of(leaf).map(|slot| self.ring.entry(slot))
     }
@@ -451,8 +454,8 @@ impl RecordCache {
         std::iter::successors(first, |slot| self.ring.next(*slot))
     }
 
-    /// Whether the pending records of a leaf take twice the bytes of a page. Not all of them can replace
-    /// records of the leaf, so it will be split.
+    /// Whether the pending records of a leaf take twice the bytes of a page. They cannot all replace records
+    /// of the leaf, so the leaf must be split.
     pub(crate) fn lacks_two_pages(&self, leaf: PageId, page_bytes: u32) -> bool {
         let mut bytes = 0;
         self.of_leaf(leaf).any(|entry| {
@@ -461,15 +464,15 @@ impl RecordCache {
         })
     }
 
-    /// All leaves with pending records, in order.
+    /// Returns all leaves with pending records, in the order of their page numbers.
     pub(crate) fn leaves(&self) -> Vec<PageId> {
         let mut leaves: Vec<PageId> = self.leaves.iter().map(|(leaf, _)| PageId(u64::from(leaf))).collect();
         leaves.sort_unstable();
         leaves
     }
 
-    /// Redistributes the pending records of leaves whose key ranges changed: `leaf_for` returns the new leaf
-    /// of a record. Returns false if there is none.
+    /// Redistributes the pending records of leaves whose key ranges changed. `leaf_for` returns the new leaf
+    /// of a record. Returns false if a record has no leaf.
     pub(crate) fn share_out(
         &mut self,
         leaves: &[PageId],
@@ -488,8 +491,8 @@ impl RecordCache {
         })
     }
 
-    /// Merges the pending records of a leaf: `put` inserts one into the leaf, and returns whether it fits.
-    /// Ends with the first error.
+    /// Merges the pending records of a leaf. `put` inserts one record into the leaf and returns whether it
+    /// fits. The merge ends at the first error of `put`.
     pub(crate) fn merge(
         &mut self,
         leaf: PageId,

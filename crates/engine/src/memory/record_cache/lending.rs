@@ -1,20 +1,20 @@
-//! Frames that the pool lends to the record cache ahead of need.
+//! Borrows frames from the pool for the record cache ahead of need.
 //!
 //! While a checkpoint is running, most pages of the pool may be dirty, so a frame is rarely available without
 //! waiting for a write. So a separate task requests some more frames than commits in progress need, and waits
-//! for them like a miss does. If these are not enough, a commit waits as well, because its writes would
-//! otherwise need frames for their leaves.
+//! for them like a miss does. If these frames are not enough, a commit waits as well, because its writes
+//! would otherwise need frames for their leaves.
 
 use super::cache::RecordCache;
 use fulgurite_pool::{Lent, Loan};
 
-/// Chunks that should be available in addition to the reserved ones.
+/// The number of chunks that should be available in addition to the reserved ones.
 const AHEAD: usize = 64;
-/// At most this part of all chunks.
+/// The denominator of the largest share of all chunks that may be available ahead.
 const PART_AHEAD: usize = 128;
 
 impl RecordCache {
-    /// The lent frames, for requesting more.
+    /// Returns the lent frames, through which more frames are requested.
     pub(crate) fn frames(&self) -> &Lent {
         self.ring.frames()
     }
@@ -24,8 +24,8 @@ impl RecordCache {
         self.ring.add(loan);
     }
 
-    /// The number of frames to borrow so that chunks for `promised` reserved bytes and `ahead` more can be
-    /// begun at once.
+    /// Returns the number of frames to borrow, so that chunks for `promised` reserved bytes and `ahead` more
+    /// chunks can be begun at once.
     pub(crate) fn frames_for(&self, promised: u64, ahead: usize) -> usize {
         let needed = self.chunks_for(promised);
         let left = self.chunks().saturating_sub(self.ring.used() + needed);

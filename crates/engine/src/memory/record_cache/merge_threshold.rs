@@ -1,13 +1,14 @@
-//! The choice of neighbourhoods of leaves that are worth merging.
+//! Decides which neighbourhoods of leaves are worth merging. A neighbourhood consists of adjacent leaves.
 //!
 //! A neighbourhood is merged with a few commands of the drive, however many pending records it has. So when
-//! space is needed, the neighbourhoods with the most pending records are merged. Pending records of the
-//! others are moved to the head of the ring and wait for more. The threshold depends on the workload. It is
-//! computed from the records swept last, so that about [`MOVES`] of them are moved for each one that is
-//! merged.
+//! space is needed, the neighbourhoods with the most pending records are merged. The pending records of the
+//! others are moved to the head of the ring, and their neighbourhoods gather more. The threshold depends on
+//! the workload. It is computed from the records swept last, so that about [`MOVES`] records are moved for
+//! each one that is merged.
 //!
-//! If more are moved, more memory holds pending records, and each merge merges more of them. But each move
-//! takes time. With 2, 4 and 8 moves per merged record, uniform updates were equally fast on a real drive.
+//! If more records are moved, more memory holds pending records, and each merge merges more of them. But each
+//! move takes time. With 2, 4 and 8 moves for each merged record, uniform updates were equally fast on a real
+//! drive.
 
 use super::cost::LEAST_COST;
 
@@ -15,26 +16,29 @@ use super::cost::LEAST_COST;
 const MOVES: u32 = 2;
 /// The number of swept records after which the threshold is recomputed.
 const SWEPT: u32 = 1024;
-/// Neighbourhoods with more pending records count as having this many.
+/// The largest number of pending records of a neighbourhood that is distinguished. More records count as this
+/// many.
 const MOST: u32 = 256;
-/// There is one counter for this many of the records that fit into the cache.
+/// The number of records that fit into the cache for each counter of a neighbourhood.
 const RECORDS_PER_COUNTER: u64 = 4;
 
-/// The number of pending records of each neighbourhood, and the threshold from which one is worth merging.
+/// The number of pending records of each neighbourhood, and the number from which a neighbourhood is worth
+/// merging.
 pub(super) struct MergeThreshold {
-    /// Leaves of a neighbourhood.
+    /// The number of leaves of a neighbourhood.
     size: u32,
-    /// Pending records by neighbourhood. Neighbourhoods share a counter if there are more of them than
-    /// counters.
+    /// The numbers of pending records by neighbourhood. Neighbourhoods share a counter if there are more of
+    /// them than counters.
     pending: Vec<u32>,
     least: u32,
-    /// Records swept since the threshold was computed, by the pending records of their neighbourhoods.
+    /// The records swept since the threshold was computed, counted by the number of pending records of their
+    /// neighbourhoods.
     by_pending: [u32; MOST as usize + 1],
     swept: u32,
 }
 
 impl MergeThreshold {
-    /// For a cache of so many bytes, and neighbourhoods of `size` leaves.
+    /// Creates counters for a cache of so many bytes, and neighbourhoods of `size` leaves.
     pub(super) fn new(most_bytes: u64, size: u32) -> MergeThreshold {
         let counters = (most_bytes / LEAST_COST / RECORDS_PER_COUNTER).next_power_of_two();
         let (pending, by_pending) = (vec![0; counters as usize], [0; MOST as usize + 1]);
@@ -55,7 +59,7 @@ impl MergeThreshold {
         self.pending[at] += 1;
     }
 
-    /// Counts fewer pending records of a leaf.
+    /// Subtracts pending records of a leaf.
     pub(super) fn remove_pending(&mut self, leaf: u32, records: usize) {
         let at = self.counter(leaf);
         self.pending[at] -= records as u32;
@@ -66,7 +70,7 @@ impl MergeThreshold {
         self.pending[self.counter(leaf)] >= self.least
     }
 
-    /// Counts a pending record that is swept.
+    /// Counts a pending record that is swept, and recomputes the threshold after [`SWEPT`] records.
     pub(super) fn count_swept(&mut self, leaf: u32) {
         let pending = self.pending[self.counter(leaf)].min(MOST);
         self.by_pending[pending as usize] += 1;
@@ -74,7 +78,8 @@ impl MergeThreshold {
         if self.swept < SWEPT {
             return;
         }
-        // The first record of a neighbourhood worth merging causes all of its records to be merged.
+        // The first swept record of a neighbourhood that is worth merging causes all of its records to be
+        // merged.
         let merged = |least: u32| self.by_pending[least as usize] * least;
         let (mut least, mut records) = (MOST, merged(MOST));
         while least > 1 && records * MOVES < self.swept {
@@ -85,7 +90,7 @@ impl MergeThreshold {
         self.least = least;
     }
 
-    /// Resets the threshold: every neighbourhood is worth merging until it is recomputed.
+    /// Resets the threshold, so that every neighbourhood is worth merging until the threshold is recomputed.
     pub(super) fn reset(&mut self) {
         (self.least, self.swept) = (1, 0);
         self.by_pending.fill(0);
@@ -98,8 +103,8 @@ mod tests {
 
     const SIZE: u32 = 16;
 
-    /// Counts so many swept records of neighbourhoods with so many pending records each. Returns the
-    /// resulting threshold.
+    /// Sweeps records of several neighbourhoods. `swept` lists the number of pending records of each
+    /// neighbourhood, and the number of its swept records. Returns the resulting threshold.
     fn least_after(swept: &[(u32, u32)]) -> u32 {
         let mut merge_threshold = MergeThreshold::new(1 << 20, SIZE);
         merge_threshold.add_pending(1000 * SIZE);
@@ -114,12 +119,12 @@ mod tests {
         merge_threshold.least
     }
 
-    /// The threshold is the largest with which so many records are merged that only [`MOVES`] are moved for
-    /// each.
+    /// The threshold is the largest one with which enough records are merged that only [`MOVES`] records are
+    /// moved for each.
     #[test]
     fn two_records_are_moved_for_each_merged_one() {
-        // 64 records of neighbourhoods with 8 pending records cause 512 merges, which is half of the swept
-        // records.
+        // If 64 records of neighbourhoods with 8 pending records are swept, 512 records are merged, which is
+        // half of the swept records.
         assert_eq!(least_after(&[(1, SWEPT - 64), (8, 64)]), 8);
         assert_eq!(least_after(&[(1, SWEPT - 63), (8, 63)]), 1);
         assert_eq!(least_after(&[(1, SWEPT - 64), (8, 60), (4, 4)]), 1);
@@ -128,7 +133,7 @@ mod tests {
         assert_eq!(least_after(&[(3 * MOST, SWEPT)]), MOST, "the largest count as MOST");
     }
 
-    /// The counter of a neighbourhood is the sum over its leaves only.
+    /// The counter of a neighbourhood is the sum over its own leaves only.
     #[test]
     fn leaves_of_a_neighbourhood_count_together() {
         let mut merge_threshold = MergeThreshold::new(1 << 20, SIZE);

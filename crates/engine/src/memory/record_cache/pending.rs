@@ -1,4 +1,4 @@
-//! Pending records by age: those that hold back the redo point.
+//! Finds pending records by age, for checkpoints: old ones hold back the redo point.
 
 use super::cache::RecordCache;
 use super::ring::{Record, Slot};
@@ -7,28 +7,28 @@ use fulgurite_base::PageId;
 use std::collections::VecDeque;
 
 impl RecordCache {
-    /// The chunks that may have records pending since before `goal`.
+    /// Returns the chunks that may have records pending since before `goal`.
     pub(crate) fn chunks_pending_before(&self, goal: Lsn) -> Vec<u32> {
         self.ring.pending_before(goal)
     }
 
-    /// A lower bound of the LSNs of a chunk's pending records.
+    /// Returns a lower bound of the LSNs since which the records of a chunk are pending.
     pub(crate) fn oldest_in(&self, chunk: u32) -> Lsn {
         self.ring.oldest_in(chunk)
     }
 
-    /// Updates [`RecordCache::oldest_in`] by scanning the chunk.
+    /// Scans a chunk to update the bound that [`RecordCache::oldest_in`] returns.
     pub(crate) fn find_since(&mut self, chunk: u32) {
         self.ring.find_since(chunk);
     }
 
-    /// Whether a leaf of the tree has pending records.
+    /// Whether a tree has pending records.
     pub(crate) fn has_pending(&self, tree: u32) -> bool {
         self.leaves.iter().any(|(_, slot)| self.ring.entry(slot).tree == tree)
     }
 
-    /// Adds the leaves of a chunk's records that have been pending since before `goal` and were not used.
-    /// Clears the use bits of the others.
+    /// Appends to `leaves` the leaves of those records of a chunk that have been pending since before `goal`
+    /// and were not used. Clears the use flags of the others that old.
     pub(crate) fn add_cold(&mut self, chunk: u32, goal: Lsn, leaves: &mut Vec<PageId>) {
         for slot in self.ring.entries(chunk) {
             if !self.is_older(slot, goal) {
@@ -41,7 +41,7 @@ impl RecordCache {
         }
     }
 
-    /// Adds the keys of a chunk's records that have been pending since before `goal`.
+    /// Appends to `keys` the keys of those records of a chunk that have been pending since before `goal`.
     pub(crate) fn add_keys(&self, chunk: u32, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) {
         let older = self.ring.entries(chunk).into_iter().filter(|slot| self.is_older(*slot, goal));
         keys.extend(older.map(|slot| {
@@ -55,13 +55,14 @@ impl RecordCache {
         self.ring.is_pending(slot) && self.ring.since(slot) < goal
     }
 
-    /// The value of a record, if it has been pending since before `goal`.
+    /// Returns the value of a record if it has been pending since before `goal`; the inner `None` means that
+    /// it is deleted.
     pub(crate) fn pending_value(&self, tree: u32, key: &[u8], goal: Lsn) -> Option<Option<&[u8]>> {
         let slot = self.find(tree, key).filter(|slot| self.is_older(*slot, goal))?;
         Some(self.ring.entry(slot).value)
     }
 
-    /// Notes that a copy of a record is durable in the log from `since` on.
+    /// Records that a copy of a pending record is durable in the log from `since` on.
     pub(crate) fn carried(&mut self, tree: u32, key: &[u8], since: Lsn) {
         let Some(slot) = self.find(tree, key).filter(|slot| self.ring.is_pending(*slot)) else { return };
         self.counters.carried += 1;

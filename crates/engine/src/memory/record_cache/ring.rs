@@ -6,40 +6,41 @@ use fulgurite_base::FrameId;
 use fulgurite_pool::{Lent, Loan};
 use std::collections::VecDeque;
 
-/// The alignment of entries.
+/// The alignment of entries, in bytes.
 const STEP: usize = 8;
-/// Bytes before an entry's key: the slot of the next entry of the same leaf (4), the leaf (4), the LSN since
-/// which it is or was pending (8), the tree (4), the length of the key with two flags (2), the length of the
-/// value (2).
+/// The number of bytes before an entry's key. They are: the slot of the next entry of the same leaf (4), the
+/// leaf (4), the LSN since which the entry is or was pending (8), the tree (4), the length of the key with
+/// two flags (2), and the length of the value (2).
 const HEAD: usize = 24;
-/// In the length of the key: the entry is pending.
+/// The flag in the length of the key that marks a pending entry.
 const PENDING: u16 = 1 << 15;
-/// In the length of the key: the entry was used since its insertion, or since the flag was cleared.
+/// The flag in the length of the key that marks an entry that was used since the flag was cleared. A new
+/// entry does not have the flag.
 const ASKED_FOR: u16 = 1 << 14;
-/// Larger than the longest key of the largest page.
+/// The bits of the length of the key. They suffice for the longest key of the largest page.
 const KEY: u16 = ASKED_FOR - 1;
-/// In place of the length of a value: the record is deleted.
+/// Replaces the length of the value if the record is deleted.
 const GONE: u16 = u16::MAX;
-/// In place of the tree: the entry is dead.
+/// Replaces the tree if the entry is dead.
 const DEAD: u32 = u32::MAX;
-/// In place of the next entry of the same leaf: there is none.
+/// Replaces the slot of the next entry of the same leaf if there is none.
 const END: u32 = u32::MAX;
 
-/// The position of an entry.
+/// The position of an entry: its chunk, and its offset in the chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Slot(pub(super) u32);
 
-/// A record.
+/// A record of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub tree: u32,
     pub key: &'a [u8],
-    /// Its value; `None` if it is deleted.
+    /// The value of the record; `None` if the record is deleted.
     pub value: Option<&'a [u8]>,
 }
 
 impl Record<'_> {
-    /// The bytes of an entry for it.
+    /// Returns the number of bytes of an entry for the record.
     pub(crate) fn bytes(&self) -> usize {
         (HEAD + self.key.len() + self.value.map_or(0, <[u8]>::len)).next_multiple_of(STEP)
     }
@@ -48,33 +49,33 @@ impl Record<'_> {
 /// The state of a chunk, which is the memory of a frame.
 #[derive(Clone, Copy, Default)]
 struct Chunk {
-    /// Bytes of its entries.
+    /// The number of bytes of the chunk's entries.
     used: u32,
     /// The number of pending entries.
     pending: u32,
-    /// A lower bound of the LSNs of its pending entries.
+    /// A lower bound of the LSNs since which the chunk's entries are pending.
     since: Lsn,
 }
 
-/// The ring of chunks.
+/// The chunks with their states, and the frames that they are in.
 pub(super) struct Ring {
     frames: Lent,
     chunk_bytes: usize,
-    /// The bits of a slot that are the position within its chunk.
+    /// The number of bits of a slot that are the position within its chunk.
     bits: u32,
-    /// By frame number, including frames that are not borrowed.
+    /// The states of chunks by frame number, including frames that are not borrowed.
     chunks: Vec<Chunk>,
     free: Vec<u32>,
-    /// Full chunks, the oldest first.
+    /// The numbers of the full chunks, the oldest first.
     full: VecDeque<u32>,
     filling: Option<u32>,
 }
 
 impl Ring {
-    /// Bytes of an entry in addition to its key and its value.
+    /// The number of bytes of an entry in addition to its key and its value.
     pub(super) const HEAD: usize = HEAD;
 
-    /// A ring of chunks of `chunk_bytes`, a power of two, in lent frames.
+    /// Creates a ring of chunks of `chunk_bytes`, a power of two, in lent frames.
     pub(super) fn new(chunk_bytes: usize, frames: Lent) -> Ring {
         let bits = (chunk_bytes / STEP).ilog2();
         let (chunks, free, full) = (Vec::new(), Vec::new(), VecDeque::new());
@@ -85,12 +86,13 @@ impl Ring {
         self.chunk_bytes
     }
 
-    /// The number of chunks with entries.
+    /// Returns the number of chunks with entries.
     pub(super) fn used(&self) -> usize {
         self.full.len() + usize::from(self.filling.is_some())
     }
 
-    /// Appends an entry. `may_begin`: a new chunk may be begun for it.
+    /// Appends an entry, and begins a new chunk for it if necessary and `may_begin` is true. Returns `None`
+    /// if there is no space.
     pub(super) fn push(&mut self, entry: Record<'_>, may_begin: bool) -> Option<Slot> {
         let bytes = entry.bytes();
         let has_room = |chunk: &u32| self.chunks[*chunk as usize].used as usize + bytes <= self.chunk_bytes;
@@ -112,7 +114,7 @@ impl Ring {
         Some(Slot(chunk << self.bits | (at / STEP) as u32))
     }
 
-    /// Begins a chunk. `None` if none is free and no frame is lent.
+    /// Begins a chunk. Returns `None` if no chunk is free and no frame can be borrowed.
     fn begin(&mut self) -> Option<u32> {
         if !self.reserve(1) {
             return None;
@@ -122,7 +124,7 @@ impl Ring {
         Some(chunk)
     }
 
-    /// Ensures that so many chunks can be begun. Returns false if not enough frames are lent.
+    /// Ensures that so many chunks can be begun. Returns false if not enough frames can be borrowed.
     pub(super) fn reserve(&mut self, chunks: usize) -> bool {
         while self.free.len() < chunks {
             let Some(frame) = self.frames.borrow_one() else { return false };
@@ -131,12 +133,12 @@ impl Ring {
         true
     }
 
-    /// The number of chunks that can be begun at once.
+    /// Returns the number of chunks that can be begun at once.
     pub(super) fn ready(&self) -> usize {
         self.free.len()
     }
 
-    /// The lent frames, for requesting more.
+    /// Returns the lent frames, through which more frames are requested.
     pub(super) fn frames(&self) -> &Lent {
         &self.frames
     }
@@ -161,19 +163,19 @@ impl Ring {
         }
     }
 
-    /// Removes a full chunk by its index, the oldest first. Its contents are unchanged until [`Ring::free`]
-    /// or [`Ring::put_back`].
+    /// Removes a full chunk by its index, the oldest first. The contents of the chunk are unchanged until
+    /// [`Ring::free`] or [`Ring::put_back`].
     pub(super) fn take(&mut self, at: usize) -> Option<u32> {
         self.full.remove(at)
     }
 
-    /// The full chunks, the oldest first.
+    /// Iterates over the full chunks, the oldest first.
     #[cfg(test)]
     pub(super) fn oldest_first(&self) -> impl Iterator<Item = u32> {
         self.full.iter().copied()
     }
 
-    /// Puts a chunk back at its index.
+    /// Inserts a chunk again at the index from which it was taken.
     pub(super) fn put_back(&mut self, at: usize, chunk: u32) {
         self.full.insert(at, chunk);
     }
@@ -183,7 +185,7 @@ impl Ring {
         self.free.push(chunk);
     }
 
-    /// The live entries of a chunk.
+    /// Returns the live entries of a chunk.
     pub(super) fn entries(&self, chunk: u32) -> Vec<Slot> {
         let (mut at, mut slots) = (0, Vec::new());
         while at < self.chunks[chunk as usize].used as usize {
@@ -196,23 +198,23 @@ impl Ring {
         slots
     }
 
-    /// The chunks that may have entries pending since before `goal`.
+    /// Returns the chunks that may have entries pending since before `goal`.
     pub(super) fn pending_before(&self, goal: Lsn) -> Vec<u32> {
         let is_old = |chunk: &Chunk| chunk.pending > 0 && chunk.since < goal;
         (0..self.chunks.len() as u32).filter(|chunk| is_old(&self.chunks[*chunk as usize])).collect()
     }
 
-    /// A lower bound of the LSNs of a chunk's pending entries.
+    /// Returns a lower bound of the LSNs since which the entries of a chunk are pending.
     pub(super) fn oldest_in(&self, chunk: u32) -> Lsn {
         self.chunks[chunk as usize].since
     }
 
-    /// A lower bound of the LSNs of all pending entries; `None` if there are none.
+    /// Returns a lower bound of the LSNs since which entries are pending; `None` if no entry is pending.
     pub(super) fn oldest_pending(&self) -> Option<Lsn> {
         self.chunks.iter().filter(|chunk| chunk.pending > 0).map(|chunk| chunk.since).min()
     }
 
-    /// Recomputes [`Ring::oldest_in`] by scanning the chunk.
+    /// Scans a chunk to recompute the bound that [`Ring::oldest_in`] returns.
     pub(super) fn find_since(&mut self, chunk: u32) {
         let pending = self.entries(chunk).into_iter().filter(|slot| self.is_pending(*slot));
         let since = pending.map(|slot| self.since(slot)).min();
@@ -227,7 +229,7 @@ impl Ring {
         (slot.0 as usize & ((1 << self.bits) - 1)) * STEP
     }
 
-    /// The bytes from the entry to the end of the chunk.
+    /// Returns the bytes from the start of an entry to the end of its chunk.
     #[inline]
     fn bytes(&self, slot: Slot) -> &[u8] {
         &self.frames.bytes(FrameId(self.chunk(slot) as u32))[self.at(slot)..]
@@ -262,7 +264,8 @@ impl Ring {
         Record { tree: get_u32(bytes, 16), key: &bytes[HEAD..key], value }
     }
 
-    /// Replaces the value if the new one takes the same space. Otherwise returns false.
+    /// Replaces the value of an entry. Returns false and changes nothing if the new value takes another space
+    /// than the old one.
     pub(super) fn overwrite(&mut self, slot: Slot, value: Option<&[u8]>) -> bool {
         let old = self.size(slot);
         let Record { tree, key, .. } = self.entry(slot);
@@ -276,7 +279,7 @@ impl Ring {
         true
     }
 
-    /// Marks an entry as dead. It must not be pending.
+    /// Marks an entry as dead. The entry must not be pending.
     pub(super) fn kill(&mut self, slot: Slot) {
         debug_assert!(!self.is_pending(slot));
         set(self.bytes_mut(slot), 16, &DEAD.to_le_bytes());
@@ -292,12 +295,12 @@ impl Ring {
         set(self.bytes_mut(slot), 20, &flags.to_le_bytes());
     }
 
-    /// Whether the entry was used since the flag was cleared.
+    /// Whether the entry was used since its use flag was cleared.
     pub(super) fn is_asked_for(&self, slot: Slot) -> bool {
         self.flags(slot) & ASKED_FOR != 0
     }
 
-    /// Sets or clears the use flag.
+    /// Sets or clears the use flag of an entry.
     #[inline]
     pub(super) fn set_asked_for(&mut self, slot: Slot, is_asked_for: bool) {
         if self.is_asked_for(slot) != is_asked_for {
@@ -310,7 +313,7 @@ impl Ring {
         self.flags(slot) & PENDING != 0
     }
 
-    /// The LSN since which the entry is or was pending; 0 if it never was.
+    /// Returns the LSN since which the entry is or was pending; 0 if it never was.
     pub(super) fn since(&self, slot: Slot) -> Lsn {
         Lsn(get_u64(self.bytes(slot), 8))
     }
@@ -335,17 +338,17 @@ impl Ring {
         }
     }
 
-    /// The leaf of an entry, as last set.
+    /// Returns the leaf of an entry, as last set.
     pub(super) fn leaf(&self, slot: Slot) -> u32 {
         get_u32(self.bytes(slot), 4)
     }
 
-    /// The next entry of the same leaf.
+    /// Returns the next entry of the same leaf.
     pub(super) fn next(&self, slot: Slot) -> Option<Slot> {
         Some(get_u32(self.bytes(slot), 0)).filter(|next| *next != END).map(Slot)
     }
 
-    /// Sets an entry's leaf, and the next entry of the same leaf.
+    /// Sets the leaf of an entry, and the next entry of the same leaf.
     pub(super) fn set_leaf(&mut self, slot: Slot, leaf: u32, next: Option<Slot>) {
         let bytes = self.bytes_mut(slot);
         set(bytes, 0, &next.map_or(END, |next| next.0).to_le_bytes());

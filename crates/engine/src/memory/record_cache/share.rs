@@ -1,17 +1,19 @@
-//! The record cache's share of memory, and giving frames back.
+//! Changes the record cache's share of memory, and gives frames back to the pool.
 
 use super::cache::RecordCache;
 use super::cost::{LEAST_COST, reserved_for_deletes};
 use super::division::{Division, WATCHED_PART};
 use fulgurite_pool::{Departed, Departures};
 
-/// The cache keeps at least one of this many bytes of its highest limit, because commits need some.
+/// The denominator of the least share of its highest limit that the record cache keeps. Commits need some
+/// space.
 const LEAST_PART: u64 = 16;
-/// The initial share, in per cent of the highest limit.
+/// The initial limit, in per cent of the highest limit.
 const FIRST_SHARE: u64 = 60;
 
 impl RecordCache {
-    /// Whether the division should be reconsidered. `left` is the total of pages evicted from the pool.
+    /// Whether the division should be reconsidered. `left` is the total number of pages evicted from the
+    /// pool.
     pub(crate) fn is_division_due(&mut self, left: u64) -> bool {
         self.division.is_due(left)
     }
@@ -43,19 +45,19 @@ impl RecordCache {
             self.share_bytes
         };
         // The limit never drops below the bytes in use or reserved, plus a reserve for deletions. Entries are
-        // evicted meanwhile, and the next decision can lower it further.
+        // evicted meanwhile, and the next decision can lower the limit further.
         let held = self.held(self.promised);
         let beside = reserved_for_deletes(held).max(2 * self.chunk_cost());
         self.limit_bytes = limit.max((held + beside).min(self.limit_bytes));
         self.give_frames_back();
     }
 
-    /// Restores the cache's full share when it is used again.
+    /// Restores the limit to the cache's full share, because the cache is used again.
     pub(crate) fn wake(&mut self) {
         self.limit_bytes = self.limit_bytes.max(self.share_bytes);
     }
 
-    /// Gives back free frames beyond the limit that are not reserved.
+    /// Gives back free frames that are beyond the limit and not reserved.
     pub(crate) fn give_frames_back(&mut self) {
         let kept = self.chunks_for(self.promised) + self.ahead();
         while self.ring.used() + self.ring.ready() > self.chunks() && self.ring.ready() > kept {

@@ -1,31 +1,31 @@
-//! The sweep: evicts records, and selects leaves for merging.
+//! The sweep, which evicts records and selects leaves for merging.
 
 use super::cache::RecordCache;
 use super::ring::{Record, Slot};
 use crate::Lsn;
 use fulgurite_base::PageId;
 
-/// Chunks that are swept in one slice, and the number of pending records that suffices to merge a whole
-/// neighbourhood.
+/// The number of chunks that are swept in one slice, and the number of pending records of leaves to merge at
+/// which the slice ends earlier.
 const SWEPT_TOGETHER: usize = 16;
 const MERGED_TOGETHER: usize = 8;
 
 /// The result of sweeping some chunks.
 pub(crate) struct Swept {
-    /// Leaves to merge.
+    /// The leaves to merge.
     pub lacking: Vec<PageId>,
-    /// Chunks that could not be freed, which are the oldest now.
+    /// The number of chunks that could not be freed. They are the oldest chunks now.
     pub stay: usize,
-    /// All chunks that were swept.
+    /// The number of all chunks that were swept.
     pub swept: usize,
 }
 
-/// The result of sweeping a chunk.
+/// The result of sweeping one chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// There is no such chunk.
+    /// The ring has no chunk at this index.
     Nothing,
-    /// The chunk is free.
+    /// The chunk was freed.
     Freed,
     /// The chunk has entries that cannot be evicted yet.
     Stays,
@@ -37,14 +37,14 @@ impl RecordCache {
         self.merge_threshold.reset();
     }
 
-    /// Notes that a leaf was merged to free space.
+    /// Records that a leaf was merged to free space.
     pub(crate) fn leaf_left(&mut self, leaf: PageId) {
         self.division.leaf_merged(leaf);
     }
 
-    /// Sweeps the full chunk at index `at`, the oldest first. Entries in use get a second chance. So do
-    /// pending ones, unless their neighbourhood is worth merging: then the leaf is added to `lacking`, and
-    /// the chunk is kept. If `lacking` is `None`, no leaf is merged.
+    /// Sweeps the full chunk at index `at`, where the oldest chunk has index 0. Entries in use get a second
+    /// chance. Pending entries do as well, unless their neighbourhood is worth merging: then the leaf is
+    /// added to `lacking`, and the chunk is kept. If `lacking` is `None`, no leaf is merged.
     pub(crate) fn sweep(&mut self, at: usize, mut lacking: Option<&mut Vec<PageId>>) -> Outcome {
         let Some(chunk) = self.ring.take(at) else { return Outcome::Nothing };
         let mut stays = false;
@@ -83,9 +83,9 @@ impl RecordCache {
 
     /// Moves an entry to the head of the ring, and clears its use flag. Returns false if there is no space.
     fn move_on(&mut self, slot: Slot) -> bool {
-        // Reserved space is kept free, except for one chunk for entries that are moved.
+        // Keep reserved space free, except for the one chunk that is reserved for moved entries.
         let may_begin = self.room() >= self.chunks_for(self.promised) - 1;
-        // Copy the entry, because `insert` changes the ring.
+        // Copy the entry, because `push` changes the ring.
         let Record { tree, key, value } = self.ring.entry(slot);
         let (key, value) = (key.to_vec(), value.map(<[u8]>::to_vec));
         let entry = Record { tree, key: &key, value: value.as_deref() };
@@ -111,13 +111,14 @@ impl RecordCache {
         Swept { lacking, stay, swept }
     }
 
-    /// Pages of a neighbourhood.
+    /// Returns the number of pages of a neighbourhood.
     pub(crate) fn neighbourhood(&self) -> u64 {
         u64::from(self.merge_threshold.size())
     }
 
-    /// Adds leaves of one neighbourhood, in order, and those between them with at least `least` pending
-    /// records that are not in use. Records in use will be written again.
+    /// Appends to `all` the given leaves of one neighbourhood, in order, and its other leaves that have at
+    /// least `least` pending records not in use. Records in use do not count, because they will be written
+    /// again.
     pub(crate) fn add_neighbourhood(&self, leaves: &[PageId], least: usize, all: &mut Vec<PageId>) {
         let size = self.neighbourhood();
         let first = leaves[0].0 / size * size;
@@ -131,13 +132,13 @@ impl RecordCache {
         }
     }
 
-    /// The leaf of a pending record.
+    /// Returns the leaf of a record if the record is pending.
     pub(crate) fn leaf_of(&self, tree: u32, key: &[u8]) -> Option<PageId> {
         let slot = self.find(tree, key).filter(|slot| self.ring.is_pending(*slot))?;
         Some(PageId(u64::from(self.ring.leaf(slot))))
     }
 
-    /// The upper limit of the redo point; `None` if no record is pending.
+    /// Returns the upper limit of the redo point; `None` if no record is pending.
     pub(crate) fn least(&self) -> Option<Lsn> {
         self.ring.oldest_pending()
     }

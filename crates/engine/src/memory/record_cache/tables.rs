@@ -1,31 +1,31 @@
-//! The tables of the record cache: by key, and by leaf.
+//! The tables of the record cache: slots by key, and pending entries by leaf.
 //!
-//! A hash table that is full moves all its entries to a larger one in one step: 0.1 s for half a million
-//! records, because each record's key is hashed again. All other work would wait. So both tables are
-//! partitioned, and each part grows by itself.
+//! A full hash table moves all its entries to a larger one in one step. This takes 0.1 s for half a million
+//! records, because the key of each record is hashed again. All other work would wait for that step. So both
+//! tables are partitioned, and each part grows by itself.
 
 use super::ring::Slot;
 use hashbrown::HashTable;
 use rustc_hash::FxHashMap;
 
-/// The most parts of a table.
+/// The largest number of parts of a table.
 const MOST_PARTS: u64 = 256;
-/// Bytes of records for each part.
+/// The number of bytes of records for each part.
 const BYTES_A_PART: u64 = 256 << 10;
 
-/// The number of parts for so many bytes of records: a power of two.
+/// Returns the number of parts for so many bytes of records, which is a power of two.
 fn parts_for(most_bytes: u64) -> usize {
     (most_bytes / BYTES_A_PART).next_power_of_two().min(MOST_PARTS) as usize
 }
 
-/// Slots by the hashes of their records' keys.
+/// The slots of records, by the hashes of the records' keys.
 pub(super) struct KeyTable {
     parts: Vec<HashTable<Slot>>,
     len: usize,
 }
 
 impl KeyTable {
-    /// For a cache of so many bytes.
+    /// Creates a table for a cache of so many bytes.
     pub(super) fn new(most_bytes: u64) -> KeyTable {
         KeyTable { parts: (0..parts_for(most_bytes)).map(|_| HashTable::new()).collect(), len: 0 }
     }
@@ -34,7 +34,8 @@ impl KeyTable {
         self.len
     }
 
-    /// The part of a hash. A part's table uses the lowest and the highest bits.
+    /// Returns the index of the part for a hash. It depends on the middle bits, because the table of a part
+    /// uses the lowest and the highest bits.
     fn part(&self, hash: u64) -> usize {
         (hash >> 32) as usize & (self.parts.len() - 1)
     }
@@ -65,30 +66,31 @@ impl KeyTable {
         }
     }
 
-    /// Reserves memory for so many more.
+    /// Reserves memory for so many more slots.
     pub(super) fn reserve(&mut self, slots: usize, hash_of: impl Fn(&Slot) -> u64) {
         let each = slots.div_ceil(self.parts.len());
         for part in &mut self.parts {
-            // The hashes are not spread evenly.
+            // Reserve more than the average for each part, because hashes are not spread evenly over the
+            // parts.
             part.reserve(each * 9 / 8, &hash_of);
         }
     }
 
-    /// A sort key for hashes by their position in memory.
+    /// Returns a key that sorts hashes by their positions in memory.
     pub(super) fn order(&self, hash: u64) -> (usize, u64) {
         let part = self.part(hash);
-        // A table selects the bucket by as many of the lower bits as it has buckets, of which at least an
-        // eighth is free.
+        // The lower bits of the hash select the bucket. The number of buckets is a power of two, of which at
+        // least an eighth is free, so it follows from the capacity.
         let buckets = (self.parts[part].capacity() as u64).next_power_of_two();
         (part, hash & (buckets - 1))
     }
 }
 
-/// The first pending entry of each leaf that has any.
+/// The first pending entry of each leaf that has pending entries.
 pub(super) struct Leaves(Vec<FxHashMap<u32, Slot>>);
 
 impl Leaves {
-    /// For a cache of so many bytes.
+    /// Creates a table for a cache of so many bytes.
     pub(super) fn new(most_bytes: u64) -> Leaves {
         Leaves((0..parts_for(most_bytes)).map(|_| FxHashMap::default()).collect())
     }
@@ -101,7 +103,7 @@ impl Leaves {
         self.0[self.part(leaf)].get(&leaf).copied()
     }
 
-    /// Returns the previous value.
+    /// Sets the first pending entry of a leaf. Returns the previous one.
     pub(super) fn insert(&mut self, leaf: u32, first: Slot) -> Option<Slot> {
         let part = self.part(leaf);
         self.0[part].insert(leaf, first)
@@ -112,7 +114,7 @@ impl Leaves {
         self.0[part].remove(&leaf)
     }
 
-    /// All leaves, in no order.
+    /// Iterates over all leaves, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, Slot)> {
         self.0.iter().flatten().map(|(leaf, first)| (*leaf, *first))
     }
@@ -123,7 +125,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// The hash of the record at a slot; here derived from the slot's number.
+    /// Returns the hash of the record at a slot, which these tests derive from the number of the slot.
     fn hash(slot: &Slot) -> u64 {
         (u64::from(slot.0) ^ 0x5bd1_e995).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -134,7 +136,7 @@ mod tests {
         slots
     }
 
-    /// A slot is found from its insertion to its removal, however the table grows, and is counted.
+    /// A slot is found and counted from its insertion to its removal, even if the table grows meanwhile.
     #[test]
     fn inserted_slots_are_found() {
         let mut slots = slots(100_000);
@@ -150,7 +152,7 @@ mod tests {
         }
     }
 
-    /// No step moves more than a small part of the entries, and none moves any after `reserve`.
+    /// No step moves more than a small part of the entries, and no step moves an entry after `reserve`.
     #[test]
     fn no_step_moves_many_entries() {
         let most = |mut slots: KeyTable, from: u32| {
@@ -171,12 +173,13 @@ mod tests {
         let mut ready = slots(1_000);
         ready.reserve(199_000, hash);
         assert_eq!(most(ready, 1_000), 0);
-        // A small store has few parts, because they take memory too.
+        // A small cache has few parts, because each part takes memory.
         let parts = [0, 100_000, 1 << 20, 10 << 20, 1 << 30].map(|bytes| KeyTable::new(bytes).parts.len());
         assert_eq!(parts, [1, 1, 4, 64, 256]);
     }
 
-    /// Hashes in this order visit one part after the other, and the buckets of each in order.
+    /// Hashes in the order of the table visit one part after the other, and the buckets of each part in
+    /// order.
     #[test]
     fn the_order_follows_memory() {
         let known = &slots(100_000);
@@ -185,7 +188,7 @@ mod tests {
         let parts: Vec<usize> = hashes.iter().map(|hash| known.part(*hash)).collect();
         assert!(parts.is_sorted());
         let in_part = |part: usize| hashes.iter().filter(move |hash| known.part(**hash) == part);
-        // Some four hundred entries in a part: 512 buckets.
+        // A part has some four hundred entries in 512 buckets.
         assert!((0..known.parts.len()).all(|part| in_part(part).map(|hash| hash % 512).is_sorted()));
     }
 }

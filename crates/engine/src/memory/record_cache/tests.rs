@@ -1,4 +1,4 @@
-//! The record cache against a map, and its reservations.
+//! Tests that compare the record cache with a map, and tests of its reservations.
 
 use super::cache::*;
 use super::cost::in_log;
@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 
 type Key = (u32, Vec<u8>);
 
-/// The expected contents: pending values by key with their leaves, and clean ones, which may have been
-/// evicted.
+/// The expected contents of the cache: pending values by key with their leaves, and clean values, which may
+/// have been evicted.
 #[derive(Default)]
 struct Model {
     pending: BTreeMap<Key, (Option<Vec<u8>>, PageId, Lsn)>,
@@ -37,14 +37,15 @@ impl Model {
             .map(|((tree, key), (value, ..))| in_log(Record { tree: *tree, key, value: value.as_deref() }));
         let listed: usize = records.leaves().into_iter().map(|leaf| records.of_leaf(leaf).count()).sum();
         assert_eq!((records.pending_bytes, listed), (logged.sum::<u64>(), self.pending.len()));
-        // It may be older than the oldest but never newer, because it bounds the redo point.
+        // The bound may be older than the oldest pending record but never newer, because it limits the redo
+        // point.
         let least = self.pending.values().map(|(.., since)| *since).min();
         assert!(least.is_none() == records.least().is_none() && records.least() <= least);
         assert!(records.bytes() <= records.most_bytes + records.ring.chunk_bytes() as u64);
     }
 }
 
-/// A record cache in the frames of a pool that has enough of them.
+/// Creates a record cache in the frames of a pool that has enough of them.
 fn records(most_bytes: u64, log_bytes: u64) -> RecordCache {
     let executor = Executor::new(MemDevice::new(64, 4096, 64, Nanos::from_micros(10)));
     let config = PoolConfig {
@@ -123,7 +124,7 @@ fn the_cache_agrees_with_a_map() {
     assert!(refused > 30 && merged > 300 && kept > 1_000, "{refused} {merged} {kept}");
 }
 
-/// Merges as many records as fit into a leaf.
+/// Merges the pending records of a leaf until `room` records are in it.
 fn merge(records: &mut RecordCache, model: &mut Model, leaf: PageId, room: u64) {
     let (mut merged, mut least) = (0, Lsn(u64::MAX));
     let done = records.merge(leaf, |entry| {
@@ -160,7 +161,7 @@ fn reservations_hold_and_leave_space_for_deletions() {
     while let Some(bytes) = records.promise(put) {
         promised += bytes;
     }
-    // A third of the log, without a sixteenth of that.
+    // The log may take a third of its size, without a sixteenth of that for deletions.
     assert!((9_000..=9_375).contains(&promised), "{promised}");
     assert_eq!(records.needed_log(), promised);
     assert!(records.promise(Record { value: None, ..put }).is_some());
@@ -193,7 +194,7 @@ fn reserved_space_is_kept_when_pages_get_memory() {
     assert!(records.limit() < held / 2, "nothing is promised any more: {}", records.limit());
 }
 
-/// Inserts a record of `leaf` that is pending since `since`; its key is its number.
+/// Inserts a record of `leaf` that is pending since `since`. The key of the record is its number.
 fn put(records: &mut RecordCache, number: u32, leaf: u64, since: u64) {
     let entry = Record { tree: 2, key: &number.to_be_bytes(), value: Some(&[1; 60]) };
     assert_eq!(records.put(entry, PageId(leaf), Lsn(since)), Put::Done);
@@ -207,10 +208,10 @@ fn neighbours_with_enough_cold_records_are_merged_too() {
     for (number, leaf) in leaves.enumerate() {
         put(&mut records, number as u32, leaf, 500);
     }
-    // The pending record of leaf 20 was used, and one of the two of leaf 21.
+    // The only pending record of leaf 20 was used, and one of the two of leaf 21.
     assert!([3u32, 5].iter().all(|number| records.get(2, &number.to_be_bytes()).is_some()));
-    // A neighbourhood has sixteen pages of 4 KiB: 16 to 31; and 32 to 47 because of 40, which has no pending
-    // record any more.
+    // A neighbourhood has sixteen pages of 4 KiB. The first one is 16 to 31. The second one is 32 to 47,
+    // because of leaf 40, which has no pending record any more.
     assert_eq!(records.neighbourhood(), 16);
     for (least, expected) in [(1, &[17, 18, 21, 22, 31, 32, 40][..]), (2, &[17, 18, 31, 32, 40])] {
         let mut all = Vec::new();
@@ -228,7 +229,7 @@ fn a_new_entry_in_reused_memory_is_clean() {
     let first = ring.push(entry, true).unwrap();
     ring.set_pending(first, Lsn(50));
     ring.set_settled(first);
-    // The chunk is full, is freed, and is the next to be begun.
+    // The first chunk is full, is freed, and is the next one to be begun.
     while ring.push(entry, false).is_some() {}
     ring.push(entry, true).unwrap();
     let chunk = ring.take(0).unwrap();
@@ -238,11 +239,11 @@ fn a_new_entry_in_reused_memory_is_clean() {
     assert_eq!((again, ring.since(again)), (first, Lsn(0)));
 }
 
-/// The state of the entries of a chunk.
+/// The state of an entry in a chunk.
 #[derive(Clone, Copy, PartialEq)]
 enum Entries {
     Read,
-    /// It is pending, together with nine others of the leaf or alone.
+    /// The entry is pending, together with nine others of its leaf or as the only one.
     WaitsWithMany,
     WaitsAlone,
     Merged,
@@ -280,7 +281,7 @@ fn a_leaf_with_many_pending_records_is_merged() {
     for number in (0..in_chunk).filter(|number| state(*number) == MergedAndAskedFor) {
         assert!(records.get(2, &number.to_be_bytes()).is_some());
     }
-    // Most records are of a neighbourhood with ten pending records.
+    // Most swept records are of a neighbourhood with ten pending records.
     (0..1024).for_each(|_| records.merge_threshold.count_swept(2));
     let mut lacking = Vec::new();
     assert_eq!(records.sweep(0, Some(&mut lacking)), Outcome::Stays);
@@ -298,7 +299,7 @@ fn a_leaf_with_many_pending_records_is_merged() {
     assert_eq!(records.sweep(0, None), Outcome::Freed);
     assert_eq!(records.ring.used(), chunks - 1);
     assert!((0..10).all(|number| !is_here(&records, number)));
-    // A chunk other than the oldest can be swept; older chunks keep their order.
+    // A chunk other than the oldest can be swept. Older chunks keep their order.
     let first = records.ring.oldest_first().next();
     records.sweep(1, None);
     assert_eq!(records.ring.oldest_first().next(), first);

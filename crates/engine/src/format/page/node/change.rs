@@ -1,4 +1,4 @@
-//! Write access to a node.
+//! Changes the records and fences of a node.
 
 use super::read::{Cell, HINTS, LARGE, Node, SLOT, SLOTS, head};
 use crate::format::page::header::{self, Kind, get_u16, set};
@@ -7,12 +7,12 @@ use fulgurite_base::PageId;
 pub(crate) struct NodeMut<'a>(&'a mut [u8]);
 
 impl<'a> NodeMut<'a> {
-    /// The node in a page.
+    /// Wraps a page that contains a node.
     pub(crate) fn new(bytes: &'a mut [u8]) -> NodeMut<'a> {
         NodeMut(bytes)
     }
 
-    /// An empty node between two fences.
+    /// Makes `bytes` an empty node with these fences.
     pub(crate) fn init(
         bytes: &'a mut [u8],
         page: PageId,
@@ -49,7 +49,7 @@ impl<'a> NodeMut<'a> {
         set(self.0, 44, &(bytes as u32).to_le_bytes());
     }
 
-    /// Inserts or replaces a record. Returns false, with nothing changed, if there is no space.
+    /// Inserts or replaces a record. Returns false and changes nothing if the node has no space.
     pub(crate) fn put(&mut self, key: &[u8], value: Cell<'_>) -> bool {
         match self.node().search(key) {
             Ok(index) => self.replace(index, value),
@@ -73,7 +73,7 @@ impl<'a> NodeMut<'a> {
         }
         let key = self.node().key(index);
         self.remove(index);
-        // The space was checked above.
+        // The insertion succeeds, because the space was checked above.
         self.insert(index, &key, value)
     }
 
@@ -114,7 +114,7 @@ impl<'a> NodeMut<'a> {
         self.hint(index);
     }
 
-    /// Updates the hints after records from `changed` on have moved.
+    /// Updates the hints after the records from index `changed` on have moved.
     fn hint(&mut self, changed: usize) {
         let len = self.node().len();
         let (step, before) = (len / (HINTS + 1), len.saturating_sub(1) / (HINTS + 1));
@@ -122,7 +122,7 @@ impl<'a> NodeMut<'a> {
         if step < 2 {
             return;
         }
-        // If the spacing is unchanged, hints before the change are unchanged.
+        // If the distance between hinted records is unchanged, hints before the changed record are unchanged.
         let first = if step == before && step == after { (changed / step).saturating_sub(1) } else { 0 };
         for place in first..HINTS {
             let hint = self.node().head_at((place + 1) * step);
@@ -146,7 +146,7 @@ impl<'a> NodeMut<'a> {
         self.set_garbage(0);
     }
 
-    /// Rebuilds the node with other fences, keeping the records between them.
+    /// Rebuilds the node with new fences, and keeps the records between them.
     pub(crate) fn refence(&mut self, (low, high): (&[u8], Option<&[u8]>)) {
         let old = self.0.to_vec();
         let node = Node(&old);
@@ -162,7 +162,7 @@ impl<'a> NodeMut<'a> {
         header::set_lsn(self.0, lsn);
     }
 
-    /// Appends a record with the highest key. Returns false, with nothing changed, if there is no space.
+    /// Appends a record with the highest key. Returns false and changes nothing if the node has no space.
     pub(crate) fn push(&mut self, key: &[u8], value: Cell<'_>) -> bool {
         let len = self.node().len();
         self.insert(len, key, value)
@@ -173,8 +173,9 @@ fn length(value: Cell<'_>) -> u16 {
     value.bytes.len() as u16 | if value.large { LARGE } else { 0 }
 }
 
-/// The split point of a node that is full: the index of the first record of the right half. Both halves get
-/// about the same bytes; if records arrive in ascending order, nearly all stay on the left.
+/// Returns the split point of a full node: the index of the first record of the right node. Both nodes get
+/// about the same number of bytes. If records arrive in ascending order (`ascending`), all records but the
+/// last stay in the left node.
 pub(crate) fn middle(node: Node<'_>, ascending: bool) -> usize {
     let len = node.len();
     if ascending {
@@ -192,7 +193,7 @@ pub(crate) fn middle(node: Node<'_>, ascending: bool) -> usize {
     len - 1
 }
 
-/// The shortest key that is above `left` and at most `right`. `right` must be above `left`.
+/// Returns the shortest key that is above `left` and at most `right`. `right` must be above `left`.
 pub(crate) fn separator<'a>(left: &[u8], right: &'a [u8]) -> &'a [u8] {
     let common = std::iter::zip(left, right).take_while(|(a, b)| a == b).count();
     &right[..common + 1]

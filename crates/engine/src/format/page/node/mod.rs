@@ -1,9 +1,9 @@
-//! A node of a tree: a slotted page with records sorted by key, between two fence keys.
+//! Nodes of a tree. A node is a slotted page with records sorted by key, between two fence keys.
 //!
-//! The records of a leaf are keys and values. Those of an inner node are separators and children (eight
-//! bytes): child `i` covers the keys from separator `i` up to separator `i + 1`. The first separator is the
-//! node's low fence. For all keys of a node, `low ≤ key < high`. The common prefix of the fences is the
-//! *prefix* of every key in the node, and is stored once, in the low fence.
+//! The records of a leaf are keys and values. The records of an inner node are separators and children (page
+//! numbers of eight bytes). Child `i` covers the keys from separator `i` up to separator `i + 1`. The first
+//! separator is the node's low fence. For all keys of a node, `low fence ≤ key < high fence`. The common
+//! prefix of the fences is the *prefix* of every key in the node, and is stored once, in the low fence.
 //!
 //! | bytes | after the common header |
 //! |---|---|
@@ -18,8 +18,8 @@
 //! | 120– | slots of 10 bytes: offset (2), bytes of the suffix (2), of the value (2; top bit: large), head (4) |
 //! | –end | heap: records, the high fence, the low fence last |
 //!
-//! A key's *suffix* is the key without the prefix. Its *head* is the first four bytes of the suffix, as a
-//! big-endian number: most comparisons need no more.
+//! The *suffix* of a key is the key without the prefix. The *head* of a key is the first four bytes of the
+//! suffix, as a big-endian number. Most comparisons are decided by the heads.
 
 mod read;
 mod check;

@@ -1,24 +1,24 @@
-//! Read access to a node.
+//! Reads the records and fences of a node.
 
 use crate::Error;
 use crate::format::page::header::{self, Kind, get_u16, get_u32, get_u64};
 use fulgurite_base::PageId;
 use std::cmp::Ordering;
 
-/// The offset of the slots.
+/// The offset of the slots in the page.
 pub(super) const SLOTS: usize = 120;
 pub(super) const SLOT: usize = 10;
 pub(super) const HINTS: usize = 16;
-/// Marks a reference to a large value.
+/// The bit of a value's length that marks a reference to a large value.
 pub(super) const LARGE: u16 = 1 << 15;
 
-/// The longest key for pages of this size, in bytes.
+/// Returns the length of the longest key for pages of this size, in bytes.
 pub(crate) const fn longest_key(page_bytes: u32) -> usize {
     page_bytes as usize / 8
 }
 
-/// The largest record in a leaf, key and value together, in bytes. Even a leaf with two such records and two
-/// fences of the longest kind can be split.
+/// Returns the size of the largest record in a leaf, key and value together, in bytes. Even a leaf with two
+/// records of this size and two fences of the longest kind can be split.
 pub(crate) const fn longest_record(page_bytes: u32) -> usize {
     page_bytes as usize * 5 / 16
 }
@@ -26,14 +26,14 @@ pub(crate) const fn longest_record(page_bytes: u32) -> usize {
 /// A value as stored in a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell<'a> {
-    /// The value, or the reference to a large value.
+    /// The bytes of the value, or of the reference to a large value.
     pub bytes: &'a [u8],
-    /// Whether it is a reference.
+    /// Whether `bytes` is a reference to a large value.
     pub large: bool,
 }
 
 impl<'a> Cell<'a> {
-    /// A value stored in the leaf itself.
+    /// Creates the cell of a value that is stored in the leaf itself.
     pub(crate) fn inline(bytes: &'a [u8]) -> Cell<'a> {
         Cell { bytes, large: false }
     }
@@ -53,14 +53,14 @@ pub(super) fn head(suffix: &[u8]) -> u32 {
     }
 }
 
-/// The node in a page that a search has found.
+/// Returns the node in a page to which a search has led. Fails if the page is no node.
 #[inline]
 pub(crate) fn leaf(bytes: &[u8]) -> Result<Node<'_>, Error> {
     Node::new(bytes).ok_or_else(|| Error::corrupt(header::number(bytes), "it is not a node"))
 }
 
 impl<'a> Node<'a> {
-    /// The node in a page; `None` if the page is no node.
+    /// Returns the node in a page; `None` if the page is no node.
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Option<Node<'a>> {
         matches!(header::kind(bytes), Some(Kind::Leaf | Kind::Inner)).then_some(Node(bytes))
@@ -79,7 +79,7 @@ impl<'a> Node<'a> {
         self.len() == 0
     }
 
-    /// The level: 0 for a leaf.
+    /// Returns the level of the node; 0 for a leaf.
     #[inline]
     pub(crate) fn level(&self) -> u8 {
         header::level(self.0)
@@ -106,20 +106,20 @@ impl<'a> Node<'a> {
         usize::from(get_u16(self.0, 50))
     }
 
-    /// The low fence: the lower bound of all keys.
+    /// Returns the low fence, the lower bound of all keys.
     #[inline]
     pub(crate) fn low(&self) -> &'a [u8] {
         &self.0[self.0.len() - self.low_len()..]
     }
 
-    /// The high fence: all keys are below it. `None` for the last node of a level.
+    /// Returns the high fence. All keys are below it. `None` for the last node of a level.
     #[inline]
     pub(crate) fn high(&self) -> Option<&'a [u8]> {
         let end = self.0.len() - self.low_len();
         (self.0[52] == 0).then(|| &self.0[end - self.high_len()..end])
     }
 
-    /// The common prefix of all keys.
+    /// Returns the common prefix of all keys.
     #[inline]
     pub(crate) fn prefix(&self) -> &'a [u8] {
         &self.low()[..self.prefix_len()]
@@ -141,7 +141,7 @@ impl<'a> Node<'a> {
         get_u32(self.0, SLOTS + index * SLOT + 6)
     }
 
-    /// The key of a record without the prefix.
+    /// Returns the key of a record without the prefix.
     #[inline]
     pub(crate) fn suffix(&self, index: usize) -> &'a [u8] {
         let slot = self.slot(index);
@@ -161,13 +161,14 @@ impl<'a> Node<'a> {
         Cell { bytes: &self.0[at..at + usize::from(len & !LARGE)], large: len & LARGE != 0 }
     }
 
-    /// The child at an index of an inner node.
+    /// Returns the child at an index of an inner node.
     #[inline]
     pub(crate) fn child(&self, index: usize) -> PageId {
         PageId(get_u64(self.value(index).bytes, 0))
     }
 
-    /// Whether a page matches this inner node's entry for a child: its level, and its fences. Copies nothing.
+    /// Whether a page is the child at `index` of this inner node, judged by the level and the fences of the
+    /// page. The function copies nothing.
     pub(crate) fn has_child(&self, index: usize, page: &[u8]) -> bool {
         let Some(child) = Node::new(page) else { return false };
         let is_key =
@@ -179,11 +180,11 @@ impl<'a> Node<'a> {
         usize::from(child.level()) + 1 == usize::from(self.level()) && is_key(index, child.low()) && high
     }
 
-    /// The index of `key`, or its insertion point.
+    /// Returns the index of `key`, or its insertion point as an error.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<usize, usize> {
         let prefix = self.prefix();
-        // All keys between the fences begin with the prefix. Other keys are below or above all of them.
+        // All keys between the fences begin with the prefix. Any other key is below or above all of them.
         let Some(suffix) = key.strip_prefix(prefix) else {
             return Err(if key < prefix { 0 } else { self.len() });
         };
@@ -204,7 +205,7 @@ impl<'a> Node<'a> {
         Err(from)
     }
 
-    /// The range of records that may have this head, according to the hints.
+    /// Returns the range of the records that may have the head `wanted`, according to the hints.
     #[inline]
     fn hinted(&self, wanted: u32) -> (usize, usize) {
         let len = self.len();
@@ -221,7 +222,7 @@ impl<'a> Node<'a> {
         (from, to.min(len))
     }
 
-    /// The index of the child whose range covers `key`.
+    /// Returns the index of the child that covers `key`.
     #[inline]
     pub(crate) fn child_for(&self, key: &[u8]) -> usize {
         match self.search(key) {
@@ -230,28 +231,28 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Free bytes, including garbage.
+    /// Returns the number of free bytes, including garbage.
     pub(crate) fn free(&self) -> usize {
         self.heap() - SLOTS - self.len() * SLOT + self.garbage()
     }
 
-    /// Bytes of the records and their slots.
+    /// Returns the number of bytes of the records and their slots.
     pub(crate) fn used(&self) -> usize {
         self.0.len() - SLOTS - self.low_len() - self.high_len() - self.free()
     }
 
-    /// Bytes that a record of this size takes here.
+    /// Returns the number of bytes that a record of this size would take in this node.
     pub(crate) fn cost(&self, key_len: usize, value_len: usize) -> usize {
         SLOT + key_len - self.prefix_len() + value_len
     }
 
-    /// The records, with full keys.
+    /// Iterates over the records, with full keys.
     pub(crate) fn records(&self) -> impl Iterator<Item = (Vec<u8>, Cell<'a>)> + use<'a> {
         let node = *self;
         (0..node.len()).map(move |index| (node.key(index), node.value(index)))
     }
 
-    /// The end of the slots and the offset of the heap. The bytes between are free.
+    /// Returns the end of the slots and the offset of the heap. The bytes between the two are free.
     pub(crate) fn parts(&self) -> (usize, usize) {
         (SLOTS + self.len() * SLOT, self.heap())
     }

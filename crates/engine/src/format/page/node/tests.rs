@@ -15,7 +15,7 @@ fn contents(bytes: &[u8]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     node.records().map(|(key, value)| (key, value.bytes.to_vec())).collect()
 }
 
-/// An empty key with an empty value is a record like any other, at every position of the heap.
+/// An empty key with an empty value is a record like any other, wherever it is in the heap.
 #[test]
 fn a_record_of_no_bytes_is_kept() {
     for size in [4096, 65536] {
@@ -23,7 +23,8 @@ fn a_record_of_no_bytes_is_kept() {
         fresh(&mut bytes, (&[], None));
         let mut model = BTreeMap::new();
         let quarter = size / 4;
-        // The longer value leaves garbage. The last long record fits only after the heap is compacted.
+        // Replacing a value by a longer one leaves garbage. The last long record fits only after the heap is
+        // compacted.
         let long = [(&b"a"[..], quarter - 9), (b"a", quarter), (b"b", quarter), (b"c", quarter), (b"d", 9)];
         let empty = [(&b""[..], 0), (b"", 3), (b"", 0)];
         for (key, length) in empty[..1].iter().chain(&long).chain(&empty).copied() {
@@ -39,8 +40,8 @@ fn a_record_of_no_bytes_is_kept() {
 }
 
 proptest! {
-    /// Compared with the standard library's map. Keys are short and over a small alphabet, so that heads
-    /// collide.
+    /// A node behaves like the map of the standard library. Keys are short and over a small alphabet, so that
+    /// heads collide.
     #[test]
     fn a_node_is_a_map(
         operations in prop::collection::vec(
@@ -81,7 +82,8 @@ proptest! {
         }
     }
 
-    /// A full node always splits into two, so that either takes one more of the largest records.
+    /// A full node always splits into two nodes, so that each of them accepts one more record of the largest
+    /// size or can be split again.
     #[test]
     fn a_full_node_divides(sizes in prop::collection::vec(1usize..1200, 3..60), last in 1usize..1280) {
         let mut bytes = vec![0; 4096];

@@ -1,4 +1,4 @@
-//! The format of blocks of the map. Numbers are little-endian.
+//! The format of blocks of the map, which is the map from pages to addresses. Numbers are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -12,10 +12,12 @@
 //! | 36–40 | zeros |
 //! | 40– | entries: see below |
 //!
-//! The entries of addresses have 4 bytes each: the address of a unit. Those of changes have 8 bytes each: a
-//! unit and its address. The entry of a head is the superblock as it was when the store was opened.
+//! Each entry of an address block has 4 bytes: the address of a unit. Each entry of a change block has 8
+//! bytes: a unit and its address. The entries of a head are the superblock as it was when the store was
+//! opened.
 //!
-//! An address counts units from the first segment on; all ones mean that the unit was never written.
+//! An address counts units from the first segment on. An address of all ones means that the unit was never
+//! written.
 
 use crate::format::layout::BLOCK_HEADER;
 use crate::format::page::{Salt, get_u32, get_u64, set};
@@ -35,7 +37,7 @@ impl BlockKind {
     }
 }
 
-/// The header of a block.
+/// The header of a block of the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockInfo {
     pub kind: BlockKind,
@@ -46,7 +48,7 @@ pub(super) struct BlockInfo {
     pub entries: u32,
 }
 
-/// Writes the header of a block after its entries.
+/// Writes the header of a block after its entries, and adds the checksum.
 pub(super) fn seal(bytes: &mut [u8], info: &BlockInfo, salt: Salt) {
     set(bytes, 4, &info.kind.code().to_le_bytes());
     set(bytes, 8, &info.epoch.to_le_bytes());
@@ -58,7 +60,7 @@ pub(super) fn seal(bytes: &mut [u8], info: &BlockInfo, salt: Salt) {
     set(bytes, 0, &sum.to_le_bytes());
 }
 
-/// The header of a block; `None` if the bytes are no block of this store.
+/// Decodes the header of a block. Returns `None` if the bytes are no block of this store.
 pub(super) fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
     let kind = *BlockKind::ALL.iter().find(|kind| kind.code() == get_u32(bytes, 4))?;
     let size = if kind == BlockKind::Changes { 8 } else { 4 };
@@ -68,12 +70,12 @@ pub(super) fn open(bytes: &[u8], salt: Salt) -> Option<BlockInfo> {
     (fits && get_u32(bytes, 0) == salt.sum(bytes)).then_some(info)
 }
 
-/// Reads an entry of 4 bytes.
+/// Reads the entry of 4 bytes at an index.
 pub(super) fn address(bytes: &[u8], index: usize) -> u32 {
     get_u32(bytes, BLOCK_HEADER + 4 * index)
 }
 
-/// Writes an entry of 4 bytes.
+/// Writes the entry of 4 bytes at an index.
 pub(super) fn set_address(bytes: &mut [u8], index: usize, address: u32) {
     set(bytes, BLOCK_HEADER + 4 * index, &address.to_le_bytes());
 }

@@ -1,7 +1,7 @@
-//! Garbage collection: moves the valid units of a segment, and frees the segment.
+//! Garbage collection, which moves the valid units of a segment and frees the segment.
 //!
-//! It is one task, which runs in slices while the schedule demands it or a writer waits. The schedule paces
-//! it to keep up with the writes, so that no write waits for a whole segment.
+//! Garbage collection is one task. It runs in slices while the schedule demands collection or a writer waits.
+//! The schedule paces the task to keep up with the writes, so that no write waits for a whole segment.
 
 use super::{OutOfPlace, units_of};
 use crate::Error;
@@ -12,35 +12,35 @@ use fulgurite_base::{PageId, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, Operation};
 use fulgurite_ftl::{CountingSink, SegmentId, UnitId};
 
-/// Units that are moved at a time.
+/// The number of blocks that are moved in one slice.
 const SLICE: usize = 64;
-/// How often a damaged page is read before it is moved as it is.
+/// How often a damaged page is read again before it is moved as it is.
 const READ_AGAIN: usize = 3;
 
-/// A unit that is being moved from a victim segment.
+/// A unit that is being moved out of a victim segment.
 struct Moved {
-    /// Its index in the slice.
+    /// The index of the unit in the slice.
     at: usize,
     unit: u32,
     from: Ppn,
-    /// The address it was last sent to.
+    /// The address to which the unit was last sent.
     to: u32,
 }
 
 impl<D: Device + 'static> OutOfPlace<D> {
-    /// Waits until collection has made progress.
+    /// Waits until garbage collection has made progress.
     pub(super) async fn wait_for_room(&self) -> Result<(), Error> {
         let state = &self.0;
         state.waiting.set(state.waiting.get() + 1);
         self.collect_later();
         let mut asked = false;
-        // Ready at the second poll, after a signal.
+        // The closure returns a value at its second call, which follows a signal.
         state.room.until(|| std::mem::replace(&mut asked, true).then_some(())).await;
         state.waiting.set(state.waiting.get() - 1);
         state.health.check()
     }
 
-    /// Starts the collection task if the schedule demands it and it is not running.
+    /// Starts the collection task if the schedule demands collection and the task is not running.
     pub(super) fn collect_later(&self) {
         if !self.wants_collection() || self.0.collecting.replace(true) {
             return;
@@ -62,7 +62,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         is_wanted && !self.0.closing.get() && self.0.health.check().is_ok()
     }
 
-    /// Stops collection and waits for its end, so that none is in progress when the store is closed.
+    /// Stops garbage collection and waits for the end of its task, so that none runs when the store is
+    /// closed.
     pub(crate) async fn close(&self) {
         self.0.closing.set(true);
         self.0.room.until(|| (!self.0.collecting.get()).then_some(())).await;
@@ -79,7 +80,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
                 return Err(Error::Options("no segment can be collected, and writes wait".to_owned()));
             };
             if settled != Some(victim) {
-                // Writes into the segment must end before it is read.
+                // Writes into the segment must end before the segment is read.
                 self.0.in_flight.settled().await;
                 settled = Some(victim);
             }
@@ -97,7 +98,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.0.ftl.borrow_mut().pick(UnitId(0))
     }
 
-    /// Moves some of the victim's valid units. Returns false if it has none.
+    /// Moves some of the valid units of the victim segment. Returns false if the segment has none.
     pub(super) async fn move_slice(&self, victim: SegmentId) -> Result<bool, Error> {
         let from = self.next_of(victim);
         if from.is_empty() {
@@ -117,7 +118,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         if written.is_ok() {
             let mut addresses = self.0.addresses.borrow_mut();
             for Moved { unit, from, to, .. } in moved {
-                // A write of the page may have ended before, which is newer.
+                // A write of the page may have ended during the move. Its version is newer, so keep its
+                // address.
                 if addresses.all()[unit as usize] == from.0 {
                     addresses.set(unit, to);
                 }
@@ -127,8 +129,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         written.map(|()| true)
     }
 
-    /// Allocates addresses for copies, if there is space. Units that were written again or trimmed meanwhile
-    /// are left out.
+    /// Allocates addresses for copies, if there is space. Omits units that were written again or trimmed
+    /// meanwhile.
     fn send_copies(&self, moved: &mut Vec<Moved>) -> bool {
         moved.retain(|moved| self.lookup(moved.unit) == Some(Ppn(moved.to)));
         let page = |moved: &Moved| moved.unit / self.0.layout.page_units;
@@ -136,7 +138,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.send_elsewhere(pages.map(|page| page.iter_mut().map(|moved| &mut moved.to).collect()))
     }
 
-    /// The next valid units of the victim with their addresses. Contiguous units of a page stay together.
+    /// Returns the next valid units of the victim segment with their addresses. Contiguous units of a page
+    /// stay together.
     pub(super) fn next_of(&self, victim: SegmentId) -> Vec<(u32, Ppn)> {
         let ftl = self.0.ftl.borrow();
         let segment_units = self.0.layout.shape.segment_units;
@@ -154,8 +157,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         units
     }
 
-    /// Reads units, and checks the pages they belong to, so that a transient read error does not become
-    /// permanent.
+    /// Reads units. Verifies the checksums of the pages that contain them, so that a transient read error is
+    /// not written to the copy.
     async fn fetch(&self, from: &[(u32, Ppn)]) -> Result<Buffer, Error> {
         let len = from.len() * self.0.layout.unit_bytes as usize;
         let bytes = Arena::new(len).buffer(0, len);
@@ -170,7 +173,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Whether all pages with units among these are intact.
+    /// Whether all pages that contain some of these units are intact.
     async fn are_whole(&self, from: &[(u32, Ppn)], bytes: &Buffer) -> bool {
         let layout = self.0.layout;
         let unit_bytes = layout.unit_bytes as usize;
@@ -189,7 +192,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
             } else if are_all {
                 self.unpack(&bytes.part(at * unit_bytes, count * unit_bytes), &whole)
             } else {
-                // The page has units elsewhere, or is being written.
+                // The page also has units outside this slice, or is being written.
                 self.read(page, &whole).await.is_ok()
             };
             let is_newer = || from[at..at + count].iter().any(|(unit, ppn)| self.lookup(*unit) != Some(*ppn));
@@ -206,8 +209,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.0.ftl.borrow().lookup(unit)
     }
 
-    /// Trims a segment on the drive. If the drive does not support trim or fails, it only collects garbage
-    /// less well.
+    /// Trims a free segment on the drive. If the drive does not support trim, or trim fails, the drive only
+    /// collects garbage with more copying.
     pub(super) async fn tell_free(&self, segment: SegmentId) {
         let segment_units = self.0.layout.shape.segment_units;
         let lpn = self.lpn(segment.0 * segment_units);
@@ -215,10 +218,10 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let _ = self.0.handle.submit(trim).await;
     }
 
-    /// Frees a segment without valid units.
+    /// Frees a segment that has no valid units.
     pub(super) async fn give_back(&self, victim: SegmentId) -> Result<(), Error> {
-        // Newer copies of its units may still be in progress, and the map on the drive refers to the old
-        // ones.
+        // Newer copies of the segment's units may still be in progress, and the map on the drive still refers
+        // to the old ones. So wait for the copies, and commit the map.
         self.0.in_flight.settled().await;
         if !planted!(self.0.options, SegmentReusedEarly) {
             self.commit().await?;

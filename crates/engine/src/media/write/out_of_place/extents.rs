@@ -1,26 +1,26 @@
-//! Extents: the blocks that one command reads or writes, and the units in them.
+//! Extents: the blocks that one command reads or writes, and the units in these blocks.
 //!
-//! Units may be smaller than a block. A command then covers all blocks that contain requested units. When
-//! writing, the other units in these blocks are filled with arbitrary data and never read; when reading, they
-//! are ignored.
+//! Units may be smaller than a block. A command then covers all blocks that contain requested units. A write
+//! fills the other units in these blocks with arbitrary data that is never read. A read ignores the other
+//! units.
 
 use crate::bytes;
 use crate::format::layout::Layout;
 use fulgurite_device::{Arena, Buffer};
 
-/// Units that are contiguous both on the drive and in memory.
+/// A sequence of units that are contiguous both on the drive and in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub address: u32,
-    /// The index of the first unit in memory.
+    /// The index of the first unit in the caller's memory.
     pub at: usize,
     pub units: u32,
 }
 
-/// Contiguous blocks on the drive, and the requested units in them.
+/// A sequence of blocks that are contiguous on the drive, and the requested units in them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
-    /// The address of the first block.
+    /// The address of the first block, in units.
     pub address: u32,
     /// The number of units in the blocks.
     pub units: u32,
@@ -29,23 +29,25 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// The only part, if it covers the blocks completely, so that the drive can access its memory directly.
+    /// Returns the only part if it covers the blocks completely, so that the drive can access the caller's
+    /// memory directly.
     pub(super) fn whole(&self) -> Option<&Part> {
         self.parts.first().filter(|part| part.units == self.units)
     }
 
-    /// The bytes of the blocks for a write: a part of `bytes` if that covers them completely, else a copy.
+    /// Returns the bytes of the blocks for a write: a part of `bytes` if that covers the blocks completely,
+    /// else a copy.
     pub(super) fn gather(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
         self.memory(bytes, unit_bytes, |blocks, part| bytes::look(part, |part| bytes::fill(blocks, part)))
     }
 
-    /// The buffer for a read: a part of `bytes` if the blocks are requested completely, else a new buffer for
-    /// [`Extent::scatter`].
+    /// Returns the buffer for a read of the blocks: a part of `bytes` if the blocks are requested completely,
+    /// else a new buffer for [`Extent::scatter`].
     pub(super) fn target(&self, bytes: &Buffer, unit_bytes: usize) -> Buffer {
         self.memory(bytes, unit_bytes, |_, _| ())
     }
 
-    /// Copies the requested units of blocks that were read to `bytes`.
+    /// Copies the requested units from blocks that were read to `bytes`.
     pub(super) fn scatter(&self, blocks: &Buffer, bytes: &Buffer, unit_bytes: usize) {
         if self.whole().is_none() {
             let copy = |part: &Part| {
@@ -56,7 +58,7 @@ impl Extent {
         }
     }
 
-    /// The bytes of a part within the blocks.
+    /// Returns the bytes of a part within the blocks.
     pub(super) fn part(&self, blocks: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
         blocks.part((part.address - self.address) as usize * unit_bytes, part.units as usize * unit_bytes)
     }
@@ -74,13 +76,13 @@ impl Extent {
     }
 }
 
-/// The bytes of a part within the caller's memory.
+/// Returns the bytes of a part within the caller's memory.
 fn in_memory(bytes: &Buffer, part: &Part, unit_bytes: usize) -> Buffer {
     bytes.part(part.at * unit_bytes, part.units as usize * unit_bytes)
 }
 
-/// The extents for `units`, which are indices in memory and addresses. Each has at most `most` units, and
-/// none crosses the end of a segment.
+/// Returns the extents for `units`, which are pairs of an index in memory and an address. Each extent has at
+/// most `most` units, and none crosses the end of a segment.
 pub(super) fn extents(units: impl Iterator<Item = (usize, u32)>, layout: &Layout, most: u32) -> Vec<Extent> {
     let block = layout.block_units();
     let mut units: Vec<(u32, usize)> = units.map(|(at, address)| (address, at)).collect();
@@ -98,8 +100,8 @@ pub(super) fn extents(units: impl Iterator<Item = (usize, u32)>, layout: &Layout
         let is_next = extent.address + extent.units == first
             && extent.units + block <= most
             && !first.is_multiple_of(layout.shape.segment_units);
-        // If a block is a single unit, an extent must be contiguous in memory too. Larger blocks are copied
-        // anyway.
+        // If a block is a single unit, an extent must be contiguous in memory too, so that it needs no copy.
+        // Larger blocks are copied anyway.
         let joins = first < extent.address + extent.units || is_next && (goes_on || block > 1);
         if !joins {
             extents.push(Extent { address: first, units: block, parts: vec![part] });
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
     use crate::format::layout::Segmentation;
 
-    /// Blocks of `block` units of 4 bytes, segments of 16 units.
+    /// Creates a layout with blocks of `block` units of 4 bytes, and segments of 16 units.
     fn layout(block: u32) -> Layout {
         let shape = Segmentation { segments: 4, segment_units: 16, unit_bytes: 4, commit: 0 };
         Layout::of_shape(shape, 4 * block)
@@ -131,16 +133,16 @@ mod tests {
         extents.iter().map(|extent| (extent.address, extent.units, extent.parts.len())).collect()
     }
 
-    /// An extent consists of whole blocks. Units join if they share a block or their blocks are consecutive,
-    /// up to the limit and the segment's end. If blocks are single units, they must be contiguous in memory
-    /// too.
+    /// An extent consists of whole blocks. Units belong to one extent if they share a block or if their
+    /// blocks are consecutive, up to the limit and the segment's end. If blocks are single units, these must
+    /// be contiguous in memory too.
     #[test]
     fn contiguous_units_are_one_command() {
         assert_eq!(found(&[(0, 3), (1, 4), (2, 5)], 1, 64), [(3, 3, 1)]);
         assert_eq!(found(&[(0, 3), (2, 4)], 1, 64), [(3, 1, 1), (4, 1, 1)]);
         assert_eq!(found(&[(0, 14), (1, 15), (2, 16)], 1, 64), [(14, 2, 1), (16, 1, 1)]);
         assert_eq!(found(&[(0, 3), (1, 4), (2, 5)], 1, 2), [(3, 2, 1), (5, 1, 1)]);
-        // Blocks of four units.
+        // Each block has four units in these cases.
         assert_eq!(found(&[(0, 5)], 4, 64), [(4, 4, 1)]);
         assert_eq!(found(&[(0, 5), (1, 6), (2, 8)], 4, 64), [(4, 8, 2)]);
         assert_eq!(found(&[(0, 8), (1, 5)], 4, 64), [(4, 8, 2)], "in the order of places");
@@ -148,7 +150,7 @@ mod tests {
         assert_eq!(found(&[(0, 3), (1, 4)], 4, 4), [(0, 4, 1), (4, 4, 1)]);
     }
 
-    /// Scattering what was gathered gives back the same bytes in the same part of memory.
+    /// Scatter, applied to gathered bytes, writes the same bytes to the same part of memory.
     #[test]
     fn scatter_reverses_gather() {
         let bytes = Arena::new(24).buffer(0, 24);

@@ -1,10 +1,10 @@
-//! Writes in progress.
+//! Tracks the writes in progress.
 
 use crate::wait::{Health, Signal};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// Writes in progress, by number.
+/// The writes in progress, by their numbers.
 pub(super) struct InFlight {
     numbers: RefCell<BTreeSet<u64>>,
     begun: Cell<u64>,
@@ -13,7 +13,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// No writes. Waiting tasks are woken when the store stops.
+    /// Creates a tracker without writes. Waiting tasks are woken when the store stops.
     pub(super) fn new(health: &Health) -> InFlight {
         let ended = Signal::default();
         health.tell(&ended);
@@ -24,14 +24,14 @@ impl InFlight {
         self.numbers.borrow().is_empty()
     }
 
-    /// Begins a write. Returns its number.
+    /// Begins a write, and returns its number.
     pub(super) fn begin(&self) -> u64 {
         self.begun.set(self.begun.get() + 1);
         self.numbers.borrow_mut().insert(self.begun.get());
         self.begun.get()
     }
 
-    /// Ends a write, successful or not.
+    /// Ends a write, whether it was successful or not.
     pub(super) fn end(&self, number: u64) {
         self.numbers.borrow_mut().remove(&number);
         self.ended.notify();

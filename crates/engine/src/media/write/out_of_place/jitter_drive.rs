@@ -1,4 +1,4 @@
-//! A drive for tests with random latencies: commands take effect when they complete. Optionally, some pages
+//! A drive for tests with random latencies. Commands take effect when they complete. Optionally, some pages
 //! cannot be written.
 
 use crate::bytes;
@@ -13,13 +13,14 @@ pub(super) struct JitterDrive {
     submitted: u64,
     pending: BTreeMap<(Nanos, u64), Command>,
     contents: Vec<u8>,
-    /// From this page on, one page in [`BAD_IN`] cannot be written.
+    /// The first page of the range in which one page in [`BAD_IN`] cannot be written; `None` if all pages can
+    /// be written.
     bad_from: Option<u64>,
-    /// Pages that were written, with their streams.
+    /// The first pages of all write commands, with their streams.
     written: BTreeSet<(Lpn, StreamId)>,
 }
 
-/// One of so many pages cannot be written.
+/// The number of pages of which one cannot be written.
 const BAD_IN: u64 = 500;
 
 impl JitterDrive {
@@ -31,23 +32,24 @@ impl JitterDrive {
         JitterDrive { caps, now: Nanos::ZERO, prng, submitted: 0, pending, contents, bad_from: None, written }
     }
 
-    /// Sets the number of streams.
+    /// Sets the number of streams that the drive has.
     pub(super) fn with_streams(mut self, streams: u16) -> JitterDrive {
         self.caps.streams = streams;
         self
     }
 
-    /// The streams in which these pages were written.
+    /// Returns the streams of the writes that begin at wanted pages.
     pub(super) fn streams(&self, is_wanted: impl Fn(Lpn) -> bool) -> BTreeSet<u16> {
         self.written.iter().filter(|(lpn, _)| is_wanted(*lpn)).map(|(_, stream)| stream.0).collect()
     }
 
-    /// From now on, some of the pages from `first` on cannot be written.
+    /// Makes some of the pages from `first` on unwritable from now on.
     pub(super) fn be_bad_from(&mut self, first: u64) {
         self.bad_from = Some(first);
     }
 
-    /// Whether a write touches a page that cannot be written. A failed write destroys the old contents.
+    /// Whether an operation writes a page that cannot be written. Such a write destroys the old contents of
+    /// its pages.
     fn fails(&mut self, operation: &Operation) -> bool {
         let (Some(first), Operation::Write { lpn, pages, .. }) = (self.bad_from, operation) else {
             return false;
@@ -71,7 +73,7 @@ impl JitterDrive {
                 let at = lpn.0 as usize * 4096;
                 bytes::look(&from, |bytes| self.contents[at..at + bytes.len()].copy_from_slice(bytes));
             }
-            // Trimmed pages must not be read.
+            // Overwrite trimmed pages, because they must not be read.
             Operation::Trim { lpn, pages } => {
                 self.contents[lpn.0 as usize * 4096..][..pages as usize * 4096].fill(0xEE);
             }
@@ -90,7 +92,7 @@ impl Device for JitterDrive {
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        // Some commands take far longer than others.
+        // One command in eight takes far longer than others, on average.
         let most = if self.prng.below(8) == 0 { 2_000 } else { 60 };
         let end = self.now + Nanos::from_micros(1 + self.prng.below(most));
         self.submitted += 1;

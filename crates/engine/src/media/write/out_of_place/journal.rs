@@ -1,11 +1,12 @@
-//! Writes the map: commits to the journal, and snapshots when the journal is full.
+//! Writes the map from pages to addresses: commits to the journal, and snapshots when the journal is full.
 //!
 //! A commit makes the addresses of all completed writes durable. It flushes the drive, so that these writes
 //! are durable, appends the changes to the journal, and flushes again. Commits run one at a time.
 //!
-//! When the journal is full, a snapshot starts a new one in the other half. It consists of all addresses,
-//! written block by block while page writes continue, and of a commit with the changes made meanwhile. When
-//! all that is durable, the two heads of the half are written. Until then the other half is valid.
+//! When the journal is full, a snapshot starts a new journal in the other half of the map's area. A snapshot
+//! consists of all addresses, written block by block while page writes continue, and of a commit with the
+//! changes made meanwhile. When the addresses and the commit are durable, the two heads of the half are
+//! written. Until then the old half is valid.
 
 use super::block::{self, BlockInfo, BlockKind};
 use super::stored_map::StoredMap;
@@ -24,28 +25,28 @@ use fulgurite_device::{Arena, Device, Handle, IoError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Blocks of a snapshot that are written concurrently.
+/// The number of blocks of a snapshot that are written concurrently.
 const WRITTEN_TOGETHER: u64 = 32;
 
-/// The address of each unit whose last write has completed.
+/// The map in memory: the address of each unit whose last write has completed.
 pub(super) struct AddressMap {
     all: Vec<u32>,
-    /// Units whose addresses changed since the last commit, possibly with duplicates.
+    /// The units whose addresses changed since the last commit, possibly with duplicates.
     changed: Vec<u32>,
 }
 
 impl AddressMap {
-    /// The map as read from the drive.
+    /// Creates the map from addresses that were read from the drive.
     pub(super) fn new(all: Vec<u32>) -> AddressMap {
         AddressMap { all, changed: Vec::new() }
     }
 
-    /// The address of every unit.
+    /// Returns the address of every unit.
     pub(super) fn all(&self) -> &[u32] {
         &self.all
     }
 
-    /// Changes the address of a unit.
+    /// Sets the address of a unit, and records the change for the next commit.
     pub(super) fn set(&mut self, unit: u32, address: u32) {
         let known = &mut self.all[unit as usize];
         if *known != address {
@@ -54,12 +55,12 @@ impl AddressMap {
         }
     }
 
-    /// The number of changes since the last commit, including duplicates.
+    /// Returns the number of changes since the last commit, including duplicates.
     pub(super) fn changes(&self) -> usize {
         self.changed.len()
     }
 
-    /// Takes the changed units, with their addresses.
+    /// Takes the changed units with their addresses, and clears the record of changes.
     fn take_changes(&mut self) -> Vec<(u32, u32)> {
         let mut changed = std::mem::take(&mut self.changed);
         changed.sort_unstable();
@@ -68,27 +69,27 @@ impl AddressMap {
     }
 }
 
-/// The map on the drive.
+/// Writes the map on the drive.
 pub(super) struct Journal<D> {
     handle: Handle<D>,
     barrier: Rc<Barrier<D>>,
     health: Health,
     layout: Layout,
     salt: Salt,
-    /// The superblock when the store was opened, which is stored in heads for repairs.
+    /// The superblock as it was when the store was opened. Heads contain it for repairs.
     superblock: [u8; SUPERBLOCK],
     options: Options,
     turns: Turns,
     epoch: Cell<u64>,
-    /// The next block of the journal.
+    /// The index of the next block in the journal.
     next_block: Cell<u64>,
-    /// The last commit that was begun, and the last one that is durable.
+    /// The number of the last commit that was begun, and the number of the last durable one.
     begun: Cell<u64>,
     durable: Cell<u64>,
 }
 
 impl<D: Device + 'static> Journal<D> {
-    /// Continues the map `stored_map`.
+    /// Creates a journal that continues the map `stored_map`.
     pub(super) fn new(
         handle: Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
@@ -112,7 +113,7 @@ impl<D: Device + 'static> Journal<D> {
         }
     }
 
-    /// The last durable commit.
+    /// Returns the number of the last durable commit.
     pub(super) fn last_commit(&self) -> u64 {
         self.durable.get()
     }
@@ -132,14 +133,14 @@ impl<D: Device + 'static> Journal<D> {
             Ok(false) => self.snapshot(addresses).await,
             Err(error) => Err(error),
         };
-        // The changes were taken, so a retry could not write them.
+        // A retry could not write the changes, because they were taken from the map, so stop the store.
         written
             .map_err(|error| self.health.stop(format!("the map of pages could not be written: {error}")))?;
         self.durable.set(self.begun.get());
         Ok(())
     }
 
-    /// Appends changes to the journal. Returns false if it is full.
+    /// Appends changes to the journal as a commit. Returns false if the journal is full.
     async fn write_changes(&self, changes: &[(u32, u32)]) -> Result<bool, Error> {
         let per_block = changes_in_a_block(self.layout.block_bytes) as usize;
         let blocks = changes.len().div_ceil(per_block).max(1);
@@ -163,7 +164,7 @@ impl<D: Device + 'static> Journal<D> {
         Ok(true)
     }
 
-    /// Writes a snapshot, which starts a new journal in the other half.
+    /// Writes a snapshot, which starts a new journal in the other half of the map's area.
     pub(super) async fn snapshot(&self, addresses: &RefCell<AddressMap>) -> Result<(), Error> {
         self.epoch.set(self.epoch.get() + 1);
         loop {
@@ -188,7 +189,8 @@ impl<D: Device + 'static> Journal<D> {
             }
             let changes = addresses.borrow_mut().take_changes();
             self.barrier.flush().await?;
-            // The changes made meanwhile do not fit into a journal. A new snapshot contains them.
+            // If the changes made meanwhile do not fit into a journal, write a new snapshot, which contains
+            // them.
             if self.write_changes(&changes).await? {
                 break;
             }
@@ -206,7 +208,7 @@ impl<D: Device + 'static> Journal<D> {
         self.barrier.flush().await
     }
 
-    /// The first block of the valid half.
+    /// Returns the first block of the half that has the current epoch.
     fn half(&self) -> u64 {
         self.layout.map + (self.epoch.get() % 2) * self.layout.half()
     }
@@ -221,8 +223,8 @@ impl<D: Device + 'static> Journal<D> {
         self.write_parts(first, blocks, (kind, 0, blocks as u32), fill).await
     }
 
-    /// Writes blocks concurrently: parts from `from` on of a snapshot or commit of `of` blocks. `fill` writes
-    /// the entries of each and returns their number.
+    /// Writes consecutive blocks concurrently. They begin at index `from` in a snapshot or commit of `of`
+    /// blocks. `fill` writes the entries of each block and returns their number.
     async fn write_parts(
         &self,
         first: u64,
@@ -232,7 +234,8 @@ impl<D: Device + 'static> Journal<D> {
     ) -> Result<(), Error> {
         let size = self.layout.block_bytes as usize;
         let buffer = Arena::new(blocks as usize * size).buffer(0, blocks as usize * size);
-        // A head and its snapshot have the number before the commit that ends the snapshot.
+        // A head and the addresses of its snapshot have the number of the last commit before the one that
+        // ends the snapshot. That final commit has begun when the head is written.
         let (epoch, number) = (self.epoch.get(), self.begun.get());
         let number = if kind == BlockKind::Head { number - 1 } else { number };
         bytes::change(&buffer, |bytes| {

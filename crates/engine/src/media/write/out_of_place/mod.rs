@@ -1,24 +1,25 @@
-//! Pages out of place: each write goes to a new address, which a map on the drive records.
+//! Reads and writes pages out of place: each write goes to a new address, which a map on the drive records.
 //!
-//! The old version of a page stays intact until the new one and its map entry are durable. So no valid page
-//! can be torn, and no page is written twice. The price is garbage collection: space is freed a segment at a
-//! time, and valid pages in it are copied.
+//! The old version of a page stays intact until the new version and its map entry are durable. So no valid
+//! page can be torn, and no page is written twice. The price is garbage collection, which frees space a
+//! segment at a time and copies the valid pages in the segment.
 //!
 //! *Units.* Space is allocated in units. A page of several units is compressed if that saves a unit
-//! ([`pack`]). Its units are allocated together ([`Ftl::append_whole`]) and freed together.
+//! ([`pack`]). The units of a page are allocated together ([`Ftl::append_whole`]) and freed together.
 //!
-//! *Blocks.* The drive is read and written in blocks of the log's size, of one unit or several ([`extents`]).
-//! Pages are contiguous, regardless of blocks, but each batch of writes starts at a new block
-//! ([`Ftl::end_blocks`]). So no block is written twice, and a torn write damages no older data.
+//! *Blocks.* The drive is read and written in blocks, which have the size of a block of the log and contain
+//! one unit or several ([`extents`]). Pages are contiguous, regardless of blocks, but each batch of writes
+//! starts at a new block ([`Ftl::end_blocks`]). So no block is written twice, and a torn write damages no
+//! older data.
 //!
 //! *Three maps.* The translation layer ([`Ftl`]) records the address to which each unit was last *sent*. It
 //! chooses the next address and the segment to collect. [`AddressMap`] records the address of the last
-//! *completed* write; reads use it. The [`Journal`] records the *durable* part of that. Each follows the one
-//! before.
+//! *completed* write of each unit. Reads use this map. The [`Journal`] records the *durable* part of
+//! [`AddressMap`]. Each map lags behind the one before.
 //!
 //! *Three rules* prevent an address from being reused too early. A segment is collected only after the writes
-//! into it have ended. It is freed only after its copies, and all writes sent before, have ended and their
-//! addresses are durable. And a reader whose unit moved during the read reads it again.
+//! into it have ended. A segment is freed only after its copies, and all writes that were sent before, have
+//! ended and their addresses are durable. A reader whose unit was moved during the read reads the unit again.
 
 mod block;
 mod stored_map;
@@ -57,24 +58,24 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-/// The most changes of the map before a commit is made.
+/// The largest number of uncommitted changes of the map. A commit is made if there are more.
 const MOST_CHANGES: usize = 1 << 15;
 
-/// How many other addresses are tried after a failed write before the store stops.
+/// The number of other addresses that are tried after a failed write before the store stops.
 const OTHER_ADDRESSES: u32 = 4;
 
-/// A page as it is written.
+/// A page as it is written, compressed or not.
 #[derive(Clone, Copy)]
 struct Packed {
     page: PageId,
-    /// The index of its first unit in the batch, and its number of units.
+    /// The index of the page's first unit in the batch, and the number of its units.
     from: usize,
     units: u32,
     /// The hint for the placement policy.
     hint: StreamId,
 }
 
-/// A page that is being written.
+/// A page that is being written, with the addresses that were allocated for its units.
 struct Sent {
     packed: Packed,
     addresses: Vec<u32>,
@@ -92,19 +93,19 @@ struct State<D> {
     in_flight: InFlight,
     packer: RefCell<Packer>,
     unpacker: RefCell<Unpacker>,
-    /// The number of writers that wait for collection.
+    /// The number of writers that wait for garbage collection.
     waiting: Cell<u32>,
     collecting: Cell<bool>,
-    /// Collection must stop, because the store is being closed.
+    /// Whether garbage collection must stop, because the store is being closed.
     closing: Cell<bool>,
-    /// Notified when collection has made progress.
+    /// The signal that is notified when garbage collection has made progress.
     room: Signal,
-    /// Units written by the store, and units moved by collection.
+    /// The number of units written, by the store and by garbage collection.
     units_written: Cell<u64>,
     options: Options,
 }
 
-/// Reads and writes pages out of place. Clones share it.
+/// Reads and writes pages out of place. All clones share one state.
 pub(crate) struct OutOfPlace<D>(Rc<State<D>>);
 
 impl<D> Clone for OutOfPlace<D> {
@@ -113,8 +114,8 @@ impl<D> Clone for OutOfPlace<D> {
     }
 }
 
-/// Reads a page of an image with this map, as stored; `None` if it cannot be read. For repairs, which have no
-/// drive.
+/// Reads a page of an image with the map `addresses`, as the page is stored. Returns `None` if the page
+/// cannot be read. Repairs use this function, because they have no drive.
 pub(crate) async fn read_page(
     source: &impl Source,
     addresses: &[u32],
@@ -136,20 +137,21 @@ pub(crate) async fn read_page(
     Unpacker::default().unpack(&bytes, &whole).then(|| bytes::look(&whole, <[u8]>::to_vec))
 }
 
-/// The placement hint of a page: leaves of a tree have similar lifetimes, and other pages are written rarely.
+/// Returns the placement hint of a page. Leaves of one tree have similar lifetimes, so the hint of a leaf is
+/// its tree. All other pages are written rarely and share a hint.
 fn hint(page: &[u8]) -> StreamId {
     let is_leaf = page::kind(page) == Some(Kind::Leaf);
     StreamId(if is_leaf { page::tree(page) as u16 } else { 0 })
 }
 
-/// Whether a write with this error may succeed at another address: the drive exists and has not returned
-/// wrong data.
+/// Whether a write that failed with this error may succeed at another address. It may if the address exists
+/// and the drive has not returned wrong data.
 fn may_go_elsewhere(error: &Error) -> bool {
     matches!(error, Error::Io(error) if !matches!(error, IoError::Corrupt | IoError::OutOfRange))
 }
 
 impl<D: Device + 'static> OutOfPlace<D> {
-    /// Creates an empty map on the drive.
+    /// Creates an empty map on the drive, and a backend that uses it.
     pub(crate) async fn create(
         handle: &Handle<D>,
         shared: (Health, Rc<Barrier<D>>),
@@ -167,7 +169,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(this)
     }
 
-    /// The pages of a store with the map `stored_map`.
+    /// Creates a backend that continues the map `stored_map`.
     pub(crate) fn new(
         handle: &Handle<D>,
         (health, barrier): (Health, Rc<Barrier<D>>),
@@ -216,23 +218,24 @@ impl<D: Device + 'static> OutOfPlace<D> {
         })))
     }
 
-    /// The fields of the superblock, up to date.
+    /// Returns the segments for the superblock, with the number of the last durable commit of the map.
     pub(crate) fn shape(&self) -> Segmentation {
         Segmentation { commit: self.0.journal.last_commit(), ..self.0.layout.shape }
     }
 
-    /// Pages written, including those moved by collection. A compressed page counts as the share of a page
-    /// that it takes.
+    /// Returns the number of pages written, including those moved by garbage collection. A compressed page
+    /// counts as the share of a page that its units take.
     pub(crate) fn pages_written(&self) -> u64 {
         self.0.units_written.get().div_ceil(u64::from(self.0.layout.page_units))
     }
 
-    /// Pages moved by collection, counted in the same way.
+    /// Returns the number of pages moved by garbage collection, with compressed pages counted as in
+    /// [`OutOfPlace::pages_written`].
     pub(crate) fn pages_moved(&self) -> u64 {
         self.0.ftl.borrow().counters().copied_pages.div_ceil(u64::from(self.0.layout.page_units))
     }
 
-    /// Bytes of the map's area and of segments in use, including garbage.
+    /// Returns the number of bytes of the map's area and of segments in use, including garbage.
     pub(crate) fn bytes(&self) -> u64 {
         let Layout { unit_bytes, block_bytes, shape, map, first, .. } = self.0.layout;
         let used = shape.segments - self.0.ftl.borrow().free_segments();
@@ -240,7 +243,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         units * u64::from(unit_bytes) - map * u64::from(block_bytes)
     }
 
-    /// Checks that the translation layer is consistent, and agrees with the map.
+    /// Checks that the translation layer is consistent and agrees with the map. Returns the first fault, or
+    /// `None`.
     pub(crate) fn fault(&self) -> Option<String> {
         let ftl = self.0.ftl.borrow();
         if let Err(error) = fulgurite_ftl::check::check(&ftl) {
@@ -258,13 +262,13 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Some(format!("unit {unit} is not at the address it was sent to"))
     }
 
-    /// The first unit of a page.
+    /// Returns the first unit of a page.
     fn first_unit(&self, page: PageId) -> u32 {
         self.0.layout.first_unit(page).expect("a data page") as u32
     }
 
-    /// Writes sealed pages. On return, reads find the new versions; they are durable after
-    /// [`OutOfPlace::commit`].
+    /// Writes sealed pages, which have their checksums. After the return, reads find the new versions. The
+    /// versions are durable after [`OutOfPlace::commit`].
     pub(crate) async fn write(&self, pages: &Sealed) -> Result<(), Error> {
         let (bytes, mut rest) = self.packed(pages);
         while !rest.is_empty() {
@@ -283,8 +287,9 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Writes pages to the addresses they were sent to. If the drive fails there, other addresses are tried.
-    /// This never waits for collection, because collection waits for it.
+    /// Writes pages to the addresses to which they were sent. If the drive fails there, other addresses are
+    /// tried. This function never waits for garbage collection, because collection waits for writes in
+    /// progress.
     async fn bring(&self, mut sent: Vec<Sent>, bytes: &Buffer) -> Result<(), Error> {
         let number = self.0.in_flight.begin();
         self.collect_later();
@@ -304,8 +309,9 @@ impl<D: Device + 'static> OutOfPlace<D> {
         written.map_err(|error| self.0.health.stop(format!("a page could not be written: {error}")))
     }
 
-    /// Executes writes: `parts` lists units of the batch and their addresses. If the drive fails, `resend`
-    /// allocates other addresses for units that are still valid; it returns false if there is no space.
+    /// Writes units at their addresses. `parts` lists the index of each unit in the batch, and its address.
+    /// If the drive fails, `resend` allocates other addresses for units that are still valid. It returns
+    /// false if there is no space.
     async fn write_sent<T>(
         &self,
         sent: &mut Vec<T>,
@@ -322,7 +328,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Packs pages into units.
+    /// Packs pages into units. Returns the bytes of all units, and the units of each page.
     fn packed(&self, pages: &Sealed) -> (Buffer, Vec<Packed>) {
         let Layout { unit_bytes, page_units, .. } = self.0.layout;
         let (unit, page_units) = (unit_bytes as usize, page_units as usize);
@@ -340,7 +346,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let mut packer = self.0.packer.borrow_mut();
         let (mut at, mut packed) = (0, Vec::with_capacity(pages.numbers.len()));
         for (page, copy) in pages.iter() {
-            // A packed page is never longer than the page, so it fits.
+            // A packed page is never longer than the page, so it fits into the buffer.
             let into = bytes.part(at * unit, page_units * unit);
             let units = bytes::look(&copy, |page| bytes::change(&into, |into| packer.pack(page, into, unit)));
             packed.push(Packed { page, from: at, units, hint: hint(&copy) });
@@ -349,7 +355,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         (bytes, packed)
     }
 
-    /// Allocates addresses for pages: for as many of the first ones as collection admits now.
+    /// Allocates addresses for the first pages, for as many as the schedule of garbage collection admits now.
     fn send(&self, pages: &[Packed]) -> Vec<Sent> {
         let mut ftl = self.0.ftl.borrow_mut();
         let mut sent = Vec::new();
@@ -368,8 +374,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         sent
     }
 
-    /// Allocates other addresses for pages whose write failed. Like copies, they may use the reserve for
-    /// collection. Returns false if there is no space.
+    /// Allocates other addresses for pages whose write failed. Like copies of garbage collection, these pages
+    /// may use the reserve of segments. Returns false if there is no space.
     fn send_elsewhere<'a>(&self, pages: impl Iterator<Item = Vec<&'a mut u32>>) -> bool {
         let mut ftl = self.0.ftl.borrow_mut();
         let mut has_room = true;
@@ -393,7 +399,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.lookup(self.first_unit(sent.packed.page)) == Some(Ppn(sent.addresses[0]))
     }
 
-    /// Records the address of a page whose write has completed, unless it was trimmed meanwhile.
+    /// Records the address of a page whose write has completed, unless the page was trimmed or sent again
+    /// meanwhile.
     fn arrived(&self, sent: &Sent) {
         if !self.is_sent(sent) {
             return;
@@ -405,7 +412,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         }
     }
 
-    /// Discards pages that the store has freed.
+    /// Discards the addresses of pages that the store has freed.
     pub(crate) fn trim(&self, pages: &[PageId]) {
         let (mut ftl, mut addresses) = (self.0.ftl.borrow_mut(), self.0.addresses.borrow_mut());
         for page in pages {
@@ -425,7 +432,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.0.journal.commit(&self.0.addresses).await
     }
 
-    /// Reads a page. The data may be wrong: the caller checks the checksum.
+    /// Reads a page. The data may be wrong, so the caller must verify the checksum.
     pub(crate) async fn read(&self, page: PageId, into: &Buffer) -> Result<(), IoError> {
         let units = || units_of(self.0.addresses.borrow().all(), &self.0.layout, page).to_vec();
         loop {
@@ -439,7 +446,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
                 false => self.read_units(addresses.iter().copied().enumerate(), into).await.map(|()| None),
             };
             if units() != addresses {
-                // The page has moved, and its old address may have been reused.
+                // Read again, because the page was relocated, and its old address may have been reused.
                 continue;
             }
             let is_whole = read?.is_none_or(|packed| self.unpack(&packed, into));
@@ -452,8 +459,9 @@ impl<D: Device + 'static> OutOfPlace<D> {
         bytes::look(packed, |packed| self.0.unpacker.borrow_mut().unpack(packed, page))
     }
 
-    /// Reads consecutive pages into parts of `into`, concurrently. Contiguous ones are read with one command.
-    /// Returns which could be read. As in [`OutOfPlace::read`], the data may be wrong.
+    /// Reads consecutive pages into parts of `into`, concurrently. Pages that are contiguous on the drive are
+    /// read with one command. Returns for each page whether it could be read. As in [`OutOfPlace::read`], the
+    /// data may be wrong.
     pub(crate) async fn read_run(&self, first: PageId, pages: usize, into: &Buffer) -> Vec<bool> {
         let (size, page_units) = (into.len() / pages.max(1), self.0.layout.page_units as usize);
         let page = |index: usize| PageId(first.0 + index as u64);
@@ -465,7 +473,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let parts = plain.flat_map(|index| (index * page_units..).zip(before[index].iter().copied()));
         let mut reads: Vec<Pin<Box<dyn Future<Output = bool> + '_>>> =
             vec![Box::pin(async { self.read_units(parts, into).await.is_ok() })];
-        // Compressed pages, and those that were never written.
+        // Read the other pages one by one: they are compressed, or were never written.
         for index in (0..pages).filter(|index| !is_plain(index)) {
             let part = into.part(index * size, size);
             reads.push(Box::pin(async move { self.read(page(index), &part).await.is_ok() }));
@@ -474,7 +482,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let plain_came = came.next() == Some(true);
         (0..pages)
             .map(|index| match is_plain(&index) {
-                // If the page has moved, its old address may have been reused.
+                // If the page was relocated, its old address may have been reused, so the read does not
+                // count.
                 true => plain_came && units(index) == before[index],
                 false => came.next() == Some(true),
             })

@@ -1,18 +1,20 @@
-//! Compression of pages: a page is compressed if that saves a unit.
+//! Compresses pages. A page is compressed if that saves a unit.
 //!
-//! A compressed page begins with 4 bytes: its compressed length, and in the highest byte the method. Its last
-//! unit is padded with zeros. A page with fewer units than an uncompressed one is compressed.
+//! A compressed page begins with a head of 4 bytes. The lower three bytes of the head are the compressed
+//! length, and the highest byte is the compression method. The last unit of a compressed page is padded with
+//! zeros. A page with fewer units than an uncompressed page has is compressed.
 
 use crate::Compress;
 use crate::bytes;
 use fulgurite_device::Buffer;
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Bytes before the compressed data.
+/// The number of bytes before the compressed data.
 const HEAD: usize = 4;
-/// The length is in their lower three bytes: a page has at most 64 KiB.
+/// The number of bits of the compressed length in the head. The length needs no more, because a page has at
+/// most 64 KiB.
 const LENGTH_BITS: u32 = 24;
-/// zstd's level 1. Higher levels take longer, and save hardly anything on such small pages.
+/// The compression level of zstd. Higher levels take longer, and save hardly anything on pages of this size.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Compresses pages.
@@ -23,7 +25,7 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    /// Compresses pages of `page_bytes`.
+    /// Creates a compressor for pages of `page_bytes`.
     pub(super) fn new(compress: Compress, page_bytes: usize) -> Packer {
         // If there is no memory for zstd's state, pages are stored uncompressed.
         let zstd = (compress == Compress::Zstd).then(|| Compressor::new(ZSTD_LEVEL).ok()).flatten();
@@ -31,8 +33,8 @@ impl Packer {
         Packer { compress, zstd, scratch: vec![0; most.max(zstd::zstd_safe::compress_bound(page_bytes))] }
     }
 
-    /// Writes a page to `into`, which has the size of a page, compressed if that saves a unit. Returns the
-    /// number of units.
+    /// Writes a page to `into`, compressed if that saves a unit. `into` must have the size of a page. Returns
+    /// the number of units.
     pub(super) fn pack(&mut self, page: &[u8], into: &mut [u8], unit_bytes: usize) -> u32 {
         let units = page.len() / unit_bytes;
         let len = if units > 1 { self.compress(page) } else { None };
@@ -51,7 +53,8 @@ impl Packer {
         }
     }
 
-    /// Compresses a page into the scratch buffer and returns the length.
+    /// Compresses a page into the scratch buffer, and returns the compressed length. `None` if the page is
+    /// not compressed.
     fn compress(&mut self, page: &[u8]) -> Option<usize> {
         match self.compress {
             Compress::None => None,
@@ -81,7 +84,7 @@ impl Unpacker {
         })
     }
 
-    /// Created at first use, because it takes some memory.
+    /// Returns the decompressor of zstd, which is created at first use because it takes some memory.
     fn zstd(&mut self) -> Option<&mut Decompressor<'static>> {
         if self.0.is_none() {
             self.0 = Decompressor::new().ok();
@@ -90,12 +93,13 @@ impl Unpacker {
     }
 }
 
-/// The length of a compressed page according to its head; arbitrary if the bytes are no compressed page.
+/// Returns the length of a compressed page with its head, according to the head. The length is arbitrary if
+/// the bytes are no compressed page.
 pub(super) fn packed_bytes(bytes: &[u8]) -> usize {
     split_head(bytes).map_or(0, |(_, len, _)| len + HEAD)
 }
 
-/// The method and the compressed data.
+/// Splits a compressed page into the compression method and the compressed data.
 fn split(packed: &[u8]) -> Option<(Compress, &[u8])> {
     let (code, len, rest) = split_head(packed)?;
     let compress = [Compress::Lz4, Compress::Zstd].into_iter().find(|compress| compress.code() == code)?;
@@ -130,7 +134,7 @@ mod tests {
         units
     }
 
-    /// The first `random` bytes are random, the rest are zeros.
+    /// Creates a page whose first `random` bytes are random and whose other bytes are zeros.
     fn page(random: usize, len: usize, mask: u8) -> Vec<u8> {
         let (mut prng, mut page) = (Prng::new(1, "page"), vec![0; len]);
         page[..random].fill_with(|| prng.below(256) as u8 & mask);
@@ -146,7 +150,7 @@ mod tests {
             }
             assert_eq!(there_and_back(compress, &page(1_400, 4_096, 255), 512), 3, "{compress:?}");
         }
-        // Six of eight bits are random: only an entropy code saves the rest, and LZ4 has none.
+        // Six of eight bits are random. Only an entropy code saves the other two bits, and LZ4 has none.
         let letters = page(4_096, 4_096, 63);
         let units = |compress| there_and_back(compress, &letters, 512);
         assert_eq!([Compress::None, Compress::Lz4, Compress::Zstd].map(units), [8, 8, 7]);

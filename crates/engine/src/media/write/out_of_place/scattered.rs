@@ -10,10 +10,10 @@ use crate::media::image::Source;
 use crate::media::write::bound::bind_bytes;
 use fulgurite_device::{Arena, Buffer};
 
-/// Blocks of one read. A page that begins in them may end after them.
+/// The number of blocks in one read. A page that begins in these blocks may end after them.
 const READ_TOGETHER: u64 = 256;
 
-/// The addresses of the units of all pages that can be found.
+/// Returns the addresses of the units of all pages that can be found.
 pub(crate) async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock) -> Vec<u32> {
     let (unit, page_units) = (layout.unit_bytes as usize, u64::from(layout.page_units));
     let data = superblock.data_start().0..superblock.pages;
@@ -27,7 +27,7 @@ pub(crate) async fn find(source: &impl Source, layout: &Layout, superblock: &Sup
             .min(layout.physical() - from);
         let mut bytes = vec![0; len as usize * unit];
         if source.read(layout.byte(from as u32), &mut bytes).await.is_err() {
-            // If the whole read fails, read each block by itself.
+            // The read of many blocks has failed, so read each block by itself.
             bytes.fill(0);
             let block = layout.block_bytes as usize;
             for (at, part) in (layout.byte(from as u32)..).step_by(block).zip(bytes.chunks_mut(block)) {
@@ -52,8 +52,8 @@ pub(crate) async fn find(source: &impl Source, layout: &Layout, superblock: &Sup
     addresses
 }
 
-/// The page that begins here, if there is one: its index among data pages, its LSN, and its units. `whole` is
-/// a buffer for it.
+/// Decodes the page that begins at the start of `bytes`, if there is one. Returns the index of the page among
+/// data pages, its LSN, and the number of its units. `whole` is a buffer of the size of a page.
 fn page_at(
     bytes: &[u8],
     unpacker: &mut Unpacker,
@@ -70,7 +70,7 @@ fn page_at(
             is_it.then(|| ((number.0 - data.start) as usize, page::lsn(bytes)))
         })
     };
-    // A compressed page states its length. For an uncompressed page, these bytes are its checksum.
+    // A compressed page states its length. If the page is uncompressed, these bytes are its checksum.
     let units = packed_bytes(bytes).div_ceil(unit);
     if units < layout.page_units as usize
         && bytes.get(..units * unit).is_some_and(|packed| unpacker.unpack(packed, whole))

@@ -1,4 +1,4 @@
-//! Reads the map from the drive: the newest snapshot, and the commits of its journal.
+//! Reads the map from pages to addresses from the drive: the newest snapshot, and the commits of its journal.
 
 use super::block::{self, BlockInfo, BlockKind};
 use crate::Error;
@@ -11,15 +11,16 @@ use fulgurite_base::PageId;
 /// The address of a unit that was never written.
 pub(crate) const UNMAPPED: u32 = u32::MAX;
 
-/// The map as read from the drive.
+/// The map as it was read from the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredMap {
-    /// The address of each unit; [`UNMAPPED`] if it was never written.
+    /// The address of each unit; [`UNMAPPED`] if the unit was never written.
     pub addresses: Vec<u32>,
-    /// The number of its snapshot.
+    /// The number of the snapshot.
     pub epoch: u64,
-    /// The next block of the journal. After an interrupted commit it is the end of the journal: the next
-    /// commit then starts a new journal, so that no journal has remains of a commit before a durable one.
+    /// The index of the next block in the journal. After an interrupted commit, this is the end of the
+    /// journal. The next commit then starts a new journal, so that no journal has remains of a commit before
+    /// a durable commit.
     pub next_block: u64,
     /// The number of the last complete commit.
     pub number: u64,
@@ -29,7 +30,7 @@ fn damaged(layout: &Layout, what: &str) -> Error {
     Error::corrupt(layout.data, format!("the map of pages: {what}"))
 }
 
-/// Blocks that are read concurrently.
+/// The number of blocks that are read concurrently.
 const READ_TOGETHER: usize = 64;
 
 struct Reader<'a, S> {
@@ -39,7 +40,7 @@ struct Reader<'a, S> {
 }
 
 impl<S: Source> Reader<'_, S> {
-    /// Reads `count` blocks from `first` on.
+    /// Reads `count` blocks from block `first` on.
     async fn read(&self, first: u64, count: u64) -> Result<Vec<u8>, Error> {
         let size = u64::from(self.layout.block_bytes);
         let mut bytes = vec![0; (count * size) as usize];
@@ -56,13 +57,13 @@ impl<S: Source> Reader<'_, S> {
         &bytes[index as usize * size..][..size]
     }
 
-    /// The first block of a half.
+    /// Returns the first block of the half of the map's area that an epoch uses.
     fn half(&self, epoch: u64) -> u64 {
         self.layout.map + (epoch % 2) * self.layout.half()
     }
 
-    /// The head with the highest epoch. Each half has two copies, so that damage to one does not bring back
-    /// an older map.
+    /// Returns the head with the highest epoch. Each half of the map's area has two copies of its head, so
+    /// that damage to one copy does not bring back an older map.
     async fn head(&self) -> Result<BlockInfo, Error> {
         let mut newest: Option<BlockInfo> = None;
         for half in 0..2 {
@@ -96,14 +97,16 @@ impl<S: Source> Reader<'_, S> {
         Ok(addresses)
     }
 
-    /// The header of a block of the journal of `epoch`, if it is one.
+    /// Returns the header of a block of the journal, or `None` if the block does not belong to the journal of
+    /// `epoch`.
     fn changes(&self, journal: &[u8], epoch: u64, index: u64) -> Option<BlockInfo> {
         let is_there = index < self.layout.journal;
         let info = is_there.then(|| block::open(self.block(journal, index), self.salt)).flatten()?;
         (info.kind == BlockKind::Changes && info.epoch == epoch).then_some(info)
     }
 
-    /// The commit at `at`, if it is complete and follows commit `last`.
+    /// Returns the header of the commit at block `at`, or `None` if the commit is incomplete or does not
+    /// follow commit `last`.
     fn commit(&self, journal: &[u8], epoch: u64, at: u64, last: u64) -> Option<BlockInfo> {
         let first = self.changes(journal, epoch, at).filter(|first| first.number == last + 1)?;
         let is_part = |index: u64| {
@@ -113,7 +116,7 @@ impl<S: Source> Reader<'_, S> {
         (0..u64::from(first.of)).all(is_part).then_some(first)
     }
 
-    /// Applies the changes of a block.
+    /// Applies the changes in a block to the map.
     fn apply(&self, block: &[u8], entries: u32, addresses: &mut [u32]) -> Result<(), Error> {
         for entry in 0..entries as usize {
             let (unit, address) = (block::address(block, 2 * entry), block::address(block, 2 * entry + 1));
@@ -125,9 +128,10 @@ impl<S: Source> Reader<'_, S> {
         Ok(())
     }
 
-    /// Applies all complete commits. Returns the next block of the journal and the number of the last commit.
+    /// Applies all complete commits to the map. Returns the next block of the journal and the number of the
+    /// last commit.
     ///
-    /// After the last complete commit there may be remains of the next one, which a crash interrupted. A
+    /// The last complete commit may be followed by remains of the next one, which a crash interrupted. A
     /// commit begins only when the previous one is durable, so any later commit shows that a durable one was
     /// lost.
     async fn commits(&self, head: &BlockInfo, addresses: &mut [u32]) -> Result<(u64, u64), Error> {
@@ -152,13 +156,13 @@ impl<S: Source> Reader<'_, S> {
     }
 }
 
-/// The superblock in a head of a map, if these bytes are one.
+/// Returns the superblock in the head of a map; `None` if these bytes are no such head.
 pub(crate) fn superblock_in_head(bytes: &[u8]) -> Option<Superblock> {
     let superblock = Superblock::decode(bytes.get(BLOCK_HEADER..)?).ok()?;
     superblock.out_of_place.map(|_| superblock)
 }
 
-/// Reads the map of a store. Fails with [`Error::Corrupt`] if a durable part is damaged.
+/// Reads the map of a store. Fails with [`Error::Corrupt`] if a durable part of the map is damaged.
 pub(crate) async fn read(
     source: &impl Source,
     layout: Layout,
@@ -178,8 +182,8 @@ pub(crate) async fn read(
     Ok(StoredMap { addresses, epoch: head.epoch, next_block, number: last })
 }
 
-/// The addresses of a page's units: the first few for a compressed page, all for others. Empty if the page
-/// was never written.
+/// Returns the addresses of a page's units. A compressed page has addresses for the first few units only, and
+/// other pages for all. Empty if the page was never written.
 pub(crate) fn units_of<'a>(addresses: &'a [u32], layout: &Layout, page: PageId) -> &'a [u32] {
     let Some(first) = layout.first_unit(page) else { return &[] };
     let all =

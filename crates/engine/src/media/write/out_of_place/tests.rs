@@ -1,5 +1,5 @@
-//! Reads return the last version of each page while collection moves pages, and commits of the map are
-//! atomic.
+//! Tests that reads return the last version of each page while garbage collection moves pages, and that
+//! commits of the map are atomic.
 
 use super::jitter_drive::JitterDrive;
 use super::*;
@@ -32,9 +32,9 @@ fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblo
     fit(superblock, drive_blocks * 4096, 0, options).expect("the drive is large enough")
 }
 
-/// On a drive of 16,384 blocks the default segment has 64. The spare share has space for the six segments
-/// without pages if segments have 256 blocks, but not if they have 4,096. The size of units makes no
-/// difference.
+/// On a drive of 16,384 blocks, the default segment has 64 blocks. Six segments never hold pages permanently.
+/// They fit into the spare share if segments have 256 blocks, but not if segments have 4,096. The size of
+/// units makes no difference.
 #[test]
 fn segments_match_the_erase_unit_if_there_is_space() {
     for (unit, block_units) in [("4KiB", 1), ("1KiB", 4), ("512B", 8)] {
@@ -60,7 +60,8 @@ fn with_place(place: &str) -> Options {
     Options { place: place.parse().expect("a valid place"), ..Options::default() }
 }
 
-/// The default unit has 1 KiB if the map then takes at most 32 MiB, else more, but at most a block.
+/// The default unit has 1 KiB if the map then takes at most 32 MiB. Otherwise it is larger, but at most a
+/// block.
 #[test]
 fn units_are_larger_on_larger_drives() {
     for (gib, page_bytes, unit) in
@@ -79,7 +80,7 @@ fn invalid_units_are_refused() {
         fit(plain, 16_384 * 4096, 0, &with_place(&format!("out-of-place:unit={unit}"))).is_ok()
     };
     assert!(["512B", "1KiB", "4KiB"].iter().all(|unit| fits(unit, 4096) && fits(unit, 16_384)));
-    // Not a power of two, or larger than a block.
+    // These units are not a power of two, or larger than a block.
     assert!(["1000B", "3KiB", "8KiB"].iter().all(|unit| !fits(unit, 4096) && !fits(unit, 16_384)));
 }
 
@@ -88,8 +89,8 @@ fn shared(handle: &Handle<Drive>) -> (Health, Rc<Barrier<Drive>>) {
     (health.clone(), Rc::new(Barrier::new(handle.clone(), health)))
 }
 
-/// A page whose contents are derived from its version. Versions 0, 3, … compress well, 2, 5, … by half, and
-/// the others not at all.
+/// Creates a page whose contents are derived from its version. Versions 0, 3, … compress well, versions 2, 5,
+/// … compress to half their size, and the others not at all.
 fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Sealed {
     let bytes = Arena::new(page_bytes).buffer(0, page_bytes);
     bytes::change(&bytes, |bytes| {
@@ -103,7 +104,7 @@ fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Seale
     Sealed { numbers: vec![number], bytes }
 }
 
-/// The version of a page that is read; 0 if it was never written.
+/// Reads a page and returns its version; 0 if the page was never written.
 async fn version_of(out: &OutOfPlace<Drive>, number: PageId, superblock: &Superblock) -> u64 {
     let len = superblock.page_bytes as usize;
     let into = Arena::new(len).buffer(0, len);
@@ -116,8 +117,8 @@ async fn version_of(out: &OutOfPlace<Drive>, number: PageId, superblock: &Superb
     })
 }
 
-/// The version of the first of several pages that are read together; `None` if it could not be read. All
-/// pages read are intact.
+/// Reads several pages together, and checks that all pages read are intact. Returns the version of the first
+/// one, or `None` if it could not be read.
 async fn version_in_run(
     out: &OutOfPlace<Drive>,
     first: PageId,
@@ -136,7 +137,8 @@ async fn version_in_run(
     came[0].then(|| bytes::look(&into.part(0, size), page::lsn).0)
 }
 
-/// Eight tasks write pages of their own, read or trim some of them, and commit. Returns the versions.
+/// Runs eight tasks that write pages of their own, read or trim some of them, and commit. Returns the
+/// versions of all pages.
 async fn use_pages(
     out: &OutOfPlace<Drive>,
     handle: &Handle<Drive>,
@@ -202,7 +204,8 @@ fn compressed_pages_read_back_during_collection() {
     use_and_open_again("unit=512B,compress=zstd,placement=sepbit", true);
 }
 
-/// If some addresses of the drive cannot be written, pages and copies are written elsewhere.
+/// Uses a store and opens it again. If `is_bad` is true, some addresses of the drive cannot be written, so
+/// that pages and copies are written at other addresses.
 fn use_and_open_again(units: &str, is_bad: bool) {
     let options = with_place(&format!("out-of-place:victim=fifo,spare=40%,{units}"));
     for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
@@ -224,7 +227,7 @@ fn use_and_open_again(units: &str, is_bad: bool) {
                 assert_versions(&out, &superblock, &versions).await;
                 out.commit().await.unwrap();
                 out.close().await;
-                // The next opening finds what was durable.
+                // The next opening finds the durable map.
                 let stored_map = read(&handle, layout, &superblock).await.unwrap();
                 out = OutOfPlace::new(&handle, shared(&handle), &superblock, layout, stored_map, &options)
                     .unwrap();
@@ -237,8 +240,8 @@ fn use_and_open_again(units: &str, is_bad: bool) {
 }
 
 /// The log and the map are in the drive's first stream, because they are overwritten sooner than pages. No
-/// page is in it if the drive has another stream. If the drive has fewer streams than the placement, the last
-/// ones share one.
+/// page is in the first stream if the drive has another one. If the drive has fewer streams than the
+/// placement policy, the last streams of the policy share one.
 #[test]
 fn pages_share_no_stream_with_the_log() {
     for (out, of_drive, first, last) in [
@@ -270,7 +273,7 @@ fn pages_share_no_stream_with_the_log() {
     }
 }
 
-/// Every page in the map on the drive must be intact.
+/// Checks that every page in the map on the drive is intact.
 async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
     let layout = superblock.layout().unwrap();
     let stored_map = read(handle, layout, superblock).await.unwrap();
@@ -336,7 +339,8 @@ fn a_write_during_a_move_stays_the_newer_version() {
     }
 }
 
-/// A map with two commits: the first of one block, the second of three.
+/// Creates a map with two commits, the first one of one block, the second one of three. Returns the map
+/// before the second.
 async fn two_commits(
     handle: &Handle<Drive>,
     superblock: &Superblock,
@@ -368,7 +372,8 @@ fn commits_of_the_map_are_atomic() {
         let (out, before) = two_commits(&handle, &superblock, &options).await;
         let after = out.0.addresses.borrow().all().to_vec();
         assert_eq!(read(&handle, layout, &superblock).await.unwrap().addresses, after);
-        // The first journal: the snapshot's own commit, the first one, then the three blocks of the second.
+        // The first journal contains the snapshot's own commit, the first commit, and the three blocks of the
+        // second.
         let half = layout.map + layout.half();
         for block in [1, 2, 3, 4] {
             let at = (half + 1 + layout.snapshot + block) * 4096;
@@ -381,7 +386,7 @@ fn commits_of_the_map_are_atomic() {
                     superblock.data_start(),
                     "the map of pages: a commit of its journal is damaged",
                 );
-                // A commit that does not follow the last complete one: no crash causes that.
+                // A commit follows that is not the one after the last complete commit. No crash causes that.
                 assert_eq!(found, Err(lost));
                 let shape = Segmentation { commit: 2, ..layout.shape };
                 let known = superblock_with(&superblock, shape);
@@ -431,7 +436,7 @@ fn damage_to_the_map_is_refused_or_harmless() {
             }
             crate::media::image::Sink::write(&handle, block * 4096, &bytes).await.unwrap();
         }
-        // The snapshot and the commits are needed; of the two heads one is enough.
+        // Every block of the snapshot and the commits is needed, but only one of the two heads.
         assert_eq!(refused, layout.snapshot + 5);
         assert_eq!(harmless, 2 * layout.half() - refused);
     });
@@ -451,7 +456,7 @@ fn contiguous_pages_are_read_with_one_command() {
             let made = OutOfPlace::create(&handle, shared(&handle), &superblock, layout, &options).await;
             let out = made.unwrap();
             let number = |index: u64| PageId(superblock.data_start().0 + index);
-            // At most four pages fill a segment. These versions do not compress.
+            // The four pages fit into one segment. These versions do not compress.
             let version = |index: u64| 3 * index + 1;
             for index in 0..4 {
                 let page = page_of(number(index), version(index), page_bytes as usize, superblock.salt());

@@ -1,4 +1,4 @@
-//! I/O of units: the commands that read and write them, and the binding of units to their addresses.
+//! I/O of units: creates the commands that read and write units, and binds units to their addresses.
 
 use super::OutOfPlace;
 use super::extents::{Extent, extents};
@@ -10,7 +10,7 @@ use fulgurite_base::{Lpn, Ppn, StreamId};
 use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
 
 impl<D: Device + 'static> OutOfPlace<D> {
-    /// Writes units, given by their indices in the batch, to their addresses.
+    /// Writes units at their addresses. `parts` lists the index of each unit in `bytes`, and its address.
     pub(super) async fn write_units(
         &self,
         parts: impl Iterator<Item = (usize, u32)>,
@@ -20,12 +20,12 @@ impl<D: Device + 'static> OutOfPlace<D> {
         let extents = self.extents_with(parts, |extent| extent.gather(bytes, unit));
         self.bind_extents(&extents);
         let written = self.write_extents(&extents).await;
-        // They may be sent to other addresses.
+        // Unbind the units, because they may be sent to other addresses.
         self.bind_extents(&extents);
         written
     }
 
-    /// Binds the units of runs to their addresses, or unbinds them.
+    /// Binds the units of extents to their addresses, or unbinds them.
     fn bind_extents(&self, extents: &[(Extent, Buffer)]) {
         let unit = self.0.layout.unit_bytes as usize;
         extents.iter().for_each(|(extent, blocks)| bind(blocks, unit, extent.address));
@@ -46,8 +46,8 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Reads back what was written. Otherwise a lost write would leave an older version of the same page at
-    /// the address, which looks valid.
+    /// Reads back the extents that were written. Without this check, a lost write would leave an older
+    /// version of the same page at the address, which looks valid.
     async fn verify(&self, extents: &[(Extent, Buffer)]) -> Result<(), Error> {
         for (extent, blocks) in extents {
             if !is_there(&self.0.handle, self.lpn(extent.address), blocks).await? {
@@ -59,34 +59,35 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     fn write_extent(&self, extent: &Extent, blocks: &Buffer) -> Operation {
         let ftl = self.0.ftl.borrow();
-        // Streams of the translation layer become streams of the drive, as far as it has them. Its first
-        // stream is for the data before the segments, because the log is overwritten long before a page
-        // moves.
+        // Each stream of the translation layer becomes a stream of the drive, as far as the drive has enough.
+        // The first stream of the drive is for the data before the segments, because the log is overwritten
+        // long before a page is relocated.
         let stream = ftl.segments().stream(ftl.segment(Ppn(extent.address)));
         let stream = StreamId((stream.0 + 1).min(self.0.handle.caps().streams.max(1) - 1));
         let (lpn, pages) = (self.lpn(extent.address), self.device_pages(extent.units));
         Operation::Write { lpn, pages, from: Some(blocks.clone()), stream, durable: false }
     }
 
-    /// The number of device pages of so many units, which are whole blocks.
+    /// Returns the number of device pages of so many units, which are whole blocks.
     pub(super) fn device_pages(&self, units: u32) -> u32 {
         (u64::from(units) * u64::from(self.0.layout.unit_bytes) / u64::from(self.0.handle.caps().page_bytes))
             as u32
     }
 
-    /// The device page at an address that begins a block.
+    /// Returns the device page at an address that begins a block.
     pub(super) fn lpn(&self, address: u32) -> Lpn {
         Lpn(self.0.layout.byte(address) / u64::from(self.0.handle.caps().page_bytes))
     }
 
-    /// The commands for units, given by their indices in memory and their addresses.
+    /// Returns the extents for units, which are given as indices in memory and addresses. Each extent takes
+    /// one command.
     fn extents(&self, units: impl Iterator<Item = (usize, u32)>) -> Vec<Extent> {
         let (caps, layout) = (self.0.handle.caps(), &self.0.layout);
         let bytes = u64::from(caps.pages_per_command) * u64::from(caps.page_bytes);
         extents(units, layout, (bytes / u64::from(layout.unit_bytes)).min(u32::MAX.into()) as u32)
     }
 
-    /// The same, each with memory for its blocks.
+    /// Returns the extents for units, each with a buffer for its blocks that `blocks` creates.
     fn extents_with(
         &self,
         units: impl Iterator<Item = (usize, u32)>,
@@ -99,7 +100,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         self.extents(units).into_iter().map(with_blocks).collect()
     }
 
-    /// Reads units from their addresses into the parts of `into` with these indices, concurrently.
+    /// Reads units from their addresses into the parts of `into` with their indices, concurrently.
     pub(super) async fn read_units(
         &self,
         units: impl Iterator<Item = (usize, u32)>,
@@ -112,7 +113,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
         Ok(())
     }
 
-    /// Reads blocks, and unbinds their units.
+    /// Reads the blocks of extents, and unbinds their units.
     async fn read_extents(&self, extents: &[(Extent, Buffer)]) -> Result<(), IoError> {
         let read = |(extent, blocks): &(Extent, Buffer)| Operation::Read {
             lpn: self.lpn(extent.address),
@@ -129,7 +130,7 @@ impl<D: Device + 'static> OutOfPlace<D> {
     pub(super) async fn read_packed(&self, addresses: &[u32]) -> Result<Buffer, IoError> {
         let unit = self.0.layout.unit_bytes as usize;
         let mut extents = self.extents(addresses.iter().copied().enumerate());
-        // Usually its units are contiguous, and need not be copied.
+        // The units of a page are usually contiguous, and need not be copied.
         if extents.len() == 1 && extents[0].parts.len() == 1 {
             let extent = extents.remove(0);
             let len = extent.units as usize * unit;
