@@ -1,5 +1,5 @@
-//! The cost of a call through the blocking handle: cached reads by one thread and by several, and relaxed
-//! commits. For comparison, the same read on the executor's own thread.
+//! Measures the cost of a call through the blocking handle: cached reads by one thread and by several, and
+//! relaxed commits. For comparison, it also measures the same read by a task on the thread of the executor.
 //!
 //! `cargo bench -p fulgurite-engine --bench blocking`; `--test` makes a short run.
 
@@ -38,10 +38,11 @@ fn filled() -> Result<(Db<MemDevice>, Table), Error> {
     Ok((db, table))
 }
 
-/// Rounds of each measurement. The best one counts, because other programs only make it slower.
+/// The number of rounds of each measurement. The fastest round counts, because other programs only make a
+/// round slower.
 const ROUNDS: u64 = 40;
 
-/// Nanoseconds per call, for `calls` made by `threads`.
+/// Returns the nanoseconds per call, for `calls` calls made by `threads` threads.
 fn time(threads: u64, calls: u64, call: impl Fn(&mut Prng) + Sync) -> f64 {
     let each = (calls / threads / ROUNDS).max(1);
     let begin = Barrier::new(threads as usize + 1);
@@ -68,7 +69,7 @@ fn time(threads: u64, calls: u64, call: impl Fn(&mut Prng) + Sync) -> f64 {
     })
 }
 
-/// The same read by the task that owns the store.
+/// Measures the same read by a task of the executor, without the handle. Returns the nanoseconds per read.
 fn own_core(calls: u64) -> f64 {
     let executor = Executor::new(drive());
     let handle = executor.handle();

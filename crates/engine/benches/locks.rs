@@ -1,5 +1,5 @@
-//! The cost of locks: a point lock and its release without contention, beside other locks; a range lock; and
-//! one key that many transactions want.
+//! Measures the cost of locks: a point lock and its release without contention, beside other locks; a range
+//! lock; and one key that many transactions request.
 //!
 //! `cargo bench -p fulgurite-engine --bench locks`; `--test` makes a short run.
 
@@ -7,33 +7,33 @@ use fulgurite_engine::locks::{Locks, Mode, Outcome, TxnId};
 use std::ops::Bound;
 use std::time::Instant;
 
-/// A key of 16 bytes, ordered by its number.
+/// Returns a key of 16 bytes. Keys order like their numbers.
 fn key(number: u64) -> [u8; 16] {
     let mut key = *b"customer00000000";
     key[8..].copy_from_slice(&number.to_be_bytes());
     key
 }
 
-/// Nanoseconds per operation.
+/// Returns the nanoseconds per operation.
 fn time(operations: u64, mut operation: impl FnMut(u64)) -> f64 {
     let start = Instant::now();
     (0..operations).for_each(&mut operation);
     start.elapsed().as_secs_f64() * 1e9 / operations as f64
 }
 
-/// Locks every key in `mode`, ten keys in each transaction. Keys have odd numbers.
+/// Locks `keys` keys in `mode`, ten in each transaction. The keys have odd numbers.
 fn hold_keys(locks: &mut Locks, keys: u64, mode: Mode) {
     for number in 0..keys {
         drop(locks.lock_key(TxnId(1 + number / 10), 1, &key(number * 2 + 1), mode));
     }
 }
 
-/// Point locks, each with its release, on keys that nobody else holds.
+/// Measures point locks, each with its release, on keys that no other transaction has locked.
 fn points(name: &str, locks: &mut Locks, operations: u64, mode: Mode) {
     let mut granted = Vec::new();
     let each = time(operations, |number| {
         let txn = TxnId(1_000_000 + number);
-        // A multiplicative step through all even keys, so that consecutive keys are no neighbours.
+        // The multiplication steps through all even keys, so that consecutive keys are not adjacent.
         let key = key(number.wrapping_mul(0x9e37_79b1) % 100_000 * 2);
         assert_eq!(locks.lock_key(txn, 1, &key, mode), Outcome::Granted);
         locks.release(txn, &mut granted);
@@ -42,7 +42,8 @@ fn points(name: &str, locks: &mut Locks, operations: u64, mode: Mode) {
     println!("{name:50} {each:7.1} ns  ({held} held, {bytes} bytes)");
 }
 
-/// Range locks over ten keys each, by transactions of their own, disjoint or all overlapping.
+/// Locks `ranges` ranges of ten keys each, every one for a transaction of its own. The ranges are disjoint,
+/// or all overlap.
 fn hold_ranges(locks: &mut Locks, ranges: u64, apart: bool) {
     for number in 0..ranges {
         let first = if apart { 1_000_000 + number * 10 } else { 1_000_000 };
@@ -52,7 +53,7 @@ fn hold_ranges(locks: &mut Locks, ranges: u64, apart: bool) {
     }
 }
 
-/// A transaction of ten keys and a scan over ten others.
+/// Measures a transaction that locks ten keys and a range of ten others.
 fn transactions(locks: &mut Locks, operations: u64) {
     let mut granted = Vec::new();
     let each = time(operations, |number| {
@@ -69,7 +70,7 @@ fn transactions(locks: &mut Locks, operations: u64) {
     println!("{:44} {each:7.1} ns", "ten exclusive keys, one range, release");
 }
 
-/// `users` transactions queue for one key. The owner locks a second contended key, and ends.
+/// Measures a key that `users` transactions queue for. The owner locks a second contended key, and ends.
 fn hot_key(users: u64, operations: u64) {
     let mut locks = Locks::new();
     let mut granted = Vec::new();
@@ -85,8 +86,8 @@ fn hot_key(users: u64, operations: u64) {
     println!("one hot key, {users:4} users: a transaction          {each:7.1} ns  ({} bytes)", locks.bytes());
 }
 
-/// The owner of the hot key waits for a transaction that runs, or that waits too. Only the latter needs a
-/// search for a cycle, which visits all transactions that wait for the hot key.
+/// Measures a wait of the owner of the hot key for a transaction that runs (`runs`), or that waits itself.
+/// Only the latter needs a search for a deadlock, which visits all transactions that wait for the hot key.
 fn hot_search(users: u64, operations: u64, runs: bool) {
     let mut locks = Locks::new();
     let mut granted = Vec::new();

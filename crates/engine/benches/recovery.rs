@@ -1,8 +1,8 @@
-//! The time to open a store: after a crash, with 256 MiB of log to redo, and after a close.
+//! Measures the time to open a store: after a crash, with 256 MiB of log to redo, and after a clean close.
 //!
 //! `cargo bench -p fulgurite-engine --bench recovery [-- FOLDER]`, on a file in FOLDER (default: the folder
-//! for temporary files); `--test` makes a short run. A process that drops the store without closing it stands
-//! for the crash: everything is in the file, and recovery has to read the whole log.
+//! for temporary files); `--test` makes a short run. Dropping the store without closing it stands for the
+//! crash: everything is in the file, and recovery has to read the whole log.
 
 use fulgurite_base::Prng;
 use fulgurite_engine::blocking::{Db, Table};
@@ -11,10 +11,10 @@ use fulgurite_uring::{DriveOptions, OpenError, UringDevice};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Updates per transaction.
+/// The number of updates in a transaction.
 const TOGETHER: usize = 32;
 
-/// A store, and its workload before the crash.
+/// The size of a store, and the workload before the crash.
 struct Case {
     rows: u64,
     value_bytes: usize,
@@ -24,8 +24,8 @@ struct Case {
 
 impl Case {
     fn options(&self) -> Options {
-        // A checkpoint begins when half of the log area is full, or when pending records take much of it. The
-        // area is a little more than twice the log to redo, so that no checkpoint shortens it.
+        // The log area is a little more than twice the log to redo, so that no checkpoint shortens this log.
+        // A checkpoint begins when half of the area is full, or when pending records take much of it.
         Options {
             memory_bytes: self.memory_bytes,
             log_bytes: self.log_bytes * 9 / 4,
@@ -107,7 +107,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("skipped: io_uring cannot be used here: {error}");
         return Ok(());
     }
-    // Small rows with less memory than data, small rows that all fit, and rows of YCSB.
+    // The cases are small rows with less memory than data, small rows that all fit into memory, and rows of
+    // the YCSB benchmark.
     let (few, log_bytes) = if is_test { (100, 4 << 20) } else { (1, 256 << 20) };
     let sizes = [(2_000_000, 100, 256), (2_000_000, 100, 1024), (250_000, 1000, 256)];
     for (number, (rows, value_bytes, memory)) in (0..).zip(sizes) {

@@ -1,4 +1,5 @@
-//! The store on a simulated drive: the clock is the drive's, so a run and its figures are exactly repeatable.
+//! Runs the store on a simulated drive, in virtual time, so that a run and its figures are exactly
+//! reproducible.
 
 use fulgurite_base::{Nanos, Spec};
 use fulgurite_device::{Executor, Handle};
@@ -36,9 +37,9 @@ async fn work(handle: Handle<SimDrive>) -> Result<Statistics, fulgurite_engine::
     Ok(store.statistics())
 }
 
-/// The elapsed simulated time and the store's statistics.
+/// Returns the elapsed virtual time and the statistics of the store.
 fn run() -> Result<(Nanos, Statistics), Box<dyn Error>> {
-    // A small P4510 that stores its contents.
+    // The drive is a small P4510 that stores the contents of its pages.
     let drive = preset::configure(Spec::parse("p4510:blocks=20,precondition=none")?)?;
     let executor = Executor::new(SimDrive::new(drive, 42, true)?);
     let statistics = executor.block_on(work(executor.handle()))??;

@@ -1,4 +1,4 @@
-//! The handle of a store for threads: its shards, and the calls that need no transaction.
+//! The handle of a store for threads: opens the shards, and executes the calls that need no transaction.
 
 use super::asking::GoesOn;
 use super::inside::Inside;
@@ -14,20 +14,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Adds the index keys of a record, given its key and its value: none, one or several. It runs inside the
-/// shard, so it must not use the handle. It must not panic: like any panic in a shard, that would stop the
-/// store until it is opened again.
+/// A function that appends the index keys of a record to the vector, given the key and the value of the
+/// record: none, one or several. It runs inside the shard, so it must not use the handle. It must not panic:
+/// like any panic in a shard, a panic would stop the store until it is opened again.
 pub type Extract = Arc<dyn Fn(&[u8], &[u8], &mut Vec<Vec<u8>>) + Send + Sync>;
 
-/// The identifiers of a table or an index in each shard, and the opening that they belong to.
+/// The identifiers of a table or an index in each shard, and the opening of the store that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InShards<T> {
     opening: u64,
     each: Arc<[T]>,
 }
 
-/// A table, in every shard. It belongs to the [`Db`] that returned it and to the clones of that. Any other
-/// `Db` refuses it with [`Error::OtherStore`], also one that opens the same store again.
+/// A table, in every shard. It belongs to the [`Db`] that returned it and to the clones of this `Db`. Any
+/// other `Db` refuses it with [`Error::OtherStore`], even one that opens the same store again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table(InShards<crate::Table>);
 
@@ -35,11 +35,11 @@ pub struct Table(InShards<crate::Table>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index(InShards<crate::Index>);
 
-/// A store that any thread may use. Clones share it. When the last clone is dropped, all work in progress is
-/// completed.
+/// A store that any thread may use. Clones of the value are handles of the same store. When the last clone is
+/// dropped, all work in progress is completed.
 ///
-/// Call [`Db::close`] first if the next opening should be fast. All functions may wait for the drive, and
-/// those of transactions for other transactions.
+/// Call [`Db::close`] first if the next opening should be fast. All methods may wait for the drive, and those
+/// of transactions may wait for other transactions.
 pub struct Db<D: Device + Send + 'static> {
     shards: Arc<Shards<D>>,
     goes_on: Option<GoesOn>,
@@ -47,7 +47,7 @@ pub struct Db<D: Device + Send + 'static> {
 
 struct Shards<D: Device + Send + 'static> {
     cells: Vec<Arc<Cell<D>>>,
-    /// Unique within this process.
+    /// The number of this opening of the store, unique within the process.
     opening: u64,
 }
 
@@ -67,7 +67,7 @@ impl<D: Device + Send + 'static> Clone for Db<D> {
 }
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// Creates an empty store with a shard on each of the drives. Their contents are lost.
+    /// Creates an empty store with a shard on each of the drives. The former contents of the drives are lost.
     pub fn create(drives: Vec<D>, options: Options) -> Result<Db<D>, Error> {
         Db::start(drives, options, true)
     }
@@ -92,29 +92,29 @@ impl<D: Device + Send + 'static> Db<D> {
             set = Some(joined);
             shards.push(Arc::new(shard));
         }
-        // A number, because identities of stores are not unique: stores on new simulated drives have the same
-        // one.
+        // Openings have numbers of their own, because identities of stores are not unique: stores on new
+        // simulated drives have the same one.
         static OPENINGS: AtomicU64 = AtomicU64::new(0);
         let shards = Arc::new(Shards { cells: shards, opening: OPENINGS.fetch_add(1, Relaxed) });
         Ok(Db { shards, goes_on: None })
     }
 
-    /// A handle whose calls can be cancelled. While a call waits, its thread calls `goes_on` every 20 ms.
-    /// This also holds for calls of transactions and snapshots that are made from the handle. If the function
-    /// returns false, the call ends with [`Error::GivenUp`]. The rest of the call is never executed, but a
-    /// commit may still take effect.
+    /// Returns a handle whose calls can be cancelled. While a call waits, its thread calls `goes_on` every 20
+    /// ms. This also holds for calls of transactions and snapshots that are made from the handle. If
+    /// `goes_on` returns false, the call ends with [`Error::GivenUp`]. The rest of the call is never
+    /// executed, but a commit may still take effect.
     ///
-    /// `goes_on` runs without the shard's lock. It must not use the transaction whose call waits.
+    /// `goes_on` runs without the lock of the shard. It must not use the transaction whose call waits.
     pub fn asking(&self, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Db<D> {
         Db { shards: Arc::clone(&self.shards), goes_on: Some(Arc::new(goes_on)) }
     }
 
-    /// The number of shards.
+    /// Returns the number of shards.
     pub fn shards(&self) -> usize {
         self.shards.cells.len()
     }
 
-    /// The shard of a key.
+    /// Returns the index of the shard that holds a key.
     pub fn shard_of(&self, key: &[u8]) -> usize {
         match self.shards() {
             1 => 0,
@@ -126,17 +126,17 @@ impl<D: Device + Send + 'static> Db<D> {
         Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
     }
 
-    /// The length of the longest key in a shard, in bytes.
+    /// Returns the length of the longest key that a shard accepts, in bytes.
     pub(super) fn longest_key(&self, shard: usize) -> usize {
         self.shards.cells[shard].longest_key
     }
 
-    /// The identifier of the table in a shard.
+    /// Returns the identifier of the table in a shard.
     pub(super) fn table_in(&self, table: &Table, shard: usize) -> Result<crate::Table, Error> {
         self.in_shard(&table.0, shard)
     }
 
-    /// The identifier of the index in a shard.
+    /// Returns the identifier of the index in a shard.
     pub(super) fn index_in(&self, index: &Index, shard: usize) -> Result<crate::Index, Error> {
         self.in_shard(&index.0, shard)
     }
@@ -168,7 +168,7 @@ impl<D: Device + Send + 'static> Db<D> {
         Ok(Table(self.of_all(tables)))
     }
 
-    /// The table with this name.
+    /// Returns the table with this name. Fails if there is none.
     pub fn table(&self, name: &str) -> Result<Table, Error> {
         let name: Arc<str> = name.into();
         let tables = self.each(|shard| {
@@ -181,9 +181,10 @@ impl<D: Device + Send + 'static> Db<D> {
         Ok(Table(self.of_all(tables)))
     }
 
-    /// The names of all tables, in order.
+    /// Returns the names of all tables, in order.
     pub fn tables(&self) -> Result<Vec<String>, Error> {
-        // Every shard has the same tables. The internal table that stores the shard's number is left out.
+        // Every shard has the same tables, so the first one is asked. The internal table that stores the
+        // number of the shard is left out.
         let tables = self.shard(0).run(|inside| {
             let store = inside.store.clone();
             Ok(async move { store.tables().await })
@@ -194,8 +195,8 @@ impl<D: Device + Send + 'static> Db<D> {
         Ok(names)
     }
 
-    /// Creates the index over a table, with entries for the records in it, or returns it if it exists. Call
-    /// it after each opening before writing to the table, because functions are not stored.
+    /// Creates an index over a table, with entries for the records in it, or returns the index if it exists.
+    /// Call it after each opening before writing to the table, because the store does not save the function.
     pub fn create_index(&self, table: &Table, name: &str, extract: Extract) -> Result<Index, Error> {
         let name: Arc<str> = name.into();
         let indexes = self.each(|shard| {
@@ -210,7 +211,7 @@ impl<D: Device + Send + 'static> Db<D> {
         Ok(Index(self.of_all(indexes)))
     }
 
-    /// The committed value of a key.
+    /// Returns the committed value of a key; `None` if the key has none.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let shard = self.shard_of(key);
         let (table, key) = (self.table_in(table, shard)?, Box::<[u8]>::from(key));
@@ -219,7 +220,8 @@ impl<D: Device + Send + 'static> Db<D> {
             Ok(async move {
                 loop {
                     let found = store.snapshot().get(table, &key).await;
-                    // The snapshot became too old while waiting for the drive. Retry with a newer one.
+                    // The old values of the snapshot were dropped during the wait for the drive, so the read
+                    // is retried with a newer snapshot.
                     if found != Err(Error::SnapshotTooOld) {
                         return found;
                     }
@@ -228,7 +230,7 @@ impl<D: Device + Send + 'static> Db<D> {
         })
     }
 
-    /// The first records of a range in the newest state of one shard.
+    /// Returns the first records of a range in the newest state of one shard.
     pub(super) fn page(
         &self,
         table: &Table,
@@ -244,7 +246,7 @@ impl<D: Device + Send + 'static> Db<D> {
                 loop {
                     let found =
                         store.snapshot().scan(table, borrowed(&range), direction).limit(most).rows().await;
-                    // As in `get`.
+                    // The read is retried with a newer snapshot, as in `get`.
                     if found != Err(Error::SnapshotTooOld) {
                         return found;
                     }
@@ -258,7 +260,7 @@ impl<D: Device + Send + 'static> Db<D> {
         self.write(table, key, Some(value), None)
     }
 
-    /// The same with a durability that overrides the store's default.
+    /// Does the same with a durability that overrides the default of the store.
     pub fn put_with(
         &self,
         table: &Table,
@@ -296,15 +298,15 @@ impl<D: Device + Send + 'static> Db<D> {
                     transaction.commit_with(durability).await
                 })
             });
-            // Even a single record can deadlock, because of its index entries. Nobody has seen the attempt,
-            // so it can be retried.
+            // Even a single record can deadlock, because of its index entries. The caller has seen nothing of
+            // the aborted attempt, so it can be retried.
             if outcome != Err(Error::Deadlock) {
                 return outcome;
             }
         }
     }
 
-    /// Writes all changed pages, so that recovery would have nothing to redo.
+    /// Writes all dirty pages, so that recovery after a crash would have nothing to redo.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.each(|shard| {
             self.shard(shard).run(|inside| {
@@ -315,8 +317,8 @@ impl<D: Device + Send + 'static> Db<D> {
         .map(drop)
     }
 
-    /// Waits for commits in progress, writes all changed pages and marks the store as closed. Keepers end.
-    /// Later calls on any handle fail with [`Error::Closed`].
+    /// Waits for commits in progress, writes all dirty pages and marks the store as cleanly closed. Its
+    /// keepers return. Later calls on any handle fail with [`Error::Closed`].
     pub fn close(&self) -> Result<(), Error> {
         let closed: Vec<Result<(), Error>> = (0..self.shards())
             .map(|shard| {
@@ -328,29 +330,30 @@ impl<D: Device + Send + 'static> Db<D> {
                 outcome
             })
             .collect();
-        // If closing one shard fails, the others are closed nevertheless.
+        // All shards are closed, even if closing one of them fails; the first error is returned here.
         closed.into_iter().collect()
     }
 
-    /// Counters and sizes of each shard.
+    /// Returns the counters and sizes of each shard.
     pub fn statistics(&self) -> Result<Vec<Statistics>, Error> {
         self.each(|shard| self.shard(shard).at_once(|inside| inside.store.statistics()))
     }
 
-    /// A keeper for each shard. Running them is optional.
+    /// Returns a keeper for each shard. Running the keepers is optional.
     pub fn keepers(&self) -> Vec<Keeper<D>> {
         self.shards.cells.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
     }
 }
 
-/// Performs the background work of one shard: writing relaxed commits, checkpoints.
+/// A keeper performs the background work of one shard: it writes relaxed commits and makes checkpoints.
 ///
-/// It does not keep the store open: it ends with the last handle.
+/// It does not keep the store open: it returns when the last handle is dropped.
 pub struct Keeper<D: Device + Send + 'static>(Arc<Cell<D>>);
 
 impl<D: Device + Send + 'static> Keeper<D> {
     /// Works until the store is closed or its last handle is dropped. It sleeps while there is no work, and
-    /// leaves driving to threads that wait for the drive. A second keeper of the same shard returns at once.
+    /// leaves driving the shard to threads that wait for the drive. A second keeper of the same shard returns
+    /// at once.
     pub fn run(self) {
         self.0.keep();
     }

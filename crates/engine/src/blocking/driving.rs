@@ -1,31 +1,34 @@
-//! Driving: the protocol by which threads share one single-threaded core, a variant of leader/followers.
+//! Driving: the protocol by which threads share one single-threaded core, a variant of the leader/followers
+//! pattern.
 //!
-//! A mutex guards the core. A call takes the lock and starts a job; if the job needs no I/O, it ends at once.
-//! A job that has to wait stays in the core. Then some thread must *drive*: run ready tasks, and wait for the
-//! device. No thread is dedicated to that. One of the threads that wait for their jobs is the *driver*:
+//! A *core* is the executor and store of a shard. A mutex (the *lock*) guards it. A call takes the lock and
+//! starts a *job*. If the job needs no I/O, it ends at once. A job that has to wait stays in the core. Then
+//! some thread must *drive* the core: run ready tasks, and wait for the device. No thread is dedicated to
+//! this. One of the threads that wait for their jobs has the role of the *driver*:
 //!
 //! - The driver waits for the device without the lock (it is *parked*), so that other calls can run. If the
-//!   device does not support that, the driver waits with the lock held.
-//! - A call that finds the driver parked runs a turn of the core itself, which also submits its commands to
-//!   the device. If its job has not ended then, the thread sleeps until the job ends or it becomes the
-//!   driver.
+//!   device does not support this, the driver waits with the lock held.
+//! - A call that finds the driver parked runs a *turn* of the core itself: all ready tasks. The turn also
+//!   submits the commands of the call to the device. If the job of the call has not ended then, its thread
+//!   sleeps until the job ends or the thread becomes the driver.
 //! - If a job waits for exactly one command, its thread executes the command itself, without the lock and
 //!   without a driver. This is an *errand*. If the lock is held when the command completes, the thread leaves
-//!   the completion to the holder. Otherwise it runs a turn itself.
-//! - Many jobs may wait for the same command, as commits do for the log. The thread of any of them may
-//!   execute it as an errand. A thread that leaves such a command behind wakes one of them.
+//!   the completion to the holder of the lock. Otherwise it runs a turn itself.
+//! - Many jobs may wait for the same command, as commits do for a write of the log. The thread of any of them
+//!   may execute it as an errand. A thread that leaves such a command behind wakes one of them.
 //! - A driver releases the lock regularly, because it may drive for a long time.
 //! - A sleeping thread is woken when its job has ended, and returns without the lock.
 //! - A driver whose own job has ended hands the role to the thread that has waited longest.
 //! - A thread may be asked regularly whether it still wants its job. It is asked without the lock and without
-//!   the role. If it does not, its job is cancelled.
+//!   the role. If it does not want its job any more, the job is cancelled.
 //! - An idle core needs no driver: its jobs wait for other calls. A call that returns hands the role to a
 //!   sleeping thread if the core is not idle and has no driver.
-//! - A *keeper* is a thread that only drives, while no other thread does. It performs background work.
+//! - A *keeper* is a thread without a job that drives while no other thread does. It performs background
+//!   work.
 //!
 //! Invariant: if the core is not idle and some thread sleeps, then a thread has the role or is about to take
-//! the lock. A thread that releases the lock processes the completions of errands that arrived until then.
-//! `tests` checks all of this under random schedules.
+//! the lock. A thread that releases the lock first processes the completions of errands that have arrived by
+//! then. `tests` checks all of this under random schedules.
 
 use super::asking::{Asking, GoesOn};
 #[cfg(test)]
@@ -43,15 +46,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Bounds every wait. A kernel that rejected a command for lack of memory does not signal when it has memory
-/// again.
+/// The longest time that a driver is parked. The bound is needed because a kernel that rejected a command for
+/// lack of memory does not signal when it has memory again.
 const LONGEST_PARK: Nanos = Nanos(1_000_000_000);
 
 /// A core that many threads share.
 pub(super) struct Driving<C: Send, P: Primitives> {
     state: P::Mutex<State<C, P>>,
-    /// Completions of errands that ended while another thread held the lock. A thread that holds this lock
-    /// never waits for the other one.
+    /// The completions of errands that ended while another thread held the lock of `state`. A thread that
+    /// holds the lock of `returned` never waits for the lock of `state`, so the two cannot deadlock.
     returned: P::Mutex<Vec<(Job, Done)>>,
     interrupt: Arc<AtomicBool>,
     park: Option<Arc<dyn Park>>,
@@ -62,8 +65,8 @@ pub(super) struct Driving<C: Send, P: Primitives> {
 type Guard<'a, C, P> = <P as Primitives>::Guard<'a, State<C, P>>;
 
 impl<C: Core + Send, P: Primitives> Driving<C, P> {
-    /// Shares `core`. `park` waits for its device without the lock; `None` if the device does not support
-    /// that.
+    /// Shares `core`. `park` waits for the device of the core without the lock; `None` if the device does not
+    /// support this.
     pub(super) fn new(core: C, park: Option<Arc<dyn Park>>) -> Driving<C, P> {
         let interrupt = core.interrupt();
         let state = State {
@@ -87,8 +90,9 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Starts a job. If `start` returns a value, the job has ended. Otherwise this waits until the core
-    /// reports the end of the job, and returns `None`. The job is cancelled if `goes_on` returns false.
+    /// Starts a job. If `start` returns a value, the job has ended, and the value is returned. Otherwise the
+    /// thread waits until the core reports the end of the job, and `None` is returned. The job is cancelled
+    /// if `goes_on` returns false.
     pub(super) fn call<T>(
         &self,
         goes_on: Option<&GoesOn>,
@@ -113,7 +117,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         outcome
     }
 
-    /// Drives while no other thread does, until [`Driving::stop_keeper`].
+    /// Drives the core while no other thread does, until [`Driving::stop_keeper`] is called.
     pub(super) fn keep(&self) {
         let guard = P::lock(&self.state);
         if guard.keeper_stopped || guard.waiting.contains_key(&KEEPER) {
@@ -127,7 +131,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// Makes [`Driving::keep`] return, now and in future calls.
     pub(super) fn stop_keeper(&self) {
         let mut guard = P::lock(&self.state);
-        // The keeper's thread may not have started yet.
+        // The flag is set even if there is no keeper to wake: the thread of the keeper may not have started
+        // yet.
         guard.keeper_stopped = true;
         self.end(&mut guard, KEEPER);
         self.leave(guard);
@@ -136,15 +141,15 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     /// Completes all pending work. No other thread may have a job.
     pub(super) fn finish(&self) {
         let mut guard = P::lock(&self.state);
-        // A parked keeper will find that it is no driver.
+        // A keeper that is parked loses the role to this thread, and notices it when it wakes.
         while !guard.broken && guard.core.next() != Next::Nothing {
             guard = self.step(KEEPER, None, guard).0;
         }
         guard.role = Role::Free;
     }
 
-    /// Waits until a job has ended or is cancelled, and drives if nobody else does. Returns the lock if the
-    /// thread has it.
+    /// Waits until a job has ended or is cancelled, and drives if no other thread does. Returns the lock, or
+    /// `None` if the thread does not hold it.
     fn until_ended<'a>(
         &'a self,
         job: Job,
@@ -165,14 +170,14 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 }
                 continue;
             }
-            // A thread that was handed the role drives first.
+            // A thread that was handed the role drives before it looks for an errand.
             if job != KEEPER && guard.role != Role::Handed(job) {
                 match self.errand(job, &mut guard) {
                     Some(errand) => {
                         guard = self.run_errand(job, &sleeper, errand, guard)?;
                         continue;
                     }
-                    // The ready tasks may have ended the job.
+                    // The ready tasks that `errand` has run may have ended the job.
                     None if guard.broken || guard.has_ended(job) => break,
                     None => {}
                 }
@@ -181,8 +186,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             let drives = match guard.role {
                 Role::Free => next != Next::Nothing,
                 Role::Handed(to) => to == job,
-                // A thread that must wait for the device takes the role from a keeper, so that it need not be
-                // woken by it.
+                // A thread that must wait for the device takes the role from a keeper; otherwise the keeper
+                // would have to wake it.
                 Role::Parked(KEEPER) => matches!(next, Next::Wait { .. }),
                 Role::Parked(_) => false,
             };
@@ -204,8 +209,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         Some(guard)
     }
 
-    /// Sleeps until the thread is woken, for `at_most`. Returns the lock and whether the time is over, or
-    /// `None` if the job has ended.
+    /// Sleeps until the thread is woken, at most for `at_most`. Returns the lock and whether that time is
+    /// over, or `None` if the job has ended.
     fn sleep<'a>(
         &'a self,
         job: Job,
@@ -224,8 +229,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         Some((guard, has_waited))
     }
 
-    /// Drives until the thread's own job has ended, the core is idle, another thread has taken the role, or
-    /// the thread is to be asked.
+    /// Drives until the job of this thread has ended, the core is idle, another thread has taken the role,
+    /// the thread may go on an errand, or it must be asked.
     fn drive<'a>(&'a self, job: Job, asking: &Asking<'_>, mut guard: Guard<'a, C, P>) -> Guard<'a, C, P> {
         loop {
             guard.role = Role::Free;
@@ -234,7 +239,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
             }
             let has_role;
             (guard, has_role) = self.step(job, asking.patience(), guard);
-            // The turn may have led to a command that can be an errand.
+            // The thread leaves the loop if ready tasks remain, because its job may now wait for a command
+            // that can be an errand.
             let may_go = job != KEEPER && guard.core.next() == Next::Turn;
             let is_asked = asking.is_due(|| guard.core.now()) && !self.planted(fault!(DriverNotAsked));
             if !has_role || may_go || is_asked {
@@ -269,7 +275,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         let mut guard = match P::try_lock(&self.state) {
             Some(guard) => guard,
             None => {
-                // The holder of the lock processes the completion and rings the bell.
+                // The holder of the lock processes the completion and then rings the bell.
                 self.interrupt.store(true, Relaxed);
                 P::sleep(&sleeper.bell, None);
                 if sleeper.is_done.load(Acquire) {
@@ -294,7 +300,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 if !guard.broken {
                     self.work(guard, |core, ended| core.end_errand(done, ended));
                 }
-                // The job may have more to wait for.
+                // Wakes the thread of the job, if the job has not ended: it may wait for more.
                 if let Some(waiting) = guard.waiting.get_mut(&job)
                     && waiting.thread == ThreadState::Away
                 {
@@ -305,10 +311,11 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Releases the lock.
+    /// Releases the lock, and processes the completions of errands that have arrived.
     fn unlock(&self, guard: Guard<'_, C, P>) {
         drop(guard);
-        // A thread that completed an errand before this point found the lock taken, and relies on its holder.
+        // A thread that completed an errand before the lock was released found it taken, and relies on its
+        // holder, so its completion must not be left behind.
         while !P::lock(&self.returned).is_empty() && !self.planted(fault!(ReturnedUnseen)) {
             let Some(mut guard) = P::try_lock(&self.state) else { return };
             self.take_returned(&mut guard);
@@ -334,7 +341,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         (guard, goes_on)
     }
 
-    /// Prepares a thread for leaving the core: pending work gets another driver.
+    /// Hands the role over if the core needs a driver, before this thread leaves the core.
     fn step_aside(&self, guard: &mut Guard<'_, C, P>) {
         let is_needed = guard.role == Role::Free && guard.core.next() != Next::Nothing;
         if is_needed && !self.planted(fault!(GoneFirst)) {
@@ -343,8 +350,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         self.hurry(guard);
     }
 
-    /// One step of the driver, which parks for at most `at_most`. Returns whether the thread is still the
-    /// driver.
+    /// Makes one step of the driver: a turn of the core, or a wait for the device of at most `at_most`.
+    /// Returns whether the thread is still the driver.
     fn step<'a>(
         &'a self,
         job: Job,
@@ -381,8 +388,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         (guard, has_role)
     }
 
-    /// Lets threads that wait for the lock take it, also those that completed errands. The thread stays the
-    /// driver unless another one takes the role. Returns whether it is still the driver.
+    /// Lets threads take the lock that wait for it, including those that completed errands. The thread stays
+    /// the driver unless another one takes the role. Returns whether it is still the driver.
     fn let_others_in<'a>(&'a self, job: Job, mut guard: Guard<'a, C, P>) -> (Guard<'a, C, P>, bool) {
         guard.role = Role::Handed(job);
         let mut guard = P::let_in(guard);
@@ -429,7 +436,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     /// Removes a thread from the waiting ones. If it was woken for the role or for a command, another thread
-    /// may get it.
+    /// may get the role or the command.
     fn forget(&self, guard: &mut Guard<'_, C, P>, job: Job) -> Option<Waiting<P>> {
         guard.has_come(job);
         if guard.role == Role::Handed(job) && !self.planted(fault!(RoleLost)) {
@@ -438,7 +445,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         guard.waiting.remove(&job)
     }
 
-    /// Ends the wait of a thread without the lock: it returns without taking the lock.
+    /// Ends the wait of a thread that does not hold the lock. The thread returns without taking it.
     fn dismiss(&self, guard: &mut Guard<'_, C, P>, job: Job) {
         if let Some(waiting) = self.forget(guard, job) {
             waiting.sleeper.is_done.store(true, Release);
@@ -446,8 +453,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// A driver and a keeper whose role it took may be parked at the same time. An unpark wakes one of them,
-    /// perhaps not the intended one, which passes it on.
+    /// Passes a wake-up on. A driver and a keeper whose role it took may be parked at the same time, and an
+    /// unpark wakes only one of them, perhaps not the intended one.
     fn pass_on(&self, guard: &mut Guard<'_, C, P>) {
         let mut others = guard.waiting.values();
         let is_meant =
@@ -465,7 +472,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Unparks the driver if it would wake too late.
+    /// Unparks the driver if ready tasks or an earlier timer must not wait for the end of its park.
     fn hurry(&self, guard: &mut Guard<'_, C, P>) {
         let Role::Parked(driver) = guard.role else { return };
         let Some(ThreadState::Parked(planned)) = guard.waiting.get(&driver).map(|waiting| waiting.thread)
@@ -482,7 +489,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         }
     }
 
-    /// Returns from a call.
+    /// Returns from a call: finds a driver for the pending work, and releases the lock.
     fn leave(&self, mut guard: Guard<'_, C, P>) {
         self.look_after(&mut guard);
         self.unlock(guard);
@@ -506,7 +513,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
     }
 
     /// If the only pending command is one that several jobs wait for, wakes a sleeping thread to execute it.
-    /// Returns whether such a thread is on its way.
+    /// Returns whether a thread was woken for it, now or earlier.
     fn pass_errand(&self, guard: &mut Guard<'_, C, P>) -> bool {
         if !guard.core.has_errand_for_all() {
             return false;
@@ -527,7 +534,7 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
         true
     }
 
-    /// Hands the role to the thread that has waited longest.
+    /// Hands the role of the driver to the thread that has waited longest.
     fn hand_over(&self, guard: &mut Guard<'_, C, P>) {
         if self.planted(fault!(NoHandOver)) {
             return;
@@ -540,7 +547,8 @@ impl<C: Core + Send, P: Primitives> Driving<C, P> {
                 P::ring(&waiting.sleeper.bell);
                 Role::Handed(*job)
             }
-            // A keeper whose role was taken is still parked, and may be the driver again.
+            // A keeper whose role was taken is still parked, so it becomes the driver again without being
+            // woken.
             _ => Role::Parked(*job),
         };
         guard.role = role;

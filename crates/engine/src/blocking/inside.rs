@@ -1,4 +1,4 @@
-//! A shard's executor and store: the part that one thread at a time may use.
+//! The core of a shard: its executor and its store, which one thread at a time may use.
 
 use super::confined::Confined;
 use super::jobs::{Broken, Core, Job, Next};
@@ -12,31 +12,31 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A bulk load within a shard. It is taken out of the slot while it is in use.
+/// A bulk load in a shard. The slot is empty while a call uses the load.
 pub(super) type LoadSlot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
 
-/// The result of a job that had to wait.
+/// The slot for the result of a job that had to wait; `None` until the job has ended.
 pub(super) type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
 
-/// A shard's store, its executor, and the transactions, snapshots and loads of threads.
+/// The store of a shard, its executor, and the transactions, snapshots and bulk loads that handles refer to.
 pub(super) struct Inside<D: Device + 'static> {
     pub store: Store<D>,
-    /// Transactions and snapshots by number.
+    /// The open transactions, by number.
     pub transactions: FxHashMap<u64, Rc<Transaction<D>>>,
     pub snapshots: FxHashMap<u64, Rc<Snapshot<D>>>,
-    /// Bulk loads by number.
+    /// The open bulk loads, by number.
     pub loads: FxHashMap<u64, LoadSlot<D>>,
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
-    /// The tasks of the jobs that wait.
+    /// The tasks of the jobs that wait, by job.
     tasks: FxHashMap<Job, Waiting>,
     executor: Executor<D>,
 }
 
-/// The task of a waiting job.
+/// The task of a job that waits.
 struct Waiting {
     task: TaskId,
-    /// Whether the job waits for the log, so that its thread may execute the log's commands.
+    /// Whether the job waits for the log, so that its thread may execute the commands of the log.
     for_log: bool,
 }
 
@@ -65,7 +65,7 @@ impl<D: Device + Send + 'static> Inside<D> {
         })
     }
 
-    /// Draws a number for a transaction, a snapshot or a load.
+    /// Returns a new number for a transaction, a snapshot or a bulk load.
     pub(super) fn draw(&mut self) -> u64 {
         self.drawn += 1;
         self.drawn
@@ -79,8 +79,8 @@ impl<D: Device + Send + 'static> Inside<D> {
         run_first(&self.executor, work(self.store.clone()))
     }
 
-    /// Runs `work` until it waits. If it does, `slot` will receive its result, and `job` will be reported as
-    /// ended. `for_log`: it waits for the log.
+    /// Runs `work` until it waits. If it does, `slot` will receive its result, and the end of `job` will be
+    /// reported. `for_log` says whether `work` waits for the log.
     pub(super) fn start<T: Send + 'static>(
         &mut self,
         work: impl Future<Output = Result<T, Error>> + 'static,
@@ -97,7 +97,8 @@ impl<D: Device + Send + 'static> Inside<D> {
             move |result| {
                 *late.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 ended.borrow_mut().push(job);
-                // The turn returns soon, so that the job's thread is woken before other tasks run.
+                // The interrupt ends the current turn soon, so that the thread of the job is woken before
+                // other tasks run.
                 interrupt.store(true, Relaxed);
             }
         })
@@ -112,8 +113,8 @@ impl<D: Device + Send + 'static> Inside<D> {
     }
 }
 
-/// Runs `work` to completion. Writes that it started may still be pending then, unless it fails: the drive
-/// must be idle before it is dropped.
+/// Runs `work` to completion. Page writes that it started may still be in progress then, unless it fails: in
+/// this case the store is dropped next, and the drive must be idle before.
 fn run_first<D: Device + 'static, T: 'static>(
     executor: &Executor<D>,
     work: impl Future<Output = Result<T, Error>> + 'static,

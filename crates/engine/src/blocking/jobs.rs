@@ -1,58 +1,60 @@
-//! Jobs of threads, and the single-threaded core that executes them.
+//! Jobs of threads, and the interface of the single-threaded core that executes them.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Done, Errand};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Number of a job, in order of arrival.
+/// The number of a job. Numbers are in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Job(pub u64);
 
-/// The state of a core.
+/// The next action that a core needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A task is ready to run.
+    /// A turn: a task is ready to run.
     Turn,
-    /// Commands or timers are pending.
+    /// A wait: no task is ready, but commands or timers are pending.
     Wait {
-        /// The time of the next timer, if there is one.
+        /// The time of the next timer; `None` if no timer is pending.
         until: Option<Nanos>,
     },
-    /// Idle.
+    /// No action: the core is idle.
     Nothing,
 }
 
-/// A single-threaded core that threads drive.
+/// A single-threaded core that threads drive; see `driving`.
 pub(super) trait Core {
-    /// Runs ready tasks without waiting, and adds the jobs that ended.
+    /// Runs ready tasks without waiting, and appends the jobs that ended.
     fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Waits for a pending command or timer, and adds the jobs that ended.
+    /// Waits for a pending command or timer, and appends the jobs that ended.
     fn wait(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Runs ready tasks. May return the one command that the job now waits for, for the caller to execute.
+    /// Runs ready tasks. If the job then waits for exactly one command, the command may be returned, and the
+    /// caller must execute it.
     fn errand(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<Option<Errand>, Broken>;
 
     /// Whether only one command is pending and several jobs wait for it.
     fn has_errand_for_all(&self) -> bool;
 
-    /// Whether the thread of a job executes such commands.
+    /// Whether the thread of a job may execute a command that several jobs wait for.
     fn carries_for_all(&self, job: Job) -> bool;
 
-    /// Processes the completion of an errand, and runs ready tasks.
+    /// Processes the completion of an errand, runs ready tasks, and appends the jobs that ended.
     fn end_errand(&mut self, done: Done, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Cancels a job that has not ended, and adds the jobs that ended.
+    /// Cancels a job that has not ended, and appends the jobs that ended.
     fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// A flag that makes a turn return soon.
+    /// Returns a flag that makes a turn return soon when it is set.
     fn interrupt(&self) -> Arc<AtomicBool>;
 
-    /// The state of the core. Errands do not count as pending.
+    /// Returns the next action that the core needs. Commands that are executed as errands do not count as
+    /// pending.
     fn next(&self) -> Next;
 
-    /// The clock of [`Next::Wait`].
+    /// Returns the current time on the clock of [`Next::Wait`].
     fn now(&self) -> Nanos;
 }
 

@@ -1,4 +1,4 @@
-//! Bulk load for threads.
+//! Bulk load through the handle for threads.
 
 use super::db::{Db, Table};
 use super::inside::LoadSlot;
@@ -6,10 +6,11 @@ use crate::{Error, Record};
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Bytes of records in one call of a shard.
+/// The number of bytes of records that are sent to a shard in one call.
 const TOGETHER: usize = 64 << 10;
 
-/// The load of one shard. If it is dropped before its end, the shard's table stays empty.
+/// The part of a bulk load in one shard. If it is dropped before its end, the table stays empty in this
+/// shard.
 struct Part<'a, D: Device + Send + 'static> {
     db: &'a Db<D>,
     shard: usize,
@@ -19,10 +20,10 @@ struct Part<'a, D: Device + Send + 'static> {
 }
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// Fills an empty table without indexes from records in ascending key order. This is much faster than
-    /// transactions, and durable on return. After an error the table is empty, except if the error occurred
-    /// in the last step between two shards, which are finished one by one. Returns the bytes of keys and
-    /// values.
+    /// Fills an empty table without indexes with records in ascending order of their keys. This is much
+    /// faster than transactions. The records are durable when it returns. After an error the table is empty,
+    /// unless the error occurred in the last step: this step finishes the shards one by one, so some may be
+    /// filled. Returns the number of bytes of keys and values.
     pub fn bulk_load(&self, table: &Table, records: impl IntoIterator<Item = Record>) -> Result<u64, Error> {
         let mut parts = self.each(|shard| Part::begin(self, self.table_in(table, shard)?, shard))?;
         for record in records {
@@ -83,7 +84,7 @@ impl<'a, D: Device + Send + 'static> Part<'a, D> {
 impl<D: Device + Send + 'static> Drop for Part<'_, D> {
     fn drop(&mut self) {
         let number = self.number;
-        // A broken shard has nothing to undo.
+        // An error is ignored, because a broken shard has nothing to undo.
         let _ = self.db.shard(self.shard).at_once(move |inside| drop(inside.loads.remove(&number)));
     }
 }

@@ -26,8 +26,8 @@
 //! # Background work
 //!
 //! A commit with [`Durability::Relaxed`](crate::Durability::Relaxed) returns before it is written. The next
-//! call that waits also performs such background work, and so do [`Db::close`] and the end of the last
-//! handle. To perform it while no call waits, run [`Db::keepers`] in threads.
+//! call that waits also writes such commits and performs other background work. [`Db::close`] and dropping
+//! the last handle do so too. To perform background work while no call waits, run [`Db::keepers`] in threads.
 
 mod primitives;
 mod asking;

@@ -1,4 +1,5 @@
-//! The lock and the bell that threads synchronise with. The model checker replaces them.
+//! The synchronisation primitives of the driving protocol: a mutex, and a bell to sleep on. The model checker
+//! replaces them.
 
 use fulgurite_base::Nanos;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -6,15 +7,15 @@ use std::hint;
 use std::ops::DerefMut;
 use std::time::Duration;
 
-/// A mutex, and a bell to sleep on.
+/// A kind of mutex, and a kind of bell to sleep on.
 pub(super) trait Primitives: 'static {
     type Mutex<T: Send>: Send + Sync;
     type Guard<'a, T: Send + 'a>: DerefMut<Target = T>;
-    /// Something to sleep on, without the mutex. At most one thread sleeps on it.
+    /// A bell that a thread sleeps on without holding the mutex. At most one thread sleeps on a bell.
     type Bell: Default + Send + Sync;
 
-    /// The longest time that a driver holds the mutex before it lets others in. Letting one in costs as much
-    /// as waking a thread.
+    /// The longest time that a driver holds the mutex before it lets other threads take it. To let one in
+    /// costs as much as waking a thread.
     const LONGEST_HOLD: Nanos;
 
     /// Creates a mutex around `value`.
@@ -22,35 +23,36 @@ pub(super) trait Primitives: 'static {
 
     fn lock<T: Send>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T>;
 
-    /// Locks the mutex if it is free.
+    /// Locks the mutex if it is free; returns `None` if it is not.
     fn try_lock<T: Send>(mutex: &Self::Mutex<T>) -> Option<Self::Guard<'_, T>>;
 
-    /// Passes the mutex to a thread that waits for it, if one does, and locks it again.
+    /// Passes the mutex to a thread that waits for it, if there is one, and locks it again.
     fn let_in<'a, T: Send + 'a>(guard: Self::Guard<'a, T>) -> Self::Guard<'a, T>;
 
-    /// Sleeps until the bell rings, for `at_most`. Returns at once if it has rung before. Returns whether the
-    /// time is over.
+    /// Sleeps until the bell rings, at most for `at_most`. Returns at once if it has rung before. Returns
+    /// whether the time ran out.
     fn sleep(bell: &Self::Bell, at_most: Option<Nanos>) -> bool;
 
-    /// Wakes the sleeping thread, or the next one that will sleep.
+    /// Wakes the thread that sleeps on the bell, or the next one that would sleep.
     fn ring(bell: &Self::Bell);
 }
 
-/// Attempts to lock before a thread sleeps, about ten microseconds: most holders need less, and waking a
-/// thread takes longer.
+/// The number of attempts to lock the mutex before a thread sleeps; they take about ten microseconds. Most
+/// holders need less time, and waking a thread takes longer.
 const SPINS: u32 = 24;
-/// The pause between two attempts doubles up to 2 to this power.
+/// The binary logarithm of the longest pause between two attempts. The pause doubles up to this limit.
 const LONGEST_SPIN: u32 = 6;
 
-/// A bell of [`Fair`].
+/// The bell of [`Fair`].
 #[derive(Default)]
 pub(super) struct Bell {
     is_rung: Mutex<bool>,
     changed: Condvar,
 }
 
-/// The primitives of `parking_lot`: a thread that has waited for half a millisecond gets the mutex next. With
-/// the standard library's, a thread that unlocks and locks again is faster than the woken one.
+/// The primitives of the `parking_lot` library. A thread that has waited for half a millisecond gets the
+/// mutex next. With the mutex of the standard library, a thread that unlocks and locks again is always faster
+/// than the woken one.
 pub(super) struct Fair;
 
 impl Primitives for Fair {

@@ -1,59 +1,62 @@
-//! Scans for threads: pages of records from each shard, merged in key order.
+//! Scans through the handle for threads: fetches pages (batches) of records from each shard, and merges them
+//! in key order.
 
 use crate::store::transaction::Range;
 use crate::{Direction, Error, Record, Row, Rows};
 use std::ops::Bound;
 
-/// The most records that a scan fetches from a shard in one call.
+/// The maximum number of records that a scan fetches from a shard in one call.
 pub const PAGE_RECORDS: usize = 256;
 
-/// A borrowed range.
+/// The borrowed bounds of the range that is still to be fetched.
 pub(super) type Source<'a> = Range<'a>;
 
-/// Records from a part of a range.
+/// A page of a scan: the next records of a range, or an error.
 pub(super) type Page = Result<Rows, Error>;
 
 /// The bounds of a range of keys, owned.
 pub(super) type Owned = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A copy of a range.
+/// Copies the bounds of a range.
 pub(super) fn owned((low, high): Range<'_>) -> Owned {
     (low.map(<[u8]>::to_vec), high.map(<[u8]>::to_vec))
 }
 
-/// The range of owned bounds.
+/// Borrows owned bounds.
 pub(super) fn borrowed((low, high): &Owned) -> Range<'_> {
     (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]))
 }
 
-/// Fetches up to so many first records of a shard's range.
+/// A function that fetches the first records of a range of a shard, at most as many as the last argument
+/// says.
 type Fetch<'a> = Box<dyn FnMut(usize, Source<'_>, Direction, usize) -> Page + 'a>;
 
 /// The state of a scan in one shard.
 #[derive(Default)]
 struct Part {
     found: Rows,
-    /// How many of the fetched records were returned.
+    /// The number of fetched records that were returned.
     given: usize,
     done: bool,
 }
 
 impl Part {
-    /// The next key and value of the fetched ones.
+    /// Returns the next fetched record; `None` if all were returned.
     fn head(&self) -> Option<Row<'_>> {
         self.found.get(self.given)
     }
 }
 
-/// The records of a range in order. Between two records it holds only a page of records in memory.
+/// An iterator over the records of a range in order. Between two records it holds one page of records per
+/// shard in memory.
 ///
-/// It ends with the first error.
+/// It ends after the first error.
 pub struct Records<'a> {
     range: Owned,
     direction: Direction,
     parts: Vec<Part>,
     fetch: Fetch<'a>,
-    /// The number of records still to return.
+    /// The number of records that may still be returned.
     left: usize,
     failed: bool,
 }
@@ -76,14 +79,14 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Limits the number of records. This also avoids reading ahead, which leaving the iterator early does
-    /// not.
+    /// Limits the number of records. The scan then does not read further ahead; leaving the iterator early
+    /// does not save this work.
     pub fn limit(mut self, records: usize) -> Self {
         self.left = records;
         self
     }
 
-    /// Fetches a shard's next page if the last one is used up.
+    /// Fetches the next page of a shard if all records of the last one were returned.
     fn fill(&mut self, shard: usize) -> Result<(), Error> {
         let part = &mut self.parts[shard];
         if part.done || part.head().is_some() {
@@ -102,7 +105,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// The next record, like [`Iterator::next`], but without a copy.
+    /// Returns the next record like [`Iterator::next`], but without a copy.
     pub fn next_row(&mut self) -> Option<Result<Row<'_>, Error>> {
         if self.failed || self.left == 0 {
             return None;
@@ -120,7 +123,8 @@ impl<'a> Records<'a> {
         part.found.get(part.given - 1).map(Ok)
     }
 
-    /// The shard with the smallest next key, in the direction of the scan.
+    /// Returns the shard whose next key comes first in the direction of the scan; `None` if no shard has more
+    /// records.
     fn first(&self) -> Option<usize> {
         let heads = self.parts.iter().enumerate();
         let heads = heads.filter_map(|(shard, part)| Some((part.head()?.0, shard)));

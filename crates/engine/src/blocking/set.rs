@@ -1,8 +1,8 @@
-//! The number of a shard, stored on its drive.
+//! Membership of shards: stores on the drive of each shard which shard of which store it is.
 //!
-//! A store of several shards has a table [`SHARDS`] in each, with one record: `index (4), count (4), identity
-//! of the first shard (16)`, little-endian. Shards that are missing, in another order, or from different
-//! stores are refused. A store of one shard has no such table.
+//! Each shard of a store with several shards has a table [`SHARDS`] with one record: `index (4), count (4),
+//! identity of the first shard (16)`, the length of each field in bytes, little-endian. Shards that are
+//! missing, in another order, or from different stores are refused. A store of one shard has no such table.
 
 use crate::format::page::{array, get_u32};
 use crate::memory::catalogue::SHARDS;
@@ -11,18 +11,19 @@ use fulgurite_device::Device;
 
 const KEY: &[u8] = b"place";
 
-/// A shard's place in its set.
+/// The membership of a shard in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Membership {
-    /// The number of the shard.
+    /// The index of the shard.
     pub index: u32,
-    /// The number of shards.
+    /// The number of shards of the store.
     pub count: u32,
-    /// The first shard's identity; `None` for the first shard itself.
+    /// The identity of the first shard; `None` for the first shard itself.
     pub set: Option<u128>,
 }
 
-/// Stores a new shard's place, or checks that of an opened one. Returns the identity of the first shard.
+/// Stores the membership of a new shard, or checks the membership of an opened one. Returns the identity of
+/// the first shard.
 pub(super) async fn join<D: Device + 'static>(
     store: Store<D>,
     membership: Membership,
@@ -41,7 +42,7 @@ pub(super) async fn join<D: Device + 'static>(
     if found == wanted {
         return Ok(set);
     }
-    // Closing marks the store as clean again if it was.
+    // The shard is refused and must stay as it was: closing marks it as clean again if it was clean.
     store.close().await?;
     let (index, count, _) = found;
     Err(Error::Options(if (index, count) == (membership.index, membership.count) {
@@ -78,7 +79,7 @@ async fn read<D: Device + 'static>(store: &Store<D>) -> Result<Option<(u32, u32,
         Some(value) if value.len() == 24 => {
             Ok(Some((get_u32(value, 0), get_u32(value, 4), u128::from_le_bytes(array(value, 8)))))
         }
-        // A crash interrupted the creation of the shard.
+        // Without a membership, the creation of the shard was interrupted by a crash.
         _ => Err(Error::Options(
             "the creation of a shard of this store was interrupted; create the store again".to_owned(),
         )),

@@ -1,4 +1,4 @@
-//! One shard of a [`Db`](super::Db) for threads.
+//! The access of a handle to one shard of a [`Db`](super::Db).
 
 use super::asking::GoesOn;
 use super::confined::Confined;
@@ -12,19 +12,19 @@ use fulgurite_device::Device;
 use std::future::Future;
 use std::sync::PoisonError;
 
-/// A shard as used by a handle.
+/// A shard, together with the cancellation function of a handle.
 pub(super) struct Seat<'a, D: Device + Send + 'static> {
     pub cell: &'a Cell<D>,
     pub goes_on: Option<&'a GoesOn>,
 }
 
 impl<D: Device + Send + 'static> Seat<'_, D> {
-    /// See [`Cell::at_once`].
+    /// Calls [`Cell::at_once`].
     pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
         self.cell.at_once(work)
     }
 
-    /// See [`Cell::run`].
+    /// Calls [`Cell::run`].
     pub(super) fn run<T, W, F>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -34,7 +34,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
         self.cell.run(self.goes_on, false, work)
     }
 
-    /// The same for work that waits for the log: the thread may execute the log's commands.
+    /// Does the same for work that waits for the log: the thread may execute the commands of the log itself.
     pub(super) fn commit<T, W, F>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -48,7 +48,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
 /// A shard that any thread may use.
 pub(super) struct Cell<D: Device + Send + 'static> {
     driving: Driving<Confined<Inside<D>>, Fair>,
-    /// Bytes of the longest key in its pages.
+    /// The length of the longest key that fits into a page of the shard, in bytes.
     pub longest_key: usize,
 }
 
@@ -67,14 +67,14 @@ impl<D: Device + Send + 'static> Cell<D> {
         Ok((Cell { driving: Driving::new(inside, park), longest_key }, first))
     }
 
-    /// Runs work that never waits.
+    /// Runs `work`, which never waits.
     pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
         let outcome = self.driving.call(None, |core, _| Some(core.with(work)));
         outcome.map_err(broken)?.ok_or_else(|| broken(Broken))
     }
 
-    /// Runs the future that `work` makes to completion, and drives the shard while it waits. Drops the future
-    /// if `goes_on` returns false.
+    /// Runs the future that `work` creates to completion, and drives the shard while the future waits. Drops
+    /// the future if `goes_on` returns false.
     pub(super) fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, for_log: bool, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -97,12 +97,12 @@ impl<D: Device + Send + 'static> Cell<D> {
         }
     }
 
-    /// See [`Keeper::run`](super::Keeper::run).
+    /// Runs the keeper of the shard; see [`Keeper::run`](super::Keeper::run).
     pub(super) fn keep(&self) {
         self.driving.keep();
     }
 
-    /// Ends the keeper.
+    /// Makes the keeper return.
     pub(super) fn stop_keeper(&self) {
         self.driving.stop_keeper();
     }

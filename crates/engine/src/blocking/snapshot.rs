@@ -1,4 +1,4 @@
-//! Snapshots for threads.
+//! Snapshots through the handle for threads.
 
 use super::db::{Db, Index, Table};
 use super::scan::{PAGE_RECORDS, Page, Records, Source, borrowed, owned};
@@ -7,20 +7,20 @@ use crate::{Direction, Error, IndexRow};
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// One state of each shard: everything that was committed there when the snapshot was taken, and nothing
+/// A snapshot of each shard: everything that was committed there when the snapshot was taken, and nothing
 /// later.
 ///
-/// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs were dropped to free
+/// A read may fail with [`Error::SnapshotTooOld`] once the old values that it needs were dropped to free
 /// memory.
 pub struct Snapshot<D: Device + Send + 'static> {
     db: Db<D>,
-    /// The snapshot's number in each shard; `None` for shards that it does not read.
+    /// The number of the snapshot in each shard; `None` for shards that are not read.
     numbers: Vec<Option<u64>>,
 }
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// The committed values of several keys. Those that are not in memory are read from each drive
-    /// concurrently. Values from one shard are of one state.
+    /// Returns the committed values of several keys. Those that are not in memory are read from each drive in
+    /// parallel. Values from one shard belong to one state.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         loop {
             let found = self.snapshot_of(keys)?.get_many(table, keys);
@@ -30,13 +30,14 @@ impl<D: Device + Send + 'static> Db<D> {
         }
     }
 
-    /// The committed records of a range, in order over all shards. All records of a shard are of one state,
-    /// which is taken when the first record is fetched. With a limit below [`PAGE_RECORDS`] there is a single
-    /// fetch from each shard, which keeps no snapshot open.
+    /// Scans the committed records of a range, in order over all shards. All records of a shard belong to one
+    /// state, which is fixed when its first record is fetched. With a limit below [`PAGE_RECORDS`] there is a
+    /// single fetch from each shard, which keeps no snapshot open.
     pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
         let (table, mut snapshot) = (table.clone(), None);
         Records::new(self.shards(), range, direction, move |shard, range, direction, most| {
-            // This is the only fetch, because no more is ever requested from a shard.
+            // A fetch with a smaller limit than a page is the only one from its shard, so it needs no
+            // snapshot.
             if most < PAGE_RECORDS && snapshot.is_none() {
                 return self.page(&table, shard, range, direction, most);
             }
@@ -74,7 +75,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         Ok(snapshot)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key; `None` if the key has none.
     pub fn get(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let shard = self.db.shard_of(key);
         let (number, table, key) =
@@ -85,7 +86,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         })
     }
 
-    /// The values of several keys. Those that are not in memory are read from each drive concurrently.
+    /// Returns the values of several keys. Those that are not in memory are read from each drive in parallel.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let mut values = vec![None; keys.len()];
         for shard in 0..self.db.shards() {
@@ -110,7 +111,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         Ok(values)
     }
 
-    /// The records of a range, in order over all shards.
+    /// Scans the records of a range, in order over all shards.
     pub fn scan(&self, table: &Table, range: Range<'_>, direction: Direction) -> Records<'_> {
         let table = table.clone();
         Records::new(self.db.shards(), range, direction, move |shard, range, direction, most| {
@@ -133,7 +134,7 @@ impl<D: Device + Send + 'static> Snapshot<D> {
         })
     }
 
-    /// At most `most` first rows of a range of an index, in index order over all shards.
+    /// Returns the first rows of a range of an index, at most `most`, in index order over all shards.
     pub fn index_scan(
         &self,
         index: &Index,
@@ -153,8 +154,8 @@ impl<D: Device + Send + 'static> Snapshot<D> {
                 })?,
             );
         }
-        // Each shard's rows are in order already. The sort is stable, so equal rows of a shard keep their
-        // order.
+        // The rows of each shard are in order already. The sort is stable, so equal rows of a shard keep
+        // their order.
         rows.sort_by(|a, b| {
             let order = (&a.index_key, &a.key).cmp(&(&b.index_key, &b.key));
             if direction == Direction::Forward { order } else { order.reverse() }
@@ -176,7 +177,7 @@ impl<D: Device + Send + 'static> Drop for Snapshot<D> {
     fn drop(&mut self) {
         for (shard, number) in self.numbers.iter().enumerate() {
             if let Some(number) = *number {
-                // A broken shard has nothing to release.
+                // An error is ignored, because a broken shard has nothing to release.
                 let _ = self.db.shard(shard).at_once(|inside| drop(inside.snapshots.remove(&number)));
             }
         }

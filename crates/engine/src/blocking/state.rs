@@ -1,4 +1,4 @@
-//! The state that the lock of a core guards, and what each thread waits for.
+//! The state of a core that its lock guards, and the state of each waiting thread; see `driving`.
 
 use super::jobs::{Core, Job};
 use super::primitives::Primitives;
@@ -7,28 +7,28 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// The job of the keeper. It is the last in order.
+/// The job number of the keeper, which comes after all others.
 pub(super) const KEEPER: Job = Job(u64::MAX);
 
-/// Which thread is the driver. A thread that drives with the lock held is never observed by others.
+/// The holder of the driver's role. No other thread can observe a thread that drives with the lock held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Free,
-    /// This thread becomes the driver when it has the lock.
+    /// The thread of this job becomes the driver when it has the lock.
     Handed(Job),
-    /// This thread is parked.
+    /// The thread of this job is the driver, and is parked.
     Parked(Job),
 }
 
 /// The state of a thread that waits for its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadState {
-    /// It has the lock, or is about to take it.
+    /// The thread has the lock, or is about to take it.
     Awake,
     Asleep,
-    /// It is on an errand, and returns by itself.
+    /// The thread executes an errand, and comes back by itself.
     Away,
-    /// It is parked, at most until this time.
+    /// The thread is parked, at most until this time; `None` means no timer limits the park.
     Parked(Option<Nanos>),
 }
 
@@ -41,19 +41,21 @@ pub(super) struct Waiting<P: Primitives> {
 /// The bell that a thread sleeps on without the lock.
 pub(super) struct Sleeper<P: Primitives> {
     pub bell: P::Bell,
-    /// The job has ended and its entry in `waiting` is removed, so the thread need not take the lock.
+    /// Whether the job has ended and its entry in `waiting` was removed, so that the thread need not take the
+    /// lock.
     pub is_done: AtomicBool,
 }
 
 pub(super) struct State<C, P: Primitives> {
     pub core: C,
     pub role: Role,
-    /// The thread that was woken to execute a command that several jobs wait for, until it has the lock.
+    /// The job of the thread that was woken to execute a command that several jobs wait for, until this
+    /// thread has the lock.
     pub carrier: Option<Job>,
     pub drawn: u64,
-    /// When the driver last let other threads take the lock.
+    /// The time at which the driver last let other threads take the lock.
     pub held_since: Nanos,
-    /// The threads that wait for their jobs, in order of arrival.
+    /// The threads that wait for their jobs, by job, in order of arrival.
     pub waiting: BTreeMap<Job, Waiting<P>>,
     /// A reusable buffer, empty between uses.
     pub ended: Vec<Job>,
@@ -73,7 +75,8 @@ impl<C: Core, P: Primitives> State<C, P> {
         }
     }
 
-    /// Called when a thread has the lock. If it was woken for a command, it now looks for it itself.
+    /// Records that the thread of a job has the lock. If it was woken for a command, it now looks for this
+    /// command itself.
     pub(super) fn has_come(&mut self, job: Job) {
         self.carrier = self.carrier.filter(|carrier| *carrier != job);
     }

@@ -1,4 +1,4 @@
-//! Transactions for threads.
+//! Transactions through the handle for threads.
 
 use super::db::{Db, Index, Table};
 use super::scan::{Page, Records, Source, borrowed, owned};
@@ -12,27 +12,27 @@ use std::rc::Rc;
 /// A transaction: reads and writes of several tables that take effect together or not at all, isolated from
 /// all others.
 ///
-/// It is confined to the shard of the first key that it touches. A key of another shard fails with
-/// [`Error::CrossShard`], after which the transaction can continue. [`Error::Deadlock`] from any function
-/// means that it was aborted: drop it and retry, or use [`Db::transact`]. Dropping it without a commit undoes
-/// it.
+/// It is confined to the shard of the first key that it accesses. A key of another shard fails with
+/// [`Error::CrossShard`], after which the transaction can continue. [`Error::Deadlock`] from any method means
+/// that the transaction was aborted: drop it and retry, or use [`Db::transact`]. Dropping a transaction
+/// without a commit undoes it.
 ///
 /// Writes are buffered in the handle. They are sent to the shard, and lock their keys, with the next call
 /// that reads, with the commit, or when the buffer is full. An error that only the shard can detect is
-/// returned by that call, and by all later ones. To lock a key before writing it, read it with
-/// [`Transaction::get_for_update`].
+/// returned by the call that sends the write, and by all later ones. To lock a key before writing it, read it
+/// with [`Transaction::get_for_update`].
 ///
-/// A thread that waits for a lock that another transaction of the same thread holds waits for ever, unless
+/// A thread that waits for a lock which another transaction of the same thread holds waits for ever, unless
 /// its calls can be cancelled ([`Db::asking`]).
 pub struct Transaction<D: Device + Send + 'static> {
     db: Db<D>,
-    /// The shard, once the transaction has touched a key.
+    /// The index of the shard; `None` until the transaction accesses a key.
     shard: Option<usize>,
-    /// The transaction's number there, once the shard knows it.
+    /// The number of the transaction in its shard; `None` until the shard knows it.
     number: Option<u64>,
     gathered: Vec<Write>,
     gathered_bytes: usize,
-    /// The error of an earlier batch of writes.
+    /// The error of an earlier batch of writes; `None` if there was none.
     failed: Option<Error>,
 }
 
@@ -43,11 +43,12 @@ struct Write {
     value: Option<Box<[u8]>>,
 }
 
-/// The most writes in the buffer, and their bytes. Each call of the shard takes its lock.
+/// The maximum number of buffered writes, and of their bytes. Writes are buffered because each call of the
+/// shard takes its lock.
 const MOST_GATHERED: (usize, usize) = (64, 64 << 10);
 
 impl<D: Device + Send + 'static> Db<D> {
-    /// Begins a transaction. It is confined to the shard of the first key that it touches.
+    /// Begins a transaction. It is confined to the shard of the first key that it accesses.
     pub fn begin(&self) -> Transaction<D> {
         Transaction::new(self)
     }
@@ -82,21 +83,22 @@ impl<D: Device + Send + 'static> Transaction<D> {
         }
     }
 
-    /// The value of a key, with a shared lock.
+    /// Returns the value of a key, under a shared lock; `None` if the key has none.
     pub fn get(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
         let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get(table, &key).await })
     }
 
-    /// The value of a key that will be written, with an exclusive lock, which avoids deadlocks.
+    /// Returns the value of a key that the transaction will write, under an exclusive lock. A later write
+    /// then needs no lock upgrade, which could cause a deadlock.
     pub fn get_for_update(&mut self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let (shard, key) = (self.shard_for(key)?, Box::<[u8]>::from(key));
         let table = self.db.table_in(table, shard)?;
         self.run(shard, move |inner| async move { inner.get_for_update(table, &key).await })
     }
 
-    /// The values of several keys of one shard. Those that are not in memory are read concurrently.
+    /// Returns the values of several keys of one shard. Those that are not in memory are read in parallel.
     pub fn get_many(&mut self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let Some(first) = keys.first() else { return Ok(Vec::new()) };
         let shard = self.shard_for(first)?;
@@ -139,7 +141,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         }
     }
 
-    /// Fails if some writes failed: the transaction must not continue without them.
+    /// Fails if earlier writes failed: the transaction must not continue without them.
     fn check(&self) -> Result<(), Error> {
         self.failed.clone().map_or(Ok(()), Err)
     }
@@ -160,9 +162,9 @@ impl<D: Device + Send + 'static> Transaction<D> {
         std::mem::take(&mut self.gathered)
     }
 
-    /// The records of a range. Until the transaction ends, no record is inserted into the part that was read,
-    /// or deleted from it. Every shard has keys of a range, so with several shards this fails with
-    /// [`Error::CrossShard`].
+    /// Scans the records of a range. Until the transaction ends, no other transaction can insert into the
+    /// part that was read, or delete from it. Every shard has keys of the range, so with several shards this
+    /// fails with [`Error::CrossShard`].
     pub fn scan(
         &mut self,
         table: &Table,
@@ -190,7 +192,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         })
     }
 
-    /// At most `most` first rows of a range of an index. With several shards this fails with
+    /// Returns the first rows of a range of an index, at most `most`. With several shards this fails with
     /// [`Error::CrossShard`].
     pub fn index_scan(
         &mut self,
@@ -206,7 +208,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         })
     }
 
-    /// Commits with the store's durability.
+    /// Commits with the default durability of the store.
     pub fn commit(self) -> Result<(), Error> {
         self.end(None)
     }
@@ -221,7 +223,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         let Some(shard) = self.shard else { return Ok(()) };
         let (number, writes) = (self.number.take(), self.take_gathered());
         self.db.shard(shard).commit(move |inside| {
-            // Every call has completed, so nobody else uses the transaction.
+            // Every call has completed, so no other task uses the transaction.
             let inner = match number {
                 Some(number) => {
                     inside.transactions.remove(&number).and_then(Rc::into_inner).ok_or(Error::Closed)?
@@ -236,7 +238,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         })
     }
 
-    /// Runs a request in the transaction, after its buffered writes.
+    /// Runs `work` in the transaction, after sending its buffered writes.
     fn run<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -248,7 +250,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         self.ask(shard, work)
     }
 
-    /// Runs a request in the transaction. The first request begins it in its shard.
+    /// Runs `work` in the transaction. The first call begins the transaction in its shard.
     fn ask<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -268,7 +270,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         })
     }
 
-    /// The transaction's shard, if `key` belongs to it.
+    /// Returns the shard of `key`. Fails if it is not the shard of the transaction.
     fn shard_for(&self, key: &[u8]) -> Result<usize, Error> {
         let shard = self.db.shard_of(key);
         match self.shard {
@@ -277,7 +279,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
         }
     }
 
-    /// The shard of a range, if there is only one shard.
+    /// Returns the only shard. Fails if there are several shards.
     fn only_shard(&self, (low, _): Range<'_>) -> Result<usize, Error> {
         if self.db.shards() == 1 {
             return Ok(0);
@@ -287,7 +289,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
             Bound::Unbounded => String::new(),
         };
         let own = self.shard.unwrap_or(0);
-        // Any other shard has keys of the range too.
+        // Any other shard has keys of the range too, so the scan would cross shards.
         Err(Error::CrossShard {
             key: format!("of the range from `{key}`"),
             other: usize::from(own == 0),
@@ -314,7 +316,7 @@ async fn write_all<D: Device + 'static>(inner: &Inner<D>, writes: Vec<Write>) ->
 impl<D: Device + Send + 'static> Drop for Transaction<D> {
     fn drop(&mut self) {
         if let (Some(shard), Some(number)) = (self.shard, self.number) {
-            // A broken shard has nothing to undo.
+            // An error is ignored, because a broken shard has nothing to undo.
             let _ = self.db.shard(shard).at_once(|inside| drop(inside.transactions.remove(&number)));
         }
     }

@@ -1,10 +1,11 @@
-//! Checkpoints: pages that are far behind the log are written, so that recovery has less of the log to read.
+//! Checkpoints: a checkpoint writes the pages whose oldest unwritten change is far back in the log, and moves
+//! the redo point forward, so that recovery reads less of the log.
 //!
-//! A checkpoint stops no transaction. It merges records that have been pending since before a goal, or
-//! carries them along in the log (see [`crate::memory::record_cache`]). It writes the pages whose first
-//! unwritten change is older than the goal, and has the drive flush. Then it writes the oldest place that is
-//! still needed into the superblock, as the redo point. A change during the checkpoint only keeps the redo
-//! point from moving further.
+//! A checkpoint stops no transaction. It merges the records that have been pending since before a goal (an
+//! LSN), or copies them forward in the log (see [`crate::memory::record_cache`]). It writes the dirty pages
+//! whose first unwritten change is older than the goal, and flushes the drive. Finally it writes the oldest
+//! LSN that recovery still needs into the superblock, as the redo point. A change during the checkpoint can
+//! only keep the redo point from moving further.
 
 use crate::format::layout::{FORMAT, Superblock};
 use crate::media::superblock;
@@ -15,13 +16,13 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Pages that are written together.
+/// The number of pages in one write-back batch of a checkpoint.
 const WRITTEN_TOGETHER: usize = 64;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Begins a checkpoint in a task of its own, unless one is under way or would be in vain: the last one
-    /// could not move the redo point, and nothing has ended since that may have held it back. A commit that
-    /// ends asks for room again.
+    /// Begins a checkpoint in a task of its own. It does nothing if a checkpoint is under way, or if another
+    /// one would be in vain because the last one could not move the redo point and nothing has ended since
+    /// that may have held it back. Nothing is lost in this case: a commit that ends asks for log space again.
     pub(crate) fn checkpoint_later(self: &Rc<Self>, goal: Lsn) {
         if self.jobs.is_vain(goal, self.progress()) || !self.jobs.checkpoint().begin() {
             return;
@@ -37,22 +38,25 @@ impl<D: Device + 'static> Shard<D> {
             if let Err(error) = outcome
                 && is_needed
             {
-                // Commits wait for room that this checkpoint could not make.
+                // Commits wait for log space, and this checkpoint could not free any, so they would wait
+                // forever.
                 shard.health.stop(format!("no checkpoint could be made and the log is full: {error}"));
             }
             shard.log_room.notify();
         });
     }
 
-    /// Counts the ended causes of a stuck redo point: commits that were applied, writes of pages, and records
-    /// that were merged.
+    /// Returns a count of the events that may let a stuck redo point move: commits applied, page writes
+    /// completed, and records merged.
     fn progress(&self) -> u64 {
         self.log_room.ended() + self.durable.pages().writes_ended() + self.state.records().counters().merged
     }
 
-    /// Settles records and writes pages changed before `goal`, and moves the redo point as far as it goes.
+    /// Merges or copies forward the pending records from before `goal`, writes the pages changed before
+    /// `goal`, and moves the redo point as far as possible.
     pub(crate) async fn checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
-        // Merging may wait for the structure's turn, whose owner may wait for a checkpoint's.
+        // This comes before the turn to write a superblock is taken: merging may wait for the turn to change
+        // the structure, and the owner of that turn may wait for a checkpoint.
         self.settle_records(goal).await?;
         self.checkpoint_pages(goal).await
     }
@@ -64,14 +68,16 @@ impl<D: Device + 'static> Shard<D> {
             return self.write_checkpoint(goal).await;
         }
         let shard = Rc::clone(self);
-        // A superblock that is being written, or half of a commit of the map, cannot be taken back.
+        // Runs to completion even if the caller gives up: a superblock that is being written, or a
+        // half-written commit of the page map, cannot be undone.
         to_its_end(&self.handle, async move { shard.write_checkpoint(goal).await }).await
     }
 
     async fn write_checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let _turn = self.jobs.checkpoint_turn().await;
         if goal > self.durable.log().tail() {
-            // The redo point moves no further than the log is durable.
+            // The redo point cannot pass the durable end of the log, so the log is made durable up to its
+            // tail.
             self.durable.log().sync(self.durable.log().tail()).await?;
         }
         let pages: Vec<PageId> = self.durable.pages().changed(|changed| changed.before(goal));
@@ -92,8 +98,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// The furthest place that the redo point may move to: the first change that may not be durable in a
-    /// page.
+    /// Returns the furthest LSN that the redo point may move to: the first change that may not be durable in
+    /// a page.
     fn redo_point(&self) -> Lsn {
         let (durable, _) = self.durable.log().durable_end();
         if planted!(self.options, CheckpointTooNew) {
@@ -103,8 +109,8 @@ impl<D: Device + 'static> Shard<D> {
         [self.first_in_no_page(), unwritten].into_iter().flatten().fold(durable, Lsn::min)
     }
 
-    /// The beginning of the first commit that is not in the pages: it is not applied yet, or one of its
-    /// records is pending.
+    /// Returns the LSN at which the first commit begins that is not yet in the pages, because it is not
+    /// applied or because one of its records is pending. `None` if there is no such commit.
     pub(crate) fn first_in_no_page(&self) -> Option<Lsn> {
         let unapplied = self.transactions.commits().first_unapplied();
         let pending =
@@ -112,7 +118,7 @@ impl<D: Device + 'static> Shard<D> {
         [self.durable.unredone(), unapplied, pending].into_iter().flatten().min()
     }
 
-    /// The superblock that follows the last one.
+    /// Returns the next superblock, with these values for its redo point and its clean mark.
     pub(crate) fn next_superblock(&self, redo: Lsn, clean: bool) -> Superblock {
         let (log_end, log_crc) = self.durable.log().durable_end();
         let last = self.durable.superblock().clone();
@@ -121,11 +127,11 @@ impl<D: Device + 'static> Shard<D> {
         Superblock { format, generation, redo, log_end, log_crc, clean, next_large, out_of_place, ..last }
     }
 
-    /// Lets collection drop pages out of place that were freed before both superblocks' redo points. Recovery
-    /// would do without them earlier, since the log says that they are free, but it could not tell them from
-    /// pages that the drive has lost.
+    /// Lets garbage collection drop the out-of-place pages that were freed before the redo points of both
+    /// superblocks. Dropped earlier, such a page would look to recovery like a page that the drive has lost,
+    /// although recovery does not need it.
     fn forget_freed(&self, redo: Lsn) {
-        // A backup copies pages that were just freed.
+        // A backup still copies pages that were freed since it began.
         if let Some(place) = self.durable.pages().backend().out_of_place()
             && !self.state.is_backup_running()
         {
@@ -133,7 +139,7 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Writes everything that differs from the drive and marks the store as closed.
+    /// Writes all dirty pages and pending records to the drive and marks the store as cleanly closed.
     pub(crate) async fn close(self: &Rc<Self>) -> Result<(), Error> {
         self.check_open()?;
         let last = self.transactions.commits().last();
@@ -143,8 +149,8 @@ impl<D: Device + 'static> Shard<D> {
         self.transactions.close();
         self.durable.log().sync(self.durable.log().tail()).await?;
         self.durable.pool().flush().await?;
-        // A split leaf leaves some of its records to another leaf, which the next checkpoint merges. Records
-        // that no leaf can take stay pending.
+        // One pass is not enough: when a leaf splits during the flush, some of its records move to another
+        // leaf, and only the next checkpoint merges them. Records that no leaf has space for stay pending.
         let mut before = u64::MAX;
         loop {
             self.checkpoint(Lsn(u64::MAX)).await?;
@@ -154,7 +160,7 @@ impl<D: Device + 'static> Shard<D> {
             }
             before = pending;
         }
-        // Another task's checkpoint ends first. Its pages may have to wait for collection.
+        // The checkpoint of another task ends first: its page writes may have to wait for garbage collection.
         let _turn = self.jobs.checkpoint_turn().await;
         if let Some(place) = self.durable.pages().backend().out_of_place() {
             place.close().await;

@@ -1,11 +1,13 @@
-//! Pages whose image in the log lacks operations that the drive has.
+//! Notes in the log about pages whose image in the log is incomplete: the page on the drive contains
+//! operations that neither the image nor the log behind the redo point contains.
 //!
-//! A split logs the new node as it is. Operations from before the image may still be missing in the node:
-//! pending records, and commits that are being applied. They are put into it later. Once it is written with
-//! them, the redo point may move past these operations and still lie before the image. From then on the image
-//! and the log behind it are not the whole page. If the drive lost the page, recovery would make an
-//! incomplete one of the image. So before the redo point moves there, the log notes that the drive has the
-//! page ([`Delta::Stored`]), and recovery does not accept its loss.
+//! A split logs an image of the new node. Operations from before the image may still be missing in the node:
+//! pending records, and commits that are being applied. They are put into the node later. Once the node is
+//! written with them, the redo point may move past these operations and still lie before the image. From then
+//! on the image and the log behind it no longer add up to the page. If the drive lost the page, recovery
+//! would make an incomplete page of the image. So before the redo point moves past the operations, a note in
+//! the log says that the drive has the page ([`Delta::Stored`]). Recovery then refuses a store in which this
+//! page is lost.
 
 use crate::format::log_record::{Delta, Entry};
 use crate::format::page;
@@ -14,11 +16,12 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// Pages in one note, and the most bytes that each takes.
+/// The number of pages in one log record of notes, and the maximum number of bytes for each page.
 const NOTED_TOGETHER: (usize, u64) = (4096, 12);
 
 impl<D: Device + 'static> Shard<D> {
-    /// Marks a leaf that has got operations which the log has from `since` on.
+    /// Marks a leaf as dirty since the LSN `since`, the position in the log of the operations that were put
+    /// into it.
     pub(crate) fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
         self.mark(number, since);
         let made = page::structure_lsn(bytes);
@@ -27,11 +30,12 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Notes durably which pages on the drive could not be made from their images once the redo point is at
-    /// `redo`. If the log is too full for the notes, the redo point moves all the same, because only that
-    /// makes room; the next checkpoint notes them.
+    /// Makes a note durable of the pages on the drive that could not be made from their images once the redo
+    /// point is at `redo`. If the log has no space for the note, the redo point moves all the same, because
+    /// nothing else frees log space, and the next checkpoint writes the note.
     pub(crate) async fn note_stored(&self, redo: Lsn) -> Result<(), Error> {
-        // A backup takes pages that are made meanwhile from the log alone.
+        // Notes would mislead recovery from a backup: the backup contains pages that were allocated since it
+        // began only as their images in the log.
         if self.state.is_backup_running() {
             return Ok(());
         }
@@ -72,16 +76,16 @@ mod tests {
         Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
     }
 
-    /// A drive on which pending records split a leaf, and its leaves. The redo point lies between these
-    /// records and the images of the leaves. With `beside_a_backup`, the redo point moved there while a
-    /// backup ran, and a checkpoint followed.
+    /// Returns a drive on which pending records split a leaf, and the leaves of the tree. The redo point lies
+    /// between these records and the images of the leaves. With `beside_a_backup`, the redo point moved there
+    /// while a backup ran, and another checkpoint followed the backup.
     fn after_a_split(beside_a_backup: bool) -> (MemDevice, Vec<PageId>) {
         let executor = Executor::new(drive());
         let handle = executor.handle();
         let work = async move {
             let store = Store::create(handle, options()).await.unwrap();
             let table = store.create_table("t").await.unwrap();
-            // A write to a leaf that is written anyway would not go to the cache.
+            // Makes the leaf clean: a write to a dirty leaf would not go to the record cache.
             store.checkpoint().await.unwrap();
             let transaction = store.begin();
             for key in 0..RECORDS {
@@ -92,7 +96,8 @@ mod tests {
             let tail = store.0.durable.log().tail();
             store.0.merge_all().await;
             assert!(store.0.counters.get().splits > 0, "a leaf was divided");
-            // The leaves are changed and written. The other pages of the split are not.
+            // Marks the leaves as dirty and writes them. The other pages that the split changed are not
+            // written.
             if beside_a_backup {
                 store.0.state.begin_backup();
                 store.0.checkpoint_pages(tail).await.unwrap();
@@ -109,7 +114,7 @@ mod tests {
                 leaves.push(leaf);
             }
             leaves.dedup();
-            // Nothing is written from here on, as after a power cut.
+            // Simulates a power cut: nothing is written from here on.
             store.0.health.stop("the power is gone".to_owned());
             leaves
         };
@@ -117,7 +122,7 @@ mod tests {
         (executor.with_device(|device| std::mem::replace(device, drive())), leaves)
     }
 
-    /// The same drive without the contents of one page.
+    /// Returns the same drive with the contents of page `leaf` lost.
     fn without(leaf: PageId, beside_a_backup: bool) -> MemDevice {
         let executor = Executor::new(after_a_split(beside_a_backup).0);
         let handle = executor.handle();
@@ -136,7 +141,7 @@ mod tests {
         executor.with_device(|device| std::mem::replace(device, drive()))
     }
 
-    /// The keys of a store. Checks their values.
+    /// Returns the keys of a store, and checks their values.
     async fn keys(store: &Store<MemDevice>) -> Result<BTreeSet<u8>, Error> {
         let (table, snapshot) = (store.table("t").await?, store.snapshot());
         let mut found = BTreeSet::new();
@@ -149,7 +154,7 @@ mod tests {
         Ok(found)
     }
 
-    /// The number of records of the store on a drive.
+    /// Returns the number of records of the store on a drive.
     fn open_and_count(drive: MemDevice) -> Result<usize, Error> {
         let executor = Executor::new(drive);
         let handle = executor.handle();
@@ -157,13 +162,13 @@ mod tests {
         executor.block_on(opening).unwrap()
     }
 
-    /// The leaves without which opening fails. Without one of the others nothing is missing.
+    /// Returns the leaves whose loss makes opening fail. The loss of any other leaf must lose no record.
     fn refused_without_one(beside_a_backup: bool) -> Vec<PageId> {
         let (whole, mut leaves) = after_a_split(beside_a_backup);
         assert!(leaves.len() > 2, "{leaves:?}");
         assert_eq!(open_and_count(whole), Ok(usize::from(RECORDS)));
         leaves.retain(|leaf| match open_and_count(without(*leaf, beside_a_backup)) {
-            // The image of the leaf that was split last is complete.
+            // Opening succeeds without the leaf that was split last, because its image is complete.
             Ok(found) => {
                 assert_eq!(found, usize::from(RECORDS), "without page {}", leaf.0);
                 false
@@ -181,13 +186,14 @@ mod tests {
         assert!(!refused_without_one(false).is_empty(), "no image lacked anything");
     }
 
-    /// The rule: while a backup runs nothing is noted, and the next checkpoint makes up for it.
+    /// The rule: while a backup runs, a checkpoint writes no note about incomplete images, and the next
+    /// checkpoint writes it.
     #[test]
     fn the_next_checkpoint_notes_what_a_backup_has_kept_from_it() {
         assert_eq!(refused_without_one(true), refused_without_one(false));
     }
 
-    /// The rule: a repair reports a leaf as lost if the log has only a part of its records.
+    /// The rule: a repair reports a leaf as lost if the log has only a part of the leaf's records.
     #[test]
     fn a_repair_says_that_the_leaf_is_lost() {
         for leaf in refused_without_one(false) {

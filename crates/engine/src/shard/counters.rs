@@ -1,8 +1,8 @@
-//! Counts since the store was opened.
+//! Counters of a store, all since it was opened.
 
 use std::cell::Cell;
 
-/// The counts.
+/// The values of all counters.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     pub commits: u64,
@@ -16,17 +16,17 @@ pub(crate) struct Counts {
     pub restored_pages: u64,
 }
 
-/// The counts of a store in use.
+/// The counters of an open store.
 #[derive(Default)]
 pub(crate) struct Counters(Cell<Counts>);
 
 impl Counters {
-    /// The counts now.
+    /// Returns the current values.
     pub(crate) fn get(&self) -> Counts {
         self.0.get()
     }
 
-    /// Counts something.
+    /// Lets `count` change the counters.
     pub(crate) fn count(&self, count: impl FnOnce(&mut Counts)) {
         let mut counts = self.0.get();
         count(&mut counts);

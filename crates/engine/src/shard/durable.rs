@@ -1,4 +1,4 @@
-//! The durable side of a store: the superblock, the log, and the pages behind the pool.
+//! The durable state of a store: the superblock, the log, and the pages behind the pool.
 
 use crate::format::layout::Superblock;
 use crate::media::barrier::Barrier;
@@ -10,7 +10,7 @@ use fulgurite_pool::BufferPool;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
-/// The superblock, the log, the pages and the pool.
+/// The durable state of a store, and the pool through which its pages are read and written.
 pub(crate) struct Durable<D: Device + 'static> {
     superblock: RefCell<Superblock>,
     barrier: Rc<Barrier<D>>,
@@ -23,7 +23,8 @@ pub(crate) struct Durable<D: Device + 'static> {
 }
 
 impl<D: Device + 'static> Durable<D> {
-    /// The parts of a store whose log ends at `tail`. `next_large` is the number of the next large value.
+    /// Creates the state of a store whose log ends at `tail`. `next_large` is the number of the next large
+    /// value.
     pub(crate) fn new(
         superblock: Superblock,
         barrier: Rc<Barrier<D>>,
@@ -39,62 +40,62 @@ impl<D: Device + 'static> Durable<D> {
             pool,
             unredone: Cell::new(None),
             next_large: Cell::new(next_large),
-            // Recovery has redone every earlier change.
+            // Recovery has redone every earlier change, so no earlier structure change is of interest.
             last_structure: Cell::new(tail),
         }
     }
 
-    /// The log.
+    /// Returns the log.
     pub(crate) fn log(&self) -> &Log<D> {
         &self.log
     }
 
-    /// The pages on the drive, with their protection.
+    /// Returns the pages on the drive, with their protection against torn writes.
     pub(crate) fn pages(&self) -> &Pages<D> {
         &self.pages
     }
 
-    /// The pages in memory.
+    /// Returns the buffer pool.
     pub(crate) fn pool(&self) -> &BufferPool<D> {
         &self.pool
     }
 
-    /// The superblock that was written last.
+    /// Returns the superblock that was written last.
     pub(crate) fn superblock(&self) -> Ref<'_, Superblock> {
         self.superblock.borrow()
     }
 
-    /// Notes that a superblock was written. Returns the one before.
+    /// Records that `written` is the superblock on the drive now. Returns the previous one.
     pub(crate) fn replace_superblock(&self, written: Superblock) -> Superblock {
         self.superblock.replace(written)
     }
 
-    /// Has the drive flush.
+    /// Flushes the drive.
     pub(crate) async fn flush(&self) -> Result<(), Error> {
         self.barrier.flush().await
     }
 
-    /// Flushes of the drive since the store was opened.
+    /// Returns the number of flushes of the drive since the store was opened.
     pub(crate) fn flushes(&self) -> u64 {
         self.barrier.flushes()
     }
 
-    /// The place in the log from which recovery has yet to redo operations.
+    /// Returns the LSN from which recovery has yet to redo operations; `None` after recovery.
     pub(crate) fn unredone(&self) -> Option<Lsn> {
         self.unredone.get()
     }
 
-    /// Notes how far recovery has redone operations; `None` at its end.
+    /// Records the LSN up to which recovery has redone operations; `None` at the end of recovery.
     pub(crate) fn set_unredone(&self, from: Option<Lsn>) {
         self.unredone.set(from);
     }
 
-    /// The number of the next large value.
+    /// Returns the number of the next large value.
     pub(crate) fn next_large(&self) -> u64 {
         self.next_large.get()
     }
 
-    /// Takes the number of a new large value.
+    /// Returns the number for a new large value, and advances it.
     pub(crate) fn take_large_number(&self) -> u64 {
         self.next_large.replace(self.next_large.get() + 1)
     }
@@ -104,12 +105,12 @@ impl<D: Device + 'static> Durable<D> {
         self.next_large.get() > 1
     }
 
-    /// The end of the log record of the last structure change.
+    /// Returns the LSN at which the log record of the last structure change ends.
     pub(crate) fn last_structure(&self) -> Lsn {
         self.last_structure.get()
     }
 
-    /// Notes a structure change.
+    /// Records that the log record of the last structure change ends at `lsn`.
     pub(crate) fn set_last_structure(&self, lsn: Lsn) {
         self.last_structure.set(lsn);
     }

@@ -1,15 +1,15 @@
-//! Jobs of the store's own: which run, and whose turn it is.
+//! Background jobs of a store: which of them run, and the order of tasks that exclude each other.
 
 use crate::Lsn;
 use crate::wait::{Turn, Turns};
 use std::cell::Cell;
 
-/// A job that one task does at a time; a second one is not begun.
+/// A background job of which at most one instance runs.
 #[derive(Default)]
 pub(crate) struct Single(Cell<bool>);
 
 impl Single {
-    /// Begins the job. False if it is under way.
+    /// Begins the job. Returns false if it runs already.
     pub(crate) fn begin(&self) -> bool {
         !self.0.replace(true)
     }
@@ -20,13 +20,14 @@ impl Single {
     }
 }
 
-/// The jobs of a store.
+/// The background jobs of a store, and the turns of tasks that exclude each other.
 #[derive(Default)]
 pub(crate) struct Jobs {
     eviction: Single,
     borrowing: Single,
     checkpoint: Single,
-    /// The goal of the last checkpoint, if it could not move the redo point, and the store's progress when it began.
+    /// The goal of the last checkpoint and the progress count of the store at its beginning, if this
+    /// checkpoint could not move the redo point; `None` if it could.
     vain_checkpoint: Cell<Option<(Lsn, u64)>>,
     structure: Turns,
     checkpoint_turns: Turns,
@@ -34,43 +35,44 @@ pub(crate) struct Jobs {
 }
 
 impl Jobs {
-    /// Evicting records from the record cache.
+    /// The job that evicts records from the record cache.
     pub(crate) fn eviction(&self) -> &Single {
         &self.eviction
     }
 
-    /// Borrowing frames for records.
+    /// The job that borrows frames of the pool for the record cache.
     pub(crate) fn borrowing(&self) -> &Single {
         &self.borrowing
     }
 
-    /// A checkpoint that was begun because the log became full.
+    /// The checkpoint that was begun because the log became full.
     pub(crate) fn checkpoint(&self) -> &Single {
         &self.checkpoint
     }
 
-    /// Whether a checkpoint with this goal would be in vain: an earlier one could not move the redo point,
-    /// and nothing has happened since.
+    /// Whether a checkpoint with this goal would be in vain, because an earlier one could not move the redo
+    /// point and nothing that could help has ended since.
     pub(crate) fn is_vain(&self, goal: Lsn, progress: u64) -> bool {
         self.vain_checkpoint.get().is_some_and(|(vain, then)| goal <= vain && then == progress)
     }
 
-    /// Notes a checkpoint that could not move the redo point; `None` for one that could.
+    /// Records the goal and the progress count of a checkpoint that could not move the redo point; `None` for
+    /// a checkpoint that could.
     pub(crate) fn set_vain(&self, vain: Option<(Lsn, u64)>) {
         self.vain_checkpoint.set(vain);
     }
 
-    /// Waits for the turn to change the structure of trees.
+    /// Waits for the turn to change the structure of the trees. One task at a time has it.
     pub(crate) async fn structure_turn(&self) -> Turn<'_> {
         self.structure.take().await
     }
 
-    /// Waits for the turn to write a superblock.
+    /// Waits for the turn to write a superblock. One task at a time has it.
     pub(crate) async fn checkpoint_turn(&self) -> Turn<'_> {
         self.checkpoint_turns.take().await
     }
 
-    /// Waits for the turn to make a backup, or to give pages back.
+    /// Waits for the turn to make a backup or to trim free pages. One task at a time has it.
     pub(crate) async fn backup_turn(&self) -> Turn<'_> {
         self.backups.take().await
     }

@@ -1,4 +1,4 @@
-//! Waiting for locks.
+//! Waits of transactions for locks.
 
 use crate::Error;
 use crate::memory::locks::{Mode, Outcome, TxnId};
@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::task::Poll;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Locks a key for a transaction.
+    /// Locks a key for a transaction, and waits for the lock if necessary.
     pub(crate) async fn lock_key(&self, txn: TxnId, tree: u32, key: &[u8], mode: Mode) -> Result<(), Error> {
         let outcome = self.transactions.locks_mut().lock_key(txn, tree, key, mode);
         match outcome {
@@ -18,7 +18,7 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Locks a range for a transaction. Returns whether it had to wait.
+    /// Locks a range for a transaction, and waits for the lock if necessary. Returns whether it had to wait.
     pub(crate) async fn lock_range(
         &self,
         txn: TxnId,
@@ -47,14 +47,15 @@ impl<D: Device + 'static> Shard<D> {
             if is_victim {
                 return Err(Error::Deadlock);
             }
-            // The end of the victims may have granted the request already.
+            // Rolling the victims of the deadlock back may have granted the request already.
             if !self.transactions.locks().is_waiting(txn) {
                 return Ok(());
             }
         }
         let wait = self.transactions.begin_wait(txn);
         let waiting = Waiting { shard: self, txn };
-        // Nothing can stop the store between this check and the first poll below.
+        // No other task runs between this check and the first poll below, so the store cannot stop unnoticed
+        // in between.
         self.health.check()?;
         let answer = poll_fn(|context| match wait.answer.take() {
             Some(answer) => Poll::Ready(answer),
@@ -77,7 +78,8 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Ends all waits for locks with the error of a stopped store: the holder of a lock may never release it.
+    /// Ends all waits for locks with the error of a stopped store, because the holder of a lock may never
+    /// release it.
     pub(crate) fn stop_waiting(&self) {
         let Err(error) = self.health.check() else { return };
         self.transactions.waiting().into_iter().for_each(|txn| self.answer(txn, Err(error.clone())));
@@ -91,7 +93,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// A task that waits for a lock. Dropped, it withdraws its request.
+/// A transaction that waits for a lock. Dropping the value withdraws the request.
 struct Waiting<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
     txn: TxnId,

@@ -1,55 +1,55 @@
-//! Room in the log that is promised, and those who wait for it.
+//! Reservations of log space, and the commits that wait for log space.
 
 use crate::wait::Signal;
 use std::cell::Cell;
 
-/// Promised room in the log.
+/// The reserved log space of a shard.
 pub(crate) struct LogRoom {
     promised: Cell<u64>,
-    /// Commits that were applied, or given up with their promises.
+    /// The number of commits that have ended: applied, or given up with their reservations released.
     ended: Cell<u64>,
     changed: Signal,
 }
 
 impl LogRoom {
-    /// Nothing is promised. `changed` is also notified when the store stops.
+    /// Creates the state without reservations. `changed` is also notified when the store stops.
     pub(crate) fn new(changed: Signal) -> LogRoom {
         LogRoom { promised: Cell::new(0), ended: Cell::new(0), changed }
     }
 
-    /// Bytes that are promised.
+    /// Returns the number of reserved bytes.
     pub(crate) fn promised(&self) -> u64 {
         self.promised.get()
     }
 
-    /// Promises bytes.
+    /// Reserves `bytes` of log space.
     pub(crate) fn promise(&self, bytes: u64) {
         self.promised.set(self.promised.get() + bytes);
     }
 
-    /// Takes a promise back.
+    /// Releases a reservation of `bytes`.
     pub(crate) fn release(&self, bytes: u64) {
         self.promised.set(self.promised.get() - bytes);
         self.changed.notify();
     }
 
-    /// Takes the promise of a commit back, which has ended.
+    /// Releases the reservation of a commit that has ended.
     pub(crate) fn end_commit(&self, bytes: u64) {
         self.ended.set(self.ended.get() + 1);
         self.release(bytes);
     }
 
-    /// Commits that have ended.
+    /// Returns the number of commits that have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.ended.get()
     }
 
-    /// Tells those who wait that there may be more room.
+    /// Wakes the tasks that wait for log space, because there may be more.
     pub(crate) fn notify(&self) {
         self.changed.notify();
     }
 
-    /// Waits until `ready` gives something. It is asked again whenever there may be more room.
+    /// Waits until `ready` returns `Some`. It is called again whenever there may be more log space.
     pub(crate) async fn until<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
         self.changed.until(ready).await
     }

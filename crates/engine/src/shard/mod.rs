@@ -1,8 +1,9 @@
-//! A store on one core, one drive, one pool and one log: its parts, and the work on them.
+//! A shard: one store on one core, with one drive, one buffer pool and one log.
 //!
-//! Each part is a group with private fields and verbs of its own: what is *durable*, the *state* in memory, the
-//! *transactions* under way, the store's own *jobs*, and the promised *room in the log*. The work stands in the modules
-//! beside them, as functions of [`Shard`].
+//! A [`Shard`] is composed of groups of state. Each group has private fields and its own methods: the
+//! *durable* state, the *state* in memory, the *transactions* in progress, the *background jobs*, and the
+//! *reserved log space*. The submodules implement the operations that span several groups, as methods of
+//! [`Shard`].
 
 mod durable;
 mod state;
@@ -33,7 +34,7 @@ use log_room::LogRoom;
 use state::State;
 use transactions::Transactions;
 
-/// A store.
+/// The open store of one core.
 pub(crate) struct Shard<D: Device + 'static> {
     pub(crate) handle: Handle<D>,
     pub(crate) options: Options,
@@ -47,12 +48,12 @@ pub(crate) struct Shard<D: Device + 'static> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Bytes in a page.
+    /// Returns the page size in bytes.
     pub(crate) fn page_bytes(&self) -> u32 {
         self.durable.superblock().page_bytes
     }
 
-    /// A tree by its number.
+    /// Returns the tree with this number.
     pub(crate) fn tree(&self, id: u32) -> Result<Tree, Error> {
         self.state.catalogue().tree(id).ok_or_else(|| Error::LogCorrupt {
             at: self.durable.log().durable(),
@@ -66,18 +67,18 @@ impl<D: Device + 'static> Shard<D> {
         if self.transactions.is_closed() { Err(Error::Closed) } else { Ok(()) }
     }
 
-    /// A page is changed, as the log says from `since` on.
+    /// Marks a page as dirty; the log contains its changes from the LSN `since` on.
     pub(crate) fn mark(&self, page: PageId, since: Lsn) {
         self.durable.pages().mark(page, since);
         self.state.with_backup(|watch| watch.touch(page));
     }
 
-    /// The newest visible state.
+    /// Returns the LSN of the newest visible state.
     pub(crate) fn visible_lsn(&self) -> Lsn {
         self.transactions.commits().visible()
     }
 
-    /// Moves on what is visible as far as it goes.
+    /// Makes every commit visible that may be visible by now.
     pub(crate) fn advance(&self) {
         let bug = planted!(self.options, UndurableVisible | NoFlushBeforeAcknowledge);
         let durable = if bug { Lsn(u64::MAX) } else { self.durable.log().durable() };

@@ -1,4 +1,4 @@
-//! Making a store on a drive, and opening one, with recovery after a crash.
+//! Creates a store on a drive, and opens one, with recovery after a crash.
 
 use super::Shard;
 use super::counters::Counters;
@@ -30,7 +30,7 @@ use fulgurite_pool::{BufferPool, PoolConfig};
 use std::rc::Rc;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Makes an empty store that takes the whole drive. Its former contents are lost.
+    /// Creates an empty store that takes the whole drive. The former contents of the drive are lost.
     pub(crate) async fn create(handle: &Handle<D>, options: &Options) -> Result<(), Error> {
         let caps = handle.caps();
         options.check(&caps)?;
@@ -38,7 +38,8 @@ impl<D: Device + 'static> Shard<D> {
         let own = options.with_map(&superblock)?;
         let health = Health::default();
         let barrier = Rc::new(Barrier::new(handle.clone(), health.clone()));
-        // After an interruption an older store must not be found again.
+        // The superblocks of an older store are erased first: if creating the new store is interrupted, the
+        // older store must not be found again.
         superblock::erase(handle, superblock.block_bytes).await?;
         barrier.flush().await?;
         let shared = (health, Rc::clone(&barrier));
@@ -56,8 +57,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Opens the store on a drive. After a crash it recovers what was committed. The store's sizes of pages
-    /// and log replace those in `options`.
+    /// Opens the store on a drive. After a crash it recovers the committed data. The page size and the log
+    /// size of the store replace those in `options`.
     pub(crate) async fn open(handle: Handle<D>, options: Options) -> Result<Rc<Shard<D>>, Error> {
         let superblock = superblock::read(&handle).await?;
         let caps = handle.caps();
@@ -77,11 +78,13 @@ impl<D: Device + 'static> Shard<D> {
                 "the store has {bytes} bytes and the drive only {drive_bytes}: it was cut off"
             )));
         }
-        // The superblock may not be the newest that was written. The log knows whether others followed.
+        // The clean mark alone proves nothing, because this superblock may not be the newest that was
+        // written. If the log continues behind it, the store was written to later.
         let start = log_start(&handle, &superblock);
         let was_clean =
             superblock.clean && !LogReader::new(handle.clone(), start, None, &options).continues().await?;
-        // From here on a crash finds an unclean store. Nothing else changes before that is durable.
+        // From here on a crash leaves a store that is marked as not clean. Nothing else is written before
+        // this mark is durable.
         let superblock = superblock.opened();
         superblock::write(&handle, &superblock).await?;
         let health = Health::default();
@@ -114,7 +117,7 @@ impl<D: Device + 'static> Shard<D> {
             Redone { tail, left_over: Vec::new(), next_large: superblock.next_large, rest: None }
         } else {
             pool.set_limit(frames);
-            // Nobody but recovery uses the pool.
+            // Recovery is the only user of the pool, so writes need not spare other requests.
             pages.set_hurry(true);
             let data = superblock.data_start().0..superblock.pages;
             let from = (start, superblock.next_large, data);
@@ -151,13 +154,13 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// An identity for a new store. It differs from that of the store that was on the drive before, so that old
-/// pages and log blocks do not pass for new ones.
+/// Returns an identity for a new store. It differs from the identity of the previous store on the drive, so
+/// that old pages and log blocks are not mistaken for new ones.
 async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u128 {
     let before =
         superblock::read(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
-    // Superblocks may be gone, but a store that has written a log has written its beginning. A failed read
-    // adds nothing.
+    // The old superblocks may be lost, but any store that has written its log has written the first log
+    // block, so that block goes into the seed. An error of this read is ignored.
     let mut log = [0; 4096];
     let _ = handle.read(HEAD, &mut log).await;
     let seed = [
@@ -168,11 +171,11 @@ async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u
         &crc32c::crc32c(&log).to_le_bytes(),
     ];
     let seed = seed.concat();
-    // The low 32 bits are the salt.
+    // The low 32 bits of the identity are the salt of the checksums.
     u128::from(fulgurite_base::fnv1a(&seed)) << 64 | u128::from(crc32c::crc32c(&seed))
 }
 
-/// Writes the maps, and the empty roots of the two trees that every store has.
+/// Writes the allocation maps, and the empty roots of the two trees that every store has.
 async fn write_first_pages<D: Device + 'static>(
     place: &Backend<D>,
     superblock: &Superblock,
@@ -181,7 +184,7 @@ async fn write_first_pages<D: Device + 'static>(
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
     let roots = [(superblock.catalogue_root(), Some(CATALOGUE)), (superblock.large_root(), Some(LARGE))];
     let all: Vec<(PageId, Option<u32>)> = space.maps().map(|(page, _)| (page, None)).chain(roots).collect();
-    // In batches: a large drive has many maps, and double writes flush once a batch.
+    // Writes in batches: a large drive has many maps, and the double write flushes once for each batch.
     for batch in all.chunks(BATCH) {
         let bytes = Arena::new(size * batch.len()).buffer(0, size * batch.len());
         for (index, (page, root_of)) in batch.iter().enumerate() {
@@ -190,7 +193,7 @@ async fn write_first_pages<D: Device + 'static>(
                     Some(tree) => drop(NodeMut::init(bytes, *page, *tree, 0, (b"", None))),
                     None => {
                         page::init(bytes, Kind::Map, 0, *page, 0);
-                        // The first group has the two roots.
+                        // The first group contains its map and the two roots.
                         let used = if *page == superblock.data_start() { 3 } else { 1 };
                         (0..used).for_each(|index| map::set_used(bytes, index, true));
                     }
@@ -204,7 +207,7 @@ async fn write_first_pages<D: Device + 'static>(
     Ok(())
 }
 
-/// The place of pages in a store that exists.
+/// Opens the page storage of an existing store, in place or out of place.
 async fn open_place<D: Device + 'static>(
     handle: &Handle<D>,
     shared: (Health, Rc<Barrier<D>>),
@@ -220,7 +223,7 @@ async fn open_place<D: Device + 'static>(
     }
 }
 
-/// Pages at their own numbers, protected as the options ask.
+/// Creates page storage that writes in place, protected against torn writes as the options ask.
 fn in_place<D: Device + 'static>(
     handle: &Handle<D>,
     shared: (Health, Rc<Barrier<D>>),
@@ -255,7 +258,7 @@ fn new_pool<D: Device + 'static>(
 ) -> Result<BufferPool<D>, Error> {
     let frames = options.all_frames(superblock.page_bytes)?;
     let place = pages.backend();
-    // These frames are there even when records have borrowed all that they may.
+    // The pool always has this many frames, even when the record cache has borrowed as many as it may.
     let write_back =
         options.write_back(options.frames(superblock.page_bytes)?, place.is_batched(), place.batches());
     let refuse = |what: String| Error::Options(what);

@@ -1,4 +1,4 @@
-//! Pages of the pool: reading, changing, picking.
+//! Reads, latches and allocates pages.
 
 use crate::Error;
 use crate::shard::Shard;
@@ -7,7 +7,7 @@ use fulgurite_device::Device;
 use fulgurite_pool::{ReadGuard, WriteGuard};
 
 impl<D: Device + 'static> Shard<D> {
-    /// The page, from the pool or from the drive.
+    /// Reads a page from the pool or from the drive, and latches it for reading.
     #[inline]
     pub(crate) async fn read_page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
         match self.durable.pool().try_read(page) {
@@ -16,7 +16,7 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// The page, to change.
+    /// Reads a page from the pool or from the drive, and latches it for a change.
     #[inline]
     pub(crate) async fn write_page(&self, page: PageId) -> Result<WriteGuard<D>, Error> {
         match self.durable.pool().try_write(page) {
@@ -25,8 +25,8 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Picks a free page. It is used once a record of the log says so;
-    /// [`Space::put_back`](crate::memory::space::Space::put_back) gives it up.
+    /// Allocates a free page. It counts as used once a log record says so;
+    /// [`Space::put_back`](crate::memory::space::Space::put_back) cancels the allocation.
     pub(crate) async fn pick(&self) -> Result<PageId, Error> {
         for _ in 0..self.state.space().most_moves() {
             let cursor = self.state.space().cursor();

@@ -1,22 +1,24 @@
-//! Room in the log: for commits, for structure changes, and for pending records that are carried along.
+//! Divides the log space between commits, structure changes, and copies of pending records.
 
 use super::Shard;
 use crate::Lsn;
 use fulgurite_device::Device;
 
 impl<D: Device + 'static> Shard<D> {
-    /// The place that the redo point should move to at least, if a checkpoint is due.
+    /// Returns the LSN that the redo point should reach at least, if a checkpoint is due; `None` if none is
+    /// due.
     pub(crate) fn checkpoint_goal(&self) -> Option<Lsn> {
         let records = self.state.records();
         let used = self.durable.log().used();
-        // Commits wait for room where more is used.
+        // Commits wait for log space once more than this is used.
         let most = self.durable.log().capacity().saturating_sub(self.log_kept());
         let kept = if records.is_log_tight() {
-            // Deletions, which make room on a full store, are the newest records.
+            // A larger part must not be freed: the newest records may be deletions, which free pages on a
+            // full store.
             used / 2
         } else if used > most / 16 * 13 {
-            // An eighth at a time: the more is kept, the less often hot pages are written and hot records
-            // merged. A larger checkpoint would make others wait.
+            // Frees an eighth of the log at a time. The more log is kept, the less often hot pages are
+            // written and hot records are merged. A larger checkpoint would delay other requests.
             most / 16 * 11
         } else {
             return None;
@@ -24,29 +26,30 @@ impl<D: Device + 'static> Shard<D> {
         Some(Lsn(self.durable.log().tail().0.saturating_sub(kept)))
     }
 
-    /// Whether the log has room for so many bytes, beside what is promised and what carrying all pending
-    /// records would take.
+    /// Whether the log has space for `bytes` more, in addition to the reserved bytes and the bytes for
+    /// copying all pending records forward.
     pub(crate) fn has_room_in_log(&self, bytes: u64) -> bool {
         bytes + self.log_kept() <= self.log_left()
     }
 
-    /// Bytes of the log that are not for commits: enough to carry all pending records, and a sixteenth for
-    /// structure changes by recovery, bulk loads and new tables.
+    /// Returns the number of log bytes that commits may not use: enough to copy all pending records forward,
+    /// and a sixteenth of the log for the structure changes of recovery, bulk loads and new tables.
     fn log_kept(&self) -> u64 {
         self.durable.log().capacity() / 16 + self.state.records().needed_log()
     }
 
-    /// Bytes of the log that a split takes, or two nodes that become one.
+    /// Returns the number of log bytes that a split, or a merge of two nodes, takes at most.
     pub(crate) fn change_bytes(&self) -> u64 {
         3 * (u64::from(self.page_bytes()) / 2 + 1024) + 8192
     }
 
-    /// Bytes of the log that are neither used nor promised.
+    /// Returns the number of log bytes that are neither used nor reserved.
     pub(crate) fn log_left(&self) -> u64 {
         self.durable.log().capacity().saturating_sub(self.durable.log().used() + self.log_room.promised())
     }
 
-    /// Bytes of the log for what is carried next; its last block may not become full.
+    /// Returns the number of log bytes for copying pending records forward now. A block is deducted, because
+    /// the last block of the log may not become full.
     pub(crate) fn room_to_carry(&self) -> u64 {
         self.log_left().saturating_sub(u64::from(self.durable.superblock().block_bytes))
     }

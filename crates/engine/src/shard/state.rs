@@ -1,5 +1,5 @@
-//! The state of a store in memory: free pages, names, cached records, old versions, and notes for checkpoints
-//! and backups.
+//! The state of a store in memory: free pages, the catalogue, cached records, old versions, and the
+//! bookkeeping of checkpoints and backups.
 
 use crate::format::layout::Superblock;
 use crate::format::tree::Tree;
@@ -12,7 +12,7 @@ use crate::memory::versions::Versions;
 use rustc_hash::FxHashMap;
 use std::cell::{Ref, RefCell, RefMut};
 
-/// The state in memory.
+/// The state of a store in memory.
 pub(crate) struct State {
     frames: u32,
     space: Space,
@@ -21,12 +21,13 @@ pub(crate) struct State {
     versions: RefCell<Versions>,
     notes: RefCell<CheckpointNotes>,
     backup: RefCell<Option<BackupWatch>>,
-    /// By tree: the records of the leaf that was scanned last.
+    /// The number of records in the leaf that was scanned last, by tree.
     leaf_records: RefCell<FxHashMap<u32, usize>>,
 }
 
 impl State {
-    /// The state of a store with this superblock. The pool has `frames`, and old versions have `version_bytes`.
+    /// Creates the state of a store with this superblock. The pool has `frames` frames, and old versions may
+    /// take `version_bytes` bytes.
     pub(crate) fn new(
         superblock: &Superblock,
         frames: u32,
@@ -46,77 +47,78 @@ impl State {
         }
     }
 
-    /// Frames of the pool.
+    /// Returns the number of frames of the pool.
     pub(crate) fn frames(&self) -> u32 {
         self.frames
     }
 
-    /// The free pages.
+    /// Returns the free-space management.
     pub(crate) fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The tables and indexes.
+    /// Borrows the catalogue of tables and indexes.
     pub(crate) fn catalogue(&self) -> Ref<'_, Catalogue> {
         self.catalogue.borrow()
     }
 
-    /// The tables and indexes, to change.
+    /// Borrows the catalogue of tables and indexes, to change it.
     pub(crate) fn catalogue_mut(&self) -> RefMut<'_, Catalogue> {
         self.catalogue.borrow_mut()
     }
 
-    /// The record cache.
+    /// Borrows the record cache.
     pub(crate) fn records(&self) -> Ref<'_, RecordCache> {
         self.records.borrow()
     }
 
-    /// The record cache, to change.
+    /// Borrows the record cache, to change it.
     pub(crate) fn records_mut(&self) -> RefMut<'_, RecordCache> {
         self.records.borrow_mut()
     }
 
-    /// The old versions that readers may need.
+    /// Borrows the old versions that readers may need.
     pub(crate) fn versions(&self) -> Ref<'_, Versions> {
         self.versions.borrow()
     }
 
-    /// The old versions, to change.
+    /// Borrows the old versions, to change them.
     pub(crate) fn versions_mut(&self) -> RefMut<'_, Versions> {
         self.versions.borrow_mut()
     }
 
-    /// The pages whose image in the log is incomplete, to change.
+    /// Borrows the list of pages whose image in the log is incomplete, to change it.
     pub(crate) fn notes_mut(&self) -> RefMut<'_, CheckpointNotes> {
         self.notes.borrow_mut()
     }
 
-    /// Records in a leaf of the tree, as far as scans have seen.
+    /// Returns the number of records in the leaf of a tree that was scanned last; `None` before the first
+    /// scan.
     pub(crate) fn leaf_records(&self, tree: Tree) -> Option<usize> {
         self.leaf_records.borrow().get(&tree.id).copied()
     }
 
-    /// Notes how many records a scan has found in a leaf of the tree.
+    /// Records how many records a scan has found in a leaf of the tree.
     pub(crate) fn note_leaf_records(&self, tree: Tree, records: usize) {
         self.leaf_records.borrow_mut().insert(tree.id, records);
     }
 
-    /// Begins to watch pages for a backup.
+    /// Begins to record the pages that change during a backup.
     pub(crate) fn begin_backup(&self) {
         *self.backup.borrow_mut() = Some(BackupWatch::default());
     }
 
-    /// Ends the watch.
+    /// Ends the recording for a backup.
     pub(crate) fn end_backup(&self) {
         *self.backup.borrow_mut() = None;
     }
 
-    /// Whether a backup is under way.
+    /// Whether a backup is in progress.
     pub(crate) fn is_backup_running(&self) -> bool {
         self.backup.borrow().is_some()
     }
 
-    /// Changes the notes of a backup under way; `None` if there is none.
+    /// Changes the bookkeeping of the backup in progress; returns `None` if there is none.
     pub(crate) fn with_backup<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Option<T> {
         self.backup.borrow_mut().as_mut().map(change)
     }

@@ -1,4 +1,4 @@
-//! Transactions under way: their numbers, their locks, and the order in which their commits become visible.
+//! Transactions in progress: their numbers, their locks, and the order in which their commits become visible.
 
 use crate::memory::commits::Commits;
 use crate::memory::locks::{Locks, TxnId};
@@ -12,16 +12,17 @@ use std::task::Waker;
 /// A waiting request for a lock.
 #[derive(Default)]
 pub(crate) struct LockWait {
-    /// The answer: granted, or given up to end a deadlock.
+    /// The outcome: granted, or an error if the transaction was aborted to resolve a deadlock; `None` while
+    /// it waits.
     pub answer: Cell<Option<Result<(), Error>>>,
-    /// The task to wake with the answer.
+    /// The waker of the task that waits.
     pub waker: RefCell<Option<Waker>>,
 }
 
-/// The transactions of a store.
+/// The transactions in progress of a store.
 pub(crate) struct Transactions {
     commits: RefCell<Commits>,
-    /// Notified when more is visible, and when the store stops.
+    /// Notified when more commits become visible, and when the store stops.
     visible: Signal,
     locks: RefCell<Locks>,
     lock_waits: RefCell<FxHashMap<TxnId, Rc<LockWait>>>,
@@ -30,7 +31,7 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    /// No transactions yet. Everything up to `visible_lsn` is visible.
+    /// Creates the state without transactions. Everything up to `visible_lsn` is visible.
     pub(crate) fn new(visible: Signal, visible_lsn: Lsn) -> Transactions {
         Transactions {
             commits: RefCell::new(Commits::new(visible_lsn)),
@@ -42,61 +43,63 @@ impl Transactions {
         }
     }
 
-    /// The number of a new transaction.
+    /// Returns the number for a new transaction.
     pub(crate) fn next_id(&self) -> TxnId {
         TxnId(self.next_id.replace(self.next_id.get() + 1))
     }
 
-    /// The commits in order.
+    /// Borrows the commits, which are in log order.
     pub(crate) fn commits(&self) -> Ref<'_, Commits> {
         self.commits.borrow()
     }
 
-    /// The commits in order, to change.
+    /// Borrows the commits, to change them.
     pub(crate) fn commits_mut(&self) -> RefMut<'_, Commits> {
         self.commits.borrow_mut()
     }
 
-    /// Tells those who wait that more is visible.
+    /// Wakes the tasks that wait for commits to become visible.
     pub(crate) fn notify_visible(&self) {
         self.visible.notify();
     }
 
-    /// Waits until `ready` gives something. It is asked again whenever more is visible, and when the store stops.
+    /// Waits until `ready` returns `Some`. It is called again whenever more commits are visible, and when the
+    /// store stops.
     pub(crate) async fn until_visible<T>(&self, ready: impl FnMut() -> Option<T>) -> T {
         self.visible.until(ready).await
     }
 
-    /// The locks.
+    /// Borrows the lock table.
     pub(crate) fn locks(&self) -> Ref<'_, Locks> {
         self.locks.borrow()
     }
 
-    /// The locks, to change.
+    /// Borrows the lock table, to change it.
     pub(crate) fn locks_mut(&self) -> RefMut<'_, Locks> {
         self.locks.borrow_mut()
     }
 
-    /// Begins to wait for a lock.
+    /// Registers that a transaction waits for a lock.
     pub(crate) fn begin_wait(&self, txn: TxnId) -> Rc<LockWait> {
         let wait = Rc::new(LockWait::default());
         self.lock_waits.borrow_mut().insert(txn, Rc::clone(&wait));
         wait
     }
 
-    /// Ends a wait; `None` if the transaction does not wait.
+    /// Ends the wait of a transaction; returns `None` if it does not wait.
     pub(crate) fn end_wait(&self, txn: TxnId) -> Option<Rc<LockWait>> {
         self.lock_waits.borrow_mut().remove(&txn)
     }
 
-    /// The transactions that wait for locks, in the order of their numbers, so that a run repeats.
+    /// Returns the transactions that wait for locks, in the order of their numbers, so that simulations are
+    /// reproducible.
     pub(crate) fn waiting(&self) -> Vec<TxnId> {
         let mut waiting: Vec<TxnId> = self.lock_waits.borrow().keys().copied().collect();
         waiting.sort_unstable();
         waiting
     }
 
-    /// Admits no more requests.
+    /// Refuses all further requests of transactions.
     pub(crate) fn close(&self) {
         self.closed.set(true);
     }

@@ -1,4 +1,4 @@
-//! Bulk load of a table: records in ascending order become a tree and are not logged.
+//! Bulk load of a table: records in ascending order become a tree without being logged.
 
 use crate::format::log_record::Op;
 use crate::format::page::node::longest_record;
@@ -10,27 +10,30 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Pieces of large values are committed when they take this share of the log, which any transaction may take.
+/// The divisor of the log size that gives the maximum size of uncommitted pieces of large values. Any
+/// transaction may take this share of the log.
 const PIECES_SHARE: u64 = 64;
 
-/// A table that is being filled. Dropped before [`BulkLoad::finish`], it leaves the table empty. Pieces of
-/// large values that were committed by then stay and take room: [`Store::check`] names them, and
-/// [`repair`](crate::repair()) leaves them out.
+/// A bulk load of a table that is in progress. Dropping it before [`BulkLoad::finish`] leaves the table
+/// empty. Pieces of large values that were already committed then remain and take space: [`Store::check`]
+/// reports them, and [`repair`](crate::repair()) leaves them out.
 pub struct BulkLoad<D: Device + 'static> {
     store: Store<D>,
     load: Load<D>,
-    /// Holds the lock on the whole table, so that nobody else reads or writes it meanwhile.
+    /// The transaction that holds the lock on the whole table, so that no other transaction reads or writes
+    /// it during the load.
     _lock: Transaction<D>,
-    /// Pieces of large values that are not committed yet.
+    /// The pieces of large values that are not committed yet.
     pieces: Vec<Op>,
-    /// Bytes that they take in the log.
+    /// The number of log bytes that `pieces` takes.
     pieces_bytes: u64,
     bytes: u64,
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Fills an empty table without indexes with records in ascending order of their keys. Much faster than
-    /// transactions, and all or nothing: durable when it returns. Returns the bytes of keys and values.
+    /// Fills an empty table without indexes with records in ascending order of their keys. This is much
+    /// faster than transactions, and atomic. The records are durable when it returns. Returns the number of
+    /// bytes of keys and values.
     pub async fn bulk_load(
         &self,
         table: Table,
@@ -52,7 +55,8 @@ impl<D: Device + 'static> Store<D> {
         }
         let lock = self.begin();
         lock.lock_all(table.0).await?;
-        // Nobody writes to the table now. Earlier writes must be in its pages.
+        // No transaction writes to the table now, but records of earlier writes may still be pending: they
+        // must be in the pages before the load checks that the table is empty.
         shard.settle_tree(table.0).await?;
         let load = Load::new(shard.clone(), table.0).await?;
         Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), pieces_bytes: 0, bytes: 0 })
@@ -60,8 +64,8 @@ impl<D: Device + 'static> Store<D> {
 }
 
 impl<D: Device + 'static> BulkLoad<D> {
-    /// Adds the next record. Its key must be larger than the last, and its value one that a transaction can
-    /// put.
+    /// Adds the next record. Its key must be greater than the last one, and a transaction must be able to put
+    /// its value.
     pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
         let shard = Rc::clone(&self.store.0);
         self.bytes += (key.len() + value.len()) as u64;
@@ -76,7 +80,8 @@ impl<D: Device + 'static> BulkLoad<D> {
         pieces.pop();
         let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
         let most = shard.durable.log().capacity() / PIECES_SHARE;
-        // Earlier pieces must not make a value too large that fits by itself.
+        // Commits the earlier pieces first: a value that fits into the log by itself must not become too
+        // large because of them.
         if self.pieces_bytes + bytes > most {
             self.put_pieces().await?;
         }
@@ -86,12 +91,13 @@ impl<D: Device + 'static> BulkLoad<D> {
         if self.pieces_bytes > most { self.put_pieces().await } else { Ok(()) }
     }
 
-    /// Makes the records part of the table. Durable when it returns. Returns the bytes of keys and values.
+    /// Makes the records part of the table. They are durable when it returns. Returns the number of bytes of
+    /// keys and values.
     pub async fn finish(mut self) -> Result<u64, Error> {
         self.put_pieces().await?;
         let handle = self.store.handle().clone();
-        // Nobody may write to the table while its pages become the tree, even if the caller gives up its
-        // wait.
+        // Runs to completion even if the caller gives up: the lock must be held until the loaded pages are
+        // the tree of the table.
         to_its_end(&handle, async move {
             self.load.finish().await?;
             let log = &self.store.0.durable.log();
@@ -101,7 +107,8 @@ impl<D: Device + 'static> BulkLoad<D> {
         .await
     }
 
-    /// Commits pieces of large values, before the records with the references to them.
+    /// Commits the pieces of large values. This happens before the records that refer to them become part of
+    /// the table.
     async fn put_pieces(&mut self) -> Result<(), Error> {
         self.pieces_bytes = 0;
         let pieces = std::mem::take(&mut self.pieces);

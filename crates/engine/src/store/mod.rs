@@ -1,4 +1,4 @@
-//! The store: creating, opening, tables and indexes, statistics, closing.
+//! The store: creates and opens it, manages its tables and indexes, returns its statistics, and closes it.
 
 pub(crate) mod read_view;
 pub(crate) mod row_batch;
@@ -23,7 +23,7 @@ use fulgurite_pool::PoolCounters;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// Refuses the name of a table that the engine keeps for itself.
+/// Refuses a table name that is reserved for the engine.
 fn refuse_own(name: &str) -> Result<(), Error> {
     if name == SHARDS {
         return Err(Error::Options(format!("`{name}` is the engine's own; accepted: another name")));
@@ -31,75 +31,77 @@ fn refuse_own(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Records per transaction while an index is filled.
+/// The number of records that one transaction indexes while an index is filled.
 const INDEXED_TOGETHER: usize = 64;
 
-/// Statistics of a store since it was opened, and its size.
+/// Statistics of a store: counts since it was opened, and its current sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Transactions committed.
+    /// The number of committed transactions.
     pub commits: u64,
-    /// Transactions that wrote and were not committed.
+    /// The number of transactions that wrote and were not committed.
     pub aborts: u64,
-    /// Transactions given up to end a deadlock.
+    /// The number of transactions that were aborted to resolve a deadlock.
     pub deadlocks: u64,
-    /// Bytes of keys and values that commits have written.
+    /// The number of bytes of keys and values that commits have written.
     pub user_bytes_written: u64,
-    /// Bytes written to the log.
+    /// The number of bytes written to the log.
     pub log_bytes_written: u64,
-    /// Flushes of the log.
+    /// The number of flushes of the log.
     pub log_flushes: u64,
-    /// Bytes of log that recovery would read now.
+    /// The number of log bytes that recovery would have to read after a crash now.
     pub log_bytes_used: u64,
-    /// Flushes of the drive.
+    /// The number of flushes of the drive.
     pub flushes: u64,
-    /// Pages written, those written twice counted twice.
+    /// The number of pages written; a page that is written twice counts twice.
     pub pages_written: u64,
-    /// Out of place: pages that collection has moved. A compressed page counts as the share that it takes.
+    /// The number of pages that garbage collection has moved, for a store that writes out of place; otherwise
+    /// 0. A compressed page counts as the fraction of a page that it takes.
     pub pages_moved: u64,
-    /// Pages that differ from the drive.
+    /// The number of dirty pages.
     pub pages_changed: u64,
-    /// Checkpoints.
+    /// The number of completed checkpoints.
     pub checkpoints: u64,
-    /// Nodes split.
+    /// The number of node splits.
     pub splits: u64,
-    /// Nodes merged.
+    /// The number of node merges.
     pub merges: u64,
-    /// Pages in use.
+    /// The number of data pages in use.
     pub pages_used: u64,
-    /// Pages of the store's data part.
+    /// The number of all data pages of the store.
     pub pages: u64,
-    /// Bytes of the drive that the store uses: its pages, its log and the areas beside.
+    /// The number of bytes of the drive that are in use: data pages, the log, and the other areas of the
+    /// store.
     pub space_bytes: u64,
-    /// Bytes of old versions in memory.
+    /// The number of bytes of memory that old versions take.
     pub version_bytes: u64,
-    /// Bytes of the record cache.
+    /// The number of bytes of memory that the record cache takes.
     pub record_bytes: u64,
-    /// Bytes that the record cache may have now. The store gives the rest to pages if that spares the drive
-    /// more.
+    /// The number of bytes that the record cache may take now. The store gives the rest of the memory to
+    /// pages if this saves the drive more work.
     pub record_limit_bytes: u64,
-    /// Records in the cache.
+    /// The number of records in the record cache.
     pub records_kept: u64,
-    /// Pending records: those in the cache that their pages lack.
+    /// The number of pending records: those in the record cache that are not merged into their leaves yet.
     pub records_pending: u64,
-    /// Counters of the record cache.
+    /// The counters of the record cache.
     pub records: RecordCounters,
-    /// Locks held.
+    /// The number of locks that transactions hold.
     pub locks: u64,
-    /// Operations that recovery has redone.
+    /// The number of operations that recovery has redone.
     pub recovered_ops: u64,
-    /// Torn pages that recovery has restored.
+    /// The number of torn pages that recovery has restored.
     pub restored_pages: u64,
-    /// Frames of the pool.
+    /// The number of frames of the buffer pool.
     pub frames: u32,
-    /// Counters of the pool.
+    /// The counters of the buffer pool.
     pub pool: PoolCounters,
 }
 
-/// A store on one drive, driven by one core. Clones share it.
+/// A store on one drive, used by one core. Clones of the value are handles of the same store.
 ///
-/// The tasks of one executor use a store. It stops with [`Error::Fatal`] when it no longer knows what is
-/// durable; opening it again recovers everything that was acknowledged.
+/// All tasks that use a store run on one executor. The store stops with [`Error::Fatal`] when it no longer
+/// knows what is durable. Opening it again recovers everything that was acknowledged.
 pub struct Store<D: Device + 'static>(pub(crate) Rc<Shard<D>>);
 
 impl<D: Device + 'static> Clone for Store<D> {
@@ -109,55 +111,55 @@ impl<D: Device + 'static> Clone for Store<D> {
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Makes an empty store that takes the whole drive. Its former contents are lost.
+    /// Creates an empty store that takes the whole drive. The former contents of the drive are lost.
     pub async fn create(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
         Shard::create(&handle, &options).await?;
         Store::open(handle, options).await
     }
 
-    /// Opens the store on a drive. After a crash it recovers what was committed. The store's sizes of pages
-    /// and log replace those in `options`.
+    /// Opens the store on a drive. After a crash it recovers the committed data. The page size and the log
+    /// size of the store replace those in `options`.
     pub async fn open(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
         Shard::open(handle, options).await.map(Store)
     }
 
-    /// The executor's handle.
+    /// Returns the handle of the executor that the store runs on.
     pub fn handle(&self) -> &Handle<D> {
         &self.0.handle
     }
 
-    /// The protection against torn pages.
+    /// Returns the protection against torn pages that the store uses.
     pub fn torn_pages(&self) -> TornPages {
         self.0.durable.pages().torn_pages()
     }
 
-    /// Whether pages lie out of place.
+    /// Whether the store writes pages out of place, each time to a new address.
     pub fn is_out_of_place(&self) -> bool {
         self.0.durable.pages().backend().out_of_place().is_some()
     }
 
-    /// Default durability.
+    /// Returns the durability of commits that name none.
     pub fn durability(&self) -> Durability {
         self.0.options.durability
     }
 
-    /// Bytes in a page.
+    /// Returns the page size in bytes.
     pub fn page_bytes(&self) -> u32 {
         self.0.page_bytes()
     }
 
-    /// Bytes of the log's area on the drive.
+    /// Returns the size of the log area on the drive in bytes.
     pub fn log_bytes(&self) -> u64 {
         self.0.options.log_bytes
     }
 
-    /// The table of this name. Creates it if there is none.
+    /// Returns the table with this name, and creates it if it does not exist.
     pub async fn create_table(&self, name: &str) -> Result<Table, Error> {
         refuse_own(name)?;
         self.create_own_table(name).await
     }
 
-    /// The same for a table of the engine itself.
+    /// Does the same for a table whose name is reserved for the engine.
     pub(crate) async fn create_own_table(&self, name: &str) -> Result<Table, Error> {
         match self.named(name) {
             Some(Named::Table(table)) => Ok(table),
@@ -172,7 +174,7 @@ impl<D: Device + 'static> Store<D> {
         }
     }
 
-    /// The table of this name.
+    /// Returns the table with this name. Fails if there is none.
     pub async fn table(&self, name: &str) -> Result<Table, Error> {
         match self.named(name) {
             Some(Named::Table(table)) => Ok(table),
@@ -180,7 +182,7 @@ impl<D: Device + 'static> Store<D> {
         }
     }
 
-    /// Every table with its name.
+    /// Returns every table with its name.
     pub async fn tables(&self) -> Result<Vec<(String, Table)>, Error> {
         Ok(self.0.state.catalogue().tables())
     }
@@ -189,9 +191,10 @@ impl<D: Device + 'static> Store<D> {
         self.0.state.catalogue().get(name)
     }
 
-    /// The index of this name over a table. If there is none, it is created with the records that the table
-    /// has. `extract` names the index keys of a record. It is not stored, so this is called after each
-    /// opening, before the table is written. It must give the same keys for the same record every time.
+    /// Returns the index with this name over a table. If it does not exist, it is created and filled with the
+    /// records of the table. `extract` returns the index keys of a record. The store does not save this
+    /// function, so call `create_index` after each opening, before the table is written. It must return the
+    /// same keys for the same record every time.
     pub async fn create_index(&self, table: Table, name: &str, extract: Extract) -> Result<Index, Error> {
         refuse_own(name)?;
         let known = self.named(name);
@@ -210,7 +213,8 @@ impl<D: Device + 'static> Store<D> {
         }
         self.0.state.catalogue_mut().set_extract(index, extract);
         if !index.complete {
-            // An interrupted filling is repeated: existing entries are put again.
+            // A crash may have interrupted an earlier filling, so the index is filled again: putting an
+            // existing entry again changes nothing.
             self.fill_index(table).await?;
             index.complete = true;
             self.note_complete(name, index).await?;
@@ -218,7 +222,7 @@ impl<D: Device + 'static> Store<D> {
         Ok(index)
     }
 
-    /// Notes in the catalogue that an index is complete.
+    /// Marks an index as complete in the catalogue.
     async fn note_complete(&self, name: &str, index: Index) -> Result<(), Error> {
         let value = catalogue::encode(Named::Index(index));
         let transaction = self.begin();
@@ -228,7 +232,7 @@ impl<D: Device + 'static> Store<D> {
         self.0.state.catalogue_mut().add(name.as_bytes(), &value)
     }
 
-    /// Indexes every record of a table.
+    /// Adds the index entries of every record of a table.
     async fn fill_index(&self, table: Table) -> Result<(), Error> {
         let mut low: Bound<Vec<u8>> = Bound::Unbounded;
         let mut together = INDEXED_TOGETHER;
@@ -243,7 +247,8 @@ impl<D: Device + 'static> Store<D> {
             }
             match transaction.commit().await {
                 Ok(()) => low = Bound::Excluded(last),
-                // A small log does not take so many long entries at once.
+                // A transaction with many long entries may be too large for a small log, so fewer records are
+                // indexed at once.
                 Err(Error::TransactionTooLarge { .. }) if records.len() > 1 => together = records.len() / 2,
                 Err(error) => return Err(error),
             }
@@ -262,17 +267,17 @@ impl<D: Device + 'static> Store<D> {
             return Err(Error::Options(format!("a name has 1 to {longest} bytes, not {}", name.len())));
         }
         let (store, name) = (self.clone(), name.to_owned());
-        // An operation in the log must be applied.
+        // Runs to completion even if the caller gives up: a logged operation must be applied.
         to_its_end(self.handle(), async move { store.add_tree(&name, named).await }).await
     }
 
-    /// Creates a tree: its root and the catalogue's record are one record of the log.
+    /// Creates a tree. One log record contains its root page and its record in the catalogue.
     async fn add_tree(&self, name: &str, named: impl FnOnce(Tree) -> Named) -> Result<Named, Error> {
         let shard = &self.0;
         let root = shard.pick().await?;
         let turn = shard.jobs.structure_turn().await;
         if let Some(named) = self.named(name) {
-            // Another task was faster.
+            // Another task has created the tree during the wait, so the new page is not needed.
             shard.state.space().put_back(root);
             return Ok(named);
         }
@@ -311,18 +316,19 @@ impl<D: Device + 'static> Store<D> {
         Transaction::new(&self.0)
     }
 
-    /// Takes a snapshot of what is committed now.
+    /// Takes a snapshot of the committed state.
     pub fn snapshot(&self) -> Snapshot<D> {
         Snapshot::new(&self.0)
     }
 
-    /// Writes everything that differs from the drive, so that recovery has nothing to do.
+    /// Writes all dirty pages and merges the pending records, so that recovery after a crash has nothing to
+    /// redo.
     pub async fn checkpoint(&self) -> Result<(), Error> {
         self.0.check_open()?;
         self.0.checkpoint(Lsn(u64::MAX)).await
     }
 
-    /// A checkpoint like those that the store makes by itself, as if half of the used log were too much.
+    /// Makes a checkpoint like the automatic ones, with the older half of the used log as its goal.
     #[cfg(feature = "planted")]
     pub async fn checkpoint_older_half(&self) -> Result<(), Error> {
         self.0.check_open()?;
@@ -330,13 +336,13 @@ impl<D: Device + 'static> Store<D> {
         self.0.checkpoint(Lsn(redo + (tail - redo) / 2)).await
     }
 
-    /// Waits for the commits under way, writes everything and marks the store as closed: it opens without
-    /// recovery. Later calls fail with [`Error::Closed`].
+    /// Waits for the commits in progress, writes everything and marks the store as cleanly closed, so that
+    /// the next opening needs no recovery. Later calls fail with [`Error::Closed`].
     pub async fn close(&self) -> Result<(), Error> {
         self.0.close().await
     }
 
-    /// Statistics since the store was opened, and its size.
+    /// Returns the statistics of the store: counts since it was opened, and its current sizes.
     pub fn statistics(&self) -> Statistics {
         let shard = &self.0;
         let counts = shard.counters.get();

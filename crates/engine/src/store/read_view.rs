@@ -1,5 +1,6 @@
-//! Read views. A locking view reads the newest committed state under locks, with the transaction's own writes
-//! over it. A view of the past reads the trees with the old versions over them.
+//! Read views. A locking view, of a transaction, reads the newest committed state under locks, with the
+//! transaction's own uncommitted writes over it. A view of the past, of a snapshot, reads the trees with the
+//! old versions over them.
 
 use crate::format::large_value::LargeValue;
 use crate::format::page::node::leaf;
@@ -16,22 +17,23 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// Uncommitted writes: trees, their keys, and the values. A tree is listed only with a key.
+/// The uncommitted writes of a transaction: by tree and key, the new value, or `None` for a deletion. A tree
+/// without writes is not listed.
 pub(crate) type Writes = BTreeMap<u32, BTreeMap<Box<[u8]>, Option<Box<[u8]>>>>;
 
-/// A range of keys: from `low` up to and without `high`; to the end if there is no `high`.
+/// A range of keys, from `low` inclusive to `high` exclusive.
 #[derive(Clone, Debug)]
 pub(crate) struct Span {
-    /// The least key.
+    /// The lower bound, which belongs to the range.
     pub low: Vec<u8>,
-    /// The first key behind the range.
+    /// The upper bound, which does not belong to the range; `None` if the range is unbounded.
     pub high: Option<Vec<u8>>,
 }
 
 impl Span {
-    /// The range between two bounds.
+    /// Creates the range between two bounds.
     pub(crate) fn new((low, high): (Bound<&[u8]>, Bound<&[u8]>)) -> Span {
-        // No key lies between a key and the same key with a zero appended.
+        // The successor of a key is the key with a zero byte appended: no other key lies between the two.
         let after = |key: &[u8]| [key, &[0]].concat();
         let low = match low {
             Bound::Included(key) => key.to_vec(),
@@ -56,41 +58,41 @@ impl Span {
         *self.low <= *key && self.high.as_ref().is_none_or(|high| *key < **high)
     }
 
-    /// The range as bounds.
+    /// Returns the range as a pair of bounds.
     pub(crate) fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         let high = self.high.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         (Bound::Included(&self.low), high)
     }
 }
 
-/// A read view.
+/// A state of the store that can be read.
 pub(crate) enum ReadView<D: Device + 'static> {
-    /// Reads under locks.
+    /// Reads the newest committed state under locks, for a transaction.
     Locked {
-        /// The store.
+        /// The store that is read.
         shard: Rc<Shard<D>>,
-        /// The transaction.
+        /// The number of the transaction.
         txn: TxnId,
-        /// Its writes.
+        /// The uncommitted writes of the transaction.
         writes: RefCell<Writes>,
-        /// It was given up to end a deadlock.
+        /// Whether the transaction was aborted to resolve a deadlock.
         dead: Flag<bool>,
-        /// It has read or locked something.
+        /// Whether the transaction has read or locked anything.
         used: Flag<bool>,
     },
-    /// Reads a state of the past.
+    /// Reads the state at one LSN without locks, for a snapshot.
     Past {
-        /// The store.
+        /// The store that is read.
         shard: Rc<Shard<D>>,
-        /// The state.
+        /// The LSN of the state.
         lsn: Lsn,
-        /// Keeps the old values that the view needs.
+        /// The registration that keeps the old versions that the view needs.
         reader: ReaderId,
     },
 }
 
 impl<D: Device + 'static> ReadView<D> {
-    /// A view of the newest visible state.
+    /// Creates a view of the newest visible state.
     pub(crate) fn now(shard: &Rc<Shard<D>>) -> ReadView<D> {
         shard.divide_memory();
         let lsn = shard.visible_lsn();
@@ -104,7 +106,7 @@ impl<D: Device + 'static> ReadView<D> {
         }
     }
 
-    /// Fails if the view can read nothing any more.
+    /// Fails if nothing can be read through the view any more.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.shard().check_open()?;
         match self {
@@ -114,7 +116,7 @@ impl<D: Device + 'static> ReadView<D> {
         }
     }
 
-    /// Locks a key, if the view locks.
+    /// Locks a key, if this is a locking view.
     pub(crate) async fn lock(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<(), Error> {
         self.check()?;
         let ReadView::Locked { shard, txn, dead, used, .. } = self else { return Ok(()) };
@@ -124,12 +126,12 @@ impl<D: Device + 'static> ReadView<D> {
         outcome
     }
 
-    /// Locks a range for reading, if the view locks. Returns whether it had to wait.
+    /// Locks a range for reading, if this is a locking view. Returns whether it had to wait.
     pub(crate) async fn lock_span(&self, tree: Tree, span: &Span) -> Result<bool, Error> {
         self.lock_range(tree, span, Mode::Shared).await
     }
 
-    /// Locks a range exclusively, if the view locks.
+    /// Locks a range exclusively, if this is a locking view.
     pub(crate) async fn lock_alone(&self, tree: Tree, span: &Span) -> Result<(), Error> {
         self.lock_range(tree, span, Mode::Exclusive).await.map(drop)
     }
@@ -143,7 +145,7 @@ impl<D: Device + 'static> ReadView<D> {
         outcome
     }
 
-    /// The value of a key.
+    /// Returns the value of a key; `None` if the key has none. A locking view locks the key in `mode` first.
     pub(crate) async fn get(&self, tree: Tree, key: &[u8], mode: Mode) -> Result<Option<Vec<u8>>, Error> {
         match self {
             ReadView::Locked { shard, writes, .. } => {
@@ -165,33 +167,34 @@ impl<D: Device + 'static> ReadView<D> {
 impl<D: Device + 'static> Drop for ReadView<D> {
     fn drop(&mut self) {
         match self {
-            // The commit under way releases the locks.
+            // The locks of a transaction are not released here, because its commit may still be in progress
+            // and releases them itself.
             ReadView::Locked { .. } => {}
             ReadView::Past { shard, reader, .. } => shard.state.versions_mut().close(*reader),
         }
     }
 }
 
-/// The result of a lookup.
+/// The outcome of a lookup.
 enum Found {
     Value(Option<Vec<u8>>),
     Large(LargeValue),
-    /// Not in memory: the leaf must be read.
+    /// The value is not in memory: the leaf must be read.
     InLeaf,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// The current value of a key.
+    /// Returns the newest value of a key; `None` if the key has none.
     pub(crate) async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.value(tree, key, None).await
     }
 
-    /// The value of a key in the state at `lsn`.
+    /// Returns the value of a key in the state at `lsn`; `None` if the key has none.
     pub(crate) async fn past(&self, tree: Tree, key: &[u8], lsn: Lsn) -> Result<Option<Vec<u8>>, Error> {
         self.value(tree, key, Some(lsn)).await
     }
 
-    /// The value of a key, with a large one read from its pieces; `None` if the key has none.
+    /// Returns the value of a key; `None` if the key has none. A large value is read from its pieces.
     async fn value(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<Option<Vec<u8>>, Error> {
         let mut missing = None;
         loop {
@@ -200,9 +203,9 @@ impl<D: Device + 'static> Shard<D> {
                     let (guard, asked) = self.search(tree, Seek::At(key), 0).await?;
                     let was_read = asked != Asked::Nothing;
                     let found = self.in_leaf(leaf(guard.bytes())?, was_read, tree, key, state)?;
-                    // The record that the leaf was read for is cached now, so the leaf may be evicted before
-                    // the nodes above, which lead to other leaves. A reader under locks may change the leaf
-                    // soon.
+                    // The record cache has the record now for which the leaf was read. So the pool may evict
+                    // the leaf before the nodes above it, which lead to other leaves. This is for snapshots
+                    // only: a transaction may change the leaf soon.
                     let is_snapshot = state.is_some();
                     if is_snapshot
                         && asked == Asked::Node
@@ -222,15 +225,16 @@ impl<D: Device + 'static> Shard<D> {
             if let Some(value) = self.read_large(large).await? {
                 return Ok(Some(value));
             }
-            // The large value was replaced meanwhile: it is among the old versions now, or the key has a
-            // newer one.
+            // The large value was replaced during the read, so the search is repeated: the value is among the
+            // old versions now, or the key has a newer one. The same reference a second time means that
+            // pieces are missing.
             if missing.replace(large) == Some(large) {
                 return Err(large.is_gone(tree));
             }
         }
     }
 
-    /// Looks up a key without its leaf. Also returns whether the newest value is wanted.
+    /// Looks up a key without its leaf. Also returns whether the view sees the newest value of the key.
     #[inline]
     fn in_memory(&self, tree: Tree, key: &[u8], state: Option<Lsn>) -> Result<(Found, bool), Error> {
         if let Some(lsn) = state {
@@ -251,7 +255,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok((found, true))
     }
 
-    /// Looks up a key in memory and in its leaf, in one step.
+    /// Looks up a key in memory again and then in its leaf, without a wait in between.
     #[inline]
     fn in_leaf(
         &self,
@@ -269,7 +273,8 @@ impl<D: Device + 'static> Shard<D> {
             Err(_) => Ok(Found::Value(None)),
             Ok(Cell { bytes, large: false }) => {
                 let mut records = self.state.records_mut();
-                // If all pages fit into the pool, a copy of a record saves nothing.
+                // The record is cached only if the pool is full. If all pages fit into the pool, a cached
+                // record saves no read.
                 if is_newest && records.wants(was_read) && self.durable.pool().is_full() {
                     records.keep(tree.id, key, bytes);
                 }

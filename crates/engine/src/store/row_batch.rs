@@ -1,68 +1,68 @@
-//! The rows that a scan returns.
+//! A batch of result rows of a scan.
 
 use crate::format::page::node::{Cell, Node};
 use std::ops::Range;
 
-/// Rows in order, one behind the other in one piece of memory: a row costs no allocation.
+/// The result rows of a scan in order. All are in one allocation, so a row needs no allocation of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     bytes: Vec<u8>,
     places: Vec<Place>,
 }
 
-/// A key and its value.
+/// A result row: a key and its value.
 pub type Row<'a> = (&'a [u8], &'a [u8]);
 
-/// The place of a row.
+/// The position of a row in the bytes of the batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     from: usize,
-    /// Bytes of the key; the value is behind it.
+    /// The length of the key in bytes; the value follows the key.
     key: u32,
     value: usize,
-    /// The value is a reference to a large one.
+    /// Whether the value is a reference to a large value.
     is_large: bool,
 }
 
 impl Rows {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The key and value of a row; `None` behind the last.
+    /// Returns the key and value of a row; `None` if `index` is out of range.
     pub fn get(&self, index: usize) -> Option<Row<'_>> {
         self.cell(index).map(|(key, value)| (key, value.bytes))
     }
 
-    /// The keys and values in order.
+    /// Iterates over the keys and values in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = Row<'_>> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// The key of a row, and its cell; `None` behind the last.
+    /// Returns the key and the cell of a row; `None` if `index` is out of range.
     pub(crate) fn cell(&self, index: usize) -> Option<(&[u8], Cell<'_>)> {
         let place = self.places.get(index)?;
         let (key, rest) = self.bytes[place.from..].split_at(place.key as usize);
         Some((key, Cell { bytes: &rest[..place.value], large: place.is_large }))
     }
 
-    /// Whether some value is a reference to a large one.
+    /// Whether any value is a reference to a large value.
     pub(crate) fn has_large(&self) -> bool {
         self.places.iter().any(|place| place.is_large)
     }
 
-    /// Adds a row behind the last.
+    /// Appends a row.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.push_parts(&[], key, Cell::inline(value));
     }
 
-    /// Adds records of a leaf behind the last.
+    /// Appends records of a leaf as rows.
     pub(crate) fn push_from(&mut self, node: Node<'_>, records: Range<usize>) {
         self.places.reserve(records.len());
         let prefix = node.prefix();
@@ -79,12 +79,12 @@ impl Rows {
         self.bytes.extend_from_slice(value.bytes);
     }
 
-    /// Reverses the order of the rows from `from` on.
+    /// Reverses the order of the rows from index `from` on.
     pub(crate) fn reverse(&mut self, from: usize) {
         self.places[from..].reverse();
     }
 
-    /// Drops all but the first rows. Their memory stays.
+    /// Drops all rows but the first `rows`. The memory of the dropped rows is not freed.
     pub(crate) fn truncate(&mut self, rows: usize) {
         self.places.truncate(rows);
         if rows == 0 {

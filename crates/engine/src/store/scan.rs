@@ -1,9 +1,10 @@
-//! Scans: the records of a range in order, forward or backward, leaf by leaf.
+//! Scans: return the records of a range in order, forward or backward, leaf by leaf.
 //!
-//! A scan reads leaves ahead. Their number depends on its *degree* and on the records that it may still
-//! return. Without a degree it begins with one leaf and doubles, so that a scan that is ended early has read
-//! little in vain. A scan of an index does the same with the rows that the index leads to: it takes so many
-//! entries ahead, and the leaves of their rows are read together.
+//! A scan reads leaves ahead. Their number depends on the *degree* of the scan (the number of leaves that it
+//! reads at once) and on the number of records that it may still return. If no degree is set, a scan begins
+//! with one leaf and doubles the number, so that a scan that is ended early has read few leaves in vain. An
+//! index scan does the same with the database rows that its index entries refer to: it takes several entries
+//! ahead, and reads the leaves of their rows together.
 
 use crate::Error;
 use crate::format::index_entry;
@@ -25,23 +26,23 @@ use std::collections::{BTreeMap, VecDeque};
 /// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the least key up.
+    /// In ascending order of keys.
     Forward,
-    /// From the greatest key down.
+    /// In descending order of keys.
     Backward,
 }
 
 /// A key and its value.
 pub type Record = (Vec<u8>, Vec<u8>);
 
-/// A scan. It holds no page between two calls.
+/// A scan of a range of keys. It holds no latch between two calls.
 pub struct Scan<'a, D: Device + 'static> {
     view: &'a ReadView<D>,
     tree: Tree,
-    /// The rest of the range.
+    /// The part of the range that was not scanned yet.
     span: Span,
     direction: Direction,
-    /// The number of rows still to be returned.
+    /// The number of rows that may still be read.
     left: usize,
     found: Rows,
     /// The number of rows of `found` that were returned.
@@ -50,38 +51,39 @@ pub struct Scan<'a, D: Device + 'static> {
     ahead: Ahead,
 }
 
-/// The leaves that a scan has asked for ahead.
+/// The leaves that a scan has read ahead.
 struct Ahead {
     window: Window,
-    /// Leaves asked for and not scanned yet.
+    /// The number of leaves that were requested and not scanned yet.
     leaves: usize,
-    /// The key where the leaves asked for end (backward: begin); `None` if none was asked for.
+    /// The key at which the requested leaves end, or begin for a backward scan; `None` if no leaf was
+    /// requested.
     from: Option<Vec<u8>>,
-    /// All leaves of the range were asked for.
+    /// Whether all leaves of the range were requested.
     done: bool,
 }
 
-/// The number of leaves or rows to ask for at once.
+/// The number of leaves or rows to request at once.
 #[derive(Clone, Copy)]
 struct Window {
     most: usize,
-    /// The number asked for last.
+    /// The number that was requested last.
     last: usize,
 }
 
 impl Window {
-    /// Grows up to the store's degree.
+    /// Creates a window that begins with one and grows up to the degree of the store.
     fn growing<D: Device + 'static>(shard: &Shard<D>) -> Window {
         Window { most: shard.most_ahead(shard.options.degree), last: 0 }
     }
 
-    /// Asks for `degree` from the beginning.
+    /// Creates a window that requests `degree` leaves or rows from the beginning.
     fn fixed<D: Device + 'static>(shard: &Shard<D>, degree: u32) -> Window {
         let most = shard.most_ahead(degree);
         Window { most, last: most }
     }
 
-    /// Whether to ask for more, with so many that were asked for and are not used yet.
+    /// Whether more should be requested when `left` of the requested leaves or rows are not used yet.
     fn is_due(&self, left: usize) -> bool {
         left <= self.last / 2
     }
@@ -92,7 +94,7 @@ impl Window {
     }
 }
 
-/// A part of the range whose records are in one leaf.
+/// The part of the range that one leaf covers.
 struct Part {
     span: Span,
     is_last: bool,
@@ -106,14 +108,16 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Scan { view, tree, span, direction, left: usize::MAX, found, given: 0, done, ahead }
     }
 
-    /// Reads so many leaves at once: 1 reads one after the other, and a quarter of the pool is the most.
-    /// Without it, the scan begins with one and goes up to [`crate::Options::degree`].
+    /// Sets the number of leaves that are read at once. 1 reads one after the other; the maximum is a quarter
+    /// of the pool. If no degree is set, the scan begins with one leaf and goes up to
+    /// [`crate::Options::degree`].
     pub fn degree(mut self, leaves: u32) -> Self {
         self.ahead.window = Window::fixed(self.view.shard(), leaves);
         self
     }
 
-    /// Ends after `records` records. A transaction then locks no more of the range than it has seen.
+    /// Ends the scan after `records` records. A transaction then locks only the part of the range that was
+    /// returned.
     pub fn limit(mut self, records: usize) -> Self {
         let waiting = self.found.len() - self.given;
         self.found.truncate(self.given.saturating_add(records));
@@ -121,7 +125,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         self
     }
 
-    /// The next record; `None` behind the last.
+    /// Returns the next record; `None` at the end of the scan.
     pub async fn next(&mut self) -> Result<Option<Record>, Error> {
         loop {
             while self.given < self.found.len() {
@@ -142,13 +146,13 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// All further records.
+    /// Returns all remaining records.
     pub async fn all(self) -> Result<Vec<Record>, Error> {
         let rows = self.rows().await?;
         Ok(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
     }
 
-    /// All further records, in one piece of memory.
+    /// Returns all remaining records in one allocation.
     pub async fn rows(mut self) -> Result<Rows, Error> {
         while !self.done && self.left > 0 {
             self.advance().await?;
@@ -167,7 +171,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(rows)
     }
 
-    /// The value of a row, with a large one read from its pieces; `None` if that was deleted.
+    /// Returns the value of a row. A large value is read from its pieces; `None` if it was deleted since the
+    /// row was found.
     async fn value(&self, index: usize) -> Result<Option<Vec<u8>>, Error> {
         match (self.found.cell(index), self.view) {
             (None, _) => Ok(None),
@@ -179,7 +184,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// Adds the records of the next leaf to those found.
+    /// Reads the records of the next leaf into `found`.
     async fn advance(&mut self) -> Result<(), Error> {
         self.read_ahead().await?;
         let mut found = std::mem::take(&mut self.found);
@@ -188,7 +193,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             self.view.check()?;
             found.truncate(before);
             let part = self.part(&mut found).await?;
-            // Without a wait for the lock nothing has changed since the leaf was read.
+            // After a wait for the lock another transaction may have changed the leaf, so it is read again.
+            // Without a wait it is unchanged.
             if self.view.lock_span(self.tree, &part.span).await? {
                 continue;
             }
@@ -203,7 +209,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// Asks for the next leaves, unless enough of them are on their way.
+    /// Requests the next leaves, unless enough of the requested ones are not scanned yet.
     async fn read_ahead(&mut self) -> Result<(), Error> {
         self.ahead.leaves = self.ahead.leaves.saturating_sub(1);
         if self.ahead.done || self.ahead.window.most < 2 || !self.ahead.window.is_due(self.ahead.leaves) {
@@ -211,14 +217,14 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
         let shard = self.view.shard();
         let most = match shard.state.leaf_records(self.tree) {
-            // Reads no more leaves than hold the rest of the limit.
+            // Reads no more leaves than the remaining records of the limit need.
             Some(records) if self.left < usize::MAX => {
                 let needed = self.left.div_ceil(records.max(1)) + 1;
                 needed.saturating_sub(self.ahead.leaves).min(self.ahead.window.most)
             }
             _ => self.ahead.window.next(),
         };
-        // A single leaf is read when it is needed.
+        // Reads only several leaves ahead; a single one is read on demand.
         if most + self.ahead.leaves < 2 {
             return Ok(());
         }
@@ -243,7 +249,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(())
     }
 
-    /// The search for the next leaf.
+    /// Returns the search for the next leaf.
     fn seek(&self) -> Seek<'_> {
         match (self.direction, &self.span.high) {
             (Direction::Forward, _) => Seek::At(&self.span.low),
@@ -252,7 +258,7 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         }
     }
 
-    /// Adds the rows of the next leaf to `rows`.
+    /// Adds the rows of the next leaf to `rows`. Returns the part of the range that the leaf covers.
     async fn part(&self, rows: &mut Rows) -> Result<Part, Error> {
         let shard = self.view.shard();
         let guard = shard.find(self.tree, self.seek(), 0).await?;
@@ -277,14 +283,14 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
             span.high.as_ref().map_or(node.len(), |high| node.search(high).unwrap_or_else(|index| index));
         let seen = self.seen_instead(node, &span)?;
         if seen.is_empty() {
-            // No more rows than the limit asks for.
+            // Takes no more rows than the limit allows.
             match self.direction {
                 Direction::Forward => to = to.min(from.saturating_add(self.left)),
                 Direction::Backward => from = from.max(to.saturating_sub(self.left)),
             }
         }
         let before = rows.len();
-        // Rows that are seen instead come between the leaf's records or replace them.
+        // The rows in `seen` are inserted between the records of the leaf, or replace them.
         for (key, value) in seen {
             let (end, next) =
                 node.search(&key).map_or_else(|index| (index, index), |index| (index, index + 1));
@@ -311,8 +317,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
         Ok(Part { span, is_last })
     }
 
-    /// The rows that this view sees in place of the leaf's records: pending records, and over them its own
-    /// writes or old versions.
+    /// Returns the values that this view sees instead of the records of the leaf: pending records, overridden
+    /// by the transaction's own writes, or by old versions.
     fn seen_instead(&self, leaf: Node<'_>, span: &Span) -> Result<Seen, Error> {
         let mut seen = Seen::new();
         let put = |seen: &mut Seen, key: &[u8], value: Option<&[u8]>| {
@@ -337,7 +343,8 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
                     match old {
                         Old::Here(value) => put(&mut seen, key, Some(value)),
                         Old::Absent => put(&mut seen, key, None),
-                        // The leaf has the old value, beneath the pending record.
+                        // The old value is the one in the leaf, beneath the pending record, so it needs no
+                        // replacement.
                         Old::Beneath => drop(seen.remove(key)),
                     }
                 }
@@ -347,26 +354,26 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
     }
 }
 
-/// Values by key; `None` hides the leaf's record.
+/// Values by key that replace the records of a leaf; `None` hides a record.
 type Seen = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
-/// A row found through an index.
+/// A database row that was found through an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexRow {
-    /// The key in the index.
+    /// The key of the index entry.
     pub index_key: Vec<u8>,
-    /// The key in the table.
+    /// The key of the row in the table.
     pub key: Vec<u8>,
-    /// The value in the table.
+    /// The value of the row in the table.
     pub value: Vec<u8>,
 }
 
-/// A scan of an index, with the rows that it leads to.
+/// A scan of an index that returns the database rows which the index entries refer to.
 pub struct IndexScan<'a, D: Device + 'static> {
     scan: Scan<'a, D>,
     index: Index,
     window: Window,
-    /// Entries whose rows were asked for: the index key, and the key of the row.
+    /// The index entries whose rows were requested: the index key, and the key of the row.
     entries: VecDeque<(Vec<u8>, Vec<u8>)>,
     ended: bool,
 }
@@ -383,24 +390,24 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
         IndexScan { scan, index, window, entries: VecDeque::new(), ended: false }
     }
 
-    /// Ends after `rows` rows.
+    /// Ends the scan after `rows` rows.
     pub fn limit(mut self, rows: usize) -> Self {
-        // Rows that were asked for ahead count.
+        // Entries that were taken ahead count towards the limit.
         let waiting = self.entries.len();
         self.entries.truncate(rows);
         self.scan = self.scan.limit(rows.saturating_sub(waiting));
         self
     }
 
-    /// Reads the leaves of so many rows at once: 1 reads one after the other, and a quarter of the pool is
-    /// the most. Without it, the scan begins with one and goes up to [`crate::Options::degree`]. A
-    /// transaction locks the entries of so many rows ahead.
+    /// Sets the number of rows whose leaves are read at once. 1 reads one after the other; the maximum is a
+    /// quarter of the pool. If no degree is set, the scan begins with one row and goes up to
+    /// [`crate::Options::degree`]. A transaction locks the index entries of as many rows ahead.
     pub fn degree(mut self, rows: u32) -> Self {
         self.window = Window::fixed(self.scan.view.shard(), rows);
         self
     }
 
-    /// The next row; `None` behind the last.
+    /// Returns the next row; `None` at the end of the scan.
     pub async fn next(&mut self) -> Result<Option<IndexRow>, Error> {
         loop {
             if !self.ended && self.window.is_due(self.entries.len()) {
@@ -414,7 +421,7 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
         }
     }
 
-    /// Takes entries ahead and asks for the leaves of their rows.
+    /// Takes index entries ahead and requests the leaves of their rows.
     async fn take_entries(&mut self) -> Result<(), Error> {
         let fresh = self.entries.len();
         let most = self.window.next();
@@ -426,7 +433,7 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
                 None => self.ended = true,
             }
         }
-        // A single row is read when it is needed.
+        // Prefetches only several rows; a single one is read on demand.
         if self.entries.len() > 1 {
             let mut keys: Vec<&[u8]> = self.entries.range(fresh..).map(|(_, key)| &key[..]).collect();
             keys.sort_unstable();
@@ -435,7 +442,7 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
         Ok(())
     }
 
-    /// All further rows.
+    /// Returns all remaining rows.
     pub async fn all(mut self) -> Result<Vec<IndexRow>, Error> {
         let mut rows = Vec::new();
         while let Some(row) = self.next().await? {

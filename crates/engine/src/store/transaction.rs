@@ -1,4 +1,4 @@
-//! Transactions and snapshots.
+//! Transactions and snapshots, the two ways to access a store.
 
 use crate::format::index_entry;
 use crate::format::page::node::longest_key;
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// The bounds of a range of keys.
+/// A pair of bounds that describes a range of keys.
 pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-/// Keys that `get_many` looks up at once.
+/// The number of keys that `get_many` looks up at once.
 const LOOKED_FOR_TOGETHER: usize = 64;
 
 async fn get_many<D: Device + 'static>(
@@ -30,7 +30,7 @@ async fn get_many<D: Device + 'static>(
 ) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let mut values = Vec::with_capacity(keys.len());
     for part in keys.chunks(LOOKED_FOR_TOGETHER) {
-        // A transaction waits for one lock at a time.
+        // Locks the keys one after the other, because a transaction can wait for only one lock at a time.
         for key in part {
             view.lock(tree, key, Mode::Shared).await?;
         }
@@ -47,11 +47,11 @@ fn index_span(range: Range<'_>) -> Span {
     Span::new((low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..])))
 }
 
-/// A state of the store: everything that was committed when the snapshot was taken, and nothing later. Its
-/// reads and transactions do not wait for each other.
+/// A snapshot: everything that was committed when it was taken, and nothing later. Its reads and transactions
+/// do not wait for each other.
 ///
-/// Every read may fail with [`Error::SnapshotTooOld`] once the old values that it needs no longer fit into
-/// memory.
+/// A read may fail with [`Error::SnapshotTooOld`] once the old values that the snapshot needs no longer fit
+/// into memory.
 pub struct Snapshot<D: Device + 'static>(ReadView<D>);
 
 impl<D: Device + 'static> Snapshot<D> {
@@ -59,34 +59,35 @@ impl<D: Device + 'static> Snapshot<D> {
         Snapshot(ReadView::now(shard))
     }
 
-    /// The value of a key.
+    /// Returns the value of a key; `None` if the key has none.
     pub async fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.0.get(table.0, key, Mode::Shared).await
     }
 
-    /// The values of several keys, read from the drive at once if they are not in memory.
+    /// Returns the values of several keys. The leaves that are not in memory are read from the drive in
+    /// parallel.
     pub async fn get_many(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         get_many(&self.0, table.0, keys).await
     }
 
-    /// The records of a range.
+    /// Scans the records of a range.
     pub fn scan(&self, table: Table, range: Range<'_>, direction: Direction) -> Scan<'_, D> {
         Scan::new(&self.0, table.0, Span::new(range), direction)
     }
 
-    /// The records that a range of an index leads to.
+    /// Scans the records that a range of an index refers to.
     pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_, D> {
         IndexScan::new(&self.0, index, index_span(range), direction)
     }
 }
 
-/// A transaction: reads and writes of several tables that take effect together or not at all, as if no other
-/// transaction ran meanwhile.
+/// A transaction: its reads and writes of any number of tables take effect together or not at all, as if no
+/// other transaction ran at the same time.
 ///
 /// Everything that it reads and writes stays locked until it ends, and it waits for the locks of others.
-/// [`Error::Deadlock`] from any function means that it was given up: drop it and begin again. Dropping it
-/// without a commit undoes it. It has one request under way at a time: its functions must not be awaited side
-/// by side.
+/// [`Error::Deadlock`] from any method means that the transaction was aborted to resolve a deadlock: drop it
+/// and begin again. Dropping a transaction without a commit undoes it. A transaction can execute only one
+/// call at a time, so its methods must not be awaited concurrently.
 pub struct Transaction<D: Device + 'static> {
     view: ReadView<D>,
     txn: TxnId,
@@ -107,27 +108,30 @@ impl<D: Device + 'static> Transaction<D> {
         Transaction { view, txn, ended: Cell::new(false) }
     }
 
-    /// The value of a key, under a shared lock.
+    /// Returns the value of a key, under a shared lock; `None` if the key has none.
     pub async fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.view.get(table.0, key, Mode::Shared).await
     }
 
-    /// The value of a key that will be changed, under an exclusive lock. This avoids deadlocks.
+    /// Returns the value of a key that the transaction will change, under an exclusive lock. A later change
+    /// then needs no lock upgrade, which could cause a deadlock.
     pub async fn get_for_update(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.view.get(table.0, key, Mode::Exclusive).await
     }
 
-    /// The values of several keys, read from the drive at once if they are not in memory.
+    /// Returns the values of several keys. The leaves that are not in memory are read from the drive in
+    /// parallel.
     pub async fn get_many(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         get_many(&self.view, table.0, keys).await
     }
 
-    /// The records of a range. No record enters or leaves the range before the transaction ends.
+    /// Scans the records of a range. Other transactions can neither insert into the range nor delete from it
+    /// before the transaction ends.
     pub fn scan(&self, table: Table, range: Range<'_>, direction: Direction) -> Scan<'_, D> {
         Scan::new(&self.view, table.0, Span::new(range), direction)
     }
 
-    /// The records that a range of an index leads to.
+    /// Scans the records that a range of an index refers to.
     pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_, D> {
         IndexScan::new(&self.view, index, index_span(range), direction)
     }
@@ -137,12 +141,12 @@ impl<D: Device + 'static> Transaction<D> {
         self.write(table, key.into(), Some(value.into())).await
     }
 
-    /// Deletes a key, if it is there.
+    /// Deletes a key, if it exists.
     pub async fn delete(&self, table: Table, key: &[u8]) -> Result<(), Error> {
         self.write(table, key.into(), None).await
     }
 
-    /// Puts a value under a key, or deletes the key.
+    /// Puts a value under a key; `None` deletes the key.
     pub(crate) async fn write(
         &self,
         table: Table,
@@ -168,7 +172,8 @@ impl<D: Device + 'static> Transaction<D> {
         Ok(())
     }
 
-    /// Whether a table has indexes. Fails if the function of one was not given.
+    /// Whether a table has indexes. Fails if the extraction function of one of them was not given since the
+    /// store was opened.
     fn is_indexed(&self, table: Table) -> Result<bool, Error> {
         let catalogue = self.view.shard().state.catalogue();
         let Some(info) = catalogue.table(table) else { return Ok(false) };
@@ -178,13 +183,13 @@ impl<D: Device + 'static> Transaction<D> {
         }
     }
 
-    /// Locks all keys of a tree.
+    /// Locks all keys of a tree exclusively.
     pub(crate) async fn lock_all(&self, tree: Tree) -> Result<(), Error> {
         let all = Span { low: Vec::new(), high: None };
         self.view.lock_alone(tree, &all).await
     }
 
-    /// Brings the index entries of a record in line with its new value.
+    /// Updates the index entries of a record for its new value.
     pub(crate) async fn write_indexes(
         &self,
         table: Table,
@@ -193,10 +198,11 @@ impl<D: Device + 'static> Transaction<D> {
         new: Option<&[u8]>,
     ) -> Result<(), Error> {
         let mut changes = self.index_changes(table, key, old, new);
-        // An entry that is too long is not in the index, so a record that is older than the index can be
-        // deleted.
+        // An entry that is too long cannot be in the index, so it need not be deleted. This lets a record be
+        // deleted that is older than the index.
         changes.retain(|(_, entry, present)| *present || self.check_key(entry).is_ok());
-        // All of them before the first is noted: the transaction may go on without a record that is refused.
+        // Checks all entries before the first is written: if a record is refused, the transaction may go on
+        // without it.
         changes.iter().try_for_each(|(_, entry, _)| self.check_key(entry))?;
         for (tree, entry, present) in changes {
             self.view.lock(tree, &entry, Mode::Exclusive).await?;
@@ -205,7 +211,8 @@ impl<D: Device + 'static> Transaction<D> {
         Ok(())
     }
 
-    /// The entries to delete and to put: the tree, the entry, whether it is put.
+    /// Returns the index entries that change: the tree of the index, the entry, and whether it is put (or
+    /// deleted).
     fn index_changes(
         &self,
         table: Table,
@@ -233,24 +240,23 @@ impl<D: Device + 'static> Transaction<D> {
         changes
     }
 
-    /// Adds a write that is locked already, or needs no lock.
+    /// Adds a write to the transaction. The key must be locked already, or need no lock.
     pub(crate) fn note(&self, tree: Tree, key: Box<[u8]>, value: Option<Box<[u8]>>) {
         if let ReadView::Locked { writes, .. } = &self.view {
             writes.borrow_mut().entry(tree.id).or_default().insert(key, value);
         }
     }
 
-    /// Commits with the store's durability.
+    /// Commits with the default durability of the store.
     pub async fn commit(self) -> Result<(), Error> {
         let durability = self.view.shard().options.durability;
         self.commit_with(durability).await
     }
 
-    /// Commits, with `durability`. After an error nothing was done, with one exception: after
-    /// [`Error::Fatal`] the transaction may or may not have been committed, which opening the store again
-    /// decides.
+    /// Commits with `durability`. After an error nothing was changed, with one exception: after
+    /// [`Error::Fatal`] the transaction may or may not be committed, and opening the store again decides it.
     ///
-    /// Once begun, a commit may come to its end even if the future is dropped.
+    /// Once begun, a commit may complete even if the future is dropped.
     pub async fn commit_with(self, durability: Durability) -> Result<(), Error> {
         self.view.check()?;
         let ReadView::Locked { shard, writes, used, .. } = &self.view else { return Ok(()) };
@@ -269,7 +275,8 @@ impl<D: Device + 'static> Transaction<D> {
 
 impl<D: Device + 'static> Drop for Transaction<D> {
     fn drop(&mut self) {
-        // The commit in the log releases the locks when it is applied.
+        // The locks of a transaction that was committed are not released here: its commit releases them when
+        // it is applied.
         if !self.ended.get() {
             let shard = self.view.shard();
             shard.release_locks(self.txn);

@@ -1,29 +1,31 @@
-//! Backups of a store in use, and restoring them.
+//! Makes backups of a store in use, and restores them.
 //!
 //! A backup is an image that [`Store::open`] opens like a store after a crash. It is made in passes:
 //!
-//! 1. Pending records are merged. The *redo point* of the pass is the beginning of the first commit that is
-//!    not applied yet, or of the first record that is still pending, or the end of the log.
-//! 2. Pages are copied one by one, each whole, while commits go on: in the first pass every page in use,
-//!    later those that were changed since they were copied. So each page in the image has everything from
-//!    before the redo point.
-//! 3. The log is flushed, and copied from the redo point to its end. It covers everything that the pages
-//!    have.
+//! 1. Pending records are merged. The *redo point* of the pass is the LSN at which the first commit begins
+//!    that is not applied yet, or the first record that is still pending. If there are none, it is the end of
+//!    the log.
+//! 2. Pages are copied one by one while commits go on, each without a change in between. The first pass
+//!    copies every page in use. Later passes copy the pages that were changed since they were copied. So each
+//!    page in the image contains all changes from before the redo point.
+//! 3. The log is flushed, and copied from the redo point to its end. It contains every change that a copied
+//!    page may contain since the redo point.
 //!
-//! Changes during a pass are in that part of the log, and opening the image redoes them. The one exception is
-//! a bulk load, whose pages are in no log: they are copied before the log is.
+//! Changes during a pass are in the copied part of the log, and opening the image redoes them. The one
+//! exception is a bulk load, which does not log its records: its pages are copied before the log is.
 //!
-//! **The log under a backup.** The ring always holds the last of the log, as much as its size. If the log of
-//! a pass has grown to more than half of that, the pass is *overtaken*. The next pass has a new redo point,
-//! and copies the pages that were changed meanwhile. So no commit ever waits for a backup, and the log is not
-//! overwritten under it. Each pass is usually much shorter than the one before; a backup that is overtaken in
-//! [`MOST_PASSES`] passes fails with [`Error::BackupOvertaken`].
+//! **The log during a backup.** The log is a ring that holds the most recent log bytes, as many as its size.
+//! If the log of a pass grows to more than half of this size, the pass is *overtaken*. The next pass has a
+//! new redo point, and copies the pages that were changed since they were copied. So no commit ever waits for
+//! a backup, and the copied part of the log is not overwritten before it is copied. Each pass is usually much
+//! shorter than the one before. A backup that is overtaken in [`MOST_PASSES`] passes fails with
+//! [`Error::BackupOvertaken`].
 //!
-//! **Place.** The image has its pages in place, even if the store has them out of place.
+//! **Addresses.** The image has its pages in place, even if the store writes out of place.
 //!
-//! **Identity.** The image has the identity of the store, because the checksums of its pages begin with it.
-//! So a store and its backup cannot be told apart. They must not be opened on the same drive in turn without
-//! copying all of the image.
+//! **Identity.** The image has the identity of the store, because the checksums of its pages include it. So a
+//! store and its backup cannot be told apart. They must not be opened on the same drive in turn without
+//! copying the whole image each time.
 
 use crate::format::layout::{Superblock, block_bytes};
 use crate::format::page::{self, map};
@@ -37,27 +39,27 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::{Device, Handle};
 
-/// Passes before a backup gives up.
+/// The number of passes after which a backup fails.
 pub(crate) const MOST_PASSES: u32 = 16;
-/// Pages that are copied at once.
+/// The number of pages that are copied at once.
 const COPIED_TOGETHER: usize = 32;
-/// Bytes that are copied at once, of the log and of a restored image.
+/// The number of bytes that are copied at once, of the log or of a restored image.
 const PIECE: u64 = 256 << 10;
 
-/// The result of a backup.
+/// The counts of a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackupReport {
-    /// Pages copied. One that is copied twice counts twice.
+    /// The number of pages copied; a page that is copied twice counts twice.
     pub pages: u64,
-    /// Bytes of log copied.
+    /// The number of log bytes copied.
     pub log_bytes: u64,
-    /// Passes over pages.
+    /// The number of passes.
     pub passes: u32,
-    /// The image has every commit up to here, and none behind it.
+    /// The LSN of the image: it contains every commit up to this LSN, and none behind it.
     pub lsn: Lsn,
 }
 
-/// Ends the watch, also if the backup is given up.
+/// A guard that ends the recording of changed pages, also if the caller drops the backup before its end.
 struct Watching<'a, D: Device + 'static>(&'a Shard<D>);
 
 impl<D: Device + 'static> Drop for Watching<'_, D> {
@@ -67,37 +69,38 @@ impl<D: Device + 'static> Drop for Watching<'_, D> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Changes the notes of a backup under way.
+    /// Changes the bookkeeping of the backup in progress.
     fn watched<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Result<T, Error> {
         self.check_open()?;
         self.state.with_backup(change).ok_or(Error::Closed)
     }
 
-    /// Begins a pass. Returns the redo point and the pages that were changed meanwhile.
+    /// Begins a pass. Returns its redo point and the pages that were changed since they were copied.
     async fn begin_pass(&self) -> Result<(Lsn, Vec<PageId>), Error> {
-        // Copies of pages have only what the pages have.
+        // Merges the pending records, because a copy of a page does not contain them.
         self.merge_all().await;
         let redo = self.first_in_no_page().unwrap_or_else(|| self.durable.log().tail());
         self.watched(|watch| (redo, std::mem::take(&mut watch.touched).into_iter().collect()))
     }
 
-    /// Whether the log from `redo` on is more than an image may have. The ring still has all of twice as
-    /// much.
+    /// Whether the log from `redo` on has grown to more than an image may contain. The ring still holds all
+    /// of it at twice this size.
     fn overtaken(&self, redo: Lsn) -> bool {
         self.durable.log().tail().0 - redo.0 > self.durable.log().capacity() / 2
     }
 
-    /// A copy of the current page, with its checksum.
+    /// Returns a copy of the current contents of a page, and adds the checksum.
     async fn sealed(&self, page: PageId) -> Result<Vec<u8>, Error> {
         let guard = self.read_page(page).await?;
         let mut bytes = guard.bytes().to_vec();
-        // In one step with the copy: a later change is noted again.
+        // The page is removed from the changed pages without a wait after the copy, so a later change is
+        // recorded again.
         self.watched(|watch| watch.touched.remove(&page))?;
         page::seal(&mut bytes, self.durable.superblock().salt());
         Ok(bytes)
     }
 
-    /// Copies pages, which are in ascending order.
+    /// Copies pages, whose numbers are in ascending order.
     async fn copy_pages(
         &self,
         sink: &impl Sink,
@@ -137,8 +140,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Flushes the log and returns its end. Pages that the log adds to trees without their contents are
-    /// copied by then.
+    /// Flushes the log and returns its end. Before that it copies the pages that the log makes part of trees
+    /// without containing their contents.
     async fn end_of_log(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
         loop {
             self.durable.log().sync(self.durable.log().tail()).await?;
@@ -152,8 +155,8 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Copies the blocks of the log from `redo` to `end`. The ring has them as long as the pass is not
-    /// overtaken.
+    /// Copies the blocks of the log from `redo` to `end`. The ring contains these blocks while the pass is
+    /// not overtaken.
     async fn copy_log(&self, sink: &impl Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
         let superblock = self.durable.superblock().clone();
         let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
@@ -172,7 +175,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(end.0 - first)
     }
 
-    /// Makes one pass. `None` if it was overtaken.
+    /// Makes one pass. Returns `None` if the pass was overtaken.
     async fn pass(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
         let (redo, touched) = self.begin_pass().await?;
         if report.passes == 0 {
@@ -196,21 +199,22 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Makes an image of the store while it is in use. The image has every commit that was acknowledged
-    /// before this call, `relaxed` ones among them. It has whole transactions, and a beginning of the log
-    /// without gaps. It opens as a store does after a crash, and has the store's identity.
+    /// Makes an image of the store while it is in use. The image contains every commit that was acknowledged
+    /// before this call, including `relaxed` ones. It contains whole transactions, and they are a prefix of
+    /// the commit order. It opens like a store after a crash, and has the identity of the store.
     ///
-    /// No commit waits for it. The former contents of `sink` are lost; until this ends well it holds no
-    /// store. One backup is made at a time, others wait. Fails with [`Error::Corrupt`] if a page in use
-    /// cannot be read, and with [`Error::BackupOvertaken`] if commits write the log faster than pages are
-    /// copied. Pages pass through the pool.
+    /// No commit waits for the backup. The former contents of `sink` are lost, and until the backup succeeds
+    /// `sink` contains no store. One backup runs at a time; others wait. Fails with [`Error::Corrupt`] if a
+    /// page in use cannot be read, and with [`Error::BackupOvertaken`] if commits write the log faster than
+    /// pages are copied. The backup reads pages through the buffer pool.
     pub async fn backup(&self, sink: &impl Sink) -> Result<BackupReport, Error> {
         let shard = &*self.0;
         shard.check_open()?;
         let _turn = shard.jobs.backup_turn().await;
         let superblock = shard.durable.superblock().clone();
         superblock::erase(sink, superblock.block_bytes).await?;
-        // No older log or double-write area may remain.
+        // Overwrites the log and the double-write area, so that nothing of an older store in `sink` remains
+        // there.
         let page_bytes = u64::from(superblock.page_bytes);
         let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
         sink.clear(from, to - from).await?;
@@ -230,8 +234,8 @@ impl<D: Device + 'static> Store<D> {
     }
 }
 
-/// Copies an image onto a drive, for [`Store::open`]. The former contents of the drive are lost, except
-/// behind the end of the image. Interrupted, it leaves no store.
+/// Copies an image onto a drive, so that [`Store::open`] can open it. The former contents of the drive are
+/// lost, except behind the end of the image. If the copy is interrupted, the drive contains no store.
 pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D>) -> Result<(), Error> {
     let caps = target.caps();
     let page = u64::from(caps.page_bytes);
@@ -241,7 +245,7 @@ pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D
     }
     superblock::erase(target, block_bytes(&caps)).await?;
     target.sync().await?;
-    // The piece with the superblocks is written last.
+    // The piece with the superblocks is written last, so that an incomplete copy is not taken for a store.
     let first = PIECE.min(bytes);
     let mut at = first;
     while at < bytes {
@@ -262,7 +266,7 @@ async fn copy_piece<D: Device + 'static>(
     let page = u64::from(target.caps().page_bytes);
     let mut piece = vec![0; len as usize];
     image.read(at, &mut piece).await?;
-    // The last piece may end within a page.
+    // The image may end within a page of the drive.
     piece.resize(len.next_multiple_of(page) as usize, 0);
     target.write(at, &piece).await
 }

@@ -1,4 +1,4 @@
-//! Checking a store: every page of every tree, the maps, large values, indexes.
+//! Checks a store: every page of every tree, the allocation maps, large values, and indexes.
 
 use crate::Error;
 use crate::format::index_entry;
@@ -17,26 +17,27 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Pages that are read at once.
+/// The number of pages that are read at once.
 const AHEAD: u32 = 64;
 
-/// A problem of a store.
+/// A problem that a check has found in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The table or index, or a word for another part of the store.
+    /// The name of the table or index, or a word for another part of the store.
     pub table: String,
-    /// The page, if one is to blame.
+    /// The damaged page; `None` if the problem is not in a single page.
     pub page: Option<PageId>,
-    /// The problem in words.
+    /// The description of the problem.
     pub what: String,
-    /// The range of keys whose records are lost: from the first up to the second, or to the end.
+    /// The range of keys whose records are lost, from the first key inclusive to the second exclusive; `None`
+    /// as the second key means no upper bound. `None` if no record is lost.
     pub lost: Option<(Vec<u8>, Option<Vec<u8>>)>,
-    /// Records of that range that the log has, so that they are not lost.
+    /// The number of records in the lost range that the log contains, so that they are not lost.
     pub waiting: u64,
 }
 
 impl Problem {
-    /// A problem that loses no record.
+    /// Creates a problem that loses no record.
     fn without_loss(table: &str, page: Option<PageId>, what: String) -> Problem {
         Problem { table: table.to_owned(), page, what, lost: None, waiting: 0 }
     }
@@ -61,7 +62,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The reason why a page cannot be read, without its number, which the problem has.
+/// Describes why a page cannot be read, without the number of the page, which the problem contains already.
 fn fault_of_page(error: Error) -> String {
     match error {
         Error::Corrupt { what, .. } => what,
@@ -73,20 +74,20 @@ fn text(key: &[u8]) -> String {
     format!("`{}`", key.escape_ascii())
 }
 
-/// The result of a check.
+/// The findings of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Pages of trees that were checked.
+    /// The number of checked pages of trees.
     pub pages: u64,
-    /// Records in tables, without index entries.
+    /// The number of records in tables, without index entries.
     pub records: u64,
-    /// Pages that are marked as used and that nothing refers to. They only cost room.
+    /// The number of pages that are marked as used but that nothing refers to. They only waste space.
     pub unused_pages: u64,
-    /// The problems; none in a sound store.
+    /// The problems; empty for an undamaged store.
     pub problems: Vec<Problem>,
 }
 
-/// A page to be checked, with its fences and level from its parent.
+/// A page to be checked, with the fences and the level that its parent gives it.
 struct Visit {
     page: PageId,
     low: Vec<u8>,
@@ -94,7 +95,7 @@ struct Visit {
     level: Option<u8>,
 }
 
-/// A walk through the trees.
+/// A walk over the pages of all trees.
 struct Walk<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
     report: CheckReport,
@@ -119,7 +120,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         self.report.problems.push(Problem { lost, ..Problem::without_loss(&table, page, what) });
     }
 
-    /// Reports a node of which nothing can be used. The log has the records below it that were written since.
+    /// Reports a node that is unusable as a whole. The records below it are lost, except those that are
+    /// pending, because the log contains them.
     fn lost(&mut self, tree: Tree, what: String, visit: Visit) {
         let waiting = {
             let records = self.shard.state.records();
@@ -135,8 +137,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         }
     }
 
-    /// Reads a page. An error of the drive may be about a page that was evicted for it, so the drive is asked
-    /// again.
+    /// Reads a page. An error may concern another page, which was to be written because the pool evicted it,
+    /// so the read is repeated.
     async fn page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
         insist(async || self.shard.read_page(page).await).await
     }
@@ -153,12 +155,12 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
                 let pages: Vec<PageId> =
                     pages.filter(|page| self.shard.state.space().is_data(*page)).collect();
                 fetched = pages.len();
-                // An error is about an evicted page. Each page is asked for again below.
+                // An error is ignored: it may concern an evicted page, and each page is read again below.
                 let _ = self.shard.durable.pool().fetch(&pages).await;
             }
             fetched = fetched.saturating_sub(1);
             if let Err(what) = self.visit(tree, is_table, &visit, &mut left).await {
-                // A store that has stopped meanwhile could not be read, which is no finding.
+                // A read that failed because the store has stopped is not a finding about the page.
                 self.shard.health.check()?;
                 self.lost(tree, what, visit);
             }
@@ -166,7 +168,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Checks one page. The error says why nothing of it can be used.
+    /// Checks one page. The error says why the whole page is unusable.
     async fn visit(
         &mut self,
         tree: Tree,
@@ -202,8 +204,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
             self.report.records += if lacks { self.keys_of(node).len() } else { node.len() } as u64;
         }
         let name = self.shard.state.catalogue().name_of(tree.id);
-        // The large value that a pending record replaces may have been deleted: recovery does not look at the
-        // leaf.
+        // A pending record may replace the large value in the leaf. Then the pieces of this value may already
+        // be deleted, because recovery, which leaves the record pending, does not read the leaf.
         let is_replaced = |key: &[u8]| self.shard.state.records().is_pending(tree.id, key);
         for (key, value) in node.records().filter(|(key, value)| value.large && !is_replaced(key)) {
             let place = LargeValue::read(value.bytes).map_err(|error| error.to_string())?;
@@ -212,13 +214,13 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Checks that each large value is complete, and that there are no others.
+    /// Checks that each large value is complete, and that there are no pieces without a value.
     async fn large_values(&mut self) -> Result<(), Error> {
         let tree = self.shard.tree(LARGE)?;
         let mut known = FxHashSet::default();
         for (whose, place) in std::mem::take(&mut self.large) {
             known.insert(place.number);
-            // As in `page`.
+            // Repeats the read after an error, which may concern an evicted page.
             let found = insist(async || self.shard.read_large(place).await).await;
             let why = match found {
                 Ok(Some(_)) => continue,
@@ -240,12 +242,12 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
             }
             Ok(())
         };
-        // The walk has reported the page of an error.
+        // An error is ignored here, because the walk has already reported the page.
         let _ = shard.each_leaf(tree, look).await;
         Ok(())
     }
 
-    /// Compares the maps with the pages that the walk has seen.
+    /// Compares the allocation maps with the pages that the walk has reached.
     async fn maps(&mut self) -> Result<(), Error> {
         for (map, pages) in self.shard.state.space().maps().collect::<Vec<_>>() {
             let guard = match self.page(map).await {
@@ -271,8 +273,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Checks that every entry of an index leads to a record, and, if its function is known, that every
-    /// record has its entries.
+    /// Checks that every entry of an index refers to a record. If the extraction function of the index is
+    /// known, also checks that every record has its entries.
     async fn indexes(&mut self) -> Result<(), Error> {
         let shard = self.shard;
         let tables = shard.state.catalogue().tables();
@@ -319,7 +321,8 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// Checks that the entries of an index lead to records, in the order of the table's leaves.
+    /// Checks that the entries of an index refer to records. It looks them up in the order of the leaves of
+    /// the table.
     async fn lead_to_records(&mut self, index: Tree, table: Tree, entries: &[Vec<u8>]) -> Result<(), Error> {
         let mut rows = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -342,7 +345,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         Ok(())
     }
 
-    /// The keys of a leaf, with those of its pending records.
+    /// Returns the keys of a leaf and of its pending records.
     fn keys_of(&self, leaf: Node<'_>) -> BTreeSet<Vec<u8>> {
         let mut keys: BTreeSet<Vec<u8>> = (0..leaf.len()).map(|index| leaf.key(index)).collect();
         for record in self.shard.state.records().of_leaf(page::number(leaf.bytes())) {
@@ -354,7 +357,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
         keys
     }
 
-    /// The keys of a tree. An error of the drive may be about an evicted page, so the drive is asked again.
+    /// Returns the keys of a tree. An error may concern an evicted page, so the scan is repeated.
     async fn keys(&self, tree: Tree) -> Result<Vec<Vec<u8>>, Error> {
         insist(async || {
             let mut keys = Vec::new();
@@ -369,7 +372,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
     }
 }
 
-/// Adds the children of an inner node to the pages to be checked.
+/// Adds the children of an inner node to the list of pages to be checked.
 fn children(node: Node<'_>, left: &mut Vec<Visit>) {
     for index in (0..node.len()).rev() {
         let high =
@@ -379,8 +382,8 @@ fn children(node: Node<'_>, left: &mut Vec<Visit>) {
     }
 }
 
-/// The pages of all trees. Fails if one of them cannot be read completely. The structure must not change
-/// meanwhile.
+/// Returns the pages of all trees. Fails if a tree cannot be read completely. The structure must not change
+/// during the call.
 pub(crate) async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
     let mut walk = Walk::new(shard);
     let trees = shard.state.catalogue().trees();
@@ -394,13 +397,13 @@ pub(crate) async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<F
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// Checks every page of the store. The structure of trees does not change meanwhile; structure changes
-    /// wait. Memory: a set of the pages, the entries of one index at a time, twice, and the keys of its
-    /// table.
+    /// Checks every page of the store. Transactions go on, but structure changes of the trees wait until the
+    /// check ends. It needs memory for a set of all pages, for the entries of one index at a time, twice, and
+    /// for the keys of the table of this index.
     pub async fn check(&self) -> Result<CheckReport, Error> {
         let shard = &self.0;
         shard.check_open()?;
-        // The check reads pages, so they must have all records.
+        // The check looks at pages, so pending records are merged into them first.
         shard.merge_all().await;
         let _turn = shard.jobs.structure_turn().await;
         let mut walk = Walk::new(shard);

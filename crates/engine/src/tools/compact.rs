@@ -1,13 +1,13 @@
-//! Making a store smaller on request.
+//! Compaction: makes a store smaller on request, in three steps.
 //!
 //! 1. *Merge*: neighbours under one parent become one node if they fit, first the leaves, then the levels
-//!    above, until nothing is left to merge. Each merge is an ordinary structure change with a turn of its
-//!    own, so transactions go on in between, and a crash leaves a sound store.
-//! 2. *Free*: pages that are marked as used and that nothing refers to become free. The trees are walked for
-//!    that, and their structure does not change meanwhile.
-//! 3. *Trim*: the drive is told the free pages. Recovery may still read pages that structure changes behind
-//!    the redo point name. So a checkpoint behind the last such change comes first; if commits do not allow
-//!    one, nothing is trimmed.
+//!    above, until nothing is left to merge. Each merge is an ordinary structure change that takes its own
+//!    turn, so transactions go on in between, and a crash leaves an undamaged store.
+//! 2. *Free*: pages that are marked as used but that nothing refers to are freed. A walk over all trees finds
+//!    them, and the structure of the trees cannot change during this step.
+//! 3. *Trim*: the free pages are trimmed on the drive. Recovery may still read pages that are named by
+//!    structure changes behind the redo point. So a checkpoint moves the redo point behind the last structure
+//!    change first. If concurrent commits prevent this, nothing is trimmed.
 
 use crate::format::log_record::Delta;
 use crate::format::page;
@@ -22,48 +22,50 @@ use fulgurite_base::{Lpn, PageId};
 use fulgurite_device::{Device, Operation};
 use std::rc::Rc;
 
-/// The fill of a merged node, in per cent, at most: the next record must not split it again.
+/// The maximum fill of a merged node in per cent: the next record must not split it again.
 const FILL: usize = 90;
-/// Rounds over a tree. Each merges nodes that the round before has brought under one parent.
+/// The maximum number of rounds over a tree. Each round merges nodes that the round before has brought under
+/// one parent.
 const MOST_ROUNDS: u32 = 16;
-/// Pages that one record of the log frees.
+/// The number of pages that one log record frees.
 const GIVEN_BACK_TOGETHER: usize = 16;
-/// Pages of one trim.
+/// The maximum number of pages of one trim command.
 const TRIMMED_TOGETHER: u64 = 1024;
-/// Attempts to make a checkpoint behind the last structure change.
+/// The number of attempts to move the redo point behind the last structure change.
 const MOST_CHECKPOINTS: u32 = 8;
 
-/// The result of a compaction.
+/// The counts of a compaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompactReport {
-    /// Pages in use before.
+    /// The number of pages in use before the compaction.
     pub pages_before: u64,
-    /// Pages in use afterwards.
+    /// The number of pages in use after the compaction.
     pub pages_after: u64,
-    /// Nodes that were merged into a neighbour.
+    /// The number of nodes that were merged into a neighbour.
     pub merged: u64,
-    /// Pages freed that nothing referred to.
+    /// The number of pages freed because nothing referred to them.
     pub given_back: u64,
-    /// Free pages that the drive was told; 0 if it cannot trim, or commits left no moment for it.
+    /// The number of free pages that were trimmed on the drive; 0 if the drive does not support trim, or if
+    /// concurrent commits prevented it.
     pub trimmed: u64,
 }
 
-/// The result for one node.
+/// The outcome for one node.
 enum Step {
-    /// It was merged with a neighbour.
+    /// The node was merged with a neighbour.
     Merged,
-    /// It stays; the next node covers this key.
+    /// The node stays; the next node covers this key.
     Next(Vec<u8>),
-    /// It stays, and is the last one.
+    /// The node stays, and is the last one of its level.
     End,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Merges the node on `level` that covers `key` with a neighbour, if they fit.
+    /// Merges the node on `level` that covers `key` with a neighbour, if they fit into one node.
     async fn compact_node(&self, tree: Tree, key: &[u8], level: usize) -> Result<Step, Error> {
         let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
-        // The root has no neighbour.
+        // A level that only the root is on has no neighbours to merge.
         let Some(at) = path.len().checked_sub(level + 1).filter(|at| *at > 0) else { return Ok(Step::End) };
         let most = self.page_bytes() as usize * FILL / 100;
         if self.unite_children(path[at], path[at - 1], key, most).await? {
@@ -108,7 +110,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(all)
     }
 
-    /// Frees pages that are marked as used and that nothing refers to.
+    /// Frees the pages that are marked as used but that nothing refers to. Returns how many were freed.
     async fn give_back_unused(&self) -> Result<u64, Error> {
         let _turn = self.jobs.structure_turn().await;
         let seen = reachable(self).await?;
@@ -134,7 +136,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(freed)
     }
 
-    /// Tells the drive the free pages.
+    /// Trims the free pages on the drive. Returns how many were trimmed.
     async fn trim_free(self: &Rc<Self>) -> Result<u64, Error> {
         for _ in 0..MOST_CHECKPOINTS {
             let last = self.transactions.commits().last();
@@ -143,7 +145,8 @@ impl<D: Device + 'static> Shard<D> {
             self.until_visible(last).await?;
             self.merge_all().await;
             let _turn = self.jobs.structure_turn().await;
-            // Twice, so that both superblocks have a redo point behind the last structure change.
+            // Two checkpoints are made, so that both superblocks have a redo point behind the last structure
+            // change.
             self.durable.log().sync(self.durable.log().tail()).await?;
             self.checkpoint_pages(Lsn(u64::MAX)).await?;
             let redo = self.durable.superblock().redo;
@@ -163,7 +166,8 @@ impl<D: Device + 'static> Shard<D> {
                 let guard = self.read_page(map).await?;
                 for index in (1..pages).filter(|index| !map::is_used(guard.bytes(), *index)) {
                     let page = map.0 + u64::from(index);
-                    // A picked page will be used soon, and may be on the drive already.
+                    // An allocated page will be used soon, and its contents may be on the drive already,
+                    // although its map still says that it is free.
                     if self.state.space().is_picked(PageId(page)) {
                         continue;
                     }
@@ -184,7 +188,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(trimmed)
     }
 
-    /// Trims a range of pages. A drive that cannot, or will not, has lost nothing.
+    /// Trims a range of pages. Returns whether the drive accepted the command; a refusal does no harm.
     async fn trim(&self, from: u64, len: u64) -> bool {
         if let Some(place) = self.durable.pages().backend().out_of_place() {
             place.trim(&(from..from + len).map(PageId).collect::<Vec<PageId>>());
@@ -198,14 +202,14 @@ impl<D: Device + 'static> Shard<D> {
 
 impl<D: Device + 'static> Store<D> {
     /// Makes the store smaller: merges nodes that fit together, frees pages that nothing refers to, and trims
-    /// free pages on the drive. Transactions go on meanwhile; those that change the structure of trees wait
-    /// during the second and the third step. Interrupted at any time it leaves a sound store.
+    /// free pages on the drive. Transactions go on meanwhile, but structure changes of the trees wait while
+    /// pages are freed and trimmed. An interruption at any time leaves an undamaged store.
     ///
-    /// Fails with [`Error::Corrupt`] if a tree cannot be read completely; that loses nothing.
+    /// Fails with [`Error::Corrupt`] if a tree cannot be read completely; no data is lost then.
     pub async fn compact(&self) -> Result<CompactReport, Error> {
         let shard = &self.0;
         shard.check_open()?;
-        // A backup reads pages that were just freed.
+        // A backup reads pages that were freed since it began, so the two must not run at the same time.
         let _turn = shard.jobs.backup_turn().await;
         let mut report =
             CompactReport { pages_before: shard.state.space().used(), ..CompactReport::default() };

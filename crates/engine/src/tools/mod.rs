@@ -1,4 +1,4 @@
-//! Tools for a whole store: backup, check, compaction, repair, the shape of its trees.
+//! Tools for a whole store: backup, check, compaction, repair, and the shape of its trees.
 
 pub(crate) mod backup;
 pub(crate) mod check;

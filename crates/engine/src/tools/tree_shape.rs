@@ -1,4 +1,4 @@
-//! The depth of trees, and how full they are.
+//! Measures the depth of trees, and how full their leaves are.
 
 use crate::Error;
 use crate::format::page::node::Node;
@@ -13,34 +13,35 @@ use fulgurite_device::Device;
 /// The shape of the tree of a table, of an index, or of all large values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeShape {
-    /// Its name: of the table, of the index, or `(large values)`.
+    /// The name of the table or index, or `(large values)`.
     pub name: String,
-    /// The table that it is an index of.
+    /// The table that the index belongs to; `None` if this is not an index.
     pub index_of: Option<Table>,
-    /// Levels; 1 if the root is a leaf.
+    /// The number of levels; 1 if the root is a leaf.
     pub levels: u32,
-    /// Nodes above the leaves.
+    /// The number of nodes above the leaves.
     pub inner_pages: u64,
-    /// Leaves.
+    /// The number of leaves.
     pub leaves: u64,
-    /// Records in the leaves, without pending ones.
+    /// The number of records in the leaves, without pending records.
     pub entries: u64,
-    /// Bytes of the leaves that records and their slots take.
+    /// The number of bytes in the leaves that records and their slots take.
     pub used_bytes: u64,
-    /// Bytes of the leaves that more records could take.
+    /// The number of bytes in the leaves that are free for more records.
     pub free_bytes: u64,
 }
 
 impl TreeShape {
-    /// The share of the leaves' room that is in use, from 0 to 1.
+    /// Returns the fraction of the space in the leaves that is in use, from 0 to 1.
     pub fn leaf_fill(&self) -> f64 {
         self.used_bytes as f64 / (self.used_bytes + self.free_bytes).max(1) as f64
     }
 }
 
 impl<D: Device + 'static> Store<D> {
-    /// The shapes of all tables and indexes, and of large values if there are any, each under its table.
-    /// Reads all of their pages. A change meanwhile is counted as before or after it.
+    /// Returns the shapes of all tables and indexes, and of the tree of large values if there are any. The
+    /// indexes of a table follow the table. Reads all pages of these trees. A concurrent change is counted as
+    /// before or after it.
     pub async fn shapes(&self) -> Result<Vec<TreeShape>, Error> {
         let trees = self.0.state.catalogue().trees();
         let mut shapes = Vec::new();
@@ -90,7 +91,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(shape)
     }
 
-    /// The nodes on a level above the leaves.
+    /// Counts the nodes on a level above the leaves.
     async fn count_nodes(&self, tree: Tree, level: u8) -> Result<u64, Error> {
         let (mut low, mut nodes) = (Vec::new(), 0);
         loop {

@@ -1,4 +1,5 @@
-//! Backups during transactions: each backup opens, passes the check, and holds a prefix of the commits.
+//! Tests backups during transactions: each backup opens, passes the check, and contains a prefix of the
+//! commits.
 
 use crate::common::{fill, mem, options, run};
 use fulgurite_base::{Nanos, Prng};
@@ -14,11 +15,11 @@ use std::rc::Rc;
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const WRITERS: usize = 3;
-/// The record in which a transaction stores its number and the commits that were acknowledged before it
-/// began.
+/// The key of the record in which a transaction stores its number, and the number of commits that were
+/// acknowledged before it began.
 const LAST: &[u8] = b"\0last";
 
-/// A writer with its own table: every state that it has committed or tried to commit.
+/// A client that writes to its own table, with every state that it has committed or tried to commit.
 struct Writer {
     states: RefCell<Vec<Model>>,
     acknowledged: Cell<usize>,
@@ -80,7 +81,7 @@ async fn contents(store: &Store<MemDevice>, table: Table) -> Model {
     store.snapshot().scan(table, all, Direction::Forward).all().await.unwrap().into_iter().collect()
 }
 
-/// An image with a slow target.
+/// An image whose writes are slow.
 struct Slow {
     image: MemImage,
     handle: Handle<MemDevice>,
@@ -102,8 +103,8 @@ impl Sink for Slow {
     }
 }
 
-/// Opens an image and checks that it holds a valid state: at least what was acknowledged before, at most what
-/// was issued, and with each commit also those before it.
+/// Opens an image and checks that it contains a valid state: at least the commits that were acknowledged
+/// before the backup, at most those that were issued, and with each commit all earlier ones.
 fn verify(image: &MemImage, writers: &Rc<Vec<Writer>>, before: Vec<usize>) {
     let executor = Executor::new(mem());
     let (image, writers) = (image.clone(), Rc::clone(writers));
@@ -132,7 +133,7 @@ fn verify(image: &MemImage, writers: &Rc<Vec<Writer>>, before: Vec<usize>) {
         }
         let report = store.check().await.unwrap();
         assert!(report.problems.is_empty(), "{:?}", report.problems);
-        // It can be used like any other store.
+        // The image can be used like any other store.
         fill(&store, "later", (0..50u32).map(|n| (n.to_be_bytes().to_vec(), vec![1; 100]))).await;
         store.close().await.unwrap();
     });
@@ -150,7 +151,7 @@ fn check(options: Options, seed: u64, pause: u64, backups: usize) -> Vec<Result<
             handle.spawn(work(store.clone(), Rc::clone(&writers), own, Rc::clone(&done), seed));
         }
         let mut reports = Vec::new();
-        // The image is reused, so that remains of an older backup would be found.
+        // All backups use the same image, so that remains of an older backup would be found.
         let image = MemImage::default();
         for _ in 0..backups {
             handle.sleep_until(handle.now() + Nanos::from_micros(30_000)).await;
@@ -237,7 +238,7 @@ fn an_interrupted_backup_is_no_store_and_a_closed_store_makes_none() {
     run(&executor, |handle| async move {
         let store = Store::create(handle, options()).await.unwrap();
         store.backup(&target).await.unwrap();
-        // A backup is dropped before its end: the image no longer holds a store.
+        // Drops a backup before its end: the image no longer contains a store.
         {
             let sink = Slow { image: target.clone(), handle: store.handle().clone(), pause: Nanos(1000) };
             let mut backup = Box::pin(store.backup(&sink));

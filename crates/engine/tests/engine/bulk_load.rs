@@ -1,16 +1,16 @@
-//! Bulk loads on a drive that fails, and values that are too large.
+//! Tests bulk loads on a drive that fails, and with values that are too large.
 
 use crate::common::refuses::Refuses;
 use crate::common::{all, mem, options, run};
 use fulgurite_device::{Executor, IoError, Operation};
 use fulgurite_engine::{Error, Options, Store};
 
-/// More than the memory, and more than half of the free space of the drive.
+/// Returns rows that take more than the memory, and more than half of the free space of the drive.
 fn rows() -> impl Iterator<Item = (Vec<u8>, Vec<u8>)> {
     (0..7_000u32).map(|row| (row.to_be_bytes().to_vec(), vec![row as u8; 1_000]))
 }
 
-/// A load that fails at its end frees its pages, so that the same load can be repeated.
+/// The rule: a bulk load that fails at its end frees its pages, so that the same load can be repeated.
 #[test]
 fn a_load_that_fails_at_its_end_frees_its_pages() {
     let (drive, fails) = Refuses::new(mem(), |operation| matches!(operation, Operation::Read { .. }));
@@ -22,7 +22,7 @@ fn a_load_that_fails_at_its_end_frees_its_pages() {
             for (key, value) in rows() {
                 load.push(key, value).await.unwrap();
             }
-            // The pages of the load have evicted the root.
+            // The pages of the load have evicted the root of the table, so the drive must read it.
             fails.set(true);
             let outcome = load.finish().await;
             assert!(matches!(outcome, Err(Error::Io(IoError::Media))), "{outcome:?}");
@@ -58,11 +58,11 @@ fn takes(lengths: &'static [usize], in_bulk: bool) -> bool {
     })
 }
 
-/// A bulk load accepts the values that a transaction accepts, at any position, and no larger ones: those
-/// could neither be written again nor be saved by a repair.
+/// The rule: a bulk load accepts the values that a transaction accepts, at any position, and no larger ones.
+/// A larger value could neither be written again nor be saved by a repair.
 #[test]
 fn a_load_accepts_the_values_that_a_transaction_accepts() {
-    // Five pieces.
+    // The largest value that a transaction accepts here; it has five pieces.
     const LARGEST: usize = 6_080;
     let (largest, larger) = (&[LARGEST][..], &[LARGEST + 1][..]);
     assert_eq!([takes(largest, false), takes(larger, false)], [true, false]);

@@ -1,5 +1,5 @@
-//! Cancellation: a thread that waits for long is asked whether to continue. If not, its call ends without any
-//! effect.
+//! Tests the cancellation of calls: a thread that waits for long is asked whether to continue. If it does not
+//! want to, its call ends without any effect.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Device, MemDevice};
@@ -18,7 +18,7 @@ fn with_a_table<D: Device + Send + 'static>(drive: D) -> (Db<D>, Table) {
     (db, table)
 }
 
-/// The drive's clock stands still while threads wait for each other.
+/// Returns a drive whose virtual clock stands still while threads wait for each other.
 fn mem() -> MemDevice {
     MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10))
 }
@@ -28,14 +28,14 @@ fn file(folder: &tempfile::TempDir) -> PsyncDevice {
     PsyncDevice::open(&folder.path().join("store"), &options).unwrap()
 }
 
-/// A handle whose calls are cancelled at the third question, and the number of questions.
+/// Returns a handle whose calls are cancelled at the third question, and the count of questions.
 fn impatient<D: Device + Send + 'static>(db: &Db<D>) -> (Db<D>, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     (db.asking(move || count.fetch_add(1, Relaxed) + 1 < 3), asked)
 }
 
-/// One transaction holds a lock, and all calls that request it are cancelled.
+/// Tests that all calls that request a lock are cancelled while one transaction holds this lock.
 fn given_up<D: Device + Send + 'static>(drive: D) {
     let (db, table) = with_a_table(drive);
     let mut holder = db.begin();
@@ -71,7 +71,7 @@ fn a_call_that_waits_for_a_lock_is_cancelled() {
     given_up(file(&tempfile::tempdir().unwrap()));
 }
 
-/// Writes are buffered in the handle of a transaction. If one of them fails, none takes effect.
+/// The rule: if one of the writes that are buffered in the handle of a transaction fails, none takes effect.
 #[test]
 fn a_failed_write_ends_its_transaction() {
     let (db, table) = with_a_table(mem());
@@ -90,8 +90,8 @@ fn a_failed_write_ends_its_transaction() {
     assert_eq!(db.statistics().unwrap()[0].locks, 0);
 }
 
-/// Many writes are sent to the shard in several batches. An error that the handle can detect is returned at
-/// once.
+/// The rule: many writes that are sent to the shard in several batches are still one transaction. An error
+/// that the handle can detect is returned at once.
 #[test]
 fn many_writes_are_one_transaction() {
     let (db, table) = with_a_table(mem());
@@ -115,7 +115,7 @@ fn many_writes_are_one_transaction() {
     assert_eq!(keys, expected);
 }
 
-/// A thread that waits for a lock may drive the shard for others, and is asked nevertheless.
+/// Tests that a thread which waits for a lock is asked even if it drives the shard for others.
 fn given_up_beside_others<D: Device + Send + 'static>(drive: D) {
     let (db, table) = with_a_table(drive);
     let mut holder = db.begin();
@@ -148,7 +148,7 @@ fn a_call_is_cancelled_while_others_work() {
     given_up_beside_others(file(&tempfile::tempdir().unwrap()));
 }
 
-/// A panic in the function that is asked cancels the call, and does not affect other threads.
+/// The rule: a panic in the function that is asked cancels the call, and does not affect other threads.
 #[test]
 fn a_panic_in_the_question_cancels_the_call() {
     let (db, table) = with_a_table(mem());

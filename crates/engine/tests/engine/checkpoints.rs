@@ -1,4 +1,4 @@
-//! Checkpoints that the store starts by itself as its log fills.
+//! Tests the checkpoints that the store starts by itself as its log fills.
 
 use crate::common::{options, run};
 use fulgurite_base::{Nanos, Prng};
@@ -7,8 +7,8 @@ use fulgurite_engine::{Options, Store};
 
 const LOG_BYTES: u64 = 4 << 20;
 
-/// A checkpoint moves the redo point by a small step. So more than half of the log stays in use, and pages
-/// that change often are written rarely. It begins before commits wait for log space.
+/// The rule: a checkpoint moves the redo point by a small step, so that more than half of the log stays in
+/// use and pages that change often are written rarely. It begins before commits wait for log space.
 #[test]
 fn a_checkpoint_frees_a_small_part_of_the_log() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
@@ -34,8 +34,8 @@ fn a_checkpoint_frees_a_small_part_of_the_log() {
     });
 }
 
-/// An intact store that was closed has all records in their leaves, even if many leaves were split for them.
-/// So there is nothing to recover when it is opened.
+/// The rule: after a clean close all records are in their leaves, even if many leaves had to be split for
+/// them, so the next opening has nothing to recover.
 #[test]
 fn a_closed_store_has_nothing_to_recover() {
     let executor = Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)));

@@ -1,4 +1,4 @@
-//! Latency of commits, group commit, and limits of the log.
+//! Tests the latency of commits, group commit, and the limits of the log.
 
 use crate::common::{all, mem, options, run};
 use fulgurite_base::Nanos;
@@ -7,7 +7,7 @@ use fulgurite_engine::{Durability, Error, Options, Store, Table};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// Windows that are far longer than a flush: the drive takes 10 µs for a command.
+/// The group-commit windows are far longer than a flush, for which the drive takes 10 µs per command.
 const GROUP: Nanos = Nanos::from_micros(1_000);
 const RELAXED: Nanos = Nanos::from_micros(100_000);
 
@@ -30,8 +30,8 @@ async fn commit(store: &Store<MemDevice>, table: Table, key: u64, durability: Du
     Nanos(store.handle().now().0 - begun.0)
 }
 
-/// So many tasks commit concurrently, each so often. Returns the longest latency, and the number of log
-/// flushes.
+/// Runs `tasks` tasks that commit concurrently, each `times` times. Returns the longest latency, and the
+/// number of log flushes.
 async fn together(store: &Store<MemDevice>, table: Table, tasks: u64, times: u64) -> (Nanos, u64) {
     let (longest, ended) = (Rc::new(Cell::new(Nanos::ZERO)), Rc::new(Cell::new(0)));
     let before = store.statistics().log_flushes;
@@ -39,7 +39,7 @@ async fn together(store: &Store<MemDevice>, table: Table, tasks: u64, times: u64
         let (store, longest, ended) = (store.clone(), Rc::clone(&longest), Rc::clone(&ended));
         store.handle().clone().spawn(async move {
             for time in 0..times {
-                // Each waits for a different time first.
+                // Each task begins at a different time.
                 let at = Nanos(store.handle().now().0 + 1_000 * (task + 1));
                 store.handle().sleep_until(at).await;
                 let took = commit(&store, table, 1_000 * task + time, Durability::Group).await;
@@ -82,11 +82,11 @@ fn the_first_lone_commit_waits_at_most_the_group_window() {
 fn concurrent_commits_share_flushes_without_waiting_for_the_window() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
-        // The store learns from the first round.
+        // In the first rounds the store learns how many commits are concurrent.
         together(&store, table, 8, 2).await;
         let (longest, flushes) = together(&store, table, 8, 50).await;
-        // At most two flushes of a round cover few commits, and the others share the next. One flush for each
-        // commit would be 400.
+        // The first two flushes of a round may cover few commits each; the others share the next flush. One
+        // flush for each commit would be 400 flushes.
         assert!(flushes <= 4 * 50, "{flushes} flushes");
         assert!(longest < GROUP, "{longest:?}");
     });
@@ -96,10 +96,11 @@ fn concurrent_commits_share_flushes_without_waiting_for_the_window() {
 fn a_second_flush_begins_only_during_one_of_few_commits() {
     run(&Executor::new(mem()), |handle| async move {
         let (store, table) = new_store(&handle).await;
-        // A flush takes 20 µs. A commit that arrives during a flush and shares the next one takes longer.
+        // A flush takes 20 µs. A commit that arrived during a flush and shared the next one would take
+        // longer.
         let (longest, _) = together(&store, table, 2, 50).await;
         assert_eq!(longest, Nanos::from_micros(20));
-        // If each flush had a second one beside it, 32 tasks would need 275.
+        // If each flush had a second one in flight beside it, 32 tasks would need 275 flushes.
         together(&store, table, 32, 2).await;
         let (_, flushes) = together(&store, table, 32, 50).await;
         assert!(flushes <= 200, "{flushes} flushes");
@@ -133,7 +134,7 @@ fn relaxed_commits_are_flushed_once_in_their_window() {
     });
 }
 
-/// Deletes of a transaction provide no log space for its writes.
+/// The rule: the deletes of a transaction provide no log space for its writes.
 #[test]
 fn deletes_do_not_make_a_large_value_fit() {
     let small = || Options { log_bytes: 64 * 4096, ..options() };

@@ -1,4 +1,4 @@
-//! Compaction frees pages while transactions run, and loses nothing.
+//! Tests that a compaction frees pages while transactions run, and loses nothing.
 
 use crate::common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
 use fulgurite_base::Nanos;
@@ -11,13 +11,14 @@ fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// A store with many half-empty leaves: one of five records is left.
+/// Fills a store so that it has many half-empty leaves: two of five records remain.
 async fn sparse(store: &Store<MemDevice>) {
     fill(store, "t", (0..8000).map(|n| (key(n), vec![n as u8; 150]))).await;
     let table = store.table("t").await.unwrap();
     for part in (0..8000).collect::<Vec<u32>>().chunks(50) {
         let transaction = store.begin();
-        // Delete in this order, so that no leaf becomes so sparse that it is joined with a neighbour already.
+        // Deletes in this order, so that no leaf becomes so sparse that it is merged with a neighbour
+        // already.
         for number in part.iter().filter(|number| *number % 5 < 3) {
             transaction.delete(table, &key(*number)).await.unwrap();
         }
@@ -25,7 +26,7 @@ async fn sparse(store: &Store<MemDevice>) {
     }
 }
 
-/// The shape of the only user tree.
+/// Returns the shape of the only table.
 async fn only_shape(store: &Store<MemDevice>) -> TreeShape {
     let mut shapes = store.shapes().await.unwrap();
     assert_eq!((shapes.len(), &shapes[0].name[..], shapes[0].index_of), (1, "t", None));
@@ -52,12 +53,12 @@ fn compaction_frees_pages_and_keeps_records() {
         let dense = only_shape(&store).await;
         assert!(dense.leaf_fill() > sparse.leaf_fill() + 0.2 && dense.leaf_fill() < 0.95, "{dense:?}");
         assert_eq!((sparse.entries, dense.entries, dense.levels), (3200, 3200, 3), "{sparse:?} {dense:?}");
-        // The check counts two more pages: the roots of the catalogue and of large values.
+        // The check counts two more pages, the roots of the catalogue and of the tree of large values.
         assert_eq!(dense.inner_pages + dense.leaves + 2, check.pages);
         let again = store.compact().await.unwrap();
         assert_eq!((again.merged, again.given_back), (0, 0));
     });
-    // Trimmed pages are not needed, whether the store was closed or not.
+    // No trimmed page is needed, whether the store was closed or not.
     let records = run(&executor, |handle| async move {
         let store = Store::open(handle, options()).await.unwrap();
         assert!(store.check().await.unwrap().problems.is_empty());
@@ -104,7 +105,8 @@ fn transactions_go_on_during_a_compaction() {
     });
 }
 
-/// The contents of the drive at many moments of a compaction are those that a crash would leave.
+/// The rule: a crash at any moment of a compaction leaves an undamaged store. The contents of the drive at
+/// many moments stand for the crashes.
 #[test]
 fn a_crash_during_a_compaction_leaves_a_sound_store() {
     let executor = Executor::new(mem());
@@ -121,7 +123,7 @@ fn a_crash_during_a_compaction_leaves_a_sound_store() {
         let mut images = Vec::new();
         while !done.get() {
             handle.sleep_until(handle.now() + Nanos::from_micros(1500)).await;
-            // The contents of the drive at this moment.
+            // Copies the contents of the drive at this moment.
             let mut bytes = vec![0; 4096 * 4096];
             fulgurite_engine::Source::read(&handle, 0, &mut bytes).await.unwrap();
             images.push(bytes);
@@ -156,10 +158,10 @@ fn unreachable_pages_are_freed() {
         target.write(0, &bytes).await.unwrap();
     });
     let mut bytes = image.bytes();
-    // The first page of the kind map is the first map.
+    // The first page whose kind is map is the first allocation map.
     let map = (0..bytes.len() / PAGE).find(|page| bytes[page * PAGE + 4] == 3 && *page > 32).unwrap() * PAGE;
     let salt = salt(&bytes);
-    // Mark pages 800 to 839 of the group as used.
+    // Marks pages 800 to 839 of the group as used.
     bytes[map + 64 + 100..map + 64 + 105].fill(255);
     seal(&mut bytes[map..map + PAGE], salt);
     let executor = Executor::new(Patched::new(&Rc::new(bytes)));
@@ -174,8 +176,9 @@ fn unreachable_pages_are_freed() {
     });
 }
 
-/// Merging a record may split a leaf, which needs the structure lock. Its holder may wait for a checkpoint,
-/// so it must not wait for a checkpoint that merges.
+/// The rule: compaction and checkpoints that merge records do not wait for each other. Merging a record may
+/// split a leaf, which needs the turn to change the structure. The task that has this turn may wait for a
+/// checkpoint, so it must not wait for one that merges.
 #[test]
 fn a_compaction_and_checkpoints_that_merge_records_do_not_wait_for_each_other() {
     let executor = Executor::new(mem());
@@ -189,7 +192,7 @@ fn a_compaction_and_checkpoints_that_merge_records_do_not_wait_for_each_other() 
                 let table = store.table("t").await.unwrap();
                 for number in 0..400u32 {
                     let transaction = store.begin();
-                    // Keys all over the table, so that records are pending for leaves that are full.
+                    // The keys are all over the table, so that records are pending for leaves that are full.
                     let at = (number * 8 + writer).wrapping_mul(2_654_435_761) % 2_000_000;
                     transaction.put(table, &key(at), &[2; 200]).await.unwrap();
                     transaction.commit_with(Durability::Flush).await.unwrap();

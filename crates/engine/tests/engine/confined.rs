@@ -34,7 +34,7 @@ fn threads_take_turns_with_one_shard() {
     let all = (Bound::Unbounded, Bound::Unbounded);
     assert_eq!(snapshot.scan(&table, all, Direction::Forward).count(), 4);
     assert_eq!(snapshot.get(&table, b"shared").unwrap().map(|value| value.len()), Some(3));
-    // A thread other than the creator drops the handle.
+    // The handle is dropped by a thread that did not create it.
     std::thread::spawn(move || drop((snapshot, db))).join().unwrap();
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
 }

@@ -1,4 +1,5 @@
-//! Damage: a store returns the right data or a clear error. It never panics, hangs or returns wrong data.
+//! Tests damage on the drive: a store returns the right data or a clear error. It never panics, hangs or
+//! returns wrong data.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::sample::{self, Answer, DATA, DOUBLE_WRITE, LOG, Sample, State, ask, is_clear};
@@ -9,8 +10,8 @@ use fulgurite_engine::{Durability, Error, Store};
 use std::rc::Rc;
 
 /// Checks that an answer is right or reports clearly what could not be read, and that `check` finds every
-/// damage that reading found. States from `least` on are right, because a lost end of the log may be
-/// undetectable.
+/// damage that reading found. Any of `states` is right, because a lost end of the log may be undetectable.
+/// Returns whether the damage was noticed.
 fn judge(answer: Result<Answer, Error>, states: &[State], what: &str) -> bool {
     let answer = match answer {
         Ok(answer) => answer,
@@ -43,8 +44,8 @@ fn judge(answer: Result<Answer, Error>, states: &[State], what: &str) -> bool {
     true
 }
 
-/// The states that are right if something in this page is damaged. A damaged end of the log may look as if it
-/// was never written.
+/// Returns the states that are right if this page is damaged: all of them for a page of the log, because a
+/// damaged end of the log may look as if it was never written.
 fn right(sample: &Sample, page: usize) -> &[State] {
     let in_log = (LOG..DOUBLE_WRITE).contains(&page);
     if in_log { &sample.states } else { &sample.states[sample.states.len() - 1..] }
@@ -56,7 +57,7 @@ fn flip(sample: &Sample, at: usize) -> bool {
     judge(ask(device), right(sample, at / PAGE), &format!("byte {} of page {}", at % PAGE, at / PAGE))
 }
 
-/// Pages that are not all zeros.
+/// Returns the pages that are not all zeros.
 fn used(sample: &Sample) -> Vec<usize> {
     let pages = sample.image.chunks(PAGE).enumerate();
     pages.filter(|(_, page)| page.iter().any(|byte| *byte != 0)).map(|(index, _)| index).collect()
@@ -64,7 +65,7 @@ fn used(sample: &Sample) -> Vec<usize> {
 
 fn kind(sample: &Sample, page: usize) -> (u8, u8, u8) {
     let bytes = &sample.image[page * PAGE..];
-    // Kind, level, tree.
+    // A page is described by its kind, level and tree.
     if page < DATA {
         (0, (page >= LOG).into(), (page >= DOUBLE_WRITE).into())
     } else {
@@ -72,7 +73,7 @@ fn kind(sample: &Sample, page: usize) -> (u8, u8, u8) {
     }
 }
 
-/// One page of each kind, level and tree, and of each area.
+/// Returns one page of each kind, level and tree, and one of each area.
 fn kinds(sample: &Sample) -> Vec<usize> {
     let mut seen = std::collections::BTreeSet::new();
     used(sample).into_iter().filter(|page| seen.insert(kind(sample, *page))).collect()
@@ -91,8 +92,8 @@ fn the_samples_have_everything() {
     assert!(crashed.states.len() > 10);
 }
 
-/// The bytes that the gate flips: headers of one page of each kind, every 17th byte of the rest of it, and
-/// every 1021st byte of the drive.
+/// Returns the bytes that the test flips: the headers of one page of each kind, every 17th byte of the rest
+/// of these pages, and every 1021st byte of the drive.
 fn some_bytes(sample: &Sample) -> Vec<usize> {
     let mut bytes: Vec<usize> = Vec::new();
     for page in kinds(sample) {
@@ -184,9 +185,9 @@ fn a_truncated_drive_is_refused() {
     }
 }
 
-/// An old version of a page has a right checksum. It is noticed if its fences or level do not match the
-/// parent, or if it is a log page or a superblock. A leaf with the same fences passes, because nothing else
-/// records its age.
+/// The rule: an old version of a page is noticed if its fences or its level do not match its parent, or if it
+/// is a log block or a superblock. It has a correct checksum. An old leaf with the same fences is accepted,
+/// because nothing else records its age.
 #[test]
 fn old_versions_of_pages_are_noticed_if_their_parents_differ() {
     let (old, new) = (sample::closed(), sample::closed_later());
@@ -204,7 +205,7 @@ fn old_versions_of_pages_are_noticed_if_their_parents_differ() {
         let mut device = Patched::new(&new.image);
         device.put_page(page, before);
         let answer = ask(device);
-        // A page that was freed meanwhile is unreachable, so its contents do not matter.
+        // A page that was freed since is unreachable, so its contents do not matter.
         let is_node = matches!(before[4], 1 | 2) && matches!(new.image[page * PAGE + 4], 1 | 2);
         if is_node && fences(&old.image, page) != fences(&new.image, page) {
             let answer = answer.expect("the store opens");
@@ -217,8 +218,8 @@ fn old_versions_of_pages_are_noticed_if_their_parents_differ() {
     assert!(noticed > 0, "no page was split in between");
 }
 
-/// Two intact versions of a page may be on the drive. A version that is read from the address of another is
-/// noticed.
+/// The rule: if two intact versions of a page are on the drive, a read that returns the version from another
+/// address is noticed.
 #[test]
 fn misdirected_versions_of_a_page_are_noticed() {
     for sample in [sample::closed_later(), sample::closed_later_out_of_place()] {
@@ -256,13 +257,14 @@ fn unknown_versions_and_foreign_drives_are_refused() {
         Patched::new(&Rc::new(image))
     };
     let with = |changes: &[(usize, u8)]| with_at(&[0, 65536], changes);
-    // Another version of the software has written one of the two superblocks.
+    // A superblock of another software version makes the whole store refused, even if the other superblock is
+    // readable.
     for places in [&[0, 65536][..], &[0], &[65536]] {
         let refused = ask(with_at(places, &[(20, 77)])).map(drop);
         assert_eq!(refused, Err(Error::Version { found: 77, known: 6 }), "{places:?}");
     }
-    // Older formats: in place the store is read as it is. Out of place, pages of format 1 are not bound to
-    // their addresses.
+    // A store of an older format is read as it is if it writes in place. Out of place, pages of format 1 are
+    // not bound to their addresses.
     for format in [1, 2, 3, 4, 5] {
         let older = ask(with(&[(20, format)])).unwrap();
         assert_eq!(older.check.unwrap().problems, []);
@@ -275,7 +277,8 @@ fn unknown_versions_and_foreign_drives_are_refused() {
     assert_eq!(ask(Patched::new(&Rc::new(vec![0; sample::PAGES * PAGE]))).map(drop), Err(Error::NotAStore));
 }
 
-/// Pages with a right checksum and invalid contents: every operation ends, with or without an error.
+/// The rule: on pages with a correct checksum and invalid contents every operation ends, with or without an
+/// error.
 #[test]
 fn invalid_pages_cause_no_panic() {
     for sample in [sample::closed(), sample::crashed()] {

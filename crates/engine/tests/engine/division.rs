@@ -1,4 +1,4 @@
-//! Memory is divided between records and pages so that the drive has the least I/O.
+//! Tests that memory is divided between records and pages so that the drive has the least I/O.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -12,7 +12,7 @@ fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// A loaded store whose pages are far larger than its memory.
+/// Returns a loaded store whose pages are far larger than its memory.
 async fn loaded(handle: fulgurite_device::Handle<MemDevice>) -> (Store<MemDevice>, Table) {
     let options = Options { memory_bytes: 2 << 20, log_bytes: 16 << 20, ..Options::default() };
     let store = Store::create(handle, options).await.unwrap();
@@ -38,7 +38,8 @@ async fn update(store: &Store<MemDevice>, table: Table, transactions: u32) -> St
     store.statistics()
 }
 
-/// Scans a part of the table repeatedly. Its leaves fit into the pool if the record cache is small.
+/// Scans the first `rows` rows of the table repeatedly. Their leaves fit into the pool if the record cache is
+/// small.
 async fn scan(store: &Store<MemDevice>, table: Table, rows: u32, rounds: u32) -> Statistics {
     for _ in 0..rounds {
         for from in (0..rows).step_by(1_000) {
@@ -65,7 +66,8 @@ fn updates_get_memory_for_records_and_scans_for_pages() {
             updated.record_limit_bytes
         );
         assert!(updated.record_bytes > begun, "they are in use: {}", updated.record_bytes);
-        // 7,000 rows are in some 230 leaves. Without the record cache's memory there are about 70 frames.
+        // 7,000 rows are in about 230 leaves. With the first share of the record cache there are only about
+        // 70 frames.
         let scanned = scan(&store, table, 7_000, 60).await;
         assert!(
             scanned.record_limit_bytes < begun / 2,

@@ -1,4 +1,4 @@
-//! Dropping a future of the store at any moment only ends the wait: the store stays consistent.
+//! Tests that dropping a future of the store at any moment only ends the wait: the store stays consistent.
 
 use crate::common::{all, fill, mem, options, run};
 use fulgurite_base::Nanos;
@@ -8,7 +8,8 @@ use std::future::Future;
 
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// The moments at which futures are dropped: commands take 10 µs, and those of one step complete together.
+/// Returns the delays after which futures are dropped. Commands take 10 µs, and those that were submitted
+/// together complete together.
 fn moments() -> impl Iterator<Item = Nanos> {
     (0..40).map(|step| Nanos::from_micros(5 * step))
 }
@@ -25,7 +26,7 @@ async fn put_all<D: Device + 'static>(store: &Store<D>, table: &str, records: &R
     transaction.commit_with(Durability::Flush).await.unwrap();
 }
 
-/// The records of a table after the store is opened without having been closed.
+/// Returns the records of a table after the store is opened without having been closed.
 fn after_a_crash(executor: &Executor<MemDevice>, options: Options) -> Records {
     let executor = Executor::new(executor.with_device(|device| std::mem::replace(device, mem())));
     run(&executor, |handle| async move {
@@ -36,8 +37,9 @@ fn after_a_crash(executor: &Executor<MemDevice>, options: Options) -> Records {
     })
 }
 
-/// Drops the future at each of the moments, each on a new store. `work` returns whether the awaited operation
-/// had ended; at least `least` times it had not. After a crash the store has the expected records.
+/// Drops the future of an operation after each of the delays, each time on a new store, and checks that the
+/// store has the expected records after a crash. `work` returns whether the operation had ended by then. It
+/// must have been dropped early at least `least` times.
 fn at_every_moment<F: Future<Output = bool> + 'static>(
     options: &Options,
     least: u32,
@@ -78,11 +80,11 @@ fn a_dropped_create_table_is_atomic() {
     let expected = [&records(0, 1)[..50], &records(50, 2)];
     at_every_moment(&options(), 3, &expected, |store, patience| async move {
         fill(&store, "table", records(0, 1).into_iter()).await;
-        // The pool holds pages other than the catalogue's.
+        // The pool now holds other pages than those of the catalogue, so creating a table must read.
         fill(&store, "large", (0..40).flat_map(|part| records(100 * part, 1))).await;
         assert_eq!(all(&store, "large").await.unwrap().len(), 4_000);
         let ended = store.handle().within(patience, store.create_table("other")).await;
-        // Nothing waits for the dropped operation.
+        // No later operation waits for the dropped one.
         put_all(&store, "table", &records(50, 2)).await;
         store.create_table("other").await.unwrap();
         put_all(&store, "other", &records(0, 3)).await;

@@ -1,17 +1,17 @@
-//! A full drive: the store returns an error, loses nothing, and can be written again after deletions.
+//! Tests a full drive: the store returns an error, loses nothing, and can be written again after deletions.
 
 use crate::common::{all, options, run};
 use fulgurite_base::Nanos;
 use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Durability, Error, Store, Table};
 
-/// A drive of 4 MiB, three quarters of which are the log and other areas.
+/// Returns a drive of 4 MiB, three quarters of which are the log and other areas.
 fn small() -> MemDevice {
     MemDevice::new(1024, 4096, 64, Nanos::from_micros(10))
 }
 
 fn key(number: u32) -> Vec<u8> {
-    // Scattered, so that every part of the tree grows.
+    // The keys are scattered, so that every part of the tree grows.
     number.wrapping_mul(2_654_435_761).to_be_bytes().to_vec()
 }
 
@@ -21,7 +21,7 @@ async fn put(store: &Store<MemDevice>, table: Table, number: u32, len: usize) ->
     transaction.commit_with(Durability::Flush).await
 }
 
-/// Inserts records until the store is full. Returns their number.
+/// Inserts records until the store is full. Returns the number of records.
 async fn fill_up(store: &Store<MemDevice>, table: Table, from: u32, len: usize) -> u32 {
     for number in from.. {
         match put(store, table, number, len).await {
@@ -49,7 +49,7 @@ fn check(len: usize, close: bool) {
         let table = store.create_table("t").await.unwrap();
         let filled = fill_up(&store, table, 0, len).await;
         verify(&store, 0..filled).await;
-        // The store stays full, and returns the error again.
+        // The store stays full, and returns the same error again.
         assert!(matches!(put(&store, table, filled, len).await, Err(Error::Full { .. })));
         if close {
             store.close().await.unwrap();
@@ -62,7 +62,7 @@ fn check(len: usize, close: bool) {
         let table = store.table("t").await.unwrap();
         verify(&store, 0..filled).await;
         assert!(matches!(put(&store, table, filled, len).await, Err(Error::Full { .. })));
-        // Deleting works on a full store, and frees space.
+        // A delete succeeds on a full store, and frees space.
         for number in (0..filled).filter(|number| number % 4 != 0) {
             let transaction = store.begin();
             transaction.delete(table, &key(number)).await.unwrap();

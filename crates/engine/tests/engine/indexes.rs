@@ -1,4 +1,4 @@
-//! Indexes: entries that are too long, a small log, and limits.
+//! Tests indexes: entries that are too long, a small log, and limits of scans.
 
 use crate::common::{mem, options, run};
 use fulgurite_device::{Executor, MemDevice};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 
-/// Two index keys for each record: one of a byte, and the value.
+/// Returns a function that extracts two index keys from each record: one byte, and the value.
 fn short_and_value() -> Extract {
     Rc::new(|_, value, keys| keys.extend([vec![1], value.to_vec()]))
 }
@@ -22,7 +22,8 @@ async fn rows(store: &Store<MemDevice>, index: Index) -> Vec<IndexRow> {
     store.snapshot().index_scan(index, ALL, Direction::Forward).all().await.unwrap()
 }
 
-/// A record that an index refuses leaves nothing in the transaction, which may be committed without it.
+/// The rule: a record that an index refuses leaves nothing in the transaction, which may be committed without
+/// it.
 #[test]
 fn a_record_that_an_index_refuses_leaves_no_entry() {
     run(&Executor::new(mem()), |handle| async move {
@@ -40,7 +41,8 @@ fn a_record_that_an_index_refuses_leaves_no_entry() {
     });
 }
 
-/// A record that prevents an index from being created can be deleted, also after the store was opened again.
+/// The rule: a record that prevents an index from being created can be deleted, even after the store was
+/// opened again.
 #[test]
 fn a_record_that_is_too_long_for_an_index_can_be_deleted() {
     let executor = Executor::new(mem());
@@ -71,7 +73,8 @@ fn a_record_that_is_too_long_for_an_index_can_be_deleted() {
     });
 }
 
-/// If the log accepts the records one by one, an index over them can be created, however small the log is.
+/// The rule: an index over records can be created if the log accepts the records one by one, however small
+/// the log is.
 #[test]
 fn an_index_can_be_created_with_a_small_log() {
     run(&Executor::new(mem()), |handle| async move {
@@ -89,7 +92,7 @@ fn an_index_can_be_created_with_a_small_log() {
     });
 }
 
-/// A limit counts from the scan's position, however much it has read ahead.
+/// The rule: the limit of a scan counts from its position, however much it has read ahead.
 #[test]
 fn a_limit_counts_rows_that_were_read_ahead() {
     run(&Executor::new(mem()), |handle| async move {

@@ -1,5 +1,5 @@
-//! Inner nodes stay in the pool during point reads: each of them leads to a hundred leaves, while a leaf is
-//! no longer needed once its record was copied.
+//! Tests that inner nodes stay in the pool during point reads: each of them leads to a hundred leaves, while
+//! a leaf is no longer needed once its record was copied.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -8,8 +8,8 @@ use fulgurite_engine::{Options, Store};
 
 const ROWS: u64 = 60_000;
 
-/// If the inner nodes fit into the pool and the leaves do not, a point read reads only its leaf from the
-/// drive.
+/// The rule: if the inner nodes fit into the pool and the leaves do not, a point read reads only its leaf
+/// from the drive.
 #[test]
 fn a_point_read_reads_one_page() {
     let executor = Executor::new(MemDevice::new(32_768, 4096, 64, Nanos::from_micros(10)));
@@ -17,7 +17,7 @@ fn a_point_read_reads_one_page() {
         let options = Options { memory_bytes: 2 << 20, log_bytes: 16 << 20, ..Options::default() };
         let store = Store::create(handle, options).await.unwrap();
         let table = store.create_table("rows").await.unwrap();
-        // Long keys, so that there are some 250 inner nodes for 20,000 leaves.
+        // The keys are long, so that there are some 250 inner nodes for 20,000 leaves.
         let key =
             |number: u64| [&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[..], &[0; 24]].concat();
         let mut rows: Vec<Vec<u8>> = (0..ROWS).map(key).collect();
@@ -25,7 +25,7 @@ fn a_point_read_reads_one_page() {
         store.bulk_load(table, rows.iter().map(|row| (row.clone(), vec![0; 1_000]))).await.unwrap();
         let mut prng = Prng::new(1, "reads");
         let mut asked = 0;
-        // The first round fills the pool.
+        // The first round fills the pool, and the second is measured.
         for _ in 0..2 {
             let before = store.statistics().pool;
             for _ in 0..6_000 {

@@ -1,4 +1,4 @@
-//! The remains of an interrupted flush after the end of the log.
+//! Tests the remains of an interrupted flush behind the end of the log.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
@@ -49,20 +49,22 @@ fn a_torn_block_is_not_completed_by_a_later_flush() {
     let [block] = changed[..] else { panic!("the commit has one block: {changed:?}") };
     assert_eq!(open(after.clone()).0, [first.clone(), (vec![2], vec![2; 50])], "whole, it is read");
 
-    // A power cut left the block's first sector, and bytes of an older round in the others.
+    // A power cut has left the first sector of the block, and bytes from an earlier use of the block in the
+    // other sectors.
     let mut torn = before;
     torn[block * PAGE..][..PAGE].fill(0xaa);
     torn[block * PAGE..][..SECTOR].copy_from_slice(&after[block * PAGE..][..SECTOR]);
     let (records, mut later) = open(torn);
     assert_eq!(records, std::slice::from_ref(&first));
-    // The store was read meanwhile. The next flush to this block writes all but the first sector.
+    // The store was opened and read in between. The next flush to this block writes all but the first sector.
     let others = block * PAGE + SECTOR..(block + 1) * PAGE;
     later[others.clone()].copy_from_slice(&after[others]);
     assert_eq!(open(later).0, [first], "it came back");
 }
 
-/// Commits more than a window of log at a time, and less than starts a checkpoint: the first flush is longer
-/// than a window. Returns the store's statistics before and after.
+/// Commits more log than a window, the most that a flush writes before making it durable, but less than
+/// starts a checkpoint. So the first flush is longer than a window. Returns the statistics of the store
+/// before and after.
 async fn one_long_flush<D: Device + 'static>(store: &Store<D>) -> (Statistics, Statistics) {
     let table = store.create_table("t").await.unwrap();
     let before = store.statistics();
@@ -86,7 +88,7 @@ fn a_long_flush_is_durable_window_by_window() {
         let store = Store::create(handle, with_memory()).await.unwrap();
         one_long_flush(&store).await
     });
-    // A window is a quarter of the log.
+    // The window is a quarter of the log.
     let bytes = after.log_bytes_written - before.log_bytes_written;
     let flushes = after.flushes - before.flushes;
     assert!(flushes > after.log_flushes - before.log_flushes, "no flush of {bytes} bytes is long");

@@ -1,5 +1,5 @@
-//! Tests of the store through its public interface, in one program, because each program would have to be
-//! linked separately.
+//! Tests the store through its public interface. All tests are in one program, because each program would
+//! have to be linked separately.
 
 mod common;
 

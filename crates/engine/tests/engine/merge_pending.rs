@@ -1,4 +1,4 @@
-//! Pending records are merged many at a time, together with those of adjacent leaves.
+//! Tests that pending records are merged many at a time, together with those of adjacent leaves.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -7,7 +7,7 @@ use fulgurite_engine::{Options, Statistics, Store};
 
 const ROWS: u32 = 40_000;
 
-/// Updates uniformly chosen rows, far more than fit into memory or the log. Returns the statistics.
+/// Updates uniformly chosen rows that take far more space than the memory or the log. Returns the statistics.
 fn update_uniformly() -> Statistics {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
     run(&executor, |handle| async move {
@@ -34,9 +34,10 @@ fn uniform_updates_merge_adjacent_leaves_with_several_records_each() {
     let done = update_uniformly();
     let (records, pool) = (done.records, done.pool);
     assert!(records.merged > 70_000, "most updates are in their leaves: {}", records.merged);
-    // Without neighbours each command would read one leaf.
+    // If neighbouring leaves were not merged together, each command would read one leaf.
     assert!(3 * pool.read_ios < 2 * pool.pages_read, "{} commands, {} pages", pool.read_ios, pool.pages_read);
-    // If the records of merged leaves were kept as pending ones are, 3.9 would be merged at a time.
+    // If the records of merged leaves were kept in the cache like pending ones, only 3.9 records would be
+    // merged at a time.
     assert!(
         10 * records.merged > 42 * records.merges,
         "{} records in {} merges",
@@ -45,9 +46,9 @@ fn uniform_updates_merge_adjacent_leaves_with_several_records_each() {
     );
 }
 
-/// If the pending records of a leaf take twice a page, further records go to the leaf directly. The leaf will
-/// be split for them anyway, and until then each split would have to redistribute all pending records. So a
-/// store that is filled row by row grows as it is filled.
+/// The rule: if the pending records of a leaf take twice a page, further records go to the leaf directly. The
+/// leaf will be split for them anyway, and until then each split would have to redistribute all pending
+/// records. So a store that is filled row by row grows as it is filled.
 #[test]
 fn a_leaf_that_will_be_split_gets_further_records_directly() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));
@@ -55,7 +56,7 @@ fn a_leaf_that_will_be_split_gets_further_records_directly() {
         let options = Options { memory_bytes: 8 << 20, log_bytes: 8 << 20, ..Options::default() };
         let store = Store::create(handle, options).await.unwrap();
         let table = store.create_table("rows").await.unwrap();
-        // A dirty leaf would get all rows directly.
+        // Makes the leaf clean: a dirty leaf would get all rows directly.
         store.checkpoint().await.unwrap();
         let mut prng = Prng::new(1, "rows");
         for _ in 0..100 {
@@ -68,7 +69,7 @@ fn a_leaf_that_will_be_split_gets_further_records_directly() {
         store.statistics()
     });
     assert_eq!(done.records.merges, 0, "there is room for all of them as records");
-    // Records from before the first change of the leaf are pending: fewer than two pages hold, plus those of
-    // a commit.
+    // The pending records are those from before the first change of the leaf: at most as many as fit into two
+    // pages, plus those of one commit.
     assert!(done.records_pending <= 2 * 4096 / 108 + 32, "{} of 3,200 rows wait", done.records_pending);
 }

@@ -1,5 +1,5 @@
-//! The store compared with the standard library's map: random transactions, scans in both directions,
-//! reopening after a close or a crash.
+//! Compares the store with the ordered map of the standard library: random transactions, scans in both
+//! directions, and reopening after a close or a crash.
 
 use crate::common::{mem, options, run};
 use fulgurite_base::Prng;
@@ -10,7 +10,7 @@ use std::ops::Bound;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A key of one of several shapes: short ones, long ones, with long common parts.
+/// Returns a short key, a long key, or a key with a long prefix in common with others.
 fn key(prng: &mut Prng) -> Vec<u8> {
     let number = prng.below(3000);
     match number % 3 {
@@ -71,7 +71,7 @@ async fn compare(store: &Store<MemDevice>, table: Table, model: &Model, prng: &m
     expected.reverse();
     let backward = snapshot.scan(table, range, Direction::Backward).all().await.unwrap();
     assert!(backward == expected, "backward: {} rows for {}", backward.len(), expected.len());
-    // Some records one by one, then the first of the others in one call.
+    // Reads some records one by one, and the first of the remaining ones in one call.
     let (few, limit) = (prng.below(20) as usize, prng.below(100) as usize);
     let mut scan = snapshot.scan(table, range, Direction::Backward);
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! Stores with pages out of place: damage is noticed, repair finds the pages, a backup has them in place.
+//! Tests stores that write out of place: damage is noticed, a repair finds the pages, and a backup has them
+//! in place.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::{all, fill, run};
@@ -10,11 +11,11 @@ use fulgurite_engine::{
 use std::rc::Rc;
 
 const PAGES: usize = 560;
-/// The first pages of the log, the map's area and the segments, in pages of the drive.
+/// The first pages of the log, and of the area of the page map, in pages of the drive.
 const LOG: usize = 32;
 const MAP: usize = LOG + 128 + 128;
 
-/// Units that are blocks, and several units in a block.
+/// The two kinds of allocation units: a unit is a block, and several units share a block.
 const UNITS: [&str; 2] = ["unit=4KiB", "unit=1KiB,compress=zstd"];
 
 fn options(units: &str) -> Options {
@@ -23,7 +24,7 @@ fn options(units: &str) -> Options {
     Options { memory_bytes: 192 << 10, log_bytes: 128 * PAGE as u64, place, ..Options::default() }
 }
 
-/// The first quarter of a value compresses.
+/// Returns a record. The first quarter of its value compresses well.
 fn record(number: u32, version: u8) -> (Vec<u8>, Vec<u8>) {
     let mut value = vec![version; 250 + number as usize % 200];
     let mut prng = Prng::new(u64::from(number) << 8 | u64::from(version), "value");
@@ -34,12 +35,13 @@ fn record(number: u32, version: u8) -> (Vec<u8>, Vec<u8>) {
 
 const RECORDS: u32 = 800;
 
-/// The final records: the first third was written twelve more times.
+/// Returns the final records: the first third of them was written twelve more times.
 fn expected() -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..RECORDS).map(|number| record(number, if number < RECORDS / 3 { 12 } else { 0 })).collect()
 }
 
-/// A store that was overwritten so often that segments were collected; closed, or not.
+/// Returns the image of a store that was overwritten so often that segments were collected. If `close`, it
+/// was closed.
 fn image(units: &'static str, close: bool) -> Rc<Vec<u8>> {
     let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
     run(&executor, move |handle| async move {
@@ -64,7 +66,7 @@ fn image(units: &'static str, close: bool) -> Rc<Vec<u8>> {
 fn ask(device: Patched) -> Result<(Result<Vec<Record>, Error>, CheckReport), Error> {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
-        // Opening it does not require the options of pages out of place.
+        // The options need not say that the store writes out of place.
         let store = Store::open(handle, in_place()).await?;
         assert!(store.is_out_of_place());
         Ok((all(&store, "table").await, store.check().await?))
@@ -83,8 +85,8 @@ fn is_clear(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::NotAStore)
 }
 
-/// Whether damage was noticed. The answer must be right or the error clear, and `check` must find every
-/// damage that reading found.
+/// Returns whether damage was noticed. Checks that the answer is right or the error clear, and that `check`
+/// finds every damage that reading found.
 fn is_noticed(device: Patched, what: &str) -> bool {
     match ask(device) {
         Err(error) => {
@@ -124,7 +126,7 @@ fn damage_anywhere_is_noticed_or_harmless() {
             device.put_page(*page, &image[other * PAGE..][..PAGE]);
             is_noticed(device, &format!("page {page} replaced by {other}"));
         }
-        // Damage to garbage in segments is harmless.
+        // Damage to invalid pages in segments is harmless, so not all damage is noticed.
         assert!(noticed > used.len() / 4, "{noticed} of {}", used.len());
     }
 }
@@ -175,7 +177,8 @@ fn a_backup_has_the_pages_in_place() {
     }
 }
 
-/// A store of format 3, in which units are blocks, is opened as it is. Its superblocks have no unit size.
+/// The rule: a store of format 3, in which units are blocks, can be opened. Its superblocks contain no unit
+/// size.
 #[test]
 fn a_store_of_format_3_is_opened() {
     let mut bytes = image("unit=4KiB", true).to_vec();
@@ -192,7 +195,7 @@ fn a_store_of_format_3_is_opened() {
     assert_eq!(check.problems, []);
 }
 
-/// The compression may change from one opening to the next, because each page stores its own.
+/// The rule: the compression may change from one opening to the next, because each page stores its own.
 #[test]
 fn a_store_is_opened_with_another_compression() {
     for compress in ["none", "lz4", "zstd"] {
@@ -223,7 +226,7 @@ fn pages_are_compressed_and_packed() {
         run(&executor, |handle| async move {
             let store = Store::create(handle, options).await.unwrap();
             let before = store.statistics().pages_written;
-            // Values of one repeated byte: LZ4 compresses them to almost nothing.
+            // The values consist of one repeated byte, so LZ4 compresses them to almost nothing.
             let records = || {
                 (0..2_000u32)
                     .map(|number| (number.to_be_bytes().to_vec(), vec![7; 250 + number as usize % 200]))
@@ -237,7 +240,7 @@ fn pages_are_compressed_and_packed() {
     for (page_bytes, unit, times) in
         [(16_384, "4KiB", 6), (4_096, "1KiB", 6), (4_096, "512B", 10), (4_096, "4KiB", 1)]
     {
-        // In place each page is written twice.
+        // A store that writes in place writes each page twice.
         let (out, twice) =
             (written(page_bytes, &format!("out-of-place:unit={unit}")), written(page_bytes, "in-place"));
         assert!(
@@ -270,7 +273,8 @@ fn options_that_contradict_pages_out_of_place_are_refused() {
     refused(PAGES, options("unit=8KiB"), "accepted: a power of two from 512 to 4096");
 }
 
-/// A bulk load is durable when it returns, including the map. Nothing is closed or written after it.
+/// The rule: a bulk load is durable when it returns, including the map entries of its pages. Nothing is
+/// closed or written after it.
 #[test]
 fn a_bulk_load_is_durable_with_its_map_entries() {
     let executor = Executor::new(MemDevice::new(8192, 4096, 64, Nanos::from_micros(10)));

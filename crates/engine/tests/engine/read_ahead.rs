@@ -1,4 +1,4 @@
-//! Read-ahead of scans: the same records in less time, with few unneeded reads.
+//! Tests read-ahead of scans: they return the same records in less time, with few unneeded reads.
 
 use crate::common::{mem, options, run};
 use fulgurite_base::Nanos;
@@ -16,7 +16,7 @@ fn key(number: u32) -> Vec<u8> {
     number.to_be_bytes().to_vec()
 }
 
-/// A permutation of the numbers.
+/// Maps the numbers to a permutation of themselves.
 fn scattered(number: u32) -> u32 {
     number.wrapping_mul(2_654_435_761)
 }
@@ -26,8 +26,8 @@ fn wide() -> Options {
     Options { memory_bytes: 8 << 20, log_bytes: 4 << 20, ..options() }
 }
 
-/// Runs a task on a store without cached pages: rows by number, and an index of them in another order.
-/// Returns its result, the time that it took on the drive's clock, and the number of pages read.
+/// Runs a task on a store without cached pages that contains rows by number, and an index over them in
+/// another order. Returns the value of the task, the virtual time that it took, and the number of pages read.
 fn cold<T: 'static, F: Future<Output = T> + 'static>(
     task: impl FnOnce(Store<Mem>, Table, Index) -> F + 'static,
 ) -> (T, Nanos, u64) {
@@ -70,7 +70,7 @@ fn read_ahead_returns_the_same_records_sooner() {
         assert_eq!(one.len(), ROWS as usize);
         assert!(one == many, "{direction:?}");
         assert_eq!(read, again, "no leaf is read twice or in vain");
-        // Between 8 and 16 leaf reads are in progress at all times.
+        // At all times between 8 and 16 reads of leaves are in progress.
         assert!(fast.0 * 7 < slow.0, "{direction:?}: {fast} and {slow}");
         let (own, usual, _) = cold(move |store, table, _| async move {
             store.snapshot().scan(table, ALL, direction).all().await.unwrap()
@@ -83,7 +83,7 @@ fn read_ahead_returns_the_same_records_sooner() {
 fn a_limited_scan_reads_few_unneeded_leaves() {
     let ((), _, read) = cold(|store, table, _| async move {
         let snapshot = store.snapshot();
-        // The first scan learns how many records a leaf has.
+        // From the first scan the store learns how many records a leaf has.
         for first in [0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 4_500] {
             let low = key(first);
             let range = (Bound::Included(&low[..]), Bound::Unbounded);
@@ -91,7 +91,7 @@ fn a_limited_scan_reads_few_unneeded_leaves() {
             assert_eq!((found.len(), found[0].0.clone()), (100, key(first)));
         }
     });
-    // 100 records are in four or five leaves. The root was read when the store was opened.
+    // 100 records are in four or five leaves. The root was read already when the store was opened.
     assert!(read <= 10 * 6, "{read} pages for 10 scans of 100 records");
 }
 
@@ -118,7 +118,7 @@ fn an_index_scan_reads_rows_concurrently_in_index_order() {
             many.iter().map(|row| u32::from_be_bytes(row.index_key[..].try_into().unwrap())).collect();
         assert_eq!(found, expected);
         assert!(one == many);
-        // 375 rows are in 179 leaves, almost none of them cached. Up to 64 are read concurrently.
+        // 375 rows are in 179 leaves, almost none of which is cached. Up to 64 are read concurrently.
         assert!(fast.0 * 5 < slow.0, "{direction:?}: {fast} and {slow}");
     }
 }

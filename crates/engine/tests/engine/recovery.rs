@@ -1,4 +1,4 @@
-//! Recovery with less memory than the operations of the log need: it reads the log twice.
+//! Tests recovery with less memory than the operations of the log need, so that it reads the log twice.
 
 use crate::common::patched::Patched;
 use crate::common::sample::LOG;
@@ -19,8 +19,8 @@ fn long_log() -> Options {
     Options { log_bytes: 8 << 20, ..options() }
 }
 
-/// Commits more puts and deletes than recovery can hold at a time, and drops the store. Returns the drive and
-/// the expected contents.
+/// Commits more puts and deletes than recovery can hold at a time, and drops the store without closing it.
+/// Returns the drive and the expected contents.
 fn crashed() -> (MemDevice, Model) {
     let executor = Executor::new(mem());
     let model = run(&executor, |handle| async move {
@@ -61,7 +61,7 @@ fn a_log_of_many_passes_is_redone_in_order() {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
         let store = Store::open(handle, long_log()).await.unwrap();
-        // A pass applies one operation for each key.
+        // A batch applies one operation for each key, so this many operations take several batches.
         let most_of_a_stretch = 2 * KEYS + 1;
         let recovered = store.statistics().recovered_ops;
         assert!(recovered > 2 * most_of_a_stretch, "{recovered} operations are not many stretches");
@@ -76,7 +76,7 @@ fn a_log_of_many_passes_is_redone_in_order() {
     });
 }
 
-/// A drive that returns a page at the first read, and zeros later.
+/// A drive that returns the contents of one page at the first read, and zeros at later reads.
 struct LosesLater {
     inner: MemDevice,
     lost: u64,
@@ -119,7 +119,8 @@ impl Device for LosesLater {
 #[test]
 fn a_log_that_is_shorter_in_the_second_pass_is_refused() {
     let (device, _) = crashed();
-    // Among the last of some 330 blocks: after the first pass, and within the first piece that is read.
+    // The page is among the last of about 330 log blocks: behind the first batch, but within the first piece
+    // of the log that is read.
     let lost = LOG as u64 + 250;
     let executor = Executor::new(LosesLater { inner: device, lost, reads: 0 });
     let opened = run(&executor, |handle| async move { Store::open(handle, long_log()).await.map(drop) });
@@ -133,11 +134,11 @@ fn a_log_that_is_shorter_in_the_second_pass_is_refused() {
     }
 }
 
-/// A drive that loses power, and one that never completes a write of a superblock, so that no checkpoint
-/// ends.
+/// A drive that loses power after a number of commands, or that never completes a write of a superblock, so
+/// that no checkpoint ends.
 struct Failing {
     inner: Patched,
-    /// Commands until the power is lost.
+    /// The number of commands until the power is lost.
     left: u64,
     holds_superblocks: bool,
 }
@@ -165,13 +166,14 @@ impl Device for Failing {
     }
 }
 
-/// Records go to their leaves at once, so that all of the log is for commits.
+/// Returns options without a record cache: records go to their leaves at once, so the log keeps no space for
+/// copying pending records.
 fn full_log() -> Options {
     Options { records: 0, ..options() }
 }
 
-/// A store whose log is nearly full, with more operations than recovery can hold at a time, and the expected
-/// contents.
+/// Returns a store whose log is nearly full, with more operations than recovery can hold at a time, and the
+/// expected contents.
 fn crashed_with_a_full_log() -> (Rc<Vec<u8>>, Model) {
     let inner = Patched::new(&Rc::new(vec![0; 16 << 20]));
     let executor = Executor::new(Failing { inner, left: u64::MAX, holds_superblocks: false });
@@ -191,7 +193,7 @@ fn crashed_with_a_full_log() -> (Rc<Vec<u8>>, Model) {
         let transaction = store.begin();
         let (all, committed) = (changes.clone(), Rc::new(Cell::new(false)));
         let is_committed = Rc::clone(&committed);
-        // When a checkpoint waits, not every task ends.
+        // The outcome is ignored: a checkpoint that waits forever keeps some tasks from ending.
         let _ = executor.block_on(async move {
             for ((_, key), value) in &all {
                 transaction.put(table, key, value).await.unwrap();
@@ -209,8 +211,8 @@ fn crashed_with_a_full_log() -> (Rc<Vec<u8>>, Model) {
     (Rc::new(executor.with_device(|device| device.inner.contents())), model)
 }
 
-/// Opens a store on a drive that accepts so many commands. Returns how many it took, the contents if the
-/// store could be opened, and the final contents of the drive.
+/// Opens a store on a drive that accepts `commands` commands. Returns the number of commands that were used,
+/// the contents if the store could be opened, and the final contents of the drive.
 fn open_once(image: &Rc<Vec<u8>>, commands: u64) -> (u64, Option<Model>, Rc<Vec<u8>>) {
     let inner = Patched::new(image);
     let executor = Executor::new(Failing { inner, left: commands, holds_superblocks: false });
@@ -224,7 +226,7 @@ fn open_once(image: &Rc<Vec<u8>>, commands: u64) -> (u64, Option<Model>, Rc<Vec<
     (commands - left, found.ok(), Rc::new(executor.with_device(|device| device.inner.contents())))
 }
 
-/// Changes that recovery makes durable must not hide records of the log that it has not read yet.
+/// The rule: changes that recovery makes durable must not hide log records that it has not read yet.
 #[test]
 fn a_power_cut_in_recovery_from_a_full_log_loses_nothing() {
     let (image, model) = crashed_with_a_full_log();

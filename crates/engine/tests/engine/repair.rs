@@ -1,4 +1,4 @@
-//! Repair saves exactly the records outside the ranges that it reports as lost.
+//! Tests that a repair saves exactly the records outside the ranges that it reports as lost.
 
 use crate::common::patched::{PAGE, Patched};
 use crate::common::sample::{self, DATA, Model, Sample, State};
@@ -35,12 +35,12 @@ fn is_lost<'a>(ranges: impl IntoIterator<Item = &'a KeyRange>, key: &[u8]) -> bo
     ranges.into_iter().any(is_in)
 }
 
-/// Checks that a table has all records of the state outside the lost ranges, and nothing else. Returns how
-/// many records are missing.
+/// Checks that a table has all records of the expected state outside the lost ranges, and nothing else.
+/// Returns the number of missing records; `None` if a check fails.
 fn compare(report: &TableRepair, found: &Model, expected: &Model) -> Option<usize> {
     let right = |(key, value): (&Vec<u8>, &Vec<u8>)| expected.get(key) == Some(value);
     let saved = |key: &&Vec<u8>| found.contains_key(*key);
-    // The records that are reported as saved of a lost part exist.
+    // The records in a lost range that the report counts as saved must exist.
     let is_counted =
         |part: &LostPart| found.keys().filter(|key| is_lost([&part.keys], key)).count() as u64 == part.saved;
     let lost: Vec<&KeyRange> = report.lost.iter().map(|part| &part.keys).collect();
@@ -51,8 +51,8 @@ fn compare(report: &TableRepair, found: &Model, expected: &Model) -> Option<usiz
     whole.then(|| expected.len() - found.len())
 }
 
-/// Repairs an image and compares it with one of the states. Returns the number of missing records, and the
-/// report.
+/// Repairs an image and compares it with the states, one of which must match. Returns the number of missing
+/// records, and the report.
 fn verify(image: Vec<u8>, states: &[State], what: &str) -> (usize, RepairReport) {
     let (report, tables) = saved(image).unwrap_or_else(|error| panic!("{what}: {error}"));
     let fits = |state: &State| -> Option<usize> {
@@ -72,8 +72,8 @@ fn verify(image: Vec<u8>, states: &[State], what: &str) -> (usize, RepairReport)
     (missing.unwrap_or_else(|| panic!("{what}: wrong data: {report:?}")), report)
 }
 
-/// Repairs an image whose log is damaged. Each record touched by commits after the damage is as in some
-/// state, and all others are as expected.
+/// Repairs an image whose log is damaged. Checks that each record that commits behind the damage touched is
+/// as in one of the states, and that all others are as expected.
 fn verify_mixed(image: Vec<u8>, states: &[State], what: &str) -> RepairReport {
     let (report, tables) = saved(image).unwrap_or_else(|error| panic!("{what}: {error}"));
     for (name, found) in &tables {
@@ -96,7 +96,7 @@ fn without(sample: &Sample, pages: &[usize]) -> Vec<u8> {
     image
 }
 
-/// Pages of a kind, level and tree.
+/// Returns the pages of a kind, level and tree.
 fn pages(sample: &Sample, wanted: (u8, u8, u8)) -> Vec<usize> {
     let kind = |page: usize| {
         let bytes = &sample.image[page * PAGE..];
@@ -134,7 +134,7 @@ fn if_any_page_is_lost_the_rest_is_saved() {
             }
             let (missing, report) = verify(image, last(&sample), &what);
             assert!(missing == 0 || !report.is_whole(), "{what}");
-            // Without the catalogue the names are lost, and the tables are saved under other names.
+            // If the catalogue is lost, so are the names, and the tables are saved under other names.
             assert!(missing <= 60 || !report.lost_names.is_empty(), "{what}: {missing} records are lost");
             lost_pages += usize::from(missing > 0);
         }
@@ -161,7 +161,7 @@ fn a_store_without_superblocks_is_saved() {
     for sample in [sample::closed(), sample::crashed()] {
         let (missing, report) = verify(without(&sample, &[0, 16]), last(&sample), "no superblock");
         assert!(missing == 0 && report.guessed && report.log.is_none(), "{report:?}");
-        // The first map is lost as well.
+        // Here the first allocation map is lost as well.
         let map = pages(&sample, (3, 0, 0));
         let (missing, _) = verify(without(&sample, &[0, 16, map[0]]), last(&sample), "no superblock, no map");
         assert_eq!(missing, 0);
@@ -195,7 +195,7 @@ fn damage_in_the_log_is_reported_and_earlier_records_are_saved() {
         u64::from_le_bytes(sample.image[page * PAGE + 8..page * PAGE + 16].try_into().unwrap())
     };
     blocks.sort_by_key(at);
-    // In the middle of the blocks of the last session.
+    // The damaged block is in the middle of the blocks of the last session.
     let middle = blocks[blocks.len() - 12];
     let report = verify_mixed(without(&sample, &[middle]), &sample.states, "log");
     assert!(report.log.is_some() && !report.is_whole(), "{report:?}");
@@ -222,8 +222,8 @@ fn a_file_that_is_no_store_is_refused() {
     assert_eq!(MemImage::default().len(), 0);
 }
 
-/// A power cut may leave the first block of a flush without the others. The record in it was never
-/// acknowledged, and the log continues after it.
+/// The rule: a power cut may leave the first block of a flush without the others. The log record in it was
+/// never acknowledged, and a repair saves the log that continues behind it.
 #[test]
 fn the_log_after_an_interrupted_flush_is_saved() {
     let commit = |image: Vec<u8>, key: &'static [u8], len: usize| {
@@ -252,8 +252,8 @@ fn the_log_after_an_interrupted_flush_is_saved() {
     assert!(missing == 0 && report.is_whole(), "{report:?}");
 }
 
-/// An aborted bulk load leaves pieces of large values. `check` reports them, `compact` keeps them, and a
-/// repair leaves them out. No record is affected.
+/// The rule: an aborted bulk load may leave pieces of large values. `check` reports them, `compact` keeps
+/// them, and a repair leaves them out. No record is affected.
 #[test]
 fn a_repair_drops_pieces_of_an_aborted_load() {
     let sample = sample::closed();
@@ -273,7 +273,7 @@ fn a_repair_drops_pieces_of_an_aborted_load() {
     });
     assert!(!before.is_empty() && before == after, "{before:?}, {after:?}");
     assert!(before.iter().all(|problem| problem.what.contains("belongs to no value")), "{before:?}");
-    // `saved` checks the new store.
+    // `saved` also runs the check on the new store.
     let image = executor.with_device(|device| device.contents());
     let (missing, report) = verify(image, last(&sample), "given up");
     assert!(missing == 0 && report.is_whole(), "{report:?}");

@@ -1,5 +1,5 @@
-//! Several shards in one handle: scans in order over all of them, indexes, reopening, and drives of different
-//! stores.
+//! Tests several shards in one handle: scans in order over all of them, indexes, reopening, and drives of
+//! different stores.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::MemDevice;
@@ -17,7 +17,7 @@ fn mem() -> MemDevice {
     MemDevice::new(8192, 4096, 64, Nanos::from_micros(10))
 }
 
-/// One index key for each record: its value.
+/// Returns a function that extracts one index key from each record: its value.
 fn by_value() -> Extract {
     Arc::new(|_, value, keys| keys.push(value.to_vec()))
 }
@@ -47,7 +47,7 @@ fn a_scan_gives_all_shards_in_order() {
         let keys: Vec<Vec<u8>> =
             (0..4 * PAGE_RECORDS as u32).map(|number| number.to_be_bytes().to_vec()).collect();
         for part in keys.chunks(50) {
-            // A transaction for each shard.
+            // Each shard needs a transaction of its own.
             for shard in 0..db.shards() {
                 db.transact(|transaction| {
                     let own = part.iter().filter(|key| db.shard_of(key) == shard);
@@ -90,7 +90,7 @@ fn a_limit_gives_the_first_records_and_reads_no_more() {
     let found: Vec<Vec<u8>> =
         snapshot.scan(&table, all, Direction::Backward).limit(3).map(|record| record.unwrap().0).collect();
     assert_eq!(found, [999u32, 998, 997].map(|number| number.to_be_bytes().to_vec()));
-    // A leaf has four records, and the tree has three levels.
+    // A leaf has four records, and the tree has three levels, so a scan of three records reads few pages.
     assert!(requests() - before <= 4 * 3, "{} pages for three records", requests() - before);
     assert_eq!(snapshot.scan(&table, all, Direction::Forward).limit(0).count(), 0);
 }
@@ -116,7 +116,7 @@ fn a_scan_without_a_snapshot_sees_one_state_of_each_shard() {
         }
         assert_eq!(expected, records, "{shards} shards");
         drop(scan);
-        // A short scan needs no snapshot, and sees the newest state.
+        // A scan of few records needs no snapshot, and sees the newest state.
         let last = db.scan(&table, all, Direction::Backward).limit(2).map(|record| record.unwrap().1);
         assert_eq!(last.collect::<Vec<_>>(), [vec![1; 8], vec![0; 8]], "{shards} shards");
     }
@@ -145,7 +145,7 @@ fn a_bulk_load_fills_all_shards() {
 fn a_failed_bulk_load_leaves_nothing() {
     let db = Db::create(vec![MemDevice::new(2048, 4096, 64, Nanos::from_micros(10))], options()).unwrap();
     let table = db.create_table("records").unwrap();
-    // Each attempt takes a third of the pages.
+    // Each attempt takes a third of the pages, so ten attempts succeed only if a failed one frees its pages.
     for _ in 0..10 {
         let numbers = (0..10_000u32).chain([0]);
         let records = numbers.map(|number| (number.to_be_bytes().to_vec(), vec![1; 100]));
@@ -179,7 +179,7 @@ fn an_index_leads_to_rows_of_all_shards() {
     assert_eq!(last.iter().map(|row| row.key[0]).collect::<Vec<u8>>(), [200, 96]);
 }
 
-/// Drives that keep their contents when they are opened again.
+/// A set of drives that keep their contents when they are opened again.
 struct Drives(tempfile::TempDir);
 
 impl Drives {
@@ -221,7 +221,8 @@ fn shards_are_opened_together_and_in_order() {
     assert_eq!(db.table("nothing").err(), Some(Error::NoTable("nothing".to_owned())));
 }
 
-/// A store of one shard can be opened as a plain store.
+/// The rule: a device that is bound to one thread is refused by the handle for threads, but can be opened as
+/// a plain store.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_device_of_one_thread_is_refused() {
@@ -237,14 +238,14 @@ fn a_device_of_one_thread_is_refused() {
     }
 }
 
-/// A table or an index belongs to the handle that returned it and to the clones of that. Any other store
-/// refuses it in every call, and reads and writes nothing: a similar store, one with another number of
-/// shards, and the same store opened again.
+/// The rule: a table or an index belongs to the handle that returned it and to the clones of this handle. Any
+/// other store refuses it in every call, and reads and writes nothing: a similar store, one with another
+/// number of shards, and the same store opened again.
 #[test]
 fn a_table_of_another_store_is_refused() {
     let made = |drives: Vec<MemDevice>| {
         let db = Db::create(drives, options()).unwrap();
-        // The tables have other numbers than in the first store.
+        // The tables have other identifiers here than in the first store.
         let other = db.create_table("other").unwrap();
         db.put(&other, b"key", b"other").unwrap();
         let table = db.create_table("table").unwrap();
@@ -282,7 +283,7 @@ fn a_table_of_another_store_is_refused() {
             assert_eq!(transaction.scan(&table, all, Direction::Forward).err(), refused);
             assert_eq!(transaction.index_scan(&index, all, Direction::Forward, 1).err(), refused);
         }
-        // The transaction continues after the refused call.
+        // The transaction can continue after the refused call.
         transaction.put(&own, b"key", b"own").unwrap();
         transaction.commit().unwrap();
         assert_eq!(db.get(&own, b"key").unwrap(), Some(b"own".to_vec()));
@@ -293,8 +294,8 @@ fn a_table_of_another_store_is_refused() {
     assert_eq!(first.get(&table, b"key").unwrap(), Some(b"value".to_vec()));
 }
 
-/// After reopening, tables must be looked up again: old handles may belong to another store on the same
-/// drive.
+/// The rule: after reopening, tables must be looked up again, because a table of an earlier opening may
+/// belong to another store on the same drive.
 #[test]
 fn a_table_of_an_earlier_opening_is_refused() {
     let drives = Drives(tempfile::tempdir().unwrap());

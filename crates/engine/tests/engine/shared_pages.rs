@@ -1,5 +1,5 @@
-//! Torn-page protection by sharing: a batch takes as few commands as the drive's limit allows, and no page is
-//! in two of them.
+//! Tests protection against torn pages by the SHARE command: a batch takes as few commands as the limit of
+//! the drive allows, and no page is split between two of them.
 
 use crate::common::{fill, options, run};
 use fulgurite_base::{Lpn, Nanos};
@@ -8,8 +8,8 @@ use fulgurite_device::{
 };
 use fulgurite_engine::{Error, Options, Store, TornPages};
 
-/// A drive with pages of 4 KiB that shares a limited number at a time, tears every write, and records the
-/// shares.
+/// A drive with pages of 4 KiB that shares a limited number of pages per command, tears every write, and
+/// records the share commands.
 struct Limited {
     inner: MemDevice,
     caps: Caps,
@@ -46,19 +46,20 @@ impl Device for Limited {
     }
 }
 
-/// A page of the store has four pages of the drive. There are frames for a whole batch.
+/// Returns options in which a page of the store has four pages of the drive, and the pool has frames for a
+/// whole batch.
 fn pages(torn_pages: TornPages) -> Options {
     let (memory_bytes, log_bytes) = (8 << 20, 8 << 20);
     Options { page_bytes: 16384, torn_pages, memory_bytes, log_bytes, records: 0, ..options() }
 }
 
-/// Fills a store on a drive that shares so many pages at a time, writes all of its pages, and returns the
-/// shares.
+/// Fills a store on a drive that shares `share_pages` pages per command, writes all of its pages, and returns
+/// the share commands.
 fn shared(share_pages: u32, torn_pages: TornPages) -> Vec<Box<[ShareRun]>> {
     filled(share_pages, torn_pages).0
 }
 
-/// The same, and the number of written pages in the store's statistics.
+/// Does the same, and also returns the number of written pages in the statistics of the store.
 fn filled(share_pages: u32, torn_pages: TornPages) -> (Vec<Box<[ShareRun]>>, u64) {
     let executor = Executor::new(Limited::new(share_pages));
     let written = run(&executor, |handle| async move {
@@ -73,7 +74,7 @@ fn filled(share_pages: u32, torn_pages: TornPages) -> (Vec<Box<[ShareRun]>>, u64
     (executor.with_device(|device| std::mem::take(&mut device.shares)), written)
 }
 
-/// A page that is shared is written once, and counted once.
+/// The rule: a page that is shared is written once, and counts once in the statistics.
 #[test]
 fn a_shared_page_is_counted_once() {
     let written = |torn_pages| filled(250, torn_pages).1;
@@ -81,10 +82,10 @@ fn a_shared_page_is_counted_once() {
     assert_eq!([written(TornPages::Share), written(TornPages::DoubleWrite)], [once, 2 * once]);
 }
 
-/// Each command shares as many whole pages of a batch as the drive takes.
+/// The rule: each share command has as many whole pages of a batch as the drive accepts.
 #[test]
 fn a_batch_is_shared_with_few_commands_that_have_whole_pages() {
-    // 250 pages of the drive are 62 whole pages of the store; a batch has 64.
+    // 250 pages of the drive are 62 whole pages of the store. A batch has 64.
     for (share_pages, most) in [(256, 64), (250, 62), (9, 2), (7, 1), (4, 1)] {
         let shares = shared(share_pages, TornPages::Share);
         let whole = |run: &ShareRun| run.pages == 4 && [run.destination, run.source].iter().all(is_first);
@@ -98,8 +99,8 @@ fn is_first(lpn: &Lpn) -> bool {
     lpn.0.is_multiple_of(4)
 }
 
-/// A drive that shares less than a page of the store is refused with a sentence, and `auto` does not choose
-/// sharing.
+/// The rule: a drive that shares less than one page of the store is refused for `share` with an error that
+/// explains it, and `auto` does not choose SHARE.
 #[test]
 fn a_drive_that_shares_less_than_a_page_is_not_used_for_that() {
     let executor = Executor::new(Limited::new(3));

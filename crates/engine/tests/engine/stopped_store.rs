@@ -1,4 +1,4 @@
-//! A store that stops during a check.
+//! Tests a store that stops during a check.
 
 use crate::common::refuses::Refuses;
 use crate::common::{fill, run};
@@ -7,7 +7,8 @@ use fulgurite_device::{Executor, MemDevice, Operation};
 use fulgurite_engine::{Durability, Error, Options, Store};
 use fulgurite_pool::WriteBack;
 
-/// A page that cannot be read because another one cannot be written is not damaged. Every page is tried.
+/// The rule: a page that cannot be read because another one cannot be written is not reported as damaged. The
+/// test tries every page.
 #[test]
 fn a_check_of_a_stopped_store_reports_no_damage() {
     let mut stopped = 0;
@@ -33,8 +34,8 @@ fn a_check_of_a_stopped_store_reports_no_damage() {
         let outcome = run(&executor, move |handle| async move {
             let store = Store::open(handle, options).await.unwrap();
             let table = store.table("t").await.unwrap();
-            // The leaf is written when another page needs its frame. The log must be written first, which
-            // fails.
+            // The leaf is written when another page needs its frame. By the WAL rule the log must be written
+            // before, which fails.
             let transaction = store.begin();
             transaction.put(table, &0u32.to_be_bytes(), &[1; 100]).await.unwrap();
             transaction.commit_with(Durability::Relaxed).await.unwrap();

@@ -1,5 +1,5 @@
-//! A hundred threads on one handle: on a drive in memory, on a file through io_uring, and on several shards.
-//! All of them finish, none starves, and the invariants of transactions hold.
+//! Tests a hundred threads on one handle: on a drive in memory, on a file through io_uring, and on several
+//! shards. All of them finish, none starves, and the invariants of transactions hold.
 
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Device, Fault, FaultDevice, MemDevice};
@@ -15,7 +15,7 @@ const ACCOUNTS: u64 = 500;
 const EACH: i64 = 1000;
 
 fn options() -> Options {
-    // Smaller than the data, so that threads wait for the drive as well.
+    // The memory is smaller than the data, so that threads wait for the drive as well.
     Options { memory_bytes: 1 << 20, log_bytes: 4 << 20, ..Options::default() }
 }
 
@@ -31,7 +31,7 @@ fn amount(value: &[u8]) -> i64 {
     i64::from_le_bytes(value[..8].try_into().unwrap())
 }
 
-/// An account takes a large part of a page.
+/// Returns the value of an account, which takes a large part of a page.
 fn value(amount: i64) -> Vec<u8> {
     let mut value = vec![0; 600];
     value[..8].copy_from_slice(&amount.to_le_bytes());
@@ -46,7 +46,8 @@ fn fill<D: Device + Send + 'static>(db: &Db<D>) -> Table {
     table
 }
 
-/// Moves an amount between two accounts of one shard. Returns how often the transaction was aborted first.
+/// Moves an amount between two accounts of one shard. Returns how often the transaction was aborted before it
+/// committed.
 fn transfer<D: Device + Send + 'static>(db: &Db<D>, table: &Table, prng: &mut Prng) -> u64 {
     let from = account(prng.below(ACCOUNTS));
     let to = loop {
@@ -59,7 +60,7 @@ fn transfer<D: Device + Send + 'static>(db: &Db<D>, table: &Table, prng: &mut Pr
     let mut attempts = 0;
     db.transact(|transaction| {
         attempts += 1;
-        // Shared locks first, so that deadlocks happen.
+        // Shared locks are taken first, so that deadlocks happen.
         let left = amount(&transaction.get(table, &from)?.unwrap()) - moved;
         let right = amount(&transaction.get(table, &to)?.unwrap()) + moved;
         transaction.put(table, &from, &value(left))?;
@@ -75,17 +76,17 @@ fn sum<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> i64 {
     snapshot.scan(table, all, Direction::Forward).map(|record| amount(&record.unwrap().1)).sum()
 }
 
-/// The operations of the slowest thread of a crowd after which the crowd stops.
+/// The number of operations of the slowest thread after which all threads stop.
 const SHARE: u64 = 1_000;
 
-/// The longest time for that. A thread that starves exceeds it.
+/// The maximum time until then. A thread that starves exceeds it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A hundred threads that start together, and run until the slowest has done its share. Returns the
+/// Runs a hundred threads that start together, until the slowest has done its share. Returns the number of
 /// operations of the slowest and of the fastest.
 fn crowd<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> (u64, u64) {
     let stop = AtomicBool::new(false);
-    // The threads and the one that watches them.
+    // The barrier waits for the threads and for the one that watches them.
     let start = Barrier::new(THREADS as usize + 1);
     let done: Vec<AtomicU64> = (0..THREADS).map(|_| AtomicU64::new(0)).collect();
     let deadlocks = AtomicU64::new(0);
@@ -131,8 +132,9 @@ fn crowd<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> (u64, u64) {
     (least, most)
 }
 
-/// No thread starves: the slowest has done its share while all others continued. The lead of the fastest says
-/// nothing about the store: a thread that has a core for 10 ms reads 16,000 times from memory.
+/// Checks that no thread starves: the slowest has done its share while all others continued. The lead of the
+/// fastest says nothing about the store, because a thread that has a core for 10 ms reads 16,000 times from
+/// memory.
 fn nobody_starves((least, most): (u64, u64)) {
     assert!(least >= SHARE, "{least} and {most}");
 }
@@ -168,7 +170,7 @@ fn a_hundred_threads_on_a_file() {
         db.keepers().into_iter().map(|keeper| std::thread::spawn(|| keeper.run())).collect();
     let table = fill(&db);
     nobody_starves(crowd(&db, &table));
-    // Without close: calls in progress are completed, and the rest is recovered.
+    // The handle is dropped without a close: calls in progress are completed, and the rest is recovered.
     drop(db);
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
     let db = Db::open(vec![drive().unwrap()], options()).unwrap();
@@ -193,7 +195,7 @@ fn a_hundred_threads_on_three_shards() {
     assert!(matches!(refused, Some(Error::CrossShard { .. })), "{refused:?}");
 }
 
-/// A keeper writes a relaxed commit within its window without any call.
+/// The rule: a keeper writes a relaxed commit within its window without any call.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_keeper_writes_relaxed_commits() {
@@ -219,9 +221,9 @@ fn a_keeper_writes_relaxed_commits() {
     keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
 }
 
-/// If a device loses a completion, every call ends with an error instead of waiting for ever. The lost
-/// command is a write of the log or, if the schedule of threads leads to that, of a page. In the latter case
-/// a checkpoint cannot free log space, and no other one is started.
+/// The rule: if a device loses a completion, every call ends with an error instead of waiting forever. The
+/// lost command is a write of the log or, if the schedule of threads leads to this, of a page. In the latter
+/// case a checkpoint cannot free log space, and no other checkpoint is started.
 #[test]
 fn a_device_that_loses_a_completion_stops_the_shard() {
     let lossy = FaultDevice::new(mem(), vec![Fault::LoseCompletion(400)]);
@@ -232,7 +234,7 @@ fn a_device_that_loses_a_completion_stops_the_shard() {
         for thread in 0..8u64 {
             let (db, table, failed) = (&db, &table, Arc::clone(&failed));
             scope.spawn(move || {
-                // More than fits into the log.
+                // The records are more than fits into the log.
                 for step in 0..2_000u64 {
                     if let Err(error) = db.put(table, &(thread << 32 | step).to_be_bytes(), &[1; 500]) {
                         assert!(matches!(error, Error::Fatal(_)), "{error}");
@@ -246,8 +248,8 @@ fn a_device_that_loses_a_completion_stops_the_shard() {
     assert_eq!(failed.load(Ordering::Relaxed), 8, "every thread is told");
 }
 
-/// A panic in the function of an index is propagated to its caller. The other threads get an error that the
-/// shard has stopped.
+/// The rule: a panic in the function of an index is propagated to its caller. The other threads get an error
+/// that says that the shard has stopped.
 #[test]
 fn a_panic_inside_is_reported_to_other_threads() {
     let db = Db::create(vec![mem()], options()).unwrap();

@@ -1,4 +1,5 @@
-//! Background page writes are limited, so that reads and commits do not queue behind all of them.
+//! Tests that the number of page writes in flight is limited, so that reads and commits do not queue behind
+//! all of them.
 
 use crate::common::{fill, options, run};
 use fulgurite_base::Nanos;
@@ -6,10 +7,10 @@ use fulgurite_device::{Caps, Command, Completion, Device, Executor, MemDevice, O
 use fulgurite_engine::{Options, Store, TornPages};
 use std::collections::BTreeSet;
 
-/// Pages of the drive in a page of the store; the log writes blocks of one.
+/// The number of pages of the drive in a page of the store. The log writes blocks of one page of the drive.
 const PAGE: u32 = 4;
 
-/// A drive with atomic writes that records the highest number of concurrent page writes.
+/// A drive with atomic writes that records the highest number of page writes in flight.
 struct Counting {
     inner: MemDevice,
     caps: Caps,
@@ -42,8 +43,8 @@ impl Device for Counting {
     }
 }
 
-/// A checkpoint of pages that need no second copy has at most sixteen page writes in progress, although a
-/// batch has 64 pages and the drive would take all.
+/// The rule: a checkpoint of pages that need no second copy has at most sixteen page writes in flight,
+/// although a batch has 64 pages and the drive would accept all of them.
 #[test]
 fn a_checkpoint_writes_sixteen_pages_concurrently() {
     for torn_pages in [TornPages::None, TornPages::Atomic] {

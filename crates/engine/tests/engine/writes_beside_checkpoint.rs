@@ -1,4 +1,5 @@
-//! Writes during a checkpoint become pending records as usual: few go to their leaves for lack of space.
+//! Tests that writes during a checkpoint become pending records as usual: few go to their leaves for lack of
+//! space.
 
 use crate::common::run;
 use fulgurite_base::{Nanos, Prng};
@@ -19,8 +20,8 @@ async fn new_store(store: &Store<MemDevice>) -> Table {
     table
 }
 
-/// Clients update rows of their own, chosen uniformly, until `is_end` returns true. Each pauses for `think`
-/// between commits. Returns the number of updates, and the store's counters.
+/// Lets clients update rows of their own, chosen uniformly, until `is_end` returns true. Each client pauses
+/// for `think` between commits. Returns the number of updates, and the counters of the store.
 async fn update_until(
     store: &Store<MemDevice>,
     table: Table,
@@ -56,8 +57,8 @@ fn drive() -> MemDevice {
     MemDevice::new(16_384, 4096, 8, Nanos::from_micros(500))
 }
 
-/// If no row is written twice, all records in the log are pending, and they may take a third of it. So a
-/// checkpoint must begin before half of the log is used.
+/// The rule: a checkpoint begins before half of the log is used if no row is written twice. Then all records
+/// in the log are pending, and they may take only a third of it.
 #[test]
 fn a_checkpoint_begins_before_pending_records_fill_their_part_of_the_log() {
     let options = || Options { memory_bytes: 8 << 20, log_bytes: 3 << 20, ..Options::default() };
@@ -69,11 +70,12 @@ fn a_checkpoint_begins_before_pending_records_fill_their_part_of_the_log() {
         update_until(&store, table, think, move |now| now.checkpoints > before + 1).await
     });
     let refused = after.records.refused;
-    // It would be a fifth if the checkpoint began with half of the log.
+    // If the checkpoint began when half of the log is used, a fifth of the updates would go to their leaves.
     assert!(refused * 10 < updates, "{refused} of {updates} updates went to their leaves");
 }
 
-/// A checkpoint dirties most pages of the pool, so the next victim frame is not available at once.
+/// The rule: the record cache gets frames even while a checkpoint dirties most pages of the pool, so that the
+/// next victim frame is not available at once.
 #[test]
 fn the_record_cache_gets_frames_while_a_checkpoint_dirties_the_pool() {
     let options = || Options { memory_bytes: 8 << 20, log_bytes: 16 << 20, ..Options::default() };

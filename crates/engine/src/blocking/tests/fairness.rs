@@ -1,4 +1,4 @@
-//! A thread that waits for the lock gets it soon, even while a driver is always busy.
+//! Fairness of the lock: a thread that waits for it gets it soon, even while a driver is always busy.
 
 use crate::blocking::driving::Driving;
 use crate::blocking::jobs::{Broken, Core, Job, Next};
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A core that ends its job by itself after so many turns, which take a second or more.
+/// The number of turns after which the core ends its job by itself; they take a second or more.
 const TURNS: u32 = 20_000;
-/// The duration of a turn.
+/// The duration of a turn of the core.
 const TURN: Duration = Duration::from_micros(50);
 
-/// A core whose only job does not end before the last turn, unless it is stopped.
+/// A core whose only job ends with the last turn, unless it is stopped before.
 struct Busy<'a> {
     job: Option<Job>,
     turns: &'a AtomicU32,

@@ -1,5 +1,5 @@
-//! A model of a shard for the driving protocol: jobs that end at once, wait for a device, for a timer, or for
-//! each other. A thread of the model is the device; it completes all commands that are not errands.
+//! A model of a shard for the driving protocol. Its jobs end at once, or wait for a device, for a timer, or
+//! for each other. One thread of the model is the device, which completes all commands that are not errands.
 
 use crate::blocking::asking::GoesOn;
 use crate::blocking::driving::Driving;
@@ -16,20 +16,20 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// The command that several jobs wait for.
+/// The job number of the command that several jobs wait for (the *common command*).
 const COMMON: Job = Job(u64::MAX - 2);
 
-/// The model checker's locks.
+/// The primitives of the model checker.
 pub(super) struct Model;
 
-/// A bell of the model.
+/// The bell of the model.
 #[derive(Default)]
 pub(super) struct Bell {
     is_rung: Mutex<bool>,
     changed: Condvar,
 }
 
-/// A locked mutex, and the mutex itself.
+/// A locked mutex, and the mutex itself, which `let_in` needs.
 pub(super) struct Guard<'a, T> {
     locked: MutexGuard<'a, T>,
     mutex: &'a Mutex<T>,
@@ -72,7 +72,7 @@ impl Primitives for Model {
         Model::lock(mutex)
     }
 
-    /// A sleep with a limit may end at any moment.
+    /// Ends a sleep with a limit at any moment, chosen at random.
     fn sleep(bell: &Bell, at_most: Option<Nanos>) -> bool {
         if at_most.is_some() && thread_rng().r#gen() {
             thread::yield_now();
@@ -92,22 +92,22 @@ impl Primitives for Model {
     }
 }
 
-/// State shared by the device's thread and the parked driver.
+/// The queues that the thread of the device and the parked driver share.
 #[derive(Default)]
 struct Ring {
     submitted: VecDeque<Job>,
     completed: Vec<Job>,
     unparked: bool,
-    /// While true, errands do not end.
+    /// Whether errands are held back from ending.
     errands_last: bool,
-    /// The device's time, which advances when a thread waits for a timer.
+    /// The virtual time of the device, which advances when a thread waits for a timer.
     now: u64,
-    /// While true, commands are accepted and not completed.
+    /// Whether the device accepts commands without completing them.
     stands_still: bool,
     gone: bool,
 }
 
-/// A device whose commands are completed by a thread.
+/// A device whose commands are completed by a thread of its own.
 pub(super) struct Device {
     ring: Mutex<Ring>,
     changed: Condvar,
@@ -118,14 +118,14 @@ impl Device {
         Arc::new(Device { ring: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// Completes commands, one at a time, until the device is gone.
+    /// Completes commands, one at a time, until the device is dropped.
     fn work(&self) {
         let mut ring = self.ring.lock().unwrap();
         while !ring.gone {
             match if ring.stands_still { None } else { ring.submitted.pop_front() } {
                 Some(job) => {
                     drop(ring);
-                    // The duration of a command.
+                    // Yields to other threads for the duration of the command.
                     thread::yield_now();
                     ring = self.ring.lock().unwrap();
                     ring.completed.push(job);
@@ -147,7 +147,7 @@ impl Device {
         self.changed.notify_all();
     }
 
-    /// An errand.
+    /// Executes an errand.
     fn errand(&self) {
         thread::yield_now();
         let mut ring = self.ring.lock().unwrap();
@@ -165,8 +165,8 @@ impl Device {
 impl Park for Device {
     fn park(&self, timeout: Option<Nanos>) {
         let mut ring = self.ring.lock().unwrap();
-        // One second is the longest wait of the protocol itself. It is ignored, so that it cannot hide a lost
-        // wake-up.
+        // One second is the longest wait of the protocol itself. The model ignores this limit, because it
+        // would hide a lost wake-up.
         let until = timeout.filter(|left| left.0 < 1_000_000_000).map(|left| ring.now + left.0);
         while ring.completed.is_empty() && !ring.unparked {
             if let Some(until) = until {
@@ -184,22 +184,22 @@ impl Park for Device {
     }
 }
 
-/// The model of a shard.
+/// The model of a shard, which is the core of the protocol.
 pub(super) struct Shard {
     device: Arc<Device>,
     ready: VecDeque<Job>,
     to_submit: Vec<Job>,
     in_flight: usize,
-    /// Jobs that issue another command after their first.
+    /// The jobs that issue another command after their first.
     twofold: Vec<Job>,
-    /// The jobs that wait for the common command in progress, and those that wait for the next one, which
-    /// begins after it.
+    /// The jobs that wait for the common command in progress. Those in `next_common` wait for the next common
+    /// command, which begins after it.
     common: Vec<Job>,
     next_common: Vec<Job>,
-    /// While this job has not ended, errands are held back.
+    /// The job until whose end errands are held back; `None` if they are not held back.
     before_errands: Option<Job>,
     timers: Vec<(u64, Job)>,
-    /// The lock of the model: its owner, and the queue.
+    /// Whether a job owns the lock of the model; `queue` holds the jobs that wait for it.
     held: bool,
     queue: VecDeque<Job>,
     given_up: Vec<Job>,
@@ -210,7 +210,7 @@ impl Shard {
         self.device.ring.lock().unwrap().now
     }
 
-    /// Processes completed commands and due timers.
+    /// Processes completed commands and timers that are due.
     fn reap(&mut self) {
         let mut ring = self.device.ring.lock().unwrap();
         ring.submitted.extend(self.to_submit.drain(..));
@@ -257,7 +257,7 @@ impl Shard {
         }
     }
 
-    /// Passes the lock to the job that has waited longest.
+    /// Passes the lock of the model to the job that has waited longest.
     fn unlock(&mut self) {
         match self.queue.pop_front() {
             Some(job) => self.ready.push_back(job),
@@ -317,7 +317,7 @@ impl Core for Shard {
 
     fn give_up(&mut self, job: Job, _: &mut Vec<Job>) -> Result<(), Broken> {
         self.queue.retain(|waiting| *waiting != job);
-        // The job may have got the lock meanwhile.
+        // The job may have got the lock of the model already, so the lock is passed on.
         if let Some(place) = self.ready.iter().position(|ready| *ready == job) {
             self.ready.remove(place);
             self.unlock();
@@ -343,16 +343,16 @@ impl Core for Shard {
     }
 }
 
-/// A shard with its threads.
+/// A model shard that threads drive.
 pub(super) struct World {
     pub driving: Driving<Shard, Model>,
     device: Arc<Device>,
-    /// Set by a thread that others wait for outside of the shard.
+    /// Whether a thread that others wait for outside of the shard has finished.
     pub is_done: AtomicBool,
 }
 
 impl World {
-    /// Runs `threads`, each with its number, the device's thread, and a keeper if requested.
+    /// Runs `threads` threads, each with its index, the thread of the device, and a keeper if requested.
     pub(super) fn run(
         parks: bool,
         keeper: bool,
@@ -401,12 +401,12 @@ impl World {
         kernel.join().unwrap();
     }
 
-    /// A job that ends at once, like a read from memory.
+    /// Executes a job that ends at once, like a read from memory.
     pub(super) fn read(&self) {
         assert_eq!(self.driving.call(None, |_, _| Some(7)), Ok(Some(7)));
     }
 
-    /// A job that ends with its command.
+    /// Executes a job that ends with its command.
     pub(super) fn io(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 1;
@@ -414,7 +414,7 @@ impl World {
         });
     }
 
-    /// A job that ends with the common command, or with the next one.
+    /// Executes a job that ends with the common command, or with the next one.
     pub(super) fn commit(&self) {
         self.wait_for(|shard, job| {
             shard.next_common.push(job);
@@ -424,7 +424,8 @@ impl World {
         });
     }
 
-    /// A job that ends with several commands, which are no errands, and another one that follows the first.
+    /// Executes a job that issues several commands, which are no errands, and another one after the first. It
+    /// ends with all of them.
     pub(super) fn io_and_more(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
@@ -433,7 +434,7 @@ impl World {
         });
     }
 
-    /// A job that ends with several commands.
+    /// Executes a job that ends with several commands.
     pub(super) fn large_io(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
@@ -441,7 +442,7 @@ impl World {
         });
     }
 
-    /// A job that ends with several commands and holds errands back until then.
+    /// Executes a job that ends with several commands and holds errands back until its end.
     pub(super) fn io_before_errands(&self) {
         self.wait_for(|shard, job| {
             shard.in_flight += 2;
@@ -456,7 +457,7 @@ impl World {
         self.device.stand_still(stands_still);
     }
 
-    /// A job that ends after some time.
+    /// Executes a job that ends after `nanos` of virtual time.
     pub(super) fn sleep(&self, nanos: u64) {
         self.wait_for(|shard, job| {
             let at = Shard::now(shard) + nanos;
@@ -474,13 +475,13 @@ impl World {
         assert_eq!(left, Ok(Some(())));
     }
 
-    /// A job that ends when it has the lock.
+    /// Executes a job that ends when it has the lock of the model.
     pub(super) fn lock(&self) {
         assert!(self.lock_while(None), "nobody gives it up");
     }
 
-    /// A job that ends when it has the lock, or when the thread has been asked so many times. Returns whether
-    /// it has the lock.
+    /// Executes a job that ends when it has the lock of the model, or when the thread has been asked
+    /// `questions` times. Returns whether it has the lock.
     pub(super) fn lock_or_leave(&self, questions: usize) -> bool {
         let asked = AtomicUsize::new(0);
         let goes_on = move || {
@@ -507,7 +508,8 @@ impl World {
         is_given_up == Ok(Some(false))
     }
 
-    /// A job that ends when it has the lock. Answering takes as long as errands do.
+    /// Executes a job that ends when it has the lock of the model. The function that is asked takes as long
+    /// as errands do.
     pub(super) fn lock_with_slow_answers(&self) {
         let device = Arc::clone(&self.device);
         let goes_on = move || {
@@ -517,7 +519,8 @@ impl World {
         assert!(self.lock_while(Some(&(Arc::new(goes_on) as GoesOn))), "it goes on");
     }
 
-    /// Passes the lock to the job that has waited longest, which is ready then. Ends at once.
+    /// Passes the lock of the model to the job that has waited longest, which is ready then. This job ends at
+    /// once.
     pub(super) fn unlock(&self) {
         let outcome = self.driving.call(None, |shard, _| {
             shard.unlock();

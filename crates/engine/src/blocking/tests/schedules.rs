@@ -1,7 +1,7 @@
-//! Many threads under random schedules: every call ends, and the same tests find each planted fault.
+//! Random schedules of many threads: every call ends, and the same tests find each injected fault.
 //!
-//! The model checker reports a deadlock if no thread can run. A lost wake-up or a role without a driver leads
-//! to one.
+//! The model checker reports a deadlock if no thread can run. A lost wake-up, or a core without a driver,
+//! leads to such a deadlock.
 
 use super::model::World;
 use crate::blocking::faults::Planted;
@@ -10,12 +10,12 @@ use shuttle::{Config, Runner};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Schedules of each test.
+/// The number of schedules that each test runs.
 const SCHEDULES: usize = 1500;
-/// Schedules in which a planted fault must be found.
+/// The number of schedules within which an injected fault must be found.
 const SEARCH: usize = 20_000;
 
-/// All kinds of jobs, in an order that depends on the thread.
+/// Executes all kinds of jobs, in an order that depends on the thread.
 fn mixed(world: &World, thread: usize) {
     for step in 0..3 {
         match (thread + step) % 8 {
@@ -35,7 +35,7 @@ fn mixed(world: &World, thread: usize) {
     }
 }
 
-/// A fixed seed, because a gate that fails at random says nothing.
+/// The seed of all schedules. It is fixed, because a test that fails at random says nothing.
 const SEED: u64 = 42;
 
 fn explore(run: impl Fn() + Send + Sync + 'static, schedules: usize) {
@@ -75,7 +75,7 @@ fn schedules_with_few_switches_are_checked_too() {
     Runner::new(scheduler, Config::new()).run(|| World::run(true, true, None, 3, mixed));
 }
 
-/// One thread waits for a command that ends only after another thread's timer.
+/// Runs two threads. The command of one ends only after the timer of the other.
 fn timer_beside_a_slow_command(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -94,7 +94,7 @@ fn a_timer_does_not_wait_for_a_command() {
     timer_beside_a_slow_command(None, SCHEDULES);
 }
 
-/// The keeper is stopped while other threads have jobs.
+/// Stops the keeper while other threads have jobs.
 fn keeper_that_leaves(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -112,12 +112,13 @@ fn keeper_that_leaves(planted: Option<Planted>, schedules: usize) {
 
 #[test]
 fn a_keeper_may_leave_at_any_time() {
-    // The keeper is stopped before it has started.
+    // Here the keeper is stopped before it has started.
     check(true, true, None, 0, 50);
     keeper_that_leaves(None, SCHEDULES);
 }
 
-/// One thread's errand is held back until another thread's commands have completed and their job has ended.
+/// Runs two threads. The errand of one is held back until the commands of the other have completed and its
+/// job has ended.
 fn errand_beside_a_command(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -134,7 +135,7 @@ fn an_errand_delays_no_other_job() {
     errand_beside_a_command(None, SCHEDULES);
 }
 
-/// Threads that repeatedly wait for the common command, and one that does not.
+/// Runs threads that repeatedly wait for the common command, and one that does not.
 fn commits(parks: bool, keeper: bool, planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         for _ in 0..2 {
@@ -155,7 +156,7 @@ fn commits_keep_each_other_going() {
     commits(true, true, None, SCHEDULES);
 }
 
-/// Threads that want a lock, some of which give up. The owner releases it.
+/// Runs threads that want the lock of the model. Some of them give up, and its owner releases it.
 fn impatient(parks: bool, keeper: bool, schedules: usize) {
     let work = |world: &World, thread: usize| {
         for step in 0..2 {
@@ -183,8 +184,8 @@ fn a_cancelled_job_delays_no_other() {
     impatient(true, true, SCHEDULES);
 }
 
-/// One thread drives, because of a command that nobody waits for, and is asked. It answers after the commands
-/// of the other thread have completed and their job has ended.
+/// Runs two threads. One drives because of a command that no job waits for, and is asked. It answers after
+/// the commands of the other thread have completed and the job of that thread has ended.
 fn question_beside_a_command(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {
@@ -204,7 +205,7 @@ fn a_question_delays_no_job() {
     question_beside_a_command(None, SCHEDULES);
 }
 
-/// One thread drives for another while the device never completes. It is asked, and gives up.
+/// Runs two threads on a device that completes no command. One drives for the other, is asked, and gives up.
 fn driver_that_leaves(planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         if thread == 0 {

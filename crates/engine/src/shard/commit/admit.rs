@@ -1,5 +1,5 @@
-//! The second stage of a commit: room is promised for the worst case, so that nothing fails once the record
-//! is in the log.
+//! The second stage of a commit: reserves memory, pages and log space for the worst case, so that nothing can
+//! fail for lack of space once the record of the commit is in the log.
 
 use super::stage::{Admitted, Operations, Prepared, Room, Target, record};
 use crate::format::log_record::Op;
@@ -9,14 +9,14 @@ use crate::{Error, Lsn};
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Pages that so many splits of leaves can need.
+/// Returns the number of pages that this many splits of leaves can need.
 fn pages_for(splits: u64) -> u64 {
     splits + splits / 2 + 8
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Waits until there is room for a commit, and promises it. Records for which the cache has no room go to
-    /// their leaves.
+    /// Waits until there is space for a commit, and reserves it. Records for which the record cache has no
+    /// space go to their leaves.
     pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
         let Prepared { mut operations, leaves, replaced, user_bytes } = prepared;
         let bytes: u64 = operations.records().map(RecordCache::promise_bytes).sum();
@@ -50,8 +50,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(Admitted { operations, replaced, user_bytes, room })
     }
 
-    /// Promises room in the cache. Operations for which there is none get their leaves as targets. Returns the bytes
-    /// promised, and how many more leaves change.
+    /// Reserves space in the record cache. Operations for which there is none get their leaves as targets.
+    /// Returns the number of bytes reserved, and the number of operations that now go to leaves.
     fn promise_records(&self, operations: &mut Operations) -> (u64, u64) {
         let mut records = self.state.records_mut();
         let (mut promised, mut leaves) = (0, 0);
@@ -70,11 +70,12 @@ impl<D: Device + 'static> Shard<D> {
         (promised, leaves)
     }
 
-    /// The most room that operations can need which change so many leaves.
+    /// Returns the most pages and log bytes that operations can need that change `leaves` leaves.
     ///
-    /// Each leaf is split once, and again for each quarter of a page that is put into it. One node of the
-    /// levels above is split for every two. A record of the cache counts as much, so that a full store
-    /// refuses it before there is no room to merge it; one that still cannot be merged stays in the cache.
+    /// Each leaf is split once, and again for each quarter of a page that is put into it. Every two of these
+    /// splits cause one split in the levels above. A record for the cache counts like a changed leaf, so a
+    /// full store refuses the record before it lacks the pages to merge it. A record that still cannot be
+    /// merged stays in the cache.
     fn room_for(&self, operations: &Operations, leaves: u64, records: u64) -> Result<Room, Error> {
         let page = u64::from(self.page_bytes());
         let bytes: u64 = operations.ops.iter().map(|op| op.bytes() as u64).sum();
@@ -82,16 +83,17 @@ impl<D: Device + 'static> Shard<D> {
         let cached = operations.records().count() as u64;
         let cached_puts = operations.records().filter(|record| record.value.is_some()).count() as u64;
         let splits = puts.min(leaves + cached + 2 + 4 * bytes / page);
-        // If all are cached deletions, no leaf changes, and there will be more room.
+        // Cached deletions change no leaf now, and merging them frees space.
         let makes_room = cached as usize == operations.ops.len() && puts == 0;
         let pages = if makes_room { 0 } else { pages_for(splits) };
-        // The splits that cached records cause are logged when these are merged. Deletions are not among the splits.
+        // The splits that cached records cause are logged when these records are merged, so their log space
+        // is not reserved now. Deletions cause no splits.
         let split_now = pages.saturating_sub(cached_puts + cached_puts / 2);
         Ok(Room { pages, log: self.log_bytes_for(bytes, split_now)?, records })
     }
 
-    /// The log that operations of so many bytes can need which make so many pages. Fails if that is more than one
-    /// transaction gets.
+    /// Returns the log space that operations of `bytes` bytes can need that allocate `pages` pages. Fails if
+    /// this is more than one transaction may use.
     fn log_bytes_for(&self, bytes: u64, pages: u64) -> Result<u64, Error> {
         let blocks = bytes / 4064 * 4096 + 8192;
         let need = blocks + pages * (u64::from(self.page_bytes()) / 2 + 1024);
@@ -103,14 +105,14 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Refuses a large value that no transaction could put by itself: nobody could put it again, and a repair could not
-    /// save it. Each of its operations puts into a leaf.
+    /// Refuses a large value that no transaction could put by itself: if it were allowed, nobody could put it
+    /// again, and a repair could not save it. Each of its operations puts into a leaf.
     pub(crate) fn check_large(&self, ops: &[Op]) -> Result<(), Error> {
         let bytes = ops.iter().map(|op| op.bytes() as u64).sum();
         self.log_bytes_for(bytes, pages_for(ops.len() as u64)).map(drop)
     }
 
-    /// Takes back what was promised to a commit, which has ended.
+    /// Releases the reservations of a commit that has ended.
     pub(super) fn give_back(&self, room: Room) {
         self.state.space().release(room.pages);
         self.state.records_mut().release(room.records);
@@ -118,11 +120,11 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// Promises to a commit that is not admitted yet. Dropped, it takes them back.
+/// The reservations of a commit that is not admitted yet. Dropping the value releases them.
 struct Promise<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
     pages: u64,
-    /// Bytes of the record cache.
+    /// The reserved bytes of the record cache.
     records: u64,
 }
 

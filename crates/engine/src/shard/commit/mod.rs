@@ -1,14 +1,17 @@
-//! Commits. A commit is one value that moves from stage to stage (see [`stage`]):
+//! Commits a transaction. A commit is one value that moves from stage to stage (see [`stage`]):
 //!
-//! 1. *Prepare* ([`prepare`]): each write gets its target, the record cache or its leaf. The leaves are
-//!    brought into the pool, many at once. Large values that are replaced are read, because readers of older
+//! 1. *Prepare* ([`prepare`]) gives each write its target, the record cache or its leaf. The leaves are read
+//!    into the pool, many at once. Large values that are replaced are read too, because readers of older
 //!    states may need them and their pieces are deleted.
-//! 2. *Admit* ([`admit`]): room is promised in the record cache, in the space and in the log, for the worst case of the
-//!    operations. A record in the log must be applied, so a commit cannot fail for want of room after this.
-//! 3. *Append*: the record goes to the log. From here on the commit has its place in the order.
-//! 4. *Apply*: a task of its own does the operations. Nobody else sees or changes the keys, because they are locked.
-//! 5. *Release*: the locks go once everything is applied. A transaction that reads changes that are not
-//!    durable yet comes later in the log, so it becomes durable and visible later.
+//! 2. *Admit* ([`admit`]) reserves space in the record cache, free pages and log space, for the worst case of
+//!    the operations. A record in the log must be applied, so from here on a commit cannot fail for lack of
+//!    space.
+//! 3. *Append* appends the record to the log. It fixes the position of the commit in the commit order.
+//! 4. *Apply* executes the operations in a background task. Nobody else reads or changes the keys meanwhile,
+//!    because they are locked.
+//! 5. *Release* releases the locks once all operations are applied, before the commit is durable. A
+//!    transaction that then reads the changes comes later in the log, so it becomes durable and visible
+//!    later.
 
 mod stage;
 mod admit;
@@ -29,9 +32,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Commits the writes of a transaction, whose keys are locked. Returns its LSN once it is visible, and
-    /// durable as far as `durability` asks. `in_log` is set when the record is appended; from then on the
-    /// locks are released here.
+    /// Commits the writes of a transaction, whose keys are locked. Returns its LSN once the commit is
+    /// visible, and durable as far as `durability` asks. `in_log` is set when the record is appended; from
+    /// then on this function releases the locks.
     pub(crate) async fn commit(
         self: &Rc<Self>,
         txn: TxnId,
@@ -71,7 +74,8 @@ impl<D: Device + 'static> Shard<D> {
         Appended { operations: Operations { ops: entry.ops, targets }, since, lsn, room }
     }
 
-    /// Applies a commit that is in the log, in a task of its own: the caller may give up its wait.
+    /// Applies a commit that is in the log. This takes a task of its own, because the caller may stop
+    /// waiting, and a logged commit must be applied.
     fn apply_later(self: &Rc<Self>, txn: TxnId, appended: Appended) {
         let shard = Rc::clone(self);
         self.handle.spawn_awaited(async move {
@@ -96,7 +100,8 @@ impl<D: Device + 'static> Shard<D> {
         });
     }
 
-    /// Stops the store: a commit is in the log and not applied, and only recovery can bring the two together.
+    /// Stops the store because a commit is in the log but could not be applied. Only recovery can make the
+    /// pages agree with the log again.
     pub(crate) fn stop_unapplied(&self, error: &Error) -> Error {
         let stopped = self.health.stop(format!("a commit could not be applied: {error}"));
         self.stop_waiting();
@@ -117,16 +122,16 @@ impl<D: Device + 'static> Shard<D> {
         synced
     }
 
-    /// Waits, at the end of a transaction that read under locks and wrote nothing, until what it may have seen is
-    /// visible.
+    /// Waits until the commits that a read-only transaction may have seen are visible. It is called at the
+    /// end of a transaction that read under locks and wrote nothing.
     pub(crate) async fn until_settled(&self) -> Result<(), Error> {
         let last = self.transactions.commits().last();
         self.until_visible(last).await
     }
 }
 
-/// A commit in the log that its caller waits for. Dropped before the end of the wait, it makes the commit
-/// durable all the same, because others wait until it is visible.
+/// A commit in the log whose caller waits for it. If the caller drops its future early, dropping this value
+/// makes the commit durable all the same, because others wait until it is visible.
 struct GivenUp<'a, D: Device + 'static> {
     shard: &'a Rc<Shard<D>>,
     lsn: Lsn,
@@ -136,7 +141,7 @@ impl<D: Device + 'static> Drop for GivenUp<'_, D> {
     fn drop(&mut self) {
         let (shard, lsn) = (Rc::clone(self.shard), self.lsn);
         self.shard.handle.spawn(async move {
-            // A log that cannot be written has stopped the store.
+            // The error needs no handling here: a log that cannot be written has stopped the store.
             let _ = shard.durable.log().sync(lsn).await;
             shard.advance();
         });

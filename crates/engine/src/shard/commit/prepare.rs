@@ -1,4 +1,5 @@
-//! The first stage of a commit: targets of the writes, and large values that they replace.
+//! The first stage of a commit: chooses the target of each write, and reads the large values that are
+//! replaced.
 
 use super::stage::{Prepared, Replaced, Target, Write};
 use crate::Error;
@@ -14,17 +15,17 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::collections::BTreeSet;
 
-/// Leaves that a commit asks the drive for at once.
+/// The number of leaves that a commit requests from the drive at once.
 const PREPARED_TOGETHER: usize = 32;
 
-/// Free pages below which a store counts as almost full.
+/// The number of free pages below which a store counts as almost full.
 const ALMOST_FULL: u64 = 64;
 
-/// The result of a look at the leaf of a write.
+/// The outcome of the search for the target of a write.
 struct Found {
-    /// The leaf, if it had to be found.
+    /// The leaf of the key; `None` if the target could be chosen without it.
     leaf: Option<PageId>,
-    /// The large value that the leaf has under the key.
+    /// The large value that the leaf holds under the key; `None` if there is none.
     large: Option<LargeValue>,
     target: Target,
 }
@@ -63,14 +64,14 @@ impl<D: Device + 'static> Shard<D> {
                 value => operations.push(Op { tree, key, value, large: false }, target),
             }
         }
-        // The pieces of an old value go last: a reader that misses one looks again, and finds the value among the old
-        // versions.
+        // The pieces of a replaced value are deleted last: a reader that misses a piece searches again, and
+        // by then finds the value among the old versions.
         removals.into_iter().for_each(|removal| operations.push(removal, Target::Leaf));
         prepared.leaves = leaves.len() as u64;
         Ok(prepared)
     }
 
-    /// Reads the large value that a write replaces. Its key is locked, so the value stays meanwhile.
+    /// Reads the large value that a write replaces. Its key is locked, so the value cannot change meanwhile.
     async fn read_replaced(&self, write: &Write, large: LargeValue, leaf: PageId) -> Result<Replaced, Error> {
         if large.bytes > self.durable.log().capacity() {
             return Err(Error::corrupt(leaf, "it names a large value that was never written"));
@@ -80,12 +81,12 @@ impl<D: Device + 'static> Shard<D> {
         Ok(Replaced { tree: write.tree, key: write.key.clone(), value })
     }
 
-    /// Finds the target of a write.
+    /// Chooses the target of a write.
     ///
-    /// The cache takes it if that spares a write of the leaf. It does not if the leaf is changed in the pool
-    /// anyway, or lacks so many records that it will be split; but on a store that is almost full a deletion
-    /// goes to the cache, because it needs no page there. A record may not replace a large value, whose
-    /// pieces must be deleted.
+    /// The target is the record cache if this saves a write of the leaf. It saves nothing if the leaf is
+    /// dirty in the pool, or has so many pending records that it will be split. On a store that is almost
+    /// full, a deletion still goes to the cache, because it needs no page there. A record in the cache may
+    /// not replace a large value, whose pieces must be deleted.
     async fn look(&self, write: &Write) -> Result<Found, Error> {
         let Write { tree, key, value } = write;
         let is_written_anyway =
@@ -100,7 +101,7 @@ impl<D: Device + 'static> Shard<D> {
             if self.state.records().peek(tree.id, key).is_some() {
                 return Ok(Found { leaf: None, large: None, target: Target::Cache });
             }
-            // In a store that has never had a large value, the leaf need not be read.
+            // A store that has never had a large value has none under this key, so the leaf need not be read.
             if !self.durable.has_had_large_values() {
                 let (_, leaf) = self.leaf_page(tree, key).await?;
                 return Ok(Found { leaf: Some(leaf), large: None, target: target_for(leaf) });
@@ -117,7 +118,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(Found { leaf: Some(page), large, target })
     }
 
-    /// Whether a page is changed in the pool, and so will be written anyway.
+    /// Whether a page is dirty in the pool, so that a further change costs no further write.
     fn is_changed(&self, page: PageId) -> bool {
         self.durable.pages().changed(|changed| changed.has(page))
     }

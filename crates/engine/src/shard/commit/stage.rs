@@ -1,27 +1,28 @@
-//! The stages of a commit. Each takes the one before by value: [`Prepared`], [`Admitted`], [`Appended`].
+//! The stages of a commit, as types. A stage consumes the value of the stage before: [`Prepared`],
+//! [`Admitted`], [`Appended`].
 
 use crate::Lsn;
 use crate::format::log_record::Op;
 use crate::memory::record_cache::Record;
 
-/// A write of a transaction.
+/// A write of a transaction to one key.
 pub(crate) struct Write {
     pub tree: u32,
     pub key: Box<[u8]>,
-    /// `None` deletes the key.
+    /// The new value; `None` deletes the key.
     pub value: Option<Box<[u8]>>,
 }
 
-/// The destination of an operation.
+/// The place where an operation is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// The leaf of the key.
+    /// The leaf that covers the key.
     Leaf,
-    /// The record cache. A merge brings the record to its leaf later.
+    /// The record cache. A later merge puts the record into its leaf.
     Cache,
 }
 
-/// The operations of a commit in the order of the log, each with its target.
+/// The operations of a commit in log order, each with its target.
 #[derive(Default)]
 pub(super) struct Operations {
     pub ops: Vec<Op>,
@@ -29,24 +30,24 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Adds an operation behind the last.
+    /// Appends an operation.
     pub(super) fn push(&mut self, op: Op, target: Target) {
         self.ops.push(op);
         self.targets.push(target);
     }
 
-    /// Each operation with its target.
+    /// Returns each operation with its target.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Op, Target)> {
         std::iter::zip(&self.ops, self.targets.iter().copied())
     }
 
-    /// The records that the cache is to take.
+    /// Returns the records whose target is the record cache.
     pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
         self.iter().filter(|(_, target)| *target == Target::Cache).map(|(op, _)| record(op))
     }
 }
 
-/// An operation as a record of the cache.
+/// Converts an operation to a record of the record cache.
 pub(super) fn record(op: &Op) -> Record<'_> {
     Record { tree: op.tree, key: &op.key, value: op.value.as_deref() }
 }
@@ -58,18 +59,18 @@ pub(super) struct Replaced {
     pub value: Vec<u8>,
 }
 
-/// The operations are known, and the target that each of them should have.
+/// A commit whose operations are known, each with its preferred target.
 #[derive(Default)]
 pub(super) struct Prepared {
     pub operations: Operations,
-    /// Leaves that change.
+    /// The number of leaves that the operations change.
     pub leaves: u64,
     pub replaced: Vec<Replaced>,
-    /// Bytes of keys and values.
+    /// The number of bytes of the keys and values that the user wrote.
     pub user_bytes: u64,
 }
 
-/// Room is promised. The targets are final.
+/// A commit whose space is reserved. The targets are final.
 pub(super) struct Admitted {
     pub operations: Operations,
     pub replaced: Vec<Replaced>,
@@ -77,7 +78,8 @@ pub(super) struct Admitted {
     pub room: Room,
 }
 
-/// The record is in the log from `since` to `lsn`. The commit can no longer fail, other than with the whole store.
+/// A commit whose record is in the log, from the LSN `since` to the LSN `lsn`. It can no longer fail, unless
+/// the whole store stops.
 pub(super) struct Appended {
     pub operations: Operations,
     pub since: Lsn,
@@ -85,12 +87,12 @@ pub(super) struct Appended {
     pub room: Room,
 }
 
-/// Promised room, for the worst case of a commit.
+/// The space that is reserved for the worst case of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub pages: u64,
-    /// Bytes of the log.
+    /// The number of log bytes.
     pub log: u64,
-    /// Bytes of the record cache.
+    /// The number of bytes of the record cache.
     pub records: u64,
 }

@@ -1,5 +1,5 @@
-//! Pending records that are in demand are appended to the log again, so that their leaves need not be
-//! written.
+//! Copies pending records forward: appends those in use to the log again, so that the redo point can move
+//! without a write of their leaves.
 
 use super::merge::Reason;
 use crate::format::log_record::{Entry, Op};
@@ -13,15 +13,15 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// Chunks that are looked through in one slice, before other tasks have a turn.
+/// The number of chunks of the record cache that are examined before other tasks get a turn.
 const CHUNKS_TOGETHER: usize = 32;
-/// Attempts to merge the records of a tree that nobody changes.
+/// The number of attempts to merge the records of a tree that nobody changes.
 const MOST_ATTEMPTS: u32 = 4;
-/// Bytes of records that one record of the log carries, about.
+/// The approximate number of bytes of records that are copied forward in one log record.
 const CARRIED_TOGETHER: u64 = 64 << 10;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Merges or carries the records that have been pending since before `goal`, as far as possible.
+    /// Merges or copies forward the records that have been pending since before `goal`, as far as possible.
     pub(crate) async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let tail = self.durable.log().tail();
         if goal > tail {
@@ -30,13 +30,15 @@ impl<D: Device + 'static> Shard<D> {
             let cold = self.cold_before(goal).await;
             self.merge_leaves(cold, Reason::Log).await;
         }
-        // The remaining records are in demand, or their leaf must be split and the log has no room for a
-        // split. The log has room to carry each of them once. Carrying beyond another limit of the redo point
-        // would use that room up in vain.
+        // The remaining records are in use, or their leaf must be split and the log has no space for a split.
+        // Log space is reserved to copy each of them forward once. If the redo point is also held back by an
+        // unapplied commit or by recovery, copying records from behind that point would spend the reservation
+        // in vain, so the goal is lowered.
         let unapplied = self.transactions.commits().first_unapplied();
         let goal = [self.durable.unredone(), unapplied].into_iter().flatten().fold(goal.min(tail), Lsn::min);
-        // In parts, the oldest first: a carried record counts once it is durable. After a crash the log may
-        // not have room for all that is left, but each part lets the redo point move and so makes room.
+        // Copies the oldest records first, in parts. A copied record frees its old log space once the copy is
+        // durable. After a crash the log may not have space for all remaining records, but each part lets the
+        // redo point move and so frees space for the next.
         let mut chunks = self.state.records().chunks_pending_before(goal);
         chunks.sort_by_cached_key(|chunk| Reverse(self.state.records().oldest_in(*chunk)));
         let mut keys = VecDeque::new();
@@ -56,8 +58,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// The leaves of records that have been pending since before `goal` and are not in demand. The other
-    /// records count as not in demand from now on.
+    /// Returns the leaves of records that have been pending since before `goal` and were not in use lately.
+    /// The other records lose their mark of use.
     async fn cold_before(&self, goal: Lsn) -> Vec<PageId> {
         let chunks = self.state.records().chunks_pending_before(goal);
         let mut leaves = Vec::new();
@@ -69,7 +71,7 @@ impl<D: Device + 'static> Shard<D> {
         leaves
     }
 
-    /// Finds the oldest pending record of every chunk that has some.
+    /// Finds the oldest pending record of every chunk that contains pending records.
     async fn find_sinces(&self) {
         let chunks = self.state.records().chunks_pending_before(Lsn(u64::MAX));
         self.each_chunk(&chunks, |records, chunk| {
@@ -79,7 +81,8 @@ impl<D: Device + 'static> Shard<D> {
         .await;
     }
 
-    /// Looks at chunks, some of them in one slice, until `look` returns false.
+    /// Calls `look` for the chunks until it returns false. Other tasks get a turn after every
+    /// [`CHUNKS_TOGETHER`] chunks.
     pub(crate) async fn each_chunk(
         &self,
         chunks: &[u32],
@@ -102,16 +105,17 @@ impl<D: Device + 'static> Shard<D> {
             if !self.state.records().has_pending(tree.id) {
                 return Ok(());
             }
-            // The log may have had no room for a split.
+            // The log may have had no space for a split; a checkpoint frees some.
             self.checkpoint(Lsn(u64::MAX)).await?;
         }
         let (free, pages) = (self.state.space().available(), self.state.space().pages());
         Err(Error::Full { free, pages, needed: free + 1 })
     }
 
-    /// The next operations to carry, of these keys. While a commit is in the log and not applied, locked keys
-    /// are left out: the key may be of that commit, and an older value behind it in the log would undo it. If
-    /// no commit is unapplied, locked keys are carried too: the owner may be waiting for this room.
+    /// Returns the next operations to copy forward, from these keys. While a commit is in the log and not
+    /// applied, locked keys are left out: the commit may write such a key, and an older value behind its
+    /// record in the log would undo it. If every commit is applied, locked keys are copied too, because the
+    /// owner of a lock may be waiting for this log space.
     fn take_along(&self, goal: Lsn, keys: &mut VecDeque<(u32, Vec<u8>)>) -> Vec<Op> {
         let (records, locks) = (self.state.records(), self.transactions.locks());
         let is_unapplied = self.transactions.commits().first_unapplied().is_some();
@@ -132,13 +136,13 @@ impl<D: Device + 'static> Shard<D> {
         ops
     }
 
-    /// Appends operations to the log once more. False if it has no room for them.
+    /// Appends operations to the log again. Returns false if it has no space for them.
     async fn carry(&self, ops: Vec<Op>) -> Result<bool, Error> {
         let entries = ops.iter().map(|op| Record { tree: op.tree, key: &op.key, value: op.value.as_deref() });
         if RecordCache::log_bytes(entries) > self.room_to_carry() {
             return Ok(false);
         }
-        // Nothing waits between here and the append, so the values are the newest.
+        // No other task runs between reading the values and the append, so they are the newest.
         let entry = Entry { deltas: Vec::new(), ops };
         let (since, lsn) = self.durable.log().append(&entry);
         if !planted!(self.options, CarriedTooEarly) {

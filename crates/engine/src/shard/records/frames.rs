@@ -1,4 +1,4 @@
-//! Frames of the pool for the record cache, and the division of memory between records and pages.
+//! Lends frames of the pool to the record cache, and divides memory between records and pages.
 
 use crate::memory::record_cache::RecordCache;
 use crate::shard::Shard;
@@ -7,13 +7,14 @@ use fulgurite_device::Device;
 use fulgurite_pool::Loan;
 use std::rc::Rc;
 
-/// Frames that are asked for together.
+/// The number of frames that are requested at once.
 const ASKED_TOGETHER: usize = 16;
-/// The margin is this part of the frames of the pool.
+/// The divisor of the margin: the margin is one part in this many of the frames of the pool.
 const MARGIN_PART: u32 = 16;
 
 impl<D: Device + 'static> Shard<D> {
-    /// Borrows frames for records in a task of its own, unless one does so already or there are enough.
+    /// Borrows frames for records in a background task. It does nothing if such a task runs or there are
+    /// enough frames.
     pub(crate) fn borrow_frames_later(self: &Rc<Self>) {
         if !self.state.records().needs_frames() || !self.jobs.borrowing().begin() {
             return;
@@ -30,13 +31,13 @@ impl<D: Device + 'static> Shard<D> {
         while self.health.check().is_ok() && self.ask_for_frames(missing).await {}
     }
 
-    /// Waits for the frames that so many bytes of records may need beside those promised, as far as the pool
+    /// Waits for the frames that `bytes` of records may need beside the reserved ones, as far as the pool
     /// lends them.
     pub(crate) async fn until_frames(&self, bytes: u64) {
         while self.ask_for_frames(|records| records.frames_for(records.promised() + bytes, 0)).await {}
     }
 
-    /// Waits for some of the missing frames. False if none is missing, or none is lent.
+    /// Waits for some of the missing frames. Returns false if none is missing, or the pool lends none.
     async fn ask_for_frames(&self, missing: impl Fn(&RecordCache) -> usize) -> bool {
         let asked: Vec<_> = {
             let records = self.state.records();
@@ -52,8 +53,8 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// From now on memory is divided between records and pages so that the drive has the least to do. Records
-    /// begin with the first share, or with what they hold if that is more.
+    /// Begins to divide memory between records and pages so that the drive has the least work. The record
+    /// cache begins with its first share, or with the frames that it holds if these are more.
     pub(crate) fn begin_to_divide(&self) {
         let mut records = self.state.records_mut();
         if !records.is_used() {
@@ -64,7 +65,7 @@ impl<D: Device + 'static> Shard<D> {
         records.begin_to_divide(u64::from(margin));
     }
 
-    /// Moves the border between records and pages if that is due.
+    /// Moves the border between records and pages if an adjustment is due.
     pub(crate) fn divide_memory(self: &Rc<Self>) {
         let departures = self.durable.pool().departures();
         if self.state.records_mut().is_division_due(departures.left) {

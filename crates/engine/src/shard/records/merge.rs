@@ -1,4 +1,4 @@
-//! Merging pending records into their leaves.
+//! Merges pending records into their leaves.
 
 use crate::Error;
 use crate::format::log_record::OpRef;
@@ -12,29 +12,31 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::rc::Rc;
 
-/// Commands that read leaves at once, while those before are merged. With twice as many, the p99 of other
-/// reads is half as long again; with half as many, merging falls behind.
+/// The number of read commands for leaves in flight while the leaves before are merged. With twice as many,
+/// the p99 latency of other reads is half as long again; with half as many, merging falls behind.
 const READ_TOGETHER: u32 = 8;
-/// Neighbourhoods that are looked at in one slice.
+/// The number of neighbourhoods of leaves that are examined before other tasks get a turn.
 const NEIGHBOURHOODS_TOGETHER: usize = 64;
-/// Free pages that merging leaves alone: a transaction that deletes, and so makes room, needs some.
+/// The number of free pages that merging leaves unused: a transaction that deletes, and so frees space, needs
+/// some.
 const PAGES: u64 = 32;
-/// Attempts that merge nothing before giving up.
+/// The number of successive attempts that merge nothing after which eviction gives up.
 const MOST_FAILURES: u32 = 64;
 
-/// Why records are merged.
+/// The reason for a merge.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Other records need their memory.
+    /// Other records need the memory.
     Room,
-    /// Their place in the log is to become free, or no record is to be pending.
+    /// The log space of the records is to become free, or no record is to stay pending.
     Log,
 }
 
 impl Reason {
-    /// The number of cold records for which a leaf is merged along with its neighbour. To make room, the
-    /// whole neighbourhood was found worth a merge, and all its records are of the same age afterwards.
-    /// Otherwise one record would not be worth a write of its leaf.
+    /// Returns the number of cold pending records from which on a neighbouring leaf is merged too. For
+    /// [`Reason::Room`] one is enough: the sweep has found the whole neighbourhood worth a merge, and
+    /// afterwards all its records have the same age. For [`Reason::Log`] a single record is not worth a write
+    /// of its leaf.
     fn least_along(self) -> usize {
         match self {
             Reason::Room => 1,
@@ -43,7 +45,7 @@ impl Reason {
     }
 }
 
-/// A record that did not fit into its leaf.
+/// A record that does not fit into its leaf.
 pub(crate) struct TooLarge {
     tree: Tree,
     key: Vec<u8>,
@@ -51,7 +53,8 @@ pub(crate) struct TooLarge {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Evicts records in a task of its own until there is room again, unless one does so already.
+    /// Evicts records in a background task until the cache has space again. It does nothing if such a task
+    /// runs.
     pub(crate) fn evict_records_later(self: &Rc<Self>) {
         if !self.state.records().is_tight() || !self.jobs.eviction().begin() {
             return;
@@ -75,41 +78,41 @@ impl<D: Device + 'static> Shard<D> {
             }
             left = left.saturating_sub(swept);
             if lacking.is_empty() {
-                // If most records are in demand, very many chunks are looked at.
+                // Other tasks get a turn here: if most records are in use, very many chunks are examined.
                 self.handle.pause().await;
             } else {
                 self.merge_leaves(lacking.clone(), Reason::Room).await;
                 let mut records = self.state.records_mut();
                 if lacking.iter().all(|leaf| records.lacks(*leaf)) {
-                    // On a full store the leaves that lack the most may be those for which there are no
-                    // pages.
+                    // Lowers the threshold: on a full store, the leaves with the most pending records may be
+                    // the very leaves that cannot be split for lack of pages.
                     records.forget_threshold();
                     failures += 1;
                 }
             }
-            // Leaves that could not be merged get another chance.
+            // The records of leaves that could not be merged get a second chance.
             for _ in 0..stay {
                 self.state.records_mut().sweep(0, None);
             }
         }
     }
 
-    /// Merges everything that is pending now, as far as there is room in the log and the drive allows.
+    /// Merges all records that are pending now, as far as log space and the drive allow.
     pub(crate) async fn merge_all(&self) {
         let leaves = self.state.records().leaves();
         self.merge_leaves(leaves, Reason::Log).await;
     }
 
     /// Merges the pending records of some leaves and of their neighbours. A record that cannot be merged
-    /// stays pending and is tried again later.
+    /// stays pending, and a later merge tries again.
     pub(crate) async fn merge_leaves(&self, leaves: Vec<PageId>, reason: Reason) {
         let leaves = self.with_neighbours(leaves, reason.least_along()).await;
         let most = self.most_ahead(4 * READ_TOGETHER);
         let (mut part, mut rest) = next_part(&leaves, most);
-        // An error shows again when the page is needed.
+        // An error is ignored here, because the merge meets it again when it reads the page.
         let _ = self.durable.pool().fetch(part).await;
         while !part.is_empty() {
-            // The drive reads the next ones while these are merged.
+            // The drive reads the leaves of the next part while those of this part are merged.
             let next;
             (next, rest) = next_part(rest, most);
             let _ = self.durable.pool().fetch(next).await;
@@ -117,7 +120,8 @@ impl<D: Device + 'static> Shard<D> {
                 if self.health.check().is_err() {
                     return;
                 }
-                // A leaf that cannot be read or split now must not keep others from being merged.
+                // An error is ignored, because a leaf that cannot be read or split now must not keep other
+                // leaves from being merged.
                 let _ = self.merge_leaf(*leaf, reason).await;
             }
             self.handle.pause().await;
@@ -125,7 +129,8 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// The leaves in order, with those in their neighbourhoods that lack `least` cold records.
+    /// Returns the leaves in order, with the leaves of their neighbourhoods that have at least `least` cold
+    /// pending records.
     async fn with_neighbours(&self, mut leaves: Vec<PageId>, least: usize) -> Vec<PageId> {
         leaves.sort_unstable();
         leaves.dedup();
@@ -154,7 +159,7 @@ impl<D: Device + 'static> Shard<D> {
                 let has_pages = self.state.space().available() >= PAGES;
                 let Some(_room) = self.room_for_change().filter(|_| has_pages) else { return Ok(()) };
                 self.make_room(tree, &key, cost).await?;
-                // The record may belong to another leaf now.
+                // The split may have moved the record to another leaf.
                 match self.state.records().leaf_of(tree.id, &key) {
                     Some(leaf) => number = leaf,
                     None => return Ok(()),
@@ -167,8 +172,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Promises room in the log for a split or a merge of nodes. Nobody waits for it here, because a
-    /// checkpoint, which makes room, merges records as well.
+    /// Reserves log space for a split or a merge of nodes. It does not wait for space, because space comes
+    /// from a checkpoint, and a checkpoint may itself be waiting for this merge.
     fn room_for_change(&self) -> Option<Room<'_, D>> {
         let bytes = self.change_bytes();
         self.has_room_in_log(bytes).then(|| {
@@ -177,8 +182,8 @@ impl<D: Device + 'static> Shard<D> {
         })
     }
 
-    /// Puts the missing records into the bytes of a leaf, as far as there is room, in one step with all notes
-    /// about them.
+    /// Puts the pending records of a leaf into its bytes, as far as they fit. The bytes and the state of the
+    /// record cache change in one step, without a wait in between.
     pub(crate) fn merge_into(&self, number: PageId, bytes: &mut [u8]) -> Result<Option<TooLarge>, Error> {
         let tree = self.tree(page::tree(bytes))?;
         let mut records = self.state.records_mut();
@@ -196,7 +201,7 @@ impl<D: Device + 'static> Shard<D> {
         };
         let Merged { since, records: merged, too_large, outcome } = records.merge(number, put);
         if merged > 0 {
-            // The records are in the log, and so is everything before its tail.
+            // The records are somewhere in the log, so all of them are before its tail.
             let lsn = page::lsn(bytes).max(self.durable.log().tail());
             page::set_lsn(bytes, lsn);
             self.mark_leaf(number, bytes, since);
@@ -210,7 +215,8 @@ impl<D: Device + 'static> Shard<D> {
         Ok(too_large)
     }
 
-    /// The tree of a leaf that should be united with a neighbour, and a key of it.
+    /// Returns the tree of a leaf that should be merged with a neighbour, and a key of the leaf; `None` if it
+    /// should not.
     pub(crate) fn sparse_key(&self, bytes: &[u8]) -> Result<Option<(Tree, Vec<u8>)>, Error> {
         let (tree, node) = (self.tree(page::tree(bytes))?, leaf(bytes)?);
         let is_root = page::number(bytes) == tree.root;
@@ -218,7 +224,8 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// Divides leaves in two: the first ones, at most `most`, that [`READ_TOGETHER`] commands read, and the rest.
+/// Splits a list of leaves in two: the first ones, at most `most`, that [`READ_TOGETHER`] commands read, and
+/// the rest.
 fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
     let mut commands = 1;
     let is_enough = |at: &usize| {
@@ -229,7 +236,7 @@ fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
     leaves.split_at((1..most).find(is_enough).unwrap_or(most))
 }
 
-/// Promised room in the log. Dropped, it takes the promise back.
+/// Reserved log space. Dropping the value releases it.
 struct Room<'a, D: Device + 'static> {
     shard: &'a Shard<D>,
     bytes: u64,
@@ -247,7 +254,7 @@ mod tests {
 
     #[test]
     fn leaves_are_read_at_once_by_so_many_commands() {
-        // Ten groups of three adjacent leaves; eight commands read the first eight groups.
+        // The list has ten groups of three adjacent leaves; eight commands read the first eight groups.
         let leaves: Vec<PageId> =
             (0..10).flat_map(|run| (0..3).map(move |leaf| PageId(10 * run + leaf))).collect();
         let parts = |most: usize| {

@@ -1,5 +1,5 @@
-//! Work on the record cache: merging its records into leaves, carrying them along in the log, lending it
-//! frames of the pool.
+//! Operations on the record cache: merging its records into leaves, copying them forward in the log, and
+//! lending it frames of the pool.
 
 mod frames;
 mod merge;

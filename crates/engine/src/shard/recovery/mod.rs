@@ -1,21 +1,21 @@
-//! Opening a store after a crash.
+//! Recovery: opens a store after a crash.
 //!
-//! 1. *Torn pages*: damaged pages whose double-write copies are whole are restored.
+//! 1. *Torn pages*: damaged pages are restored from intact double-write copies.
 //! 2. *Structure*: the log is read from the redo point to its end. Each structure change is redone on the
-//!    pages that do not contain it yet, as their structure LSNs say. Afterwards the trees have the structure
-//!    of the log's end, and each key a value that it had since the redo point. A page that the drive has lost
-//!    is made from its image in the log, unless the log notes that the drive has it: then the image is not
-//!    the whole page (see [`crate::shard::checkpoint_notes`]).
-//! 3. *Records*: the operations of the log are redone in batches. Operations are absolute, so a leaf may
-//!    contain any of them already. Only the last operation on each key of a batch is applied, and keys are
-//!    applied in order, so a batch visits each leaf about once. If all operations fit into memory, the record
-//!    cache takes as many as it has room for. They are merged into their leaves while the store is in use
-//!    again; the others are applied to their leaves.
+//!    pages whose structure LSNs show that they do not contain it yet. Afterwards the trees have the
+//!    structure of the log's end, and each key has a value that it had at some time since the redo point. A
+//!    page that the drive has lost is made from its image in the log. The exception is a page about which the
+//!    log notes that the drive has it: its image is incomplete (see [`crate::shard::checkpoint_notes`]).
+//! 3. *Records*: the operations of the log are redone in batches. Operations are absolute, so it does no harm
+//!    if a leaf contains some of them already. Only the last operation on each key of a batch is applied, in
+//!    the order of keys, so a batch visits each leaf about once. If all operations fit into memory, the
+//!    record cache takes as many as it has space for. They are merged into their leaves while the store is in
+//!    use again. The other operations are applied to their leaves.
 //!
-//! Most of the memory belongs to the batch meanwhile, since fewer batches visit fewer leaves; the pool keeps
-//! a third of its frames. A full batch first drops operations on keys that have later ones. The first batch
-//! is gathered during step 2. If all operations fit into it, the log is read once. Otherwise it is read again
-//! from the first operation that found no room.
+//! During step 3 most of the memory belongs to the batch, since fewer batches visit fewer leaves; the pool
+//! keeps a third of its frames. A full batch first drops operations on keys that have later ones. The first
+//! batch is gathered during step 2. If all operations fit into it, the log is read once. Otherwise the log is
+//! read again from the first operation that did not fit.
 //!
 //! After a crash during recovery the redo point is where it was, and everything is redone. Splits in step 3
 //! are logged behind the log's end like any others.
@@ -42,15 +42,15 @@ use std::ops::Range;
 pub(crate) struct Redone {
     /// The end of the log.
     pub tail: Tail,
-    /// Places behind the end with blocks that recovery leaves out.
+    /// The LSNs of blocks behind the end of the log that recovery leaves out.
     pub left_over: Vec<Lsn>,
-    /// The next number of a large value.
+    /// The number of the next large value.
     pub next_large: u64,
-    /// The first record of the log whose operations found no room in the first batch.
+    /// The LSN of the first log record whose operations did not fit into the first batch; `None` if all did.
     pub rest: Option<Lsn>,
 }
 
-/// Step 2, on a pool that has no log yet. Gathers operations until the batch is full.
+/// Executes step 2, on a pool that has no log yet. Gathers operations for the first batch until it is full.
 pub(crate) async fn redo_structure<D: Device + 'static>(
     handle: &Handle<D>,
     pool: &BufferPool<D>,
@@ -94,7 +94,8 @@ pub(crate) async fn redo_structure<D: Device + 'static>(
         return Err(error);
     }
     let (tail, left_over) = reader.tail().await?;
-    // The log is written before the pages. A page that is newer shows that the log has lost its end.
+    // The log is written before the pages (write-ahead logging). So a page with a newer LSN than the log's
+    // end shows that the log has lost its end.
     let newest = pages.newest_read();
     if newest > tail.at {
         let what = format!("a page has changes up to {newest}, and the log ends before");
@@ -106,18 +107,19 @@ pub(crate) async fn redo_structure<D: Device + 'static>(
     Ok(Redone { tail, left_over, next_large, rest })
 }
 
-/// Pages while their structure is redone.
+/// The pages that step 2 redoes changes on.
 #[derive(Default)]
 struct PageRedo {
-    /// Pages that cannot be read. Nobody needs the contents of one that the log frees or remakes later; a
-    /// backup does not even copy them.
+    /// The pages that cannot be read, with their errors. An error does not matter if the log later frees the
+    /// page or replaces its contents: nobody needs the old contents then, and a backup does not even copy
+    /// them.
     unread: BTreeMap<PageId, Error>,
-    /// Pages made from their images, since the drive did not have them.
+    /// The pages that were made from their images because the drive did not have them.
     made: BTreeSet<PageId>,
 }
 
 impl PageRedo {
-    /// Redoes the changes of the record of the log from `since` to `lsn`.
+    /// Redoes the structure changes of the log record that reaches from `since` to `lsn`.
     async fn record<D: Device + 'static>(
         &mut self,
         pool: &BufferPool<D>,
@@ -152,7 +154,7 @@ impl PageRedo {
     }
 }
 
-/// Redoes changes on a page that does not contain them yet. Returns whether the page was made from an image.
+/// Redoes changes on a page that does not contain them yet. Returns whether the page was made from its image.
 async fn redo_page<D: Device + 'static>(
     pool: &BufferPool<D>,
     page: PageId,
@@ -163,7 +165,7 @@ async fn redo_page<D: Device + 'static>(
     let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
     let mut guard: WriteGuard<D> = match pool.write(page).await {
         Ok(guard) => guard,
-        // The record replaces the page, whatever its contents.
+        // The log record replaces the whole page, so its damaged contents do not matter.
         Err(PoolError::Read { error: IoError::Corrupt, .. }) if replaces => {
             let mut guard = pool.create(page).await?;
             guard.bytes_mut().fill(0);
@@ -181,7 +183,8 @@ async fn redo_page<D: Device + 'static>(
         return Ok(false);
     }
     let bytes = guard.bytes_mut();
-    // Before the changes: the LSN field of an image says nothing about the page's past.
+    // The LSN is taken before the changes are applied: they may replace the whole page by an image, whose LSN
+    // field says nothing about the page's past.
     let newest = page::lsn(bytes).max(lsn);
     for delta in deltas {
         delta

@@ -1,4 +1,4 @@
-//! Step 3 of recovery: operations on records are redone.
+//! Step 3 of recovery: redoes operations on records.
 
 use super::{RedoBatch, Redone};
 use crate::format::log_record::{AHEAD, Entry, OpRef};
@@ -18,24 +18,24 @@ use fulgurite_device::Device;
 use std::ops::Range;
 use std::rc::Rc;
 
-/// Maps that are read at once.
+/// The number of allocation maps that are read at once.
 const READ_TOGETHER: usize = 64;
 
-/// Parts whose leaves are read while one is applied.
+/// The number of parts whose leaves are read while the operations of one part are applied.
 const PARTS_AHEAD: usize = 4;
 
-/// Operations whose leaves have the same parent.
+/// The operations of a batch on one tree whose leaves have the same parent.
 struct Part {
-    /// The first operation of the next part.
+    /// The index of the first operation of the next part.
     end: usize,
-    /// Operations for leaves.
+    /// The operations that are applied to leaves, as ranges of indexes: one range for each leaf.
     runs: Vec<Range<usize>>,
-    /// These leaves, as far as they should be read ahead.
+    /// The leaves to read ahead for `runs`.
     leaves: Vec<PageId>,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Counts the free pages of all groups.
+    /// Counts the free pages of each allocation group.
     pub(crate) async fn count_free(&self) -> Result<(), Error> {
         let maps: Vec<(PageId, u32)> = self.state.space().maps().collect();
         for part in maps.chunks(READ_TOGETHER) {
@@ -50,7 +50,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Finds the free pages that still have a place out of place.
+    /// Finds the free pages to which the page map of an out-of-place store still gives an address.
     pub(crate) async fn find_freed(&self) -> Result<(), Error> {
         let Some(place) = self.durable.pages().backend().out_of_place() else { return Ok(()) };
         for (map, pages) in self.state.space().maps() {
@@ -87,7 +87,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Redoes the operations of the first batch, and those of the log behind it.
+    /// Redoes the operations of the first batch, and those of the log behind this batch.
     pub(crate) async fn redo_records(
         self: &Rc<Self>,
         start: LogStart,
@@ -120,10 +120,12 @@ impl<D: Device + 'static> Shard<D> {
                 self.durable.set_unredone(None);
                 return Ok(());
             }
-            // The next record begins where this one ends; redoing one again changes nothing.
+            // Recovery continues at the last record read: the next one begins at its end, and redoing a
+            // record again changes nothing.
             self.durable.set_unredone(last.or(self.durable.unredone()));
             if self.durable.log().used() > self.durable.log().capacity() * 3 / 4 {
-                // The log may have no room for the rest, so what was redone is made durable.
+                // The log may lack the space to redo the rest, so a checkpoint makes the redone operations
+                // durable and frees log space.
                 self.checkpoint(Lsn(u64::MAX)).await?;
             }
         }
@@ -138,7 +140,7 @@ impl<D: Device + 'static> Shard<D> {
         let at = Applied { since: batch.since(), lsn: end, keep_old: false };
         batch.keep_last_by_key();
         self.counters.count(|counts| counts.recovered_ops += batch.len() as u64);
-        // New tables come first, since other operations may be on their trees.
+        // Operations on the catalogue come first, because they may create the trees of the other operations.
         if batch.trees().any(|tree| tree == CATALOGUE) {
             for index in 0..batch.len_of(CATALOGUE) {
                 self.apply(self.tree(CATALOGUE)?, &batch.get(CATALOGUE, index).to_op(), at).await?;
@@ -152,9 +154,9 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// Redoes operations on one tree, in the order of their keys. Every other batch goes downward, part by
-    /// part: the leaves at the end of one are still in the pool when the next begins. The leaves of the next
-    /// parts are read while one is applied.
+    /// Redoes operations on one tree. Every other batch goes through the parts of the tree downward, because
+    /// the leaves at the end of one batch are still in the pool when the next begins. The leaves of the next
+    /// parts are read while one part is applied.
     async fn redo_tree(
         self: &Rc<Self>,
         tree: Tree,
@@ -192,7 +194,8 @@ impl<D: Device + 'static> Shard<D> {
             let mut rest: &[OpRef<'_>] = &ops;
             while !rest.is_empty() {
                 let done = match self.apply_run(tree, rest, at).await {
-                    // It may have been a record before the crash that could not be merged.
+                    // Before the crash this operation may have been a pending record that could not be
+                    // merged, so it becomes a pending record again.
                     Err(Error::Full { .. }) => {
                         let index = part.runs.iter().cloned().flatten().nth(ops.len() - rest.len());
                         let since = index.map_or(at.since, |index| batch.since_of(tree.id, index));
@@ -212,14 +215,14 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// The operations from `from` on whose leaves have the same parent. The record cache takes those for
-    /// which it has room; their leaves are not needed.
+    /// Returns the part with the operations from index `from` on. The record cache takes the operations for
+    /// which it has space; their leaves need not be read.
     async fn part(&self, tree: Tree, batch: &RedoBatch, from: usize) -> Result<Part, Error> {
         let guard = self.find(tree, Seek::At(batch.get(tree.id, from).key), 1).await?;
         let parent = leaf(guard.bytes())?;
         let end = batch.end_below(tree.id, from, parent.high());
         let mut part = Part { end, runs: Vec::new(), leaves: Vec::new() };
-        // Leaves of more than half of the pool would displace each other.
+        // Leaves of more than half of the pool would evict each other.
         let most = if parent.level() == 1 {
             self.durable.pool().limit() as usize / (2 + 2 * PARTS_AHEAD)
         } else {
@@ -236,7 +239,8 @@ impl<D: Device + 'static> Shard<D> {
                     (parent.child(index), to.max(at + 1))
                 }
             };
-            // If the operations do not all fit into memory, the batch has the memory of the records.
+            // If the operations do not all fit into memory, the batch uses the memory of the record cache, so
+            // no operation may become a record.
             let may_keep = |(index, op): &(usize, OpRef<'_>)| {
                 batch.prefetch(tree.id, index + AHEAD);
                 self.keep_as_record(*op, page, batch.since_of(tree.id, *index))
@@ -246,7 +250,7 @@ impl<D: Device + 'static> Shard<D> {
             let rest = at + kept..to;
             if !rest.is_empty() {
                 part.runs.push(rest);
-                // An error shows again when the page is needed.
+                // An error is ignored here, because applying the operations meets it again.
                 if part.leaves.len() < most {
                     part.leaves.push(page);
                 }
@@ -256,12 +260,12 @@ impl<D: Device + 'static> Shard<D> {
         Ok(part)
     }
 
-    /// Puts an operation into the record cache, if there is room. The batch has no other on its key, and the
-    /// cache was empty. Large values stay out, and so do the trees of the store itself.
+    /// Puts an operation into the record cache, if there is space. The batch has no other operation on this
+    /// key, and the cache was empty before recovery. Large values and the engine's own trees are excluded.
     ///
-    /// The record has been pending since its own place in the log. That place may be one that carried it
-    /// along: a crash may have come before all records were carried, and the log has room to carry each of
-    /// them once.
+    /// The record has been pending since the log position of this operation, even if that is the position of
+    /// a copy. A crash may have come before all pending records were copied forward, and then the log has
+    /// reserved space to copy each of the others once.
     fn keep_as_record(&self, op: OpRef<'_>, leaf: PageId, since: Lsn) -> bool {
         if op.large || op.tree < FIRST_USER_TREE {
             return false;
@@ -289,7 +293,8 @@ mod tests {
         Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() }
     }
 
-    /// A store of format 5 whose catalogue names a run. The root of the run is there, or was freed.
+    /// Creates a store of format 5 whose catalogue names a sorted run. If `is_there`, the root page of the
+    /// run exists; otherwise it was freed.
     async fn with_a_run(handle: Handle<MemDevice>, is_there: bool) {
         let store = Store::create(handle.clone(), options()).await.unwrap();
         store.create_table("t").await.unwrap();
@@ -316,8 +321,8 @@ mod tests {
         superblock::write(&handle, &closed).await.unwrap();
     }
 
-    /// The rule: a store with sorted runs is refused and stays what it was, so that the version that made it
-    /// can open it.
+    /// The rule: opening refuses a store with sorted runs and does not change it, so that the version that
+    /// wrote the store can still open it.
     #[test]
     fn a_store_with_sorted_runs_is_refused_and_keeps_its_format() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
@@ -337,7 +342,8 @@ mod tests {
         assert_eq!(repaired.unwrap().err(), Some(Error::SortedRuns));
     }
 
-    /// The rule: the names of runs that are gone do not matter. The format rises when the store is written.
+    /// The rule: a store whose catalogue names only freed sorted runs can be opened, and its format version
+    /// rises when it is written.
     #[test]
     fn a_store_whose_sorted_runs_are_gone_is_opened() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));

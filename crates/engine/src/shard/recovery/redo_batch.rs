@@ -1,4 +1,4 @@
-//! A batch of operations from the log.
+//! A batch of logged operations that recovery redoes together.
 
 use crate::Lsn;
 use crate::format::log_record::OpRef;
@@ -7,26 +7,27 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A batch of operations: in the log's order until [`RedoBatch::keep_last_by_key`], afterwards in the order
-/// of keys.
+/// A batch of operations. They are in log order until [`RedoBatch::keep_last_by_key`], and afterwards in the
+/// order of keys.
 pub(crate) struct RedoBatch {
-    /// Their keys and values, one behind the other in the log's order.
+    /// The keys and values of the operations, concatenated in log order.
     bytes: Vec<u8>,
     trees: BTreeMap<u32, OfTree>,
     ops: usize,
-    /// The place of the first record in the log.
+    /// The LSN of the first record in the batch.
     since: Lsn,
-    /// The beginnings of records, in the bytes and in the log. If several are close together, only the
-    /// first is kept.
+    /// For each log record, the offset of its operations in `bytes` and its LSN. If several records are close
+    /// together, only the first is listed.
     starts: Vec<(u32, Lsn)>,
-    /// The distance that counts as close, in bytes of the log.
+    /// The distance of records that counts as close, in log bytes.
     close: u64,
-    /// The first byte of the last record's operations.
+    /// The offset in `bytes` at which the operations of the last record begin.
     last_record: usize,
     most: usize,
-    /// Additional memory, taken when the first is not enough.
+    /// The additional bytes of memory that the batch takes when the first ones are used up; 0 once it has
+    /// taken them.
     more: usize,
-    /// Bytes to reserve for `bytes`.
+    /// The number of bytes to reserve for `bytes`.
     reserved: usize,
 }
 
@@ -34,43 +35,47 @@ pub(crate) struct RedoBatch {
 #[derive(Default)]
 struct OfTree {
     places: Vec<Place>,
-    /// The number of operations at the beginning that are in order and have heads.
+    /// The number of operations at the beginning of `places` that are sorted and have a valid `head`.
     sorted: usize,
-    /// The common prefix of their keys.
+    /// The common prefix of the keys of the sorted operations.
     shared: Vec<u8>,
 }
 
 /// An operation of a batch.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The eight bytes of the key behind the common prefix, once the operations are sorted.
+    /// The eight bytes of the key behind the common prefix, as a number; valid once the operation is sorted.
     head: u64,
-    /// The place of the key; the value is behind it.
+    /// The offset of the key in the bytes of the batch; the value follows the key.
     from: u32,
     key: u16,
-    /// Bytes of the value, [`LARGE`] for a large one, or [`NONE`].
+    /// The length of the value in bytes, with the bit [`LARGE`] for a reference to a large value; [`NONE`]
+    /// for a deletion.
     value: u16,
 }
 
-/// Marks a value that is a reference to a large one.
+/// The bit of `Place::value` that marks a reference to a large value.
 const LARGE: u16 = 1 << 15;
-/// Marks a deletion.
+/// The value of `Place::value` that marks a deletion.
 const NONE: u16 = u16::MAX;
 
-/// Memory for an operation beside its bytes: its place, as much again while the list of places grows, and a
-/// pointer to it while room is made.
+/// The memory for an operation in addition to its key and value: its place, as much again while the list of
+/// places grows, and a pointer to it while the places are sorted.
 const PLACE_BYTES: usize = 2 * size_of::<Place>() + size_of::<&Place>();
 
-/// Bytes of a cache line.
+/// The size of a cache line of the processor in bytes.
 const CACHE_LINE: usize = 64;
-/// Bytes of an operation that are fetched ahead; the processor fetches the rest of long ones by itself.
+/// The number of bytes of an operation that are prefetched; the processor prefetches the rest of a long
+/// operation by itself.
 const PREFETCHED: usize = 4 * CACHE_LINE;
 
-/// The number of records whose places are kept, about: few enough that a lookup touches few cache lines.
+/// The approximate number of records whose positions are kept: few enough that a lookup touches few cache
+/// lines.
 const STARTS: u64 = 1 << 12;
 
 impl RedoBatch {
-    /// A batch from a log of `log_bytes`. It is full with `most` bytes of memory, or `more` beside that.
+    /// Creates an empty batch for operations from a log of `log_bytes`. It takes up to `most` bytes of
+    /// memory, and then up to `more` additional bytes.
     pub(crate) fn new((most, more): (u64, u64), log_bytes: u64) -> RedoBatch {
         let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 31);
         let (bytes, trees) = (Vec::new(), BTreeMap::new());
@@ -80,11 +85,12 @@ impl RedoBatch {
         RedoBatch { bytes, trees, ops: 0, since: Lsn(0), starts, close, last_record: 0, most, more, reserved }
     }
 
-    /// Begins a record of the log at `at`.
+    /// Begins a log record whose LSN is `at`.
     pub(crate) fn begin_record(&mut self, at: Lsn) {
         if self.ops == 0 {
             self.since = at;
-            // Untouched memory is not used, and bytes that need not move are not copied.
+            // Reserving everything now costs nothing, because untouched memory is not backed by physical
+            // memory, and a buffer that never grows is never copied.
             self.bytes.reserve(self.reserved);
             advise_huge_pages(self.bytes.spare_capacity_mut());
         }
@@ -94,13 +100,13 @@ impl RedoBatch {
         self.last_record = self.bytes.len();
     }
 
-    /// Adds an operation of the last record. A leaf must have room for its key and value.
+    /// Adds an operation of the current record. Its key and value must fit into a leaf.
     pub(crate) fn add(&mut self, op: OpRef<'_>) {
         let from = self.bytes.len() as u32;
         self.bytes.extend_from_slice(op.key);
         self.bytes.extend_from_slice(op.value.unwrap_or_default());
         if self.bytes.len() == from as usize {
-            // Places tell which operation is the later one, so each must be unique.
+            // The places are ordered by their offsets, so each offset must be unique.
             self.bytes.push(0);
         }
         let value = match op.value {
@@ -112,8 +118,8 @@ impl RedoBatch {
         self.ops += 1;
     }
 
-    /// Whether there is room for another record. If there is none, operations on keys that have later ones
-    /// are dropped. If that frees less than an eighth, the batch takes its additional memory.
+    /// Returns whether there is space for another record. A full batch drops operations on keys that have
+    /// later ones. If that frees less than an eighth of the memory, the batch takes its additional memory.
     pub(crate) fn make_room(&mut self) -> bool {
         let uses = |batch: &RedoBatch| batch.bytes.len() + batch.ops * PLACE_BYTES;
         if uses(self) <= self.most {
@@ -129,7 +135,7 @@ impl RedoBatch {
         !is_extended
     }
 
-    /// Drops operations on keys that have later ones. The others stay in the log's order.
+    /// Drops operations on keys that have later ones. The other operations stay in log order.
     fn drop_replaced(&mut self) {
         self.keep_last_by_key();
         let mut places: Vec<&mut Place> =
@@ -155,12 +161,12 @@ impl RedoBatch {
         self.more == 0
     }
 
-    /// The place of the first record in the log.
+    /// Returns the LSN of the first record in the batch.
     pub(crate) fn since(&self) -> Lsn {
         self.since
     }
 
-    /// A place in the log that is not behind the record of an operation on a tree, and close to it.
+    /// Returns an LSN that is at or a little before the record of an operation on a tree.
     pub(crate) fn since_of(&self, tree: u32, index: usize) -> Lsn {
         let from = self.trees[&tree].places[index].from;
         let behind = self.starts.partition_point(|(start, _)| *start <= from);
@@ -178,7 +184,7 @@ impl RedoBatch {
         self.ops = 0;
     }
 
-    /// Drops the operations of the last record: a bug to plant.
+    /// Drops the operations of the last record: an injected fault.
     pub(crate) fn forget_last_record(&mut self) {
         for tree in self.trees.values_mut() {
             tree.places.retain(|place| (place.from as usize) < self.last_record);
@@ -187,38 +193,38 @@ impl RedoBatch {
         self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
     }
 
-    /// Operations.
+    /// Returns the number of operations.
     pub(crate) fn len(&self) -> usize {
         self.ops
     }
 
-    /// Bytes of their keys and values, with those of dropped operations.
+    /// Returns the number of bytes of keys and values, including those of dropped operations.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Operations on a tree.
+    /// Returns the number of operations on a tree.
     pub(crate) fn len_of(&self, tree: u32) -> usize {
         self.trees.get(&tree).map_or(0, |tree| tree.places.len())
     }
 
-    /// The trees with operations.
+    /// Returns the numbers of the trees with operations.
     pub(crate) fn trees(&self) -> impl Iterator<Item = u32> {
         self.trees.iter().filter(|(_, tree)| !tree.places.is_empty()).map(|(tree, _)| *tree)
     }
 
-    /// An operation on a tree. Panics if there are not so many.
+    /// Returns an operation on a tree. Panics if `index` is out of range.
     #[inline]
     pub(crate) fn get(&self, tree: u32, index: usize) -> OpRef<'_> {
         self.op(tree, &self.trees[&tree].places[index])
     }
 
-    /// A range of operations on a tree. Panics if there are not so many.
+    /// Returns a range of operations on a tree. Panics if the range ends behind the last operation.
     pub(crate) fn run(&self, tree: u32, places: Range<usize>) -> impl Iterator<Item = OpRef<'_>> {
         self.trees[&tree].places[places].iter().map(move |place| self.op(tree, place))
     }
 
-    /// Begins to fetch the bytes of an operation on a tree, if there are so many.
+    /// Prefetches the bytes of an operation on a tree; does nothing if `index` is out of range.
     #[inline]
     pub(crate) fn prefetch(&self, tree: u32, index: usize) {
         if let Some(place) = self.trees[&tree].places.get(index) {
@@ -246,21 +252,21 @@ impl RedoBatch {
         self.ops = self.trees.values().map(|tree| tree.places.len()).sum();
     }
 
-    /// The end of the operations on a tree, from `from` on, whose keys are below `high`, if there is such a
-    /// bound.
+    /// Returns the index behind the last operation on a tree, from index `from` on, whose key is below
+    /// `high`. If `high` is `None`, this is the number of operations on the tree.
     pub(crate) fn end_below(&self, tree: u32, from: usize, high: Option<&[u8]>) -> usize {
         let Some(OfTree { places, shared, .. }) = self.trees.get(&tree) else { return from };
         let Some(high) = high else { return places.len() };
         let behind = high.strip_prefix(&shared[..]);
         let is_below = |place: &Place| match behind {
-            // The heads, which are close together in memory, mostly decide.
+            // The heads decide most comparisons, and lie close together in memory.
             Some(behind) => match place.head.cmp(&head(behind)) {
                 Ordering::Equal => key(&self.bytes, place) < high,
                 order => order == Ordering::Less,
             },
             None => key(&self.bytes, place) < high,
         };
-        // The end is near mostly, so the steps grow from `from`.
+        // The end is mostly near, so the search takes growing steps from `from` before it bisects.
         let (mut low, mut step) = (from, 1);
         while low + step <= places.len() && is_below(&places[low + step - 1]) {
             low += step;
@@ -272,7 +278,7 @@ impl RedoBatch {
 }
 
 impl Place {
-    /// Bytes of key and value, at least one.
+    /// Returns the number of bytes of key and value, but at least one.
     fn bytes(&self) -> usize {
         let value = if self.value == NONE { 0 } else { self.value & !LARGE };
         (usize::from(self.key) + usize::from(value)).max(1)
@@ -283,7 +289,8 @@ impl OfTree {
     fn sort(&mut self, bytes: &[u8]) {
         let Some(first) = self.places.first() else { return };
         let first = key(bytes, first);
-        // The bytes of sorted operations are scattered in memory, so they are not touched if possible.
+        // Sorted operations keep their heads if possible, because their keys are scattered in memory and slow
+        // to read.
         let before = if self.sorted == 0 { first.len() } else { self.shared.len() };
         let unsorted = self.places[self.sorted..].iter();
         let shared = unsorted.map(|place| shared_bytes(first, key(bytes, place))).min().unwrap_or(before);
@@ -293,16 +300,17 @@ impl OfTree {
         for place in &mut self.places[with_heads..] {
             place.head = head(&key(bytes, place)[shared..]);
         }
-        // Keys are scattered in memory, so few comparisons read them. If the heads hold all bytes that two
-        // keys do not share, equal heads leave only zeros at the end of one key.
-        // heads leave only zeros at the end of one of them.
+        // Most comparisons use only the heads, because the keys are scattered in memory. If both heads
+        // contain all key bytes behind the common prefix and are equal, the keys differ at most in zeros at
+        // the end, so their lengths decide.
         let is_whole = |place: &Place| usize::from(place.key) <= shared + size_of::<u64>();
         let order = |one: &Place, other: &Place| match one.head.cmp(&other.head) {
             Ordering::Equal if is_whole(one) && is_whole(other) => one.key.cmp(&other.key),
             Ordering::Equal => key(bytes, one).cmp(key(bytes, other)),
             order => order,
         };
-        // The last operation on a key comes first. A stable sort gains from operations that are in order.
+        // The last operation on a key comes first, so that `dedup_by` keeps it. The stable sort is fast where
+        // operations are already in order.
         self.places.sort_by(|one, other| order(one, other).then(other.from.cmp(&one.from)));
         self.places.dedup_by(|later, kept| order(later, kept).is_eq());
         self.sorted = self.places.len();
@@ -317,7 +325,8 @@ fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
     std::iter::zip(one, other).take_while(|(one, other)| one == other).count()
 }
 
-/// The first eight bytes as a number. If these numbers differ, keys have their order.
+/// Returns the first eight bytes of a key as a number. If the numbers of two keys differ, they order as the
+/// keys do.
 fn head(key: &[u8]) -> u64 {
     let mut head = [0; 8];
     let len = key.len().min(8);
@@ -332,7 +341,7 @@ mod tests {
     use fulgurite_base::Prng;
 
     fn random_key(prng: &mut Prng, shared: &str) -> Box<[u8]> {
-        // Keys that are prefixes of each other, with zeros at their ends, and longer than a head.
+        // Keys that are prefixes of each other, that end in zeros, and that are longer than a head.
         let len = prng.below(12);
         shared.bytes().chain((0..len).map(|_| prng.below(3) as u8)).collect()
     }
@@ -341,7 +350,7 @@ mod tests {
     fn the_last_operation_on_each_key_is_left_in_order() {
         let mut prng = Prng::new(1, "batch");
         for round in 0..300 {
-            // Little memory, so that room has to be made again and again.
+            // The batch has little memory, so that it must drop operations again and again.
             let close = 1 + prng.below(8);
             let mut batch = RedoBatch::new((prng.below(5_000), 3_000), close * STARTS);
             let mut expected = BTreeMap::new();
@@ -375,7 +384,7 @@ mod tests {
         }
     }
 
-    /// The rule: the search by steps finds the end that counting one by one finds.
+    /// The rule: [`RedoBatch::end_below`] finds the same end as a linear count.
     fn ends_are_right(batch: &RedoBatch, prng: &mut Prng, shared: &str) {
         for tree in batch.trees() {
             let len = batch.len_of(tree);
@@ -390,7 +399,7 @@ mod tests {
         }
     }
 
-    /// A record with the same key in two trees.
+    /// Adds a record with one operation on the same key in each of two trees.
     fn add_record(batch: &mut RedoBatch, number: u64, key: u8) {
         let op = OpRef { tree: 3, key: &[b'k', key], value: Some(&[0; 98]), large: false };
         batch.begin_record(Lsn(100 + number));
@@ -421,7 +430,7 @@ mod tests {
             assert!(batch.make_room());
             add_record(&mut batch, number, (number % 18) as u8);
         }
-        // 18 keys take 5,040 of 6,000 bytes, so the first memory is enough.
+        // 18 keys take 5,040 of 6,000 bytes, so the batch needs no additional memory.
         assert!(!batch.is_extended());
         assert_eq!(batch.since(), Lsn(100));
         batch.keep_last_by_key();

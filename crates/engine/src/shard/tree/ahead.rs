@@ -1,8 +1,8 @@
-//! Reading ahead: leaves that will be needed soon are read many at once. One after the other they would leave
-//! the drive idle.
+//! Read-ahead: reads the leaves that will be needed soon in parallel. If they were read one after the other,
+//! the drive would be idle most of the time.
 //!
-//! The choice is a guess, because trees change meanwhile. A task that needs a leaf finds it by a search of
-//! its own, and meets there any error of these reads.
+//! The leaves are a guess, because trees change meanwhile. A task that needs a leaf searches for it itself,
+//! and meets any error of the earlier reads there.
 
 use super::Seek;
 use crate::Error;
@@ -15,25 +15,28 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use std::ops::Range;
 
-/// The next leaves of a range, as far as they have the same parent.
+/// The next leaves of a range that have the same parent.
 pub(crate) struct Leaves {
-    /// Their pages, in the order of the scan.
+    /// The pages of the leaves, in the order of the scan.
     pub pages: Vec<PageId>,
-    /// The fence behind them: forward, the least key of the next leaf; backward, the key that the next leaf
-    /// lies below. `None` at the end of the tree.
+    /// The fence behind the leaves. For a forward scan it is the lower fence of the next leaf. For a backward
+    /// scan it is the upper fence of the next leaf, which the keys of that leaf are below. `None` at the end
+    /// of the tree.
     pub end: Option<Vec<u8>>,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// The most leaves to read ahead: few enough that they do not displace each other.
+    /// Returns the maximum number of leaves to read ahead: `degree`, but few enough that they do not evict
+    /// each other.
     pub(crate) fn most_ahead(&self, degree: u32) -> usize {
         degree.min(self.durable.pool().limit() / 4).max(1) as usize
     }
 
-    /// Begins to read the leaves of keys, given in order: level by level, all nodes of a level at once.
+    /// Begins to read the leaves of keys, which are in ascending order. The search goes down level by level,
+    /// and reads all nodes of a level at once.
     pub(crate) async fn fetch_leaves(&self, tree: Tree, keys: &[&[u8]]) -> Result<(), Error> {
         let mut nodes: Vec<(PageId, Range<usize>)> = vec![(tree.root, 0..keys.len())];
-        // No tree is higher than this, even if its pages are damaged.
+        // The limit ends the loop on damaged pages: no tree is higher than this.
         for _ in 0..u8::MAX {
             let mut below = Vec::new();
             let mut is_above_leaves = true;
@@ -56,8 +59,9 @@ impl<D: Device + 'static> Shard<D> {
         Ok(())
     }
 
-    /// The next leaves of a scan, at most `most`: from `seek` up to `bound`, which is the first key behind
-    /// the range or, backward, its least key. `None` if the root is the only leaf.
+    /// Returns the next leaves of a scan, at most `most`, from `seek` up to `bound`. `bound` is the first key
+    /// behind the range; for a backward scan it is the least key of the range. `None` if the root is the only
+    /// leaf.
     pub(crate) async fn leaves(
         &self,
         tree: Tree,
@@ -102,7 +106,8 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// The children of an inner node that cover the keys of a range, each with its own keys.
+/// Adds to `below` the children of an inner node that cover the keys of the range `own`, each with the range
+/// of its own keys.
 fn children_of(node: Node<'_>, keys: &[&[u8]], own: Range<usize>, below: &mut Vec<(PageId, Range<usize>)>) {
     let mut from = own.start;
     while from < own.end {

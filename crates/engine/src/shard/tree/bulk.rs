@@ -1,8 +1,8 @@
-//! Bulk load: builds a tree from its leaves up, from records in ascending order.
+//! Bulk load: builds a tree bottom-up from records in ascending order.
 //!
-//! The pages are written and flushed before one record of the log makes them part of the tree, with the
-//! root's image and the maps. So the log holds none of the records, and a crash before that record leaves the
-//! tree empty, as it was.
+//! The pages are written and flushed before one log record makes them part of the tree; it contains the image
+//! of the root and the changes of the allocation maps. So the log does not contain the loaded records, and
+//! after a crash before this log record the tree is empty, as it was.
 
 use crate::Error;
 use crate::format::log_record::Delta;
@@ -16,31 +16,31 @@ use fulgurite_device::Device;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// How full pages are made, in per cent, so that most updates find room in place.
+/// The fill factor of the pages in per cent. The remaining space lets most updates stay in their page.
 const FILL: usize = 90;
-/// Maps that one record of the log may change; it holds all of them at once.
+/// The number of allocation maps that one log record may change. All of them are latched at the same time.
 const MAPS: usize = 8;
-/// Pages that are written together at the end.
+/// The number of pages in one write-back batch at the end of the load.
 const WRITTEN_TOGETHER: usize = 64;
 
-/// A record of a node that is being filled.
+/// A record or an index entry of a node that is being filled.
 struct Record {
     key: Vec<u8>,
     value: Vec<u8>,
     large: bool,
 }
 
-/// A level of the tree that is being built.
+/// The rightmost node on one level of the tree that is being built.
 #[derive(Default)]
 struct Level {
     records: Vec<Record>,
     bytes: usize,
-    /// The low fence of the node that is being filled.
+    /// The lower fence of the node that is being filled.
     low: Vec<u8>,
     last: Vec<u8>,
 }
 
-/// A tree that is being built. Dropped before its end, it gives its pages back.
+/// A bulk load in progress. Dropping it before the end frees its pages.
 pub(crate) struct Load<D: Device + 'static> {
     shard: Rc<Shard<D>>,
     tree: Tree,
@@ -66,12 +66,12 @@ impl<D: Device + 'static> Load<D> {
         Ok(Load { shard, tree, levels: vec![Level::default()], pages: Vec::new() })
     }
 
-    /// The tree that is loaded.
+    /// Returns the number of the tree that is loaded.
     pub(crate) fn tree(&self) -> u32 {
         self.tree.id
     }
 
-    /// Adds the next record.
+    /// Adds the next record in key order.
     pub(crate) async fn push(&mut self, key: Vec<u8>, value: Vec<u8>, large: bool) -> Result<(), Error> {
         let page = self.shard.page_bytes();
         if key.len() > longest_key(page) {
@@ -84,7 +84,8 @@ impl<D: Device + 'static> Load<D> {
         self.add(0, Record { key, value, large }).await
     }
 
-    /// Adds a record to a level. A full node goes to a page, and its entry to the level above.
+    /// Adds a record to a level. A full node is written to a page, and its index entry is added to the level
+    /// above.
     async fn add(&mut self, level: usize, record: Record) -> Result<(), Error> {
         let mut carried = Some((level, record));
         while let Some((level, record)) = carried.take() {
@@ -95,7 +96,7 @@ impl<D: Device + 'static> Load<D> {
                 self.shard.page_bytes() as usize * FILL / 100 - 120 - 2 * self.fence_bytes(level, &record);
             let state = &mut self.levels[level];
             let cost = 10 + record.key.len() + record.value.len();
-            // An inner node needs two children.
+            // A leaf may have a single record, but an inner node needs two children.
             let least = if level == 0 { 1 } else { 2 };
             if state.bytes + cost > room && state.records.len() >= least {
                 let high = match level {
@@ -117,33 +118,35 @@ impl<D: Device + 'static> Load<D> {
         self.levels[level].low.len().max(record.key.len())
     }
 
-    /// Writes the filled node of a level into a page. Returns its entry for the level above.
+    /// Copies the filled node of a level to a page of the pool. Returns the index entry for the level above.
     async fn close(&mut self, level: usize, high: Option<Vec<u8>>) -> Result<Record, Error> {
         let page = self.shard.pick().await?;
         let state = &mut self.levels[level];
         let records = std::mem::take(&mut state.records);
         let low = std::mem::replace(&mut state.low, high.clone().unwrap_or_default());
         state.bytes = 0;
-        // From here on the page is given back if the load fails.
+        // From here on, dropping the load frees the page.
         self.pages.push(page);
         let mut guard = self.shard.durable.pool().create(page).await?;
         let bytes = guard.bytes_mut();
         fill(bytes, (page, self.tree.id, level as u8), (&low, high.as_deref()), &records)?;
-        // The log may have older changes of the page. Recovery must not redo them over the new contents.
+        // The log may contain older changes of this page. The structure LSN keeps recovery from redoing them
+        // over the new contents.
         let now = self.shard.durable.log().tail();
         page::set_structure_lsn(bytes, now);
         page::set_lsn(bytes, now);
         Ok(Record { key: low, value: page.0.to_le_bytes().to_vec(), large: false })
     }
 
-    /// Closes all levels and makes them the tree, under the root that exists.
+    /// Writes the last node of each level and makes the nodes the tree, under the existing root page.
     pub(crate) async fn finish(mut self) -> Result<(), Error> {
         let root = self.write().await?;
         self.shard.durable.pages().flush().await?;
         self.take_over(&root).await
     }
 
-    /// Closes all levels and writes their pages, except the root, which is returned. Nothing is flushed.
+    /// Writes the last node of each level, except the root, whose bytes are returned. Does not flush the
+    /// drive.
     async fn write(&mut self) -> Result<Vec<u8>, Error> {
         let mut level = 0;
         while level + 1 < self.levels.len() {
@@ -160,7 +163,7 @@ impl<D: Device + 'static> Load<D> {
         Ok(root)
     }
 
-    /// Appends the record of the log that makes the pages part of the tree.
+    /// Appends the log records that make the pages part of the tree.
     async fn take_over(&mut self, root: &[u8]) -> Result<(), Error> {
         let shard = Rc::clone(&self.shard);
         let mut runs: BTreeMap<PageId, Vec<(u32, u32)>> = BTreeMap::new();
@@ -175,9 +178,10 @@ impl<D: Device + 'static> Load<D> {
         }
         let _turn = shard.jobs.structure_turn().await;
         let maps: Vec<PageId> = runs.keys().copied().collect();
-        // From the last maps on, whose pages are the last, so that handing them over shortens the list.
+        // Begins with the last maps, whose pages are at the end of `self.pages`, so that handing them over
+        // shortens the list.
         let mut parts: Vec<&[PageId]> = maps.rchunks(MAPS).collect();
-        // The last record has the root with it.
+        // The last log record also contains the root.
         let last = parts.pop().unwrap_or_default();
         let deltas = |maps: &[PageId]| -> Vec<Delta> {
             let delta = |page: PageId| {
@@ -202,7 +206,8 @@ impl<D: Device + 'static> Load<D> {
         shard.restructure(held, all, Vec::new()).map(drop)
     }
 
-    /// Hands over the pages of the last maps: the log is about to say that the store uses them.
+    /// Removes the pages of these maps from the pages that a failed load would free: the log is about to say
+    /// that they are in use.
     fn hand_over(&mut self, maps: &[PageId]) {
         let Some(first) = maps.first() else { return };
         let space = &self.shard.state.space();

@@ -1,6 +1,6 @@
-//! Large values: pieces in a tree of their own (see [`crate::format::large_value`]).
+//! Large values: stores each as pieces in a tree of its own (see [`crate::format::large_value`]).
 //!
-//! The pieces are records like all others, so the log, recovery and the space treat them alike.
+//! The pieces are ordinary records, so the log, recovery and space management need no special case for them.
 
 use super::Seek;
 use crate::Error;
@@ -16,7 +16,7 @@ impl<D: Device + 'static> Shard<D> {
         self.tree(LARGE)
     }
 
-    /// The operations that store a value, and its reference for the leaf.
+    /// Returns the operations that store a value, and the reference to it for the leaf.
     pub(crate) fn put_large(&self, value: &[u8]) -> (LargeValue, Vec<Op>) {
         let place = LargeValue { number: self.durable.take_large_number(), bytes: value.len() as u64 };
         let pieces = value.chunks(piece_bytes(self.page_bytes())).zip(0..);
@@ -29,13 +29,13 @@ impl<D: Device + 'static> Shard<D> {
         (place, pieces.map(put).collect())
     }
 
-    /// The operations that delete a value.
+    /// Returns the operations that delete a large value.
     pub(crate) fn delete_large(&self, place: LargeValue) -> Vec<Op> {
         let delete = |index| Op { tree: LARGE, key: place.key(index).into(), value: None, large: false };
         (0..place.pieces(self.page_bytes())).map(delete).collect()
     }
 
-    /// Reads a value; `None` if a piece is missing.
+    /// Reads a large value; `None` if a piece is missing.
     pub(crate) async fn read_large(&self, place: LargeValue) -> Result<Option<Vec<u8>>, Error> {
         let tree = self.large_tree()?;
         let mut value = Vec::new();
@@ -43,7 +43,7 @@ impl<D: Device + 'static> Shard<D> {
         while (value.len() as u64) < place.bytes {
             let guard = self.find(tree, Seek::At(&place.key(piece)), 0).await?;
             let node = leaf(guard.bytes())?;
-            // The following pieces in the same leaf are taken together.
+            // Takes the following pieces from the same leaf too.
             let Ok(first) = node.search(&place.key(piece)) else { return Ok(None) };
             for index in first..node.len() {
                 if node.key(index) != place.key(piece) {

@@ -1,5 +1,5 @@
-//! Merges: a node with few records gives them to a neighbour under the same parent and is freed. A root with
-//! one child takes over that child's contents.
+//! Merges of nodes: a node with few records gives them to a neighbour under the same parent and is freed. A
+//! root with one child takes over the contents of this child.
 
 use crate::Error;
 use crate::format::log_record::Delta;
@@ -11,12 +11,13 @@ use crate::shard::Shard;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// Whether a node has so few records that it should be merged: a quarter of a page.
+/// Whether a node has so few records that it should be merged: they take less than a quarter of the page.
 pub(crate) fn is_sparse(node: Node<'_>) -> bool {
     node.used() < node.bytes().len() / 4
 }
 
-/// Both nodes as one, at the left one's page; `None` if its records would take more than `most` bytes.
+/// Returns both nodes as one node with the page number of the left one; `None` if its records would take more
+/// than `most` bytes.
 fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
     let mut bytes = vec![0; left.bytes().len()];
     let (page, tree) = (page::number(left.bytes()), page::tree(left.bytes()));
@@ -36,7 +37,7 @@ impl<D: Device + 'static> Shard<D> {
         let path = self.path(tree, key).await?;
         for at in (1..path.len()).rev() {
             let sparse = is_sparse(leaf(self.read_page(path[at]).await?.bytes())?);
-            // Three quarters full, so that the next records do not split it again.
+            // The merged node is at most three quarters full, so that the next records do not split it again.
             let most = self.page_bytes() as usize * 3 / 4;
             if !sparse || !self.unite_children(path[at], path[at - 1], key, most).await? {
                 return Ok(());
@@ -47,6 +48,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Merges `child` with a neighbour under `parent`, if the records of the two take at most `most` bytes.
+    /// Returns whether it did.
     pub(crate) async fn unite_children(
         &self,
         child: PageId,

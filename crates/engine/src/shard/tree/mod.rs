@@ -1,11 +1,12 @@
-//! B+trees over pages of the pool.
+//! B+trees over pages of the buffer pool.
 //!
-//! A search goes from the root down, one page at a time. It never waits with a page in hand. After every wait
-//! it compares the page with what it looks for (tree, level, fences). If a split or a merge has come in
-//! between, the search begins anew. So no task holds one latch while it waits for another.
+//! A search goes from the root down, one page at a time. It never waits for the drive while it holds a latch.
+//! After every wait it compares the page with its target (tree, level, fences). If a split or a merge has
+//! changed the page during the wait, the search restarts at the root. So no search holds one latch while it
+//! waits for another.
 //!
-//! Neighbours are not linked: a scan goes on with the leaf that covers the last one's fence. The root of a
-//! tree never moves.
+//! Sibling nodes are not linked: a scan continues with a new search for the leaf that covers the upper fence
+//! key of the last leaf. The root of a tree never moves.
 
 mod ahead;
 mod bulk;
@@ -28,22 +29,22 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use fulgurite_pool::{ReadGuard, WriteGuard};
 
-/// Restarts after which the search is given up: the pages form no tree.
+/// The number of restarts after which a search fails, because the pages cannot form a tree.
 const MOST_RESTARTS: u32 = 1000;
 
-/// The leaf that a search looks for.
+/// The target of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Seek<'a> {
     /// The leaf that covers this key.
     At(&'a [u8]),
     /// The leaf that covers the keys right below this one.
     Below(&'a [u8]),
-    /// The last leaf.
+    /// The rightmost leaf.
     Last,
 }
 
 impl Seek<'_> {
-    /// Whether the search passes through a node.
+    /// Whether the search path leads through a node.
     #[inline]
     fn fits(&self, node: Node<'_>) -> bool {
         match self {
@@ -53,7 +54,7 @@ impl Seek<'_> {
         }
     }
 
-    /// The child of an inner node that the search passes through.
+    /// Returns the index of the child that the search continues with.
     #[inline]
     fn child(&self, node: Node<'_>) -> usize {
         match self {
@@ -66,18 +67,19 @@ impl Seek<'_> {
     }
 }
 
-/// The reads that a search has asked the drive for.
+/// The reads from the drive that a search has needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    /// None: every node was in the pool.
+    /// No read: every node was in the pool.
     Nothing,
-    /// Nodes above the result.
+    /// Reads of nodes above the target only.
     Above,
-    /// The result, and maybe nodes above.
+    /// A read of the target, and maybe of nodes above it.
     Node,
 }
 
-/// The fences and the level that a parent gives a child, kept while the child is fetched.
+/// The fences and the level that a child must have according to its parent. They are kept while the child is
+/// read.
 struct Fences {
     low: Vec<u8>,
     high: Option<Vec<u8>>,
@@ -98,14 +100,15 @@ impl Fences {
     }
 }
 
-/// The node in the bytes of a page, if the search for a node of `tree` passes through it.
+/// Returns the node in the bytes of a page; `None` if the search for a node of `tree` does not lead through
+/// it.
 #[inline]
 fn node_of<'a>(bytes: &'a [u8], tree: Tree, seek: Seek<'_>) -> Option<Node<'a>> {
     Node::new(bytes).filter(|node| page::tree(bytes) == tree.id && seek.fits(*node))
 }
 
-/// Begins to fetch the parts of a node that every search touches: header, hints with the first slots, fences.
-/// They lie in different cache lines, and memory answers for all of them in the time of one.
+/// Prefetches the parts of a node that every search touches: the header, the hints with the first slots, and
+/// the fences. They lie in different cache lines, whose memory accesses overlap this way.
 #[inline]
 fn prefetch_node(bytes: &[u8]) {
     for at in [0, 64, 128, bytes.len().saturating_sub(1)] {
@@ -114,13 +117,14 @@ fn prefetch_node(bytes: &[u8]) {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Finds the node on `level`.
+    /// Finds the target node on `level`, and latches it for reading.
     #[inline]
     pub(crate) async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
         self.search(tree, seek, level).await.map(|(guard, _)| guard)
     }
 
-    /// Finds the node on `level`. Returns also what the drive was asked for.
+    /// Finds the target node on `level`, and latches it for reading. Also returns which reads from the drive
+    /// it needed.
     #[inline]
     pub(crate) async fn search(
         &self,
@@ -138,7 +142,8 @@ impl<D: Device + 'static> Shard<D> {
                 }
                 let index = seek.child(node);
                 let child = node.child(index);
-                // Two pages in the pool may be held together. Before a wait for the drive, none may be held.
+                // Two pages in the pool may be latched at the same time, but none may stay latched during a
+                // wait for the drive.
                 let (next, fits) = match self.durable.pool().try_read(child) {
                     Some(next) => {
                         prefetch_node(next.bytes());
@@ -157,7 +162,7 @@ impl<D: Device + 'static> Shard<D> {
                         (next, fits)
                     }
                 };
-                // A split or a merge came in between, or the page is an old version.
+                // A split or a merge changed the tree, or the page is stale, so the search restarts.
                 if !fits {
                     break;
                 }
@@ -167,8 +172,8 @@ impl<D: Device + 'static> Shard<D> {
         Err(self.no_way(tree))
     }
 
-    /// The page of the leaf that covers a key. The leaf is not read, and stays the right one while the parent
-    /// is held.
+    /// Returns the page of the leaf that covers a key, and its latched parent. The leaf is not read. It
+    /// remains the right one while the parent is latched.
     pub(crate) async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard<D>, PageId), Error> {
         let parent = self.find(tree, Seek::At(key), 1).await?;
         let node = leaf(parent.bytes())?;
@@ -176,7 +181,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok((parent, page))
     }
 
-    /// Finds a leaf, to change it.
+    /// Finds a leaf and latches it for a change.
     pub(crate) async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard<D>, Error> {
         let seek = Seek::At(key);
         for _ in 0..MOST_RESTARTS {
@@ -212,7 +217,8 @@ impl<D: Device + 'static> Shard<D> {
     ) -> Result<(), Error> {
         let mut low = Vec::new();
         let most = self.most_ahead(self.options.degree);
-        // Leaves fetched and not looked at, and the key where the others begin.
+        // The number of leaves that were read ahead and not visited yet, and the key from which on no leaf
+        // was read ahead.
         let (mut ahead, mut unasked) = (0, Some(Vec::new()));
         loop {
             if ahead <= most / 2

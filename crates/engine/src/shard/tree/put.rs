@@ -1,4 +1,4 @@
-//! Applying one operation to one leaf.
+//! Applies operations to the leaf of their keys.
 
 use super::merge;
 use crate::format::log_record::{Op, OpRef, look_ahead};
@@ -13,23 +13,23 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// The place of an operation in the log.
+/// The position of an operation in the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Applied {
-    /// The beginning of its record.
+    /// The LSN at which the log record of the operation begins.
     pub since: Lsn,
-    /// The end of its record.
+    /// The LSN at which the log record of the operation ends.
     pub lsn: Lsn,
-    /// Whether readers of older states need the old value.
+    /// Whether readers of older states may need the old value.
     pub keep_old: bool,
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Applies operations that are in the log, in ascending order of their keys, as far as they belong to the
-    /// leaf of the first. Returns how many were applied, at least one. Used by recovery, where nobody needs
+    /// Applies logged operations, in ascending order of their keys, up to the first that belongs to another
+    /// leaf. Returns the number of applied operations, at least one. Recovery uses it, when no reader needs
     /// old values.
     ///
-    /// Fails with [`Error::Full`] if the leaf has to be split and the log has no room for that.
+    /// Fails with [`Error::Full`] if the leaf has to be split and the log has no space for that.
     pub(crate) async fn apply_run(&self, tree: Tree, ops: &[OpRef<'_>], at: Applied) -> Result<usize, Error> {
         let Some(first) = ops.first() else { return Ok(0) };
         let (mut done, mut is_smaller, mut is_sparse, mut since) = (0, false, false, at.since);
@@ -43,8 +43,8 @@ impl<D: Device + 'static> Shard<D> {
                     break;
                 }
                 let mut fits = change(bytes, *op)?;
-                // All of them together fitted into the leaf once. So if there is no room, those that shrink a
-                // record go first.
+                // The end state of the leaf fitted into a page before the crash. So if an operation does not
+                // fit, those that shrink a record are applied first.
                 if !fits && make_smaller(bytes, &ops[done..])? {
                     is_smaller = true;
                     fits = change(bytes, *op)?;
@@ -61,14 +61,15 @@ impl<D: Device + 'static> Shard<D> {
             }
             is_sparse = is_sparse && number != tree.root && merge::is_sparse(leaf(bytes)?);
         }
-        // Carrying pending records needs some of the log, even if it is not enough for all of them at once.
+        // Some log space must remain for copying pending records forward, even if it is not enough for all of
+        // them at once.
         let has_room = self.log_left() >= self.change_bytes() + self.durable.log().capacity() / 32;
         if done == 0 && !has_room {
             let (free, pages) = (self.state.space().available(), self.state.space().pages());
             return Err(Error::Full { free, pages, needed: 1 });
         }
         if done == 0 {
-            // The leaf may have to be split.
+            // The leaf may have to be split, which the single operation below does.
             self.apply(tree, &first.to_op(), at).await?;
             return Ok(1);
         }
@@ -78,10 +79,10 @@ impl<D: Device + 'static> Shard<D> {
         Ok(done)
     }
 
-    /// Applies an operation that is in the log to the record cache, or to its leaf if the cache has no room.
+    /// Applies a logged operation to the record cache, or to its leaf if the cache has no space.
     pub(crate) async fn apply_to_cache(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let is_pending = self.state.records().is_pending(tree.id, &op.key);
-        // While the parent is held the structure does not change, so the leaf is the right one.
+        // While the parent is latched the structure cannot change, so this remains the leaf of the key.
         let (parent, leaf) = match is_pending {
             true => (None, tree.root),
             false => {
@@ -99,7 +100,8 @@ impl<D: Device + 'static> Shard<D> {
             }
             records.put(record, leaf, at.since)
         };
-        // A task that splits the leaf holds it and waits for the parent.
+        // The latch of the parent is released before the wait for the leaf, because a task that splits the
+        // leaf holds the latch of the leaf and waits for the parent.
         drop(parent);
         match put {
             Put::NoRoom => self.apply(tree, op, at).await,
@@ -107,26 +109,30 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Applies an operation that is in the log to its leaf.
+    /// Applies a logged operation to its leaf.
     pub(crate) async fn apply(&self, tree: Tree, op: &Op, at: Applied) -> Result<(), Error> {
         let sparse = loop {
             let mut guard = self.find_for_change(tree, &op.key).await?;
             let node = leaf(guard.bytes())?;
             let cost = op.cell().map_or(0, |cell| node.cost(op.key.len(), cell.bytes.len()));
-            // In the same step as the change, so that a reader finds either value.
+            // The old version is settled without a wait before the change, so that a reader finds either the
+            // old or the new value.
             let in_leaf = node.search(&op.key).ok().map(|index| node.value(index));
             self.state.versions_mut().settle(tree.id, &op.key, in_leaf);
             if at.keep_old {
                 let records = self.state.records();
                 let newer = records.peek(tree.id, &op.key).map(|value| value.map(Cell::inline));
-                // A large value was read before the commit was appended.
+                // The old value of a large one need not be read here: it was read before the commit was
+                // appended.
                 let old = Replaced::Cell(newer.unwrap_or(in_leaf));
                 self.state.versions_mut().keep(tree.id, &op.key, at.lsn, old);
             }
             let number = page::number(guard.bytes());
             let bytes = guard.bytes_mut();
             if change(bytes, op.as_ref())? {
-                // The cached record is older now. Its value may be durable before this operation is.
+                // The cached record is older than this operation, so it is dropped. The leaf becomes dirty
+                // since the LSN of the cached record if that is older, because the dropped value may be
+                // durable before this operation is.
                 let since = self.state.records_mut().forget(tree.id, &op.key);
                 let since = since.map_or(at.since, |since| since.min(at.since));
                 let at = Applied { since, ..at };
@@ -139,7 +145,7 @@ impl<D: Device + 'static> Shard<D> {
         if sparse { self.shrink(tree, &op.key).await } else { Ok(()) }
     }
 
-    /// Notes that a leaf contains the changes that the log has from there on.
+    /// Marks a leaf as dirty, with the LSNs of the changes that it contains now.
     pub(crate) fn note_change(&self, bytes: &mut [u8], number: PageId, at: Applied) {
         let lsn = page::lsn(bytes).max(at.lsn);
         page::set_lsn(bytes, lsn);
@@ -147,7 +153,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-/// Applies those of the operations that need no room in the leaf. Whether there are any.
+/// Applies the operations that need no additional space in the leaf. Returns whether there were any.
 fn make_smaller(bytes: &mut [u8], ops: &[OpRef<'_>]) -> Result<bool, Error> {
     let mut any = false;
     for op in ops {
@@ -163,7 +169,7 @@ fn make_smaller(bytes: &mut [u8], ops: &[OpRef<'_>]) -> Result<bool, Error> {
     Ok(any)
 }
 
-/// Applies an operation to the leaf that covers its key. False if there is no room.
+/// Applies an operation to the leaf that covers its key. Returns false if the leaf has no space.
 pub(crate) fn change(bytes: &mut [u8], op: OpRef<'_>) -> Result<bool, Error> {
     match op.cell() {
         Some(cell) => Ok(NodeMut::new(bytes).put(op.key, cell)),
@@ -206,18 +212,19 @@ mod tests {
                 transaction.put(table, &[key], value).await.unwrap();
                 transaction.commit_with(durability).await.unwrap();
             };
-            // A write to a leaf that is written anyway would not go to the cache.
+            // Makes the leaf clean: a write to a dirty leaf would not go to the record cache.
             store.checkpoint().await.unwrap();
             put(table, 0, b"old", Durability::Flush).await;
             assert_eq!(store.statistics().records_pending, 1);
             let behind = store.0.durable.log().tail();
             put(others, 0, b"later", Durability::Flush).await;
-            // A value that is too large for the cache goes to the leaf and replaces the cached record.
+            // A value that is too large for the record cache goes to the leaf and replaces the cached record.
             put(table, 0, &[2; 20_000], Durability::Relaxed).await;
             assert!(store.0.state.records().peek(table.0.id, &[0]).is_none());
-            // The log of the old value may go only once a leaf, or the log, has the new value durably.
+            // The log of the old value may be freed only once the new value is durable, in a leaf or in the
+            // log.
             store.0.checkpoint(behind).await.unwrap();
-            // Nothing is written from here on, as after a power cut.
+            // Simulates a power cut: nothing is written from here on.
             store.0.health.stop("the power is gone".to_owned());
         };
         executor.block_on(work).unwrap();
@@ -232,7 +239,8 @@ mod tests {
         assert!(found.unwrap().is_some(), "neither the old value nor the new one is there");
     }
 
-    /// The rule, as on a store that was full: an operation on a leaf replaces the pending record of its key.
+    /// The rule: if the record cache holds a pending record of a key, an operation on the leaf of this key
+    /// replaces that record, also on a store that was full.
     #[test]
     fn an_operation_on_a_leaf_replaces_the_pending_record() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
@@ -241,7 +249,7 @@ mod tests {
             let options = Options { memory_bytes: 16 << 20, log_bytes: 4 << 20, ..Options::default() };
             let store = Store::create(handle, options).await.unwrap();
             let table = store.create_table("t").await.unwrap();
-            // A write to a leaf that is written anyway would not go to the cache.
+            // Makes the leaf clean: a write to a dirty leaf would not go to the record cache.
             store.checkpoint().await.unwrap();
             let transaction = store.begin();
             transaction.put(table, b"key", b"old").await.unwrap();
@@ -268,8 +276,8 @@ mod tests {
         executor.block_on(work).unwrap();
     }
 
-    /// The rule: a write that the cache refuses waits for its leaf without holding the parent, for which a
-    /// split waits.
+    /// The rule: a write that the record cache refuses holds no latch on the parent while it waits for its
+    /// leaf, because a split of this leaf may be waiting for the parent.
     #[test]
     fn a_write_that_the_cache_refuses_does_not_block_a_split() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
@@ -300,13 +308,13 @@ mod tests {
                 };
                 writer.apply_to_cache(tree, &op, at).await.unwrap();
             });
-            // The write reaches the leaf meanwhile.
+            // Lets the write go on until it waits for the leaf.
             for _ in 0..3 {
                 handle.pause().await;
             }
             let above = shard.write_page(parent_page).await.unwrap();
             drop((above, divided));
-            // After the write, which has asked before.
+            // The leaf can be latched only after the write, which asked for it earlier.
             drop(shard.write_page(leaf).await.unwrap());
             let found = store.snapshot().get(table, &[50]).await.unwrap();
             assert_eq!(found.as_deref(), Some(&[7][..]));
@@ -314,8 +322,9 @@ mod tests {
         executor.block_on(work).unwrap();
     }
 
-    /// The rule: operations that fit in the end split no leaf. Recovery applies them in the order of keys, so
-    /// a leaf may need more room meanwhile than it ever had, and a full log has no room for a split.
+    /// The rule: a sequence of operations whose end result fits into its leaf splits no leaf. Recovery
+    /// applies operations in the order of keys, so a leaf may need more space in between than it ever did
+    /// before the crash, and a full log has no space for a split.
     #[test]
     fn operations_that_fit_in_the_end_split_no_leaf() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));

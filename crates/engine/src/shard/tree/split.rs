@@ -1,5 +1,5 @@
-//! Splits: a full node gives its upper part to a new right neighbour. A full root stays and gives everything
-//! to two new children.
+//! Splits of nodes: a full node gives its upper part to a new right neighbour. A full root keeps its page and
+//! gives everything to two new children.
 
 use crate::Error;
 use crate::format::log_record::Delta;
@@ -11,15 +11,16 @@ use crate::shard::Shard;
 use fulgurite_base::PageId;
 use fulgurite_device::Device;
 
-/// The key that divides a node, and the right half.
+/// The separator key of a split, and the bytes of the new right node.
 struct Division {
     separator: Vec<u8>,
     right: Vec<u8>,
 }
 
-/// Divides a node; its upper part becomes a node at page `right`.
+/// Splits a node: its upper part becomes a node at page `right`.
 fn divide(node: Node<'_>, right: PageId, key: &[u8]) -> Division {
-    // The new key is behind all others: keys come in ascending order, so the full node stays full.
+    // If the new key is greater than all others, keys probably arrive in ascending order. Then the left node
+    // keeps nearly all records, so that it stays full.
     let ascending = node.high().is_none() && node.search(key) == Err(node.len());
     let at = middle(node, ascending && node.len() > 2);
     let next = node.key(at);
@@ -28,7 +29,7 @@ fn divide(node: Node<'_>, right: PageId, key: &[u8]) -> Division {
     Division { separator, right: half }
 }
 
-/// A node at `page` with the records of `node` between the fences.
+/// Creates a node at `page` with the records of `node` between the fences.
 pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u8]>)) -> Vec<u8> {
     let mut bytes = vec![0; node.bytes().len()];
     let mut new = NodeMut::init(&mut bytes, page, page::tree(node.bytes()), node.level(), (low, high));
@@ -41,7 +42,8 @@ pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// Makes room in the leaf that covers `key` for a record of `cost` bytes, unless there is room by now.
+    /// Splits the leaf that covers `key` so that it has space for a record of `cost` bytes. Does nothing if
+    /// it has the space already.
     pub(crate) async fn make_room(&self, tree: Tree, key: &[u8], cost: usize) -> Result<(), Error> {
         let _turn = self.jobs.structure_turn().await;
         let path = self.path(tree, key).await?;
@@ -51,8 +53,8 @@ impl<D: Device + 'static> Shard<D> {
                 return Ok(());
             }
         }
-        // From the leaf up, the first node is split that is the root or whose parent has room for one child
-        // more. Later calls split the nodes below.
+        // On the path from the leaf up, this splits the first node that is the root or whose parent has space
+        // for one more child. Later calls split the nodes below it.
         let parent_cost = longest_key(self.page_bytes()) + 32;
         let mut at = path.len() - 1;
         while at > 0 {
@@ -74,7 +76,8 @@ impl<D: Device + 'static> Shard<D> {
         let (map, index) = self.state.space().place(new);
         let held = self.hold(&[parent, node, map], &[new]).await?;
         let full = leaf(held.bytes(node)?)?;
-        // Records may have been deleted meanwhile.
+        // Does nothing if the node has fewer than two records: records may have been deleted since the
+        // search.
         if full.len() < 2 {
             self.state.space().put_back(new);
             return Ok(());

@@ -1,5 +1,5 @@
-//! Structure changes, one at a time: the pages are held, the record is appended, the pages are changed, and
-//! no other task runs in between.
+//! Structure changes of the trees, one at a time: latches the pages, appends the log record, and changes the
+//! pages. No other task runs between the append and the change.
 
 use super::Seek;
 use crate::format::log_record::{Delta, Entry, Op};
@@ -14,11 +14,11 @@ use fulgurite_base::PageId;
 use fulgurite_device::Device;
 use fulgurite_pool::WriteGuard;
 
-/// Pages that a structure change holds.
+/// The pages that a structure change has latched exclusively.
 pub(crate) struct Held<D: Device + 'static>(Vec<(PageId, WriteGuard<D>)>);
 
 impl<D: Device + 'static> Held<D> {
-    /// The bytes of one of them.
+    /// Returns the bytes of one of the latched pages.
     pub(crate) fn bytes(&self, page: PageId) -> Result<&[u8], Error> {
         let held = self.0.iter().find(|(held, _)| *held == page);
         held.map(|(_, guard)| guard.bytes()).ok_or_else(|| Error::corrupt(page, "a change does not hold it"))
@@ -26,8 +26,8 @@ impl<D: Device + 'static> Held<D> {
 }
 
 impl<D: Device + 'static> Shard<D> {
-    /// The pages from the root down to the leaf that covers `key`. They stay the same while the caller has
-    /// the turn to change the structure.
+    /// Returns the pages from the root down to the leaf that covers `key`. The path stays valid while the
+    /// caller has the turn to change the structure.
     pub(crate) async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
         let mut path = vec![tree.root];
         let mut above: Option<u8> = None;
@@ -47,15 +47,15 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Holds `pages` for a change, and `fresh` ones, which are not read.
+    /// Latches `pages` for a change, and creates the pages `fresh` without reading them.
     ///
-    /// The task that has the turn to change the structure waits here for one page while it holds others. No
-    /// other task waits while it holds a page, so there is no deadlock. Releasing the others meanwhile would
-    /// never end if a write-back writes them in turn, since a page that was held for a change counts as
-    /// changed.
+    /// The task that has the turn to change the structure waits here for one latch while it holds others. No
+    /// other task waits for a latch while it holds one, so there is no deadlock. Releasing the others during
+    /// the wait might never end: a page that was latched for a change counts as dirty, so a write-back could
+    /// latch these pages in turn again and again.
     pub(crate) async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
-        // In a damaged store a page may be its own neighbour, or in use and marked as free. Holding it twice
-        // would never end.
+        // In a damaged store a page may be its own neighbour, or be in use and marked as free. Latching the
+        // same page twice would wait forever.
         let mut all = [pages, fresh].concat();
         all.sort_unstable();
         if let Some(pair) = all.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -68,7 +68,8 @@ impl<D: Device + 'static> Shard<D> {
         for page in fresh {
             held.push((*page, self.durable.pool().create(*page).await?));
         }
-        // The drive is asked before the first page is held that others may want.
+        // Reads the pages from the drive before the first of them is latched, so that no other task waits for
+        // a latch during the reads.
         for page in pages {
             drop(self.read_page(*page).await?);
         }
@@ -78,7 +79,7 @@ impl<D: Device + 'static> Shard<D> {
         Ok(Held(held))
     }
 
-    /// Tells a backup under way of pages that become used and whose contents are not in the log.
+    /// Tells the backup in progress which pages become used without their contents being in the log.
     fn note_unlogged(&self, deltas: &[Delta]) {
         let has_image =
             |page| deltas.iter().any(|delta| matches!(delta, Delta::Image { .. }) && delta.page() == page);
@@ -92,7 +93,7 @@ impl<D: Device + 'static> Shard<D> {
         });
     }
 
-    /// Gives the pending records of the held pages to their new leaves.
+    /// Moves the pending records of the latched leaves to the leaves that cover their keys now.
     fn share_out_records(&self, held: &Held<D>) -> Result<(), Error> {
         let mut records = self.state.records_mut();
         if records.pending() == 0 {
@@ -113,7 +114,7 @@ impl<D: Device + 'static> Shard<D> {
         }
     }
 
-    /// Appends the record and changes the pages, which are all held.
+    /// Appends the log record of a structure change, and changes the pages, which must all be latched.
     pub(crate) fn restructure(
         &self,
         mut held: Held<D>,
@@ -138,7 +139,7 @@ impl<D: Device + 'static> Shard<D> {
             };
             let bytes = guard.bytes_mut();
             if let Err(what) = delta.apply(bytes) {
-                // The record is in the log, so memory and log no longer agree.
+                // The log record cannot be taken back, so pages and log no longer agree.
                 return Err(self.health.stop(format!("page {} could not be changed: {what}", number.0)));
             }
             page::set_structure_lsn(bytes, lsn);

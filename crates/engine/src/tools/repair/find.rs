@@ -1,7 +1,8 @@
-//! The layout of a damaged store: from a superblock, or from its pages if both superblocks are lost.
+//! Finds the layout of a damaged store: from a superblock, or from its pages if both superblocks are lost.
 //!
-//! A page's checksum begins with the store's salt, and a CRC can be calculated backwards. So each whole page
-//! tells the salt that it was sealed with. Pages of one store agree on it; random bytes do not.
+//! The checksum of a page is a CRC that begins with the salt of the store, and a CRC can be calculated
+//! backwards. So each intact page reveals the salt with which its checksum was made. The pages of one store
+//! agree on the salt; random bytes do not.
 
 use super::log::blocks;
 use crate::format::layout::{FORMAT, HEAD, Superblock, double_write_pages};
@@ -15,16 +16,16 @@ use crate::{Error, Lsn};
 use fulgurite_base::PageId;
 use std::collections::BTreeMap;
 
-/// Possible sizes of pages and of log blocks.
+/// The page sizes and block sizes that a store may have, in bytes.
 const SIZES: [u32; 5] = [4096, 8192, 16384, 32768, 65536];
-/// Whole pages that must agree. Every store has more.
+/// The number of intact pages that must agree on a salt. Every store has more than this.
 const LEAST_VOTES: u32 = 2;
 
-/// The superblock of a damaged store, and whether it was guessed.
+/// Returns the superblock of a damaged store, and whether it was guessed from pages.
 pub(super) async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
     let found = superblock::read_both(source).await;
     let version = found.iter().flat_map(|found| found.as_ref().err()).find(|error| {
-        // A store of another version is not damaged.
+        // A store of another version is not damaged, so it is refused.
         matches!(error, Error::Version { .. })
     });
     if let Some(error) = version {
@@ -33,13 +34,15 @@ pub(super) async fn superblock(source: &impl Source) -> Result<(Superblock, bool
     let whole = found.iter().all(Result::is_ok);
     let newest = found.into_iter().flatten().max_by_key(|superblock| superblock.generation);
     match newest {
-        // As in opening: beside a damaged superblock, `clean` may be out of date.
+        // If the other superblock is damaged, the clean mark of this one may be out of date, as when a store
+        // is opened.
         Some(superblock) if whole => Ok((superblock, false)),
         Some(superblock) => {
             let mut superblock = Superblock { clean: false, ..superblock };
             let found = blocks(source, &superblock).await;
             let block = u64::from(superblock.block_bytes);
-            // The log of the newer superblock may have the place of this one's.
+            // If the damaged superblock was the newer one, the log may have overwritten the redo point of
+            // this one since. Then the log is followed back from its end.
             if !found.contains_key(&(superblock.redo.0 / block * block)) {
                 follow_back(&found, &mut superblock);
             }
@@ -49,7 +52,7 @@ pub(super) async fn superblock(source: &impl Source) -> Result<(Superblock, bool
     }
 }
 
-/// The salt with which the bytes behind a page's checksum get this checksum.
+/// Returns the salt that gives the bytes of a page the checksum that the page contains.
 fn salt_of(page: &[u8]) -> u32 {
     let table: [u32; 256] = std::array::from_fn(|index| {
         (0..8).fold(index as u32, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82F6_3B78 } else { crc >> 1 })
@@ -66,7 +69,7 @@ fn salt_of(page: &[u8]) -> u32 {
     !state
 }
 
-/// A page whose number is its place.
+/// A page whose number is equal to its position on the drive.
 struct Vote {
     page: u64,
     kind: Option<Kind>,
@@ -88,7 +91,8 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
     }
     let most = votes.into_iter().max_by_key(|(_, pages)| pages.len());
     if let Some(kept) = kept_by_a_map(source).await {
-        // Pages in place are of another store, unless one of these is at its own number by chance.
+        // A page that is written out of place is only by chance at its own number. So if several pages are
+        // and have another salt, they are of another store.
         let others = |((_, salt), pages): &((u32, u32), Vec<Vote>)| {
             pages.len() >= LEAST_VOTES as usize && *salt != kept.salt().0
         };
@@ -103,7 +107,8 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
     if pages.len() < LEAST_VOTES as usize {
         return Err(Error::NotAStore);
     }
-    // The first map, and behind it the two first roots, come before all other pages of their kinds.
+    // The first allocation map and the two first roots behind it have lower numbers than all other pages of
+    // their kinds, so they show where the data begin.
     let first = |wanted: &dyn Fn(&Vote) -> bool, offset: u64| {
         pages.iter().filter(|vote| wanted(vote)).filter_map(|vote| vote.page.checked_sub(offset)).min()
     };
@@ -117,8 +122,8 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
     from_pages(source, page_bytes, salt, data_start).await
 }
 
-/// The newest superblock that a head of the map has kept, for pages out of place. Its place in the log is out
-/// of date.
+/// Returns the newest superblock of which the page map of an out-of-place store contains a copy. The LSNs in
+/// this superblock are out of date.
 async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
     let mut newest: Option<Superblock> = None;
     let mut bytes = vec![0; 4096];
@@ -134,8 +139,8 @@ async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
     newest
 }
 
-/// The superblock of a store whose pages begin at `data_start`. The log begins with the oldest block that
-/// leads to its end.
+/// Creates the superblock of a store whose data pages begin at `data_start`. Its redo point is at the oldest
+/// log block from which a chain of blocks leads to the end of the log.
 async fn from_pages(
     source: &impl Source,
     page_bytes: u32,
@@ -175,7 +180,7 @@ async fn from_pages(
     Ok(superblock)
 }
 
-/// Sets the end of the log behind its last block, and its beginning as early as the chain of blocks leads
+/// Sets the end of the log behind its last block. Sets the redo point as early as the chain of blocks leads
 /// back from there.
 fn follow_back(found: &BTreeMap<u64, (Block, u32)>, superblock: &mut Superblock) {
     let block = u64::from(superblock.block_bytes);
@@ -184,7 +189,8 @@ fn follow_back(found: &BTreeMap<u64, (Block, u32)>, superblock: &mut Superblock)
     superblock.redo = superblock.log_end;
     while let Some((this, _)) = found.get(&at) {
         let before = at.checked_sub(block).and_then(|before| found.get(&before));
-        // The first block of a flush begins with a record.
+        // The redo point must be the beginning of a log record, and the first block of a flush begins with
+        // one.
         if this.first {
             superblock.redo = Lsn(at);
         }

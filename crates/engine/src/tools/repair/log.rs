@@ -1,4 +1,4 @@
-//! The log of a damaged store, as far as it can be read.
+//! Reads the log of a damaged store as far as possible.
 
 use crate::Lsn;
 use crate::format::layout::Superblock;
@@ -11,15 +11,15 @@ use std::collections::BTreeMap;
 /// The readable part of the log.
 #[derive(Default)]
 pub(super) struct LogRead {
-    /// The records with their ends.
+    /// The log records, each with the LSN of its end.
     pub entries: Vec<(Lsn, Entry)>,
-    /// The place at which reading ended.
+    /// The LSN at which reading ended.
     pub end: Lsn,
-    /// The loss there; `None` if the log ends there by itself.
+    /// The damage at `end`; `None` if the log ends there regularly.
     pub damage: Option<String>,
 }
 
-/// Every whole block of the ring that is at its own place, by its place in the log, with its CRC.
+/// Returns every intact block of the ring that is at its own position, with its checksum, by its LSN.
 pub(super) async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u64, (Block, u32)> {
     let (block, ring, start) = ring(superblock);
     let mut found = BTreeMap::new();
@@ -37,13 +37,14 @@ pub(super) async fn blocks(source: &impl Source, superblock: &Superblock) -> BTr
     found
 }
 
-/// Bytes of a block, bytes of the ring, the place of its beginning.
+/// Returns the block size, the size of the ring, and the offset at which the ring begins on the drive, all in
+/// bytes.
 fn ring(superblock: &Superblock) -> (u64, u64, u64) {
     let (page, block) = (u64::from(superblock.page_bytes), u64::from(superblock.block_bytes));
     (block, superblock.log_pages * page / block * block, superblock.log_start().0 * page)
 }
 
-/// Reads the log from the redo point on, up to its end or to the first damage.
+/// Reads the log from the redo point to its end or to the first damage.
 pub(super) async fn read(source: &impl Source, superblock: &Superblock) -> LogRead {
     if superblock.clean {
         return LogRead { end: superblock.log_end, ..LogRead::default() };

@@ -1,27 +1,27 @@
-//! Repair: saves what can be saved of a damaged store into a new one. The damaged one is never written to.
+//! Repair: saves the readable data of a damaged store into a new one. The damaged store is never written to.
 //!
-//! 1. *The layout* comes from the newer whole superblock. If both are damaged, it is found from the pages:
-//!    see [`find`].
-//! 2. *The log* is read from the redo point up to its end or to the first damage. Its structure changes are
+//! 1. *The layout* comes from the newer intact superblock. If both superblocks are damaged, it is found from
+//!    the pages (see [`find`]).
+//! 2. *The log* is read from the redo point to its end or to the first damage. Its structure changes are
 //!    redone in memory, as recovery does.
 //! 3. *Trees* are followed from their roots. A child must have the tree, the level and the fences that its
-//!    parent says. A part of a tree whose page is damaged is *lost*. Whole leaves without a parent take its
-//!    place, if they are marked as used and their fences are within the lost part: the newest first, none
-//!    overlapping another. So a lost inner node or root loses no record.
-//! 4. *Records* are put into the new store, with the log's operations over them, and large values from their
-//!    pieces. Indexes are left out: [`Store::create_index`] fills them again.
+//!    parent gives it. A key range whose page is damaged is *lost*. Intact leaves without a parent fill a
+//!    lost range if they are marked as used and their fences are within the range: the newest first, none
+//!    overlapping another. So the loss of an inner node or a root loses no record.
+//! 4. *Records* are put into the new store, overridden by the operations of the log. Large values are
+//!    assembled from their pieces. Indexes are left out: [`Store::create_index`] fills them again.
 //!
 //! # Limits
 //!
-//! - Nothing is read behind the first damage of the log. Commits from there on are lost, except for pages
-//!   that were written later. So of a commit behind the damage some records may be saved and others not. A
-//!   page that was merged into a neighbour behind the damage may come back with records that were deleted
-//!   later, if its neighbour is damaged too.
-//! - Damaged blocks at the log's very end look like a write that a power cut has torn. If no later block,
-//!   superblock or page says that they were durable, the log ends before them.
-//! - An old version of a page with a right checksum, in the place of a newer one, passes if its fences and
-//!   its level fit its parent.
-//! - The log's records of a lost part are saved. Whether there were others is not known.
+//! - Nothing is read behind the first damage of the log. Commits from there on are lost, except for changes
+//!   in pages that were written later. So some records of a commit behind the damage may be saved and others
+//!   not. A page that was merged into a neighbour behind the damage may reappear with records that were
+//!   deleted later, if this neighbour is damaged too.
+//! - Damaged blocks at the very end of the log look like a write that a power cut has torn. If no later
+//!   block, superblock or page shows that they were durable, the log ends before them.
+//! - A stale version of a page with a correct checksum, at the position of a newer one, is accepted if its
+//!   fences and its level fit its parent.
+//! - The records in a lost range that the log contains are saved. It is not known whether there were others.
 
 mod log;
 mod find;
@@ -41,43 +41,43 @@ use plan::{Segment, fill, walk};
 use save::{Large, Saving};
 use std::collections::BTreeSet;
 
-/// A range of keys: from the first up to the second, or to the end.
+/// A range of keys, from the first inclusive to the second exclusive; `None` means no upper bound.
 pub type KeyRange = (Vec<u8>, Option<Vec<u8>>);
 
 /// A range of keys in which records may have been lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostPart {
-    /// The range.
+    /// The range of keys.
     pub keys: KeyRange,
-    /// Records of it that the log had, and that are saved.
+    /// The number of records in the range that the log contained, and that are saved.
     pub saved: u64,
 }
 
-/// The result for a table.
+/// The outcome of a repair for one table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TableRepair {
-    /// Its name in the new store.
+    /// The name of the table in the new store.
     pub name: String,
-    /// Records saved.
+    /// The number of saved records.
     pub records: u64,
-    /// Ranges of keys in which records may have been lost.
+    /// The ranges of keys in which records may have been lost.
     pub lost: Vec<LostPart>,
-    /// Keys whose large values are incomplete. They are not in the new store.
+    /// The keys of large values with missing pieces. They are not in the new store.
     pub lost_large: Vec<Vec<u8>>,
 }
 
-/// The result of a repair.
+/// The outcome of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
-    /// Both superblocks were damaged: sizes and places were found from the pages.
+    /// Whether both superblocks were damaged, so that sizes and positions were found from the pages.
     pub guessed: bool,
-    /// The loss of the log, if there is one.
+    /// The damage of the log; `None` if it was read to its end.
     pub log: Option<String>,
     /// The tables, by name. A table whose name was lost is saved as `(tree N)`; it may have been an index.
     pub tables: Vec<TableRepair>,
-    /// Indexes. They are filled again when they are created.
+    /// The names of the indexes. Creating an index in the new store fills it again.
     pub indexes: Vec<String>,
-    /// Ranges of names in which tables may have been lost.
+    /// The ranges of names in which tables may have been lost.
     pub lost_names: Vec<KeyRange>,
 }
 
@@ -89,13 +89,13 @@ impl RepairReport {
     }
 }
 
-/// The lost parts of a tree.
+/// Returns the lost key ranges of a tree.
 fn lost(segments: &[Segment]) -> Vec<KeyRange> {
     let lost = segments.iter().filter(|segment| segment.leaf.is_none());
     lost.map(|segment| (segment.low.clone(), segment.high.clone())).collect()
 }
 
-/// A tree to be saved.
+/// A tree whose records are to be saved.
 struct Found {
     name: String,
     tree: u32,
@@ -119,7 +119,7 @@ impl Trees {
         let root = Tree { id: LARGE, root: superblock.large_root() };
         let mut large = walk(pages, root, &mut reached).await;
         let lost_names = !lost(&names).is_empty();
-        // The catalogue first: its leaves without a parent name more trees.
+        // Repairs the catalogue first, because its leaves without a parent name more trees.
         let strays = if lost_names { pages.strays(&reached).await } else { Vec::new() };
         reached.extend(fill(&mut names, CATALOGUE, &strays));
         let (named, damaged) = read_names(pages, &names).await?;
@@ -135,7 +135,8 @@ impl Trees {
                 }
                 Named::Index(index) => {
                     known.insert(index.tree.id);
-                    // Its pages are not searched for among those without a parent.
+                    // Marks the pages of the index as reached, so that they do not count as leaves without a
+                    // parent.
                     walk(pages, index.tree, &mut reached).await;
                     indexes.push(name.clone());
                 }
@@ -168,8 +169,8 @@ impl Trees {
     }
 }
 
-/// The names of the catalogue, in order, and whether one of them could not be read. Fails if it names a
-/// sorted run.
+/// Returns the names in the catalogue, in order, and whether one of them could not be read. Fails if the
+/// catalogue names a sorted run.
 async fn read_names<S: Source>(
     pages: &Pages<'_, S>,
     segments: &[Segment],
@@ -195,13 +196,14 @@ async fn read_names<S: Source>(
     Ok((names, damaged))
 }
 
-/// Saves what can be saved of the store in `from` into a new store on `to`, whose former contents are lost.
-/// The new store has the sizes of pages and log of the old one, and not those in `options`. It is closed when
-/// this returns; open it to use it.
+/// Saves the readable data of the store in `from` into a new store on `to`, whose former contents are lost.
+/// The new store has the page size and the log size of the old one, and not those in `options`. It is closed
+/// when this function returns; open it to use it.
 ///
-/// Memory: the part of the log that recovery would read, the pages that it changes, and some bytes for each
-/// leaf. Fails with [`Error::NotAStore`] if no store can be recognised, with [`Error::Version`] on another
-/// version's, with [`Error::SortedRuns`] on one that has them, and with errors of the new store.
+/// It needs memory for the part of the log that recovery would read, for the pages that this part changes,
+/// and for some bytes per leaf. Fails with [`Error::NotAStore`] if no store can be recognised, with
+/// [`Error::Version`] if the store has another version, with [`Error::SortedRuns`] if it has sorted runs, and
+/// with the errors of the new store.
 pub async fn repair<D: Device + 'static>(
     from: &impl Source,
     to: Handle<D>,

@@ -1,4 +1,4 @@
-//! The pages of a damaged store, as recovery would make them.
+//! Reads the pages of a damaged store, in the state to which recovery would bring them.
 
 use super::log::LogRead;
 use crate::Lsn;
@@ -13,7 +13,7 @@ use crate::memory::space::Space;
 use fulgurite_base::PageId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A whole leaf without a parent.
+/// An intact leaf without a parent.
 pub(super) struct Stray {
     pub page: PageId,
     pub tree: u32,
@@ -22,27 +22,29 @@ pub(super) struct Stray {
     pub high: Option<Vec<u8>>,
 }
 
-/// Pages and the newest operations of a damaged store.
+/// The pages of a damaged store, and the last operation of the log on each key.
 pub(super) struct Pages<'a, S> {
     source: &'a S,
-    /// Out of place: the layout, and the map as far as it could be read.
+    /// The layout and the readable part of the page map, for a store that writes out of place; otherwise
+    /// `None`.
     map: Option<(Layout, Vec<u32>)>,
     pub superblock: Superblock,
     pub space: Space,
-    /// Pages after the structure changes of the log; `None` if one of them did not fit.
+    /// The pages changed by the log, with their contents after its structure changes; `None` if a change
+    /// could not be applied.
     changed: BTreeMap<PageId, Option<Vec<u8>>>,
-    /// Pages made from their images, since the drive did not have them.
+    /// The pages that were made from their images because the drive did not have them.
     made: BTreeSet<PageId>,
-    /// Whole copies in the double-write area of pages that are damaged in place.
+    /// Intact copies in the double-write area of pages that are damaged at their home location.
     copies: BTreeMap<PageId, Vec<u8>>,
-    /// The last operation of the log on each key.
+    /// The last operation of the log on each key, by tree and key.
     pub ops: BTreeMap<(u32, Vec<u8>), Op>,
-    /// The end of the readable log, if something behind it was lost.
+    /// The end of the readable log if it is damaged there; `None` if the log was read to its end.
     pub cut: Option<Lsn>,
 }
 
 impl<'a, S: Source> Pages<'a, S> {
-    /// Redoes the log.
+    /// Reads the page map, and redoes the structure changes of the log.
     pub(super) async fn new(source: &'a S, superblock: Superblock, log: LogRead) -> Pages<'a, S> {
         let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
         let cut = log.damage.is_some().then_some(log.end);
@@ -64,7 +66,8 @@ impl<'a, S: Source> Pages<'a, S> {
         for (lsn, entry) in log.entries {
             let (changes, stored) = Delta::by_page(&entry.deltas);
             for page in stored.into_iter().filter(|page| pages.made.contains(page)) {
-                // As in recovery: the image and the log behind it are not the whole page.
+                // The image and the log behind it do not add up to the page, so recovery would not accept the
+                // image either.
                 pages.changed.insert(page, None);
             }
             for (page, deltas) in changes {
@@ -77,12 +80,12 @@ impl<'a, S: Source> Pages<'a, S> {
         pages
     }
 
-    /// All data pages.
+    /// Returns the numbers of all data pages.
     pub(super) fn numbers(&self) -> impl Iterator<Item = PageId> + use<S> {
         (self.superblock.data_start().0..self.superblock.pages).map(PageId)
     }
 
-    /// A page that is whole and reliable.
+    /// Returns the contents of a page; `None` if it is damaged or cannot be relied on.
     pub(super) async fn get(&self, page: PageId) -> Option<Vec<u8>> {
         match self.changed.get(&page) {
             Some(bytes) => bytes.clone(),
@@ -107,7 +110,8 @@ impl<'a, S: Source> Pages<'a, S> {
         self.source.read(page.0.checked_mul(size)?, &mut bytes).await.ok().map(|()| bytes)
     }
 
-    /// As in recovery: copies that are older than the redo point protect nothing.
+    /// Finds the copies in the double-write area. Copies that are older than the redo point protect nothing
+    /// and are ignored, as recovery does.
     async fn find_copies(&mut self) {
         let (first, pages) = (self.superblock.double_write_start().0, self.superblock.double_write_pages);
         let (salt, redo) = (self.superblock.salt(), self.superblock.redo);
@@ -125,7 +129,7 @@ impl<'a, S: Source> Pages<'a, S> {
         }
     }
 
-    /// Redoes the structure changes of one record on one page.
+    /// Redoes the structure changes of one log record on one page.
     async fn change(&mut self, number: PageId, lsn: Lsn, deltas: &[&Delta]) {
         let data = self.superblock.data_start().0..self.superblock.pages;
         if !data.contains(&number.0) {
@@ -142,7 +146,8 @@ impl<'a, S: Source> Pages<'a, S> {
             if !is_behind {
                 return Some(bytes);
             }
-            // As in recovery: the LSN field of an image does not count.
+            // The LSN is taken before the changes are applied, because the LSN field of an image says nothing
+            // about the page's past.
             let newest = page::lsn(&bytes).max(lsn);
             for delta in deltas {
                 delta.apply(&mut bytes).ok().filter(|()| page::fault(&bytes).is_none())?;
@@ -154,7 +159,7 @@ impl<'a, S: Source> Pages<'a, S> {
         self.changed.insert(number, after);
     }
 
-    /// The leaves among pages without a parent that are not known to be free.
+    /// Returns the leaves that have no parent and that are not known to be free.
     pub(super) async fn strays(&self, reached: &BTreeSet<PageId>) -> Vec<Stray> {
         let mut strays = Vec::new();
         let mut current: Option<(PageId, Option<Vec<u8>>)> = None;
@@ -165,7 +170,7 @@ impl<'a, S: Source> Pages<'a, S> {
                 current = Some((map, bytes));
             }
             let bits = current.as_ref().and_then(|(_, bits)| bits.as_ref());
-            // If the map is lost, every page may be in use.
+            // If the allocation map is lost, every page may be in use.
             if reached.contains(&page) || bits.is_some_and(|bits| !map::is_used(bits, index)) {
                 continue;
             }

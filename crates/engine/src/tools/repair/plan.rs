@@ -1,4 +1,5 @@
-//! The leaves of a tree: those that its root leads to, and whole ones that fill its lost parts.
+//! Collects the leaves of a tree: those that its root leads to, and leaves without a parent that fill its
+//! lost ranges.
 
 use super::pages::{Pages, Stray};
 use crate::format::page;
@@ -8,7 +9,7 @@ use crate::media::image::Source;
 use fulgurite_base::PageId;
 use std::collections::BTreeSet;
 
-/// A part of a tree's keys: one leaf, or nothing that can be found.
+/// A key range of a tree: the range of one leaf, or a range whose leaf is lost.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
     pub low: Vec<u8>,
@@ -17,7 +18,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// Whether the part contains all keys of a leaf.
+    /// Whether the range contains all keys of a leaf without a parent.
     fn has(&self, stray: &Stray) -> bool {
         let below = match (&stray.high, &self.high) {
             (_, None) => true,
@@ -27,14 +28,14 @@ impl Segment {
         self.low <= stray.low && below
     }
 
-    /// Whether two parts have no key in common.
+    /// Whether the range and that of a leaf without a parent have no key in common.
     fn is_apart(&self, stray: &Stray) -> bool {
         self.high.as_ref().is_some_and(|high| *high <= stray.low)
             || stray.high.as_ref().is_some_and(|high| *high <= self.low)
     }
 }
 
-/// The tree, level and fences that an inner node gives a child.
+/// A page to visit, with the tree, level and fences that its parent gives it.
 struct Visit {
     page: PageId,
     low: Vec<u8>,
@@ -48,7 +49,7 @@ impl Visit {
     }
 }
 
-/// Follows a tree from its root. The parts are in order, without gaps. Pages of the tree are added to
+/// Follows a tree from its root. Returns its key ranges in order, without gaps. Adds the pages of the tree to
 /// `reached`.
 pub(super) async fn walk<S: Source>(
     pages: &Pages<'_, S>,
@@ -59,7 +60,7 @@ pub(super) async fn walk<S: Source>(
     let mut left = vec![Visit { page: tree.root, low: Vec::new(), high: None, level: None }];
     while let Some(visit) = left.pop() {
         let bytes = match reached.contains(&visit.page) {
-            // A page has one parent.
+            // A page has only one parent, so a second reference to it is damage.
             true => None,
             false => pages.get(visit.page).await,
         };
@@ -92,8 +93,8 @@ pub(super) async fn walk<S: Source>(
     segments
 }
 
-/// Fills the lost parts of a tree with leaves without a parent: the newest first, and none that overlaps
-/// another. Returns the pages that were used.
+/// Fills the lost ranges of a tree with leaves without a parent: the newest first, and none that overlaps
+/// another. Returns the pages of these leaves.
 pub(super) fn fill(segments: &mut Vec<Segment>, tree: u32, strays: &[Stray]) -> Vec<PageId> {
     let mut own: Vec<&Stray> = strays.iter().filter(|stray| stray.tree == tree).collect();
     own.sort_by_key(|stray| (std::cmp::Reverse(stray.lsn), stray.page));
@@ -119,7 +120,7 @@ pub(super) fn fill(segments: &mut Vec<Segment>, tree: u32, strays: &[Stray]) -> 
     used
 }
 
-/// Adds leaves in order, and the lost parts between them.
+/// Adds leaves in order, and the lost ranges between them.
 fn with_gaps(lost: Segment, leaves: Vec<Segment>, filled: &mut Vec<Segment>) {
     let mut from = Some(lost.low);
     for leaf in leaves {
@@ -129,7 +130,7 @@ fn with_gaps(lost: Segment, leaves: Vec<Segment>, filled: &mut Vec<Segment>) {
         from.clone_from(&leaf.high);
         filled.push(leaf);
     }
-    // Without a leaf behind it, the last part ends its level.
+    // The rest of the range behind the last leaf stays lost.
     if let Some(low) = from.filter(|low| lost.high.as_ref().is_none_or(|high| low < high)) {
         filled.push(Segment { low, high: lost.high, leaf: None });
     }

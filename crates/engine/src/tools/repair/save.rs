@@ -1,4 +1,4 @@
-//! The records of a damaged store, and their insertion into a new one.
+//! Reads the records of a damaged store, and puts them into a new one.
 
 use super::pages::Pages;
 use super::plan::Segment;
@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Bytes and records of one transaction.
+/// The maximum number of bytes and of records in one transaction.
 const BATCH: (usize, usize) = (64 << 10, 256);
 
 /// A value in a leaf or in the log.
@@ -24,7 +24,7 @@ pub(super) struct Value {
     pub large: bool,
 }
 
-/// The records of a part of a tree: those of its leaf, with the log's operations over them.
+/// Returns the records of a key range: those of its leaf, overridden by the operations of the log.
 pub(super) async fn records<S: Source>(
     pages: &Pages<'_, S>,
     tree: u32,
@@ -45,7 +45,8 @@ pub(super) async fn records<S: Source>(
         for (key, value) in node.records() {
             records.insert(key, Value { bytes: value.bytes.to_vec(), large: value.large });
         }
-        // The readable log is older than the leaf, and would bring old values back.
+        // The leaf was written behind the end of the readable log, whose operations would bring old values
+        // back.
         is_newer_than_log = pages.cut.is_some_and(|cut| page::lsn(&bytes) > cut);
     }
     if is_newer_than_log {
@@ -64,24 +65,24 @@ pub(super) async fn records<S: Source>(
     records
 }
 
-/// A leaf of pieces and its index among the segments.
+/// The records of a leaf with pieces of large values, and the index of this leaf among the segments.
 type Cached = Option<(usize, BTreeMap<Vec<u8>, Value>)>;
 
-/// The tree of large values.
+/// The tree that contains the pieces of large values.
 pub(super) struct Large<'a, 'b, S> {
     pages: &'a Pages<'b, S>,
     segments: Vec<Segment>,
-    /// The leaf that was read last: it mostly has the next piece.
+    /// The leaf that was read last, because it mostly contains the next piece too.
     last: RefCell<Cached>,
 }
 
 impl<'a, 'b, S: Source> Large<'a, 'b, S> {
-    /// The values whose pieces are in these parts.
+    /// Creates a reader for the large values whose pieces are in these key ranges.
     pub(super) fn new(pages: &'a Pages<'b, S>, segments: Vec<Segment>) -> Large<'a, 'b, S> {
         Large { pages, segments, last: RefCell::default() }
     }
 
-    /// A value; `None` if it is a large one that is incomplete.
+    /// Returns the contents of a value; `None` if it is a large one with missing pieces.
     pub(super) async fn value(&self, value: Value) -> Option<Vec<u8>> {
         if !value.large {
             return Some(value.bytes);
@@ -119,7 +120,7 @@ pub(super) struct Saving<'a, D: Device + 'static> {
 }
 
 impl<'a, D: Device + 'static> Saving<'a, D> {
-    /// A batch for this table.
+    /// Creates an empty batch for this table.
     pub(super) fn new(store: &'a Store<D>, table: Table) -> Saving<'a, D> {
         Saving { store, table, batch: Vec::new(), bytes: 0, saved: 0 }
     }
@@ -127,7 +128,7 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
     /// Puts a record.
     pub(super) async fn put(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
         let len = key.len() + value.len();
-        // A small log takes small transactions.
+        // A small log admits only small transactions.
         let most = BATCH.0.min(self.store.0.durable.log().capacity() as usize / 64);
         if self.bytes + len > most || self.batch.len() == BATCH.1 {
             self.commit().await?;
@@ -141,7 +142,7 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
         let batch = std::mem::take(&mut self.batch);
         self.bytes = 0;
         match self.put_all(&batch).await {
-            // One by one they fit, as they did into the old store.
+            // The records fit one by one, as they did into the old store.
             Err(Error::TransactionTooLarge { .. }) if batch.len() > 1 => {
                 for one in batch.chunks(1) {
                     self.put_all(one).await?;
@@ -158,11 +159,11 @@ impl<'a, D: Device + 'static> Saving<'a, D> {
         for (key, value) in records {
             transaction.put(self.table, key, value).await?;
         }
-        // Closing the store makes them durable.
+        // Closing the store makes the commits durable.
         transaction.commit_with(Durability::Relaxed).await
     }
 
-    /// Puts the rest. Returns how many records were put.
+    /// Puts the remaining records. Returns how many records were put in all.
     pub(super) async fn finish(mut self) -> Result<u64, Error> {
         self.commit().await?;
         Ok(self.saved)

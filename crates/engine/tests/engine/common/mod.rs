@@ -1,4 +1,4 @@
-//! Helpers for all tests.
+//! Helpers that the tests share.
 
 pub(crate) mod patched;
 pub(crate) mod refuses;
@@ -10,12 +10,12 @@ use fulgurite_engine::{Direction, Error, Options, Record, Store};
 use std::future::Future;
 use std::ops::Bound;
 
-/// A drive of 16 MiB on which every command takes 10 µs.
+/// Returns a drive of 16 MiB on which every command takes 10 µs.
 pub(crate) fn mem() -> MemDevice {
     MemDevice::new(4096, 4096, 64, Nanos::from_micros(10))
 }
 
-/// A small pool and a small log, so that both are always short of space.
+/// Returns options with a small pool and a small log, so that both are always short of space.
 pub(crate) fn options() -> Options {
     Options { memory_bytes: 400 << 10, log_bytes: 2 << 20, ..Options::default() }
 }
@@ -45,19 +45,19 @@ pub(crate) async fn fill<D: Device + 'static>(
     }
 }
 
-/// Every record of a table.
+/// Returns every record of a table.
 pub(crate) async fn all<D: Device + 'static>(store: &Store<D>, table: &str) -> Result<Vec<Record>, Error> {
     let table = store.table(table).await?;
     store.snapshot().scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).all().await
 }
 
-/// Writes the checksum of a page, for a store with this salt.
+/// Adds the checksum to a page, for a store with this salt.
 pub(crate) fn seal(page: &mut [u8], salt: u32) {
     let sum = crc32c::crc32c_append(salt, &page[4..]);
     page[..4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The salt of the store in an image.
+/// Returns the salt of the store in an image, from one of its superblocks.
 pub(crate) fn salt(image: &[u8]) -> u32 {
     let at = if &image[..9] == b"fulgurite" { 96 } else { 65536 + 96 };
     u32::from_le_bytes([image[at], image[at + 1], image[at + 2], image[at + 3]])

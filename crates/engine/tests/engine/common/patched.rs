@@ -1,15 +1,15 @@
-//! A drive over a shared image: writes are kept per drive. So thousands of stores that differ in a byte cost
-//! little.
+//! A drive over a shared image that keeps its own writes in memory. So a test can afford thousands of drives
+//! that differ in one byte.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::{Caps, Command, Completion, Device, Operation, QueueFull, Tag};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// Bytes of a page of the drive.
+/// The page size of the drive in bytes.
 pub(crate) const PAGE: usize = 4096;
 
-/// See the module.
+/// A drive that reads from a shared image, with its own writes over it.
 pub(crate) struct Patched {
     caps: Caps,
     base: Rc<Vec<u8>>,
@@ -21,7 +21,7 @@ pub(crate) struct Patched {
 }
 
 impl Patched {
-    /// A drive with these contents.
+    /// Creates a drive with the contents of `base`.
     pub(crate) fn new(base: &Rc<Vec<u8>>) -> Patched {
         let caps =
             Caps { pages_per_command: 256, ..Caps::plain(PAGE as u32, (base.len() / PAGE) as u64, 256) };
@@ -50,7 +50,7 @@ impl Patched {
         }
     }
 
-    /// The contents of the drive.
+    /// Returns the contents of the drive.
     pub(crate) fn contents(&self) -> Vec<u8> {
         (0..self.caps.pages).flat_map(|page| self.page(page).to_vec()).collect()
     }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// A drive that fails commands of a kind while requested.
+/// A drive that fails commands of one kind while it is told to.
 pub(crate) struct Refuses {
     inner: MemDevice,
     refuses: Rc<Cell<bool>>,
@@ -15,7 +15,7 @@ pub(crate) struct Refuses {
 }
 
 impl Refuses {
-    /// The drive, and the switch that makes it fail.
+    /// Returns the drive, and the flag that makes it fail while it is set.
     pub(crate) fn new(inner: MemDevice, kind: fn(&Operation) -> bool) -> (Refuses, Rc<Cell<bool>>) {
         let refuses = Rc::new(Cell::new(false));
         (Refuses { inner, refuses: Rc::clone(&refuses), kind, refused: BTreeSet::new() }, refuses)

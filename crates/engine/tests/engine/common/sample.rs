@@ -1,5 +1,5 @@
-//! A small store with all kinds of content: inner nodes on two levels, an index, large values, a log; and its
-//! expected contents.
+//! A small store with all kinds of content (inner nodes on two levels, an index, large values, a log), and
+//! the contents that it should have.
 
 use super::patched::{PAGE, Patched};
 use super::{all, run};
@@ -9,33 +9,33 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::rc::Rc;
 
-/// The records of a table.
+/// The records of a table, by key.
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
-/// The tables by name.
+/// The records of all tables, by the name of the table.
 pub(crate) type State = BTreeMap<&'static str, Model>;
 
-/// Pages of the drive.
+/// The number of pages of the drive.
 pub(crate) const PAGES: usize = 520;
 /// The first pages of the log, the double-write area and the data.
 pub(crate) const LOG: usize = 32;
 pub(crate) const DOUBLE_WRITE: usize = LOG + 96;
 pub(crate) const DATA: usize = DOUBLE_WRITE + 128;
-/// The tables.
+/// The names of the tables.
 pub(crate) const TABLES: [&str; 3] = ["deep", "empty", "flat"];
 
-/// Little memory, a log of 96 pages.
+/// Returns options with little memory and a log of 96 pages.
 pub(crate) fn options() -> Options {
     Options { memory_bytes: 130 << 10, log_bytes: 96 * PAGE as u64, ..Options::default() }
 }
 
-/// The index of `flat` is on the first byte of each value.
+/// Returns the extraction function of the index of `flat`: the first byte of each value.
 pub(crate) fn extract() -> Extract {
     Rc::new(|_, value, keys| keys.extend(value.first().map(|byte| vec![*byte])))
 }
 
-/// A store on a drive, and its contents.
+/// The contents of a drive with a store, and the expected contents of the store.
 pub(crate) struct Sample {
-    /// The contents of the drive.
+    /// The bytes of the drive.
     pub image: Rc<Vec<u8>>,
     /// The state after each acknowledged commit since the store was last closed; the last one is the expected
     /// state.
@@ -43,13 +43,14 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// The expected state.
+    /// Returns the expected state.
     pub(crate) fn state(&self) -> &State {
         self.states.last().unwrap()
     }
 }
 
-/// Long keys in groups, so that separators are long and inner nodes have few children.
+/// Returns a long key. Keys are in groups with long common prefixes, so that separators are long and inner
+/// nodes have few children.
 fn deep_key(number: u32) -> Vec<u8> {
     let group = number / 4;
     let mut key = format!("{group:04}").into_bytes();
@@ -64,7 +65,7 @@ fn value(number: u32, len: usize) -> Vec<u8> {
 
 type Change = (&'static str, Vec<u8>, Option<Vec<u8>>);
 
-/// The commits that fill the store.
+/// Returns the commits that fill the store.
 fn filling() -> Vec<Vec<Change>> {
     let deep = (0..170).map(|number| vec![("deep", deep_key(number), Some(value(number, 800)))]);
     let flat =
@@ -73,8 +74,8 @@ fn filling() -> Vec<Vec<Change>> {
     deep.chain(flat).chain(large).collect()
 }
 
-/// The commits of the last session: puts, deletes, splits, a large value that is deleted and one that is
-/// inserted.
+/// Returns the commits of the last session: puts, deletes, splits, a large value that is deleted and one that
+/// is inserted.
 fn later() -> Vec<Vec<Change>> {
     let deep = (170..178).map(|number| vec![("deep", deep_key(number), Some(value(number, 800)))]);
     let both = (0..6u32).map(|number| {
@@ -128,7 +129,7 @@ fn session(image: &Rc<Vec<u8>>, commits: Vec<Vec<Change>>, mut state: State, clo
     Sample { image: Rc::new(executor.with_device(|device| device.contents())), states }
 }
 
-/// A store that was created with these options on a drive of so many pages, filled, and closed.
+/// Returns a store that was created with these options on a drive of `pages` pages, filled, and closed.
 fn filled(options: Options, pages: usize) -> Sample {
     let empty = Rc::new(vec![0; pages * PAGE]);
     let executor = Executor::new(Patched::new(&empty));
@@ -140,25 +141,26 @@ fn filled(options: Options, pages: usize) -> Sample {
     session(&image, filling(), State::new(), true)
 }
 
-/// A store that was closed.
+/// Returns a store that was filled and closed.
 pub(crate) fn closed() -> Sample {
     filled(options(), PAGES)
 }
 
-/// The same, after a power cut while it was in use: its last commits are in the log.
+/// Returns the store of [`closed`] after a further session and a power cut: the commits of this session are
+/// in the log.
 pub(crate) fn crashed() -> Sample {
     let Sample { image, states } = closed();
     session(&image, later(), states[0].clone(), false)
 }
 
-/// The same, closed after these commits.
+/// Returns the store of [`closed`] after a further session, closed again.
 pub(crate) fn closed_later() -> Sample {
     later_than(closed())
 }
 
-/// The same with pages out of place.
+/// Returns the store of [`closed_later`], but with pages out of place.
 pub(crate) fn closed_later_out_of_place() -> Sample {
-    // Segments need spare space.
+    // Segments need over-provisioning, so the drive is twice as large.
     later_than(filled(Options { place: "out-of-place".parse().unwrap(), ..options() }, 2 * PAGES))
 }
 
@@ -166,15 +168,15 @@ fn later_than(Sample { image, states }: Sample) -> Sample {
     session(&image, later(), states[0].clone(), true)
 }
 
-/// The answers of a store on a drive.
+/// The answers of the store on a drive.
 pub(crate) struct Answer {
-    /// The records of each table. All errors must be clear ones.
+    /// The records of each table, or an error, which must report damage.
     pub tables: Vec<(&'static str, Result<Model, Error>)>,
-    /// The result of `check`.
+    /// The findings of `check`.
     pub check: Result<fulgurite_engine::CheckReport, Error>,
 }
 
-/// Opens the store on a drive and reads all of it, also through the index.
+/// Opens the store on a drive and reads all of it, including the index.
 pub(crate) fn ask(device: Patched) -> Result<Answer, Error> {
     let executor = Executor::new(device);
     run(&executor, |handle| async move {
