@@ -1,4 +1,5 @@
-//! The operations and results of all clients in one generation of a store.
+//! A history: the operations and results of all clients in one generation of a store (the time between two
+//! openings).
 //!
 //! Times are ticks of a counter that grows with every event, so no two events have the same time. A tick is
 //! taken before each call and after its return. The call takes effect at a moment in this interval.
@@ -13,21 +14,21 @@ use std::hash::{Hash, Hasher};
 pub(crate) enum Action {
     /// A read of one key.
     Read {
-        /// The key.
+        /// The key that was read.
         key: Key,
         /// The write that the read returned; `None` if there was no record.
         seen: Option<Version>,
     },
     /// A write. Other transactions see it after the commit.
     Write {
-        /// The key.
+        /// The key that was written.
         key: Key,
         /// The identity of the write.
         version: Version,
-        /// Whether it deletes the record.
+        /// Whether the write deletes the record.
         deletes: bool,
     },
-    /// A scan. Its rows are all records of the range.
+    /// A scan. Its rows are all records of the scanned range.
     Scan {
         /// The smallest key of the scanned range.
         first: Key,
@@ -38,16 +39,16 @@ pub(crate) enum Action {
     },
 }
 
-/// How a transaction reads.
+/// The way in which a transaction reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
-    /// With locks. It may write.
+    /// Reads under locks. The transaction may write.
     Locking,
-    /// From a snapshot. It does not write.
+    /// Reads from a snapshot. The transaction does not write.
     Snapshot,
 }
 
-/// The end of a transaction as far as its client knows.
+/// The end of a transaction, as far as its client knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Outcome {
     /// The commit was acknowledged.
@@ -61,28 +62,28 @@ pub(crate) enum Outcome {
 /// One transaction or snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Txn {
-    /// Its number.
+    /// The number of the transaction.
     pub id: TxnId,
-    /// The client that ran it.
+    /// The number of the client that ran the transaction.
     pub client: u32,
-    /// How it reads.
+    /// The way in which the transaction reads.
     pub kind: Kind,
-    /// Whether a crash may lose it after it was acknowledged.
+    /// Whether a crash may lose the transaction after it was acknowledged, because its commit was `relaxed`.
     pub relaxed: bool,
-    /// When it began.
+    /// The tick at which the transaction began.
     pub invoked: u64,
-    /// When commit was called; `None` if it was not.
+    /// The tick at which the commit was called; `None` if it was not.
     pub committing: Option<u64>,
     /// When its end became known to the client.
     pub ended: Option<u64>,
-    /// How it ended.
+    /// The end of the transaction.
     pub outcome: Outcome,
-    /// Its operations in order.
+    /// The operations of the transaction in order.
     pub actions: Vec<Action>,
 }
 
 impl Txn {
-    /// A transaction that begins at `invoked` and has not ended.
+    /// Creates a transaction that begins at `invoked` and has not ended.
     pub(crate) fn new(id: TxnId, client: u32, kind: Kind, invoked: u64) -> Txn {
         Txn {
             id,
@@ -97,12 +98,12 @@ impl Txn {
         }
     }
 
-    /// Whether it wrote anything.
+    /// Whether the transaction wrote anything.
     pub(crate) fn writes(&self) -> bool {
         self.actions.iter().any(|action| matches!(action, Action::Write { .. }))
     }
 
-    /// All writes that it read, including its own.
+    /// Returns all writes that the transaction read, including its own.
     pub(crate) fn seen(&self) -> impl Iterator<Item = (Key, Version)> + '_ {
         self.actions.iter().flat_map(|action| -> Box<dyn Iterator<Item = (Key, Version)> + '_> {
             match action {
@@ -114,10 +115,10 @@ impl Txn {
     }
 }
 
-/// The operations between two openings of a store.
+/// The transactions between two openings of a store.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    /// The records at the beginning, with the writes that created them.
+    /// The records at the opening, each with the write that created it.
     pub initial: BTreeMap<Key, Version>,
     /// The transactions in the order in which they began.
     pub txns: Vec<Txn>,
@@ -125,12 +126,12 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// An empty history of a store that contains `initial`.
+    /// Creates an empty history of a store that contains `initial`.
     pub(crate) fn new(initial: BTreeMap<Key, Version>) -> History {
         History { initial, txns: Vec::new(), clock: 0 }
     }
 
-    /// The next tick.
+    /// Advances the counter and returns the next tick.
     pub(crate) fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock
@@ -151,7 +152,7 @@ impl History {
         txn.outcome = outcome;
     }
 
-    /// A hash of the whole history. Two equal runs have equal hashes.
+    /// Returns a hash of the whole history. Two equal runs have equal hashes.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = FxHasher::default();
         self.initial.hash(&mut hasher);

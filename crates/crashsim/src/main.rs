@@ -1,9 +1,10 @@
-//! Runs crash seeds from the command line.
+//! Runs the crash tests of a range of seeds from the command line.
 //!
 //!     cargo run --release -p fulgurite-crashsim -- --seeds 0..10000
 //!
-//! Exit code 0: no violation was found, or every planted bug was. 1: there is a violation, whose seed and smallest
-//! history are printed, or a planted bug was not found. 2: the request was invalid.
+//! Exit code 0: no violation was found, or every injected fault was found. Exit code 1: there is a violation,
+//! whose seed and smallest history are printed, or an injected fault was not found. Exit code 2: the request
+//! was invalid.
 
 use clap::Parser;
 use fulgurite_base::option::{name_of, parse_choice};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A seed that takes longer is reported as endless. Usually a seed takes some milliseconds.
+/// The wall-clock time after which a seed is reported as endless. Usually a seed takes some milliseconds.
 const LONGEST: Duration = Duration::from_secs(120);
 
 #[derive(Parser)]
@@ -64,7 +65,8 @@ fn parse_seeds(text: &str) -> Result<Range<u64>, SpecError> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    // A panic of the engine is a violation and is printed with its seed.
+    // A panic of the engine is a violation and is printed with its seed, so the message of the panic itself
+    // is suppressed.
     std::panic::set_hook(Box::new(|_| {}));
     let search = Search {
         planted: arguments.bug,
@@ -135,14 +137,15 @@ fn bugs(search: &Search, arguments: &Arguments) -> ExitCode {
     if all { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs the seeds while another thread shows progress. That thread ends the program if a seed takes too long.
+/// Runs the seeds while another thread shows progress. The other thread ends the program if a seed takes too
+/// long.
 fn watched(search: &Search, seeds: Range<u64>) -> Summary {
     let progress = Arc::new(Progress::new(search.jobs));
     let over = Arc::new(AtomicBool::new(false));
     let watcher = watch(Arc::clone(&progress), Arc::clone(&over), seeds.end - seeds.start);
     let summary = search.seeds(seeds, &progress);
     over.store(true, Ordering::Relaxed);
-    // The watcher ends after its current pause and returns nothing.
+    // The result is ignored: the watcher ends after its current pause and returns nothing.
     let _ = watcher.join();
     summary
 }

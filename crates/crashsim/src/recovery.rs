@@ -1,18 +1,19 @@
 //! Checks that a store has kept its guarantees after a restart.
 //!
-//! Every transaction that writes also writes a marker of its own, which tells whether the transaction survived. The
-//! rules:
+//! Every transaction that writes also writes a marker of its own. After a restart the marker shows whether
+//! the transaction survived. A store keeps these rules:
 //!
 //! 1. A transaction that survived was committed or may have been: its commit was called and did not fail.
 //! 2. An acknowledged transaction survives, unless it was `relaxed`.
-//! 3. The survivors are a prefix of the commits. If T survived, then so did each transaction that was acknowledged
-//!    before T's commit was called, and each transaction whose writes T read.
-//! 4. The writes that an acknowledged reader or a snapshot saw survive, except those of `relaxed` commits, which are
-//!    visible before they are durable.
-//! 5. If the drive may damage the tail of the log, the last commits may be lost, also those of earlier generations.
-//!    Then no later commit survives.
-//! 6. Transactions survive completely or not at all. All their reads and the records after the restart have one serial
-//!    order. A reader of all records at the end of the history represents the records.
+//! 3. The survivors are a prefix of the commit order. If transaction T survived, so did each transaction that
+//!    was acknowledged before the commit of T was called, and each transaction whose writes T read.
+//! 4. The writes that an acknowledged reader or a snapshot saw survive, except those of `relaxed` commits,
+//!    which are visible before they are durable.
+//! 5. If the drive may damage the tail of the log, the last commits may be lost, including those of earlier
+//!    generations. If commits of an earlier generation are lost, no later commit survives.
+//! 6. Transactions survive completely or not at all. All their reads and the records after the restart have
+//!    one serial order. The records after the restart count as a read of all records at the end of the
+//!    history.
 
 use crate::device::Allowed;
 use crate::history::{Action, History, Kind, Outcome, Txn};
@@ -22,14 +23,14 @@ use crate::violation::{Violation, ViolationKind};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tells which transactions survived a restart.
+/// Decides which transactions survived a restart, and whether the rules allow it.
 struct Judge<'a> {
     history: &'a History,
     found: &'a BTreeMap<Key, Version>,
     allowed: Allowed,
-    /// The index of each transaction in the history.
+    /// The index of each transaction in the history, by its number.
     places: FxHashMap<TxnId, usize>,
-    /// Whether the writes of a transaction survived; true for a transaction without writes.
+    /// Whether the writes of each transaction survived; true for a transaction without writes.
     there: Vec<bool>,
 }
 
@@ -73,20 +74,21 @@ impl Judge<'_> {
         self.history.txns.iter().zip(&self.there).filter(|(_, there)| !**there).map(|(txn, _)| txn)
     }
 
-    /// Whether the transaction that wrote `version` survived. Transactions of earlier generations were
-    /// checked after their own restart.
+    /// Whether the transaction that wrote `version` survived. Transactions of earlier generations count as
+    /// survivors here, because they were checked after their own restart.
     fn is_there(&self, version: Version) -> bool {
         self.places.get(&version.writer()).is_none_or(|at| self.there[*at])
     }
 
-    /// A marker from an earlier generation that is now missing. Until another commit follows, that commit's
-    /// block is the last one of the log. If the drive damages it now, it looks like a torn block.
+    /// Returns a marker from an earlier generation that is missing now; `None` if there is none. The block of
+    /// this commit is the last one of the log until another commit follows. If the drive damages the block,
+    /// it looks like a torn block.
     fn lost_before(&self) -> Option<Key> {
         let mut before = self.history.initial.keys().filter(|key| key.table == TableName::Markers);
         before.find(|key| !self.found.contains_key(key)).copied()
     }
 
-    /// If a commit of an earlier generation is lost, no transaction of this generation may survive.
+    /// Fails if a transaction of this generation survived although a commit of an earlier generation is lost.
     fn nothing_since(&self, lost: Key) -> Result<(), Violation> {
         match self.present().next() {
             Some(txn) => {
@@ -152,7 +154,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Whether a reader may have seen a commit that was lost.
+    /// Whether the rules allow that a reader saw a commit that was lost.
     fn excused(&self, reader: &Txn, version: Version) -> bool {
         let relaxed = self.places.get(&version.writer()).is_some_and(|at| self.history.txns[*at].relaxed);
         relaxed || reader.relaxed
@@ -161,7 +163,7 @@ impl Judge<'_> {
     fn serial(&self) -> Result<(), Violation> {
         let lost = self.absent().any(|txn| txn.outcome == Outcome::Committed);
         if lost {
-            // The transactions before the restart must have a serial order too.
+            // The transactions before the restart must have a serial order too, including the lost ones.
             let mut history = self.history.clone();
             let uncertain = self.deleted_by_lost(|txn| txn.outcome == Outcome::Unknown);
             history.txns.iter_mut().for_each(|txn| forget_absences(&mut txn.actions, &uncertain));
@@ -180,8 +182,8 @@ impl Judge<'_> {
         check(&history, &committed)
     }
 
-    /// The keys whose deletion was lost. A reader that found no record there may have seen that deletion. A
-    /// missing record does not tell which transaction deleted it.
+    /// Returns the keys whose deletion was lost. A reader that found no record under such a key may have seen
+    /// this deletion, because a missing record does not tell which transaction deleted it.
     fn deleted_by_lost(&self, which: impl Fn(&Txn) -> bool) -> BTreeSet<Key> {
         let lost = self.absent().filter(|txn| txn.committing.is_some() && txn.outcome != Outcome::Failed);
         lost.filter(|txn| which(txn)).flat_map(|txn| &txn.actions).filter_map(deleted).collect()
@@ -196,8 +198,8 @@ impl Judge<'_> {
         txn.outcome == Outcome::Committed && txn.seen().all(|(_, version)| self.is_there(version))
     }
 
-    /// The transactions that were committed before the restart: those that were acknowledged or survived, and
-    /// those whose writes they read.
+    /// Returns which transactions were committed before the restart: those that were acknowledged or
+    /// survived, and those whose writes they read.
     fn committed_before(&self) -> Vec<bool> {
         let txns = &self.history.txns;
         let mut committed: Vec<bool> = txns
@@ -233,7 +235,7 @@ fn deleted(action: &Action) -> Option<Key> {
     }
 }
 
-/// Removes the observation that there was no record, for the keys in `uncertain`.
+/// Removes from `actions` the observations that there was no record under the keys in `uncertain`.
 fn forget_absences(actions: &mut Vec<Action>, uncertain: &BTreeSet<Key>) {
     if uncertain.is_empty() {
         return;
@@ -251,7 +253,7 @@ fn forget_absences(actions: &mut Vec<Action>, uncertain: &BTreeSet<Key>) {
     *actions = kept;
 }
 
-/// Divides a scan at the uncertain keys at which it found no record.
+/// Splits a scan at the uncertain keys under which it found no record.
 fn without_absences(
     first: Key,
     last: Key,

@@ -1,4 +1,5 @@
-//! Searches seeds for violations. Each seed runs twice. The plan of the first failing seed is reduced.
+//! Searches seeds for violations. Each seed runs twice, because equal runs must have equal results. The plan
+//! of the first failing seed is reduced.
 
 use crate::device::FaultKind;
 use crate::plan::{self, Plan};
@@ -17,11 +18,11 @@ const ATTEMPTS: u32 = 4_000;
 /// The options of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
-    /// A bug to plant.
+    /// The fault that is injected into the engine; `None` if there is none.
     pub planted: Option<Planted>,
-    /// Kinds of faults to leave out.
+    /// The kinds of drive faults to leave out.
     pub without: Vec<FaultKind>,
-    /// Whether no seed writes pages out of place.
+    /// Whether all seeds write pages in place.
     pub in_place: bool,
     /// The number of threads.
     pub jobs: usize,
@@ -30,46 +31,46 @@ pub struct Search {
 /// A seed that failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The seed.
+    /// The number of the seed.
     pub seed: u64,
-    /// Its violation.
+    /// The violation that the seed found.
     pub violation: Violation,
 }
 
-/// The totals over all seeds.
+/// The totals over the seeds of a search.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// The number of seeds.
+    /// The number of seeds that were run.
     pub seeds: u64,
     /// The number of acknowledged transactions and snapshots.
     pub committed: u64,
     /// The number of power cuts.
     pub cuts: u64,
-    /// The number of faults that occurred.
+    /// The number of drive faults that have struck.
     pub faults: u64,
     /// The number of seeds that ended with damage that the store reported.
     pub damaged: u64,
-    /// The failure of the lowest failing seed.
+    /// The failure of the lowest failing seed; `None` if no seed failed.
     pub failure: Option<Failure>,
 }
 
-/// The progress of the threads, for display.
+/// The progress of the threads of a search, for display.
 pub struct Progress {
     /// The number of finished seeds.
     pub done: AtomicU64,
-    /// The current seed of each thread, or `u64::MAX`.
+    /// The current seed of each thread; `u64::MAX` if it has none.
     pub running: Vec<AtomicU64>,
 }
 
 impl Progress {
-    /// The progress of `jobs` threads at the start.
+    /// Creates the progress of `jobs` threads at the start of a search.
     pub fn new(jobs: usize) -> Progress {
         Progress { done: AtomicU64::new(0), running: (0..jobs).map(|_| AtomicU64::new(u64::MAX)).collect() }
     }
 }
 
 impl Search {
-    /// The plan of a seed with the options of this search.
+    /// Generates the plan of a seed with the options of this search.
     pub fn plan(&self, seed: u64) -> Plan {
         let plan = if self.in_place { Plan::in_place(seed) } else { Plan::from_seed(seed) };
         let mut plan = plan.without(&self.without);

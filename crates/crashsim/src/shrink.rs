@@ -3,7 +3,8 @@
 /// Reduces `start` while `fails` returns true, with at most `most` attempts.
 ///
 /// `simpler` returns the candidates of one step, the largest reductions first. The first candidate that fails
-/// is taken, and the search continues from it. No candidate of the result fails, unless the attempts ran out.
+/// is taken, and the search continues from it. No candidate of the returned input fails, unless the attempts
+/// ran out.
 pub(crate) fn shrink<T>(
     start: T,
     simpler: impl Fn(&T) -> Vec<T>,
@@ -11,7 +12,7 @@ pub(crate) fn shrink<T>(
     mut most: u32,
 ) -> T {
     let mut smallest = start;
-    // The next success is likely near the last one, so each round continues from there.
+    // The next candidate that fails is likely near the last one, so each round continues from there.
     let mut from = 0;
     loop {
         let mut candidates = simpler(&smallest);
@@ -41,7 +42,7 @@ pub(crate) fn shrink<T>(
 mod tests {
     use super::*;
 
-    /// All lists with one element removed.
+    /// Returns all lists with one element removed.
     #[allow(clippy::ptr_arg)] // `shrink` requires this signature
     fn shorter(list: &Vec<u32>) -> Vec<Vec<u32>> {
         let without = |at: usize| {

@@ -1,7 +1,7 @@
 //! The data that clients write: keys whose order the checkers know, and values that identify their writer.
 //!
-//! The head of a value contains its [`Version`], which is unique in the life of a store, and an amount of
-//! money. The rest of the value is filler derived from the version. So a reader knows which write it sees,
+//! The first bytes of a value contain its [`Version`], which is unique in the life of a store, and an amount
+//! of money. The rest of the value is filler derived from the version. So a reader knows which write it sees,
 //! and notices a wrong byte and a value of another write.
 
 use fulgurite_base::fnv1a;
@@ -17,17 +17,18 @@ impl fmt::Display for TxnId {
     }
 }
 
-/// The identity of a write: its transaction, and its index among that transaction's writes.
+/// The identity of a write: the number of its transaction, and its index among the writes of this
+/// transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Version(pub u64);
 
 impl Version {
-    /// Write number `nth` of `txn`, counted from zero.
+    /// Creates the identity of write number `nth` of `txn`, counted from zero.
     pub(crate) fn new(txn: TxnId, nth: u32) -> Version {
         Version(u64::from(txn.0) << 32 | u64::from(nth))
     }
 
-    /// The transaction that wrote it.
+    /// Returns the transaction that made the write.
     pub(crate) fn writer(self) -> TxnId {
         TxnId((self.0 >> 32) as u32)
     }
@@ -42,13 +43,13 @@ impl fmt::Display for Version {
 /// The tables of the store under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TableName {
-    /// Accounts. The sum of their amounts is constant.
+    /// Accounts, whose amounts have a constant sum.
     Accounts,
     /// Registers, which are read and updated.
     Registers,
     /// Rows, which are inserted and deleted and have a secondary index.
     Rows,
-    /// One row per transaction that wrote. After a crash it tells whether the transaction survived.
+    /// Markers: one row per transaction that wrote. After a crash it shows whether the transaction survived.
     Markers,
 }
 
@@ -57,7 +58,7 @@ impl TableName {
     pub const ALL: [TableName; 4] =
         [TableName::Accounts, TableName::Registers, TableName::Rows, TableName::Markers];
 
-    /// The table's name in the store.
+    /// Returns the name of the table in the store.
     pub fn text(self) -> &'static str {
         match self {
             TableName::Accounts => "accounts",
@@ -71,20 +72,20 @@ impl TableName {
 /// The key of a record. Within a table, keys are ordered like their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// Its table.
+    /// The table of the key.
     pub table: TableName,
-    /// Its number in the table's order.
+    /// The number of the key, in the order of keys within its table.
     pub number: u32,
 }
 
 impl Key {
-    /// The key `number` of `table`.
+    /// Creates the key `number` of `table`.
     pub fn new(table: TableName, number: u32) -> Key {
         Key { table, number }
     }
 
-    /// The key as stored. Keys of rows have a long common prefix and tails of different lengths, which
-    /// exercises the truncation of prefixes and separators.
+    /// Returns the bytes of the key in the store. Keys of rows have a long common prefix and tails of
+    /// different lengths, which exercises the truncation of prefixes and separators.
     pub fn bytes(self) -> Vec<u8> {
         match self.table {
             TableName::Rows => {
@@ -96,7 +97,7 @@ impl Key {
         }
     }
 
-    /// The key of `table` with these bytes; `None` if there is none.
+    /// Returns the key of `table` with these bytes; `None` if there is none.
     pub fn from_bytes(table: TableName, bytes: &[u8]) -> Option<Key> {
         let digits = |range: std::ops::Range<usize>| -> Option<u32> {
             std::str::from_utf8(bytes.get(range)?).ok()?.parse().ok()
@@ -110,10 +111,10 @@ impl Key {
         (key.bytes() == bytes).then_some(key)
     }
 
-    /// The key of the marker of `txn`. The keys are spread, so that concurrent transactions do not all write
-    /// to the last leaf.
+    /// Returns the key of the marker of `txn`. The keys are scattered, so that concurrent transactions do not
+    /// all write to the last leaf.
     pub fn marker(txn: TxnId) -> Key {
-        // Multiplication by an odd number maps different transactions to different keys.
+        // The multiplication by an odd number maps different transactions to different keys.
         Key::new(TableName::Markers, txn.0.wrapping_mul(0x9e37_79b1))
     }
 }
@@ -124,20 +125,20 @@ impl fmt::Display for Key {
     }
 }
 
-/// Bytes before the filler: version, amount, length, and a checksum of these three.
+/// The number of bytes before the filler: version, amount, length, and a checksum of these three.
 const HEAD: usize = 28;
 
 /// A decoded value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
-    /// The write that created it.
+    /// The write that created the value.
     pub version: Version,
     /// An amount of money, or a number by which the index groups rows.
     pub amount: i64,
 }
 
 impl Value {
-    /// The value as stored: `len` bytes, but at least 28.
+    /// Returns the bytes of the value in the store: `len` bytes, but at least 28.
     pub(crate) fn encode(self, len: usize) -> Vec<u8> {
         let len = len.max(HEAD);
         let mut bytes = Vec::with_capacity(len);
@@ -154,7 +155,7 @@ impl Value {
         bytes
     }
 
-    /// Decodes the output of [`Value::encode`]; `None` if any byte is wrong.
+    /// Decodes the bytes of [`Value::encode`]; `None` if any byte is wrong.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Value> {
         let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
         let value = Value { version: Version(word(0)?), amount: word(8)? as i64 };

@@ -1,4 +1,4 @@
-//! The violations that a seed can find.
+//! The violations that a seed can reveal.
 
 use std::fmt;
 
@@ -13,43 +13,44 @@ pub enum ViolationKind {
     NotAPrefix,
     /// A reader saw a write that is lost.
     SeenAndLost,
-    /// A value that no transaction wrote there, or a missing record that none deleted.
+    /// A read returned a value that no transaction wrote under this key, or found no record although none was
+    /// deleted.
     WrongData,
-    /// There is no serial order that explains all reads.
+    /// No serial order explains all reads.
     NotSerialisable,
     /// The sum of the accounts is wrong.
     Sum,
-    /// The store's own check finds a problem, or an index differs from its table.
+    /// The check of the store itself finds a problem, or an index differs from its table.
     Structure,
-    /// An error that no fault explains.
+    /// An error occurred that no fault explains.
     Error,
     /// The run does not end.
     Stuck,
-    /// A panic.
+    /// The engine or the test panicked.
     Panic,
-    /// The engine broke the rules of the drive's interface.
+    /// The engine violated the interface of the drive.
     Misuse,
     /// Two runs of one seed differ.
     NotDeterministic,
 }
 
-/// A violation.
+/// A violation of a guarantee of the store, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Its kind.
+    /// The kind of the violation.
     pub kind: ViolationKind,
-    /// The evidence.
+    /// The description of the evidence.
     pub text: String,
 }
 
 impl Violation {
-    /// A violation of `kind` with the evidence `text`.
+    /// Creates a violation of `kind` with the evidence `text`.
     pub fn new(kind: ViolationKind, text: impl Into<String>) -> Violation {
         Violation { kind, text: text.into() }
     }
 
-    /// Whether both are the same violation in histories of different lengths: the kind is equal, and for
-    /// errors of the store also their text. Numbers in the text may differ.
+    /// Whether both are the same violation in histories of different lengths: their kinds are equal, and so
+    /// are the texts of errors of the store. Numbers in these texts may differ.
     pub fn is_like(&self, other: &Violation) -> bool {
         let words = |text: &str| text.replace(|letter: char| letter.is_ascii_digit(), "");
         let says_all = matches!(self.kind, ViolationKind::Error | ViolationKind::Panic);
@@ -73,7 +74,7 @@ mod tests {
         let damaged = violation(ViolationKind::Error, "page 567 is damaged");
         assert!(damaged.is_like(&violation(ViolationKind::Error, "page 31 is damaged")));
         assert!(!damaged.is_like(&violation(ViolationKind::Error, "torn pages: accepted: auto")));
-        // The transaction and the client that are named vary between histories.
+        // The names of the transaction and of the client differ between histories.
         let lost = violation(ViolationKind::Lost, "t1 of client 2 is lost");
         assert!(lost.is_like(&violation(ViolationKind::Lost, "t3 is lost")));
         assert!(!lost.is_like(&violation(ViolationKind::Sum, "t1 of client 2 is lost")));

@@ -1,4 +1,4 @@
-//! Runs seeds that must pass. Searches for planted bugs take long and run only by name:
+//! Runs seeds that must pass. Searches for injected faults take long and run only by name:
 //!
 //!     cargo test --release -p fulgurite-crashsim -- --ignored planted
 
@@ -19,14 +19,18 @@ fn the_first_seeds_pass() {
     assert!(summary.committed > 10_000 && summary.cuts > 1_000);
 }
 
-/// Regressions, each with the seeds that found it:
+/// The rule: seeds that have failed once pass. The causes, each with the seeds that found it:
 ///
-/// - a failed write left a page torn, and its copy in the double-write area was overwritten: 241645, 340053, 405617;
-/// - a structure change and the cleaner alternated for ever between two pages: 271340, 296139, 306584, 328741, 373168;
-/// - blocks of an interrupted flush reappeared after a block that was rewritten with equal bytes: 352754, 422451;
+/// - a failed write left a page torn, and its copy in the double-write area was overwritten: 241645, 340053,
+///   405617;
+/// - a structure change and the cleaner alternated forever between two pages: 271340, 296139, 306584, 328741,
+///   373168;
+/// - blocks of an interrupted flush reappeared behind a block that was rewritten with equal bytes: 352754,
+///   422451;
 /// - the check read a large value that a pending deletion removes: 2008083;
 /// - after a drive error while it read an index, the check reported the rest of the index as lost: 3252152;
-/// - recovery reads a long log twice, and took a block that was destroyed in between for the end of the log: 3235458;
+/// - recovery reads a long log twice, and took a block that was destroyed in between for the end of the log:
+///   3235458;
 /// - a lost copy was shared, which reverted its page to the earlier contents of the slot: 30015211, 30053487.
 #[test]
 fn seeds_that_have_failed_pass() {
@@ -39,21 +43,24 @@ fn seeds_that_have_failed_pass() {
     }
 }
 
-/// A transient error when reading a copy from the double-write area made recovery report the torn page as damaged.
+/// The rule: a transient error when reading a copy from the double-write area does not make recovery report
+/// the torn page as damaged.
 #[test]
 fn a_transient_error_loses_no_copy() {
     assert_passes(&Search::default(), 122_493_541);
 }
 
-/// Regressions in stores with pages out of place, each with the seeds that found it:
+/// The rule: seeds with pages out of place that have failed once pass. The causes, each with the seeds that
+/// found it:
 ///
-/// - a write that the drive misdirected counted as done before it was read back: 4009991;
+/// - a write that the drive misdirected counted as completed before it was read back: 4009991;
 /// - a leaf had to be split to merge its records, which in turn left the log no space for a split: 10035688;
-/// - a commit waited for space in the log while it held the lock of a pending record. That record could not be carried
-///   forward, and the others were, repeatedly, until the log was full: 30042969;
-/// - recovery gave carried records the age of the redo point, so that the log had no space to carry them again:
+/// - a commit waited for log space while it held the lock of a pending record. This record could not be
+///   copied forward, and the others were copied repeatedly, until the log was full: 30042969;
+/// - recovery gave copied records the age of the redo point, so that the log had no space to copy them again:
 ///   60272766;
-/// - a lost leaf was rebuilt from its image in the log, which lacked records that were pending then: 111214175.
+/// - a lost leaf was rebuilt from its image in the log, which lacked records that were pending then:
+///   111214175.
 #[test]
 fn seeds_that_have_failed_out_of_place_pass() {
     for seed in [4009991, 10035688, 30042969, 60272766, 111214175] {

@@ -1,39 +1,39 @@
-//! The contents of the drive: the current pages, the durable pages, and the writes in between.
+//! The contents of the drive: the pages that reads see, the durable pages, and the writes in between.
 
 use fulgurite_base::Prng;
 use fulgurite_device::ShareRun;
 use std::rc::Rc;
 
-/// The unit of tearing in bytes.
+/// The unit of tearing in bytes: a power cut keeps or loses a sector as a whole.
 pub(super) const SECTOR: usize = 512;
 
-/// A page; `None` is a page of zeros.
+/// The contents of a page; `None` for zeros.
 pub(super) type Page = Option<Rc<[u8]>>;
 
 /// A write of one or more pages.
 pub(super) struct Unit {
     pub lpn: u64,
-    /// The contents. `None` for a page that has been replaced by durable contents.
+    /// The contents of each page; `None` for a page that was made durable with other contents since.
     pub pages: Vec<Option<Page>>,
-    /// Whether it survives completely or not at all.
+    /// Whether a power cut keeps the write completely or not at all.
     pub atomic: bool,
-    /// The number of its completion.
+    /// The number of the completion of this write, counted over all commands.
     pub completed: u64,
-    /// Whether a failed flush has lost it.
+    /// Whether a failed flush has lost the write: the next power cut drops it.
     pub doomed: bool,
 }
 
-/// The probability that a write survives a power cut. It is drawn once per cut, because some cuts lose
-/// everything and some nothing.
+/// Returns the probability, in per cent, that a write survives a power cut. It is drawn once per power cut,
+/// because some power cuts lose everything and some nothing.
 pub(super) fn survival(prng: &mut Prng) -> u64 {
     [0, 10, 50, 90, 100][prng.below(5) as usize]
 }
 
 pub(super) struct Medium {
     page_bytes: usize,
-    /// The contents as read now.
+    /// The contents of each page as a read returns them now.
     current: Vec<Page>,
-    /// The contents after a power cut that loses every cached write.
+    /// The contents of each page after a power cut that loses every cached write.
     durable: Vec<Page>,
     /// The contents of each page before its last write since the power came on.
     previous: Vec<Page>,
@@ -64,12 +64,12 @@ impl Medium {
         &self.previous[lpn as usize]
     }
 
-    /// The number of writes of a page; `None` if it was never written.
+    /// Returns the number of writes of a page; `None` if it was never written.
     pub(super) fn writes(&self, lpn: u64) -> Option<u64> {
         self.writes.get(lpn as usize).copied().filter(|writes| *writes > 0)
     }
 
-    /// Flips a bit, in the cache and on the medium.
+    /// Flips a bit of a page, in the cache and on the medium.
     pub(super) fn rot(&mut self, lpn: u64, prng: &mut Prng) {
         let at = prng.below(self.page_bytes as u64) as usize;
         let bit = 1 << prng.below(8);
@@ -85,7 +85,7 @@ impl Medium {
         self.writes[lpn as usize] += 1;
     }
 
-    /// Makes a page durable at once, and replaces it in cached writes.
+    /// Makes new contents of a page durable at once, and removes the page from cached writes.
     fn set_durable(&mut self, lpn: u64, page: Page) {
         self.set(lpn, page);
         self.settle(lpn);
@@ -132,7 +132,7 @@ impl Medium {
     }
 
     /// Copies the sources to the destinations, durably and atomically. Earlier writes to the sources become
-    /// durable too, and no others.
+    /// durable too, and no other writes.
     pub(super) fn share(&mut self, runs: &[ShareRun]) {
         // No destination is a source, so the order does not matter.
         for run in runs {
@@ -144,7 +144,8 @@ impl Medium {
         }
     }
 
-    /// Makes the first `completed` completed writes durable, except those that a failed flush has lost.
+    /// Makes the writes among the first `completed` completions durable, except those that a failed flush has
+    /// lost.
     pub(super) fn flush(&mut self, completed: u64) {
         for unit in std::mem::take(&mut self.cached) {
             if unit.completed > completed {
@@ -159,14 +160,14 @@ impl Medium {
         }
     }
 
-    /// Fails a flush: some writes that are not durable never will be.
+    /// Executes a flush that fails: some writes that are not durable will be lost at the next power cut.
     pub(super) fn fail_flush(&mut self, prng: &mut Prng) {
         for unit in &mut self.cached {
             unit.doomed |= prng.below(2) == 0;
         }
     }
 
-    /// Cuts the power. Any subset of the cached writes and of `in_flight` survives.
+    /// Executes a power cut. Any subset of the cached writes and of `in_flight` survives.
     pub(super) fn cut(&mut self, in_flight: Vec<Unit>, prng: &mut Prng) {
         let share = survival(prng);
         let cached = std::mem::take(&mut self.cached);
@@ -179,15 +180,16 @@ impl Medium {
             }
         }
         self.current.clone_from(&self.durable);
-        // Older versions of pages are lost with the power.
+        // A stale cache is lost with the power, so there are no older versions any more.
         self.previous.clone_from(&self.durable);
     }
 
-    /// The surviving contents of each page of `unit`. `below` are the contents before it. `None` if nothing
-    /// survives.
+    /// Returns the contents of each page of `unit` that survive a power cut. `below` are the contents before
+    /// the write. An entry is `None` if the write of this page is lost.
     fn surviving(&self, unit: &Unit, below: &[Page], share: u64, prng: &mut Prng) -> Vec<Option<Page>> {
         let kept = |prng: &mut Prng| prng.below(100) < share;
-        // A write is often smaller than the unit that the cache writes at once.
+        // In a third of the cases the write is kept or lost as a whole, because it is often smaller than the
+        // unit that the cache of a drive writes at once.
         let whole = unit.atomic || prng.below(3) == 0;
         if whole {
             return if kept(prng) { unit.pages.clone() } else { vec![None; unit.pages.len()] };
@@ -201,7 +203,7 @@ impl Medium {
             .collect()
     }
 
-    /// A mixture of two versions of a page, sector by sector.
+    /// Returns a mixture of two versions of a page. Each sector is from one of them.
     pub(super) fn torn(&self, old: &Page, new: &Page, prng: &mut Prng) -> Page {
         let sectors = self.page_bytes / SECTOR;
         let at = prng.below(sectors as u64 + 1) as usize;

@@ -42,24 +42,24 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The properties of the drive.
+/// The parameters of the drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrashConfig {
-    /// Size of a device page in bytes; a multiple of 512.
+    /// The size of a device page in bytes; a multiple of 512.
     pub page_bytes: u32,
     /// The number of device pages.
     pub pages: u64,
     /// The maximum number of commands in flight.
     pub queue_depth: u32,
-    /// The maximum length of a read or write in pages.
+    /// The maximum length of a read or write command in pages.
     pub pages_per_command: u32,
-    /// The maximum number of pages in a share command; 0 if the drive has none.
+    /// The maximum number of pages in a SHARE command; 0 if the drive does not support SHARE.
     pub share_pages: u32,
-    /// The length in bytes up to which a write is never torn; 0 if every write may be.
+    /// The length in bytes up to which a write is never torn; 0 if every write may be torn.
     pub atomic_bytes: u32,
-    /// Whether the cache survives a power cut.
+    /// Whether the contents of the cache survive a power cut.
     pub protected: bool,
-    /// Whether a write may request its own durability.
+    /// Whether the drive supports writes that are durable when they complete.
     pub durable_writes: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct CrashConfig {
 struct Flight {
     tag: Tag,
     work: Work,
-    /// The fault that strikes it.
+    /// The fault that strikes the command; `None` if none does.
     fault: Option<FaultKind>,
     error: Option<IoError>,
 }
@@ -89,23 +89,24 @@ struct Core {
     now: Nanos,
     submitted: u64,
     completed: u64,
-    /// Ordered by completion time, then by submission.
+    /// The commands in flight, ordered by completion time, and then by submission.
     flights: BTreeMap<(Nanos, u64), Flight>,
     powered: bool,
     /// The number of events since the power came on.
     events: u64,
     cut_after: Option<u64>,
-    /// The number of events and waits that are left.
+    /// The number of events and waits after which the drive stops.
     budget: u64,
     faults: Vec<Fault>,
     struck: Vec<FaultKind>,
     counts: [u64; 3],
-    /// A violation of the drive's interface by its user.
+    /// The first violation of the drive's interface by its user; `None` if there was none.
     misuse: Option<String>,
     fingerprint: u64,
 }
 
-/// The drive. Clones share one drive, so that a test keeps one while an executor owns another.
+/// The simulated drive. Clones of the value are handles of one drive, so a test keeps a handle while an
+/// executor owns another.
 #[derive(Clone)]
 pub(crate) struct CrashDevice {
     core: Rc<RefCell<Core>>,
@@ -113,7 +114,7 @@ pub(crate) struct CrashDevice {
 }
 
 impl CrashDevice {
-    /// An empty drive with its power on and without faults.
+    /// Creates an empty drive with its power on and without faults.
     pub(crate) fn new(config: CrashConfig, prng: Prng) -> CrashDevice {
         let caps = Rc::new(Caps {
             page_bytes: config.page_bytes,
@@ -151,7 +152,7 @@ impl CrashDevice {
     }
 
     /// Turns the power on with the contents that survived. The power is cut again after `cut_after` events,
-    /// and `faults` strike before. After `budget` events and waits the drive stops, and
+    /// and `faults` strike before that. After `budget` events and waits the drive stops, and
     /// [`CrashDevice::exhausted`] returns true.
     pub(crate) fn restart(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
         self.cut();
@@ -159,7 +160,7 @@ impl CrashDevice {
         self.arm(cut_after, faults, budget);
     }
 
-    /// Sets a power cut and faults, counted from now. The power stays on.
+    /// Plans a power cut and faults, counted from now. The power stays on.
     pub(crate) fn arm(&self, cut_after: Option<u64>, faults: Vec<Fault>, budget: u64) {
         let mut core = self.core.borrow_mut();
         core.events = 0;
@@ -184,17 +185,17 @@ impl CrashDevice {
         self.core.borrow().budget == 0
     }
 
-    /// The faults that have struck since the drive was created.
+    /// Returns the faults that have struck since the drive was created.
     pub(crate) fn struck(&self) -> Vec<FaultKind> {
         self.core.borrow().struck.clone()
     }
 
-    /// A violation of the drive's interface by its user, if any.
+    /// Returns the first violation of the drive's interface by its user; `None` if there was none.
     pub(crate) fn misuse(&self) -> Option<String> {
         self.core.borrow().misuse.clone()
     }
 
-    /// A hash of all events so far, with their times and bytes.
+    /// Returns a hash of all events so far, with their times and bytes.
     pub(crate) fn fingerprint(&self) -> u64 {
         self.core.borrow().fingerprint
     }
@@ -212,7 +213,7 @@ impl Core {
                 _ => {}
             }
         }
-        // Writes in flight have no order.
+        // Shuffles the writes in flight, because their order is undefined.
         for at in (1..writes.len()).rev() {
             writes.swap(at, self.prng.below(at as u64 + 1) as usize);
         }
@@ -241,7 +242,7 @@ impl Core {
         }
     }
 
-    /// The fault that strikes the next command of a kind, if any.
+    /// Returns the fault that strikes the next command of a kind; `None` if none does.
     fn strike(&mut self, counted: Counted) -> Option<FaultKind> {
         let count = &mut self.counts[counted as usize];
         let nth = *count;
@@ -267,7 +268,7 @@ impl Core {
         }
     }
 
-    /// A copy of the bytes to write. Without a buffer there are no bytes.
+    /// Copies the bytes of a write. Without a buffer the write has no bytes.
     fn unit(&mut self, lpn: Lpn, pages: u32, from: Option<&Buffer>) -> Unit {
         let page_bytes = self.config.page_bytes as usize;
         let pages = match from {
@@ -289,7 +290,8 @@ impl Core {
             Work::Read { .. } => (50_000, 60_000),
             Work::Write { .. } => (15_000, 120_000),
             Work::Flush { .. } => (80_000, 400_000),
-            // Long enough that a power cut finds some of several shares in flight and others completed.
+            // The duration varies so much that a power cut finds some of several SHARE commands in flight and
+            // others completed.
             Work::Share { .. } => (15_000, 400_000),
             Work::Nothing | Work::Trim { .. } => (10_000, 30_000),
         };
@@ -297,7 +299,7 @@ impl Core {
         Nanos((least + self.prng.below(spread)) * slow)
     }
 
-    /// Performs a command that completes.
+    /// Executes a command that completes now.
     fn perform(&mut self, flight: Flight) -> Completion {
         self.completed += 1;
         let mut status = flight.error.map_or(Ok(()), Err);
@@ -365,7 +367,7 @@ impl Core {
         Ok(())
     }
 
-    /// A page as a read sees it while it may be written.
+    /// Returns a page as a read sees it that may overlap a write of this page.
     fn page_in_race(&mut self, lpn: u64) -> Page {
         let stored = self.medium.page(lpn).clone();
         let racing = self.flights.values().find_map(|flight| match &flight.work {
@@ -408,12 +410,12 @@ impl Core {
         Ok(())
     }
 
-    /// The address from which a misdirected read is served. In half of the cases it is another version of the
-    /// page, if the drive has one. That version is valid, and only its address reveals that it is the wrong
-    /// one.
+    /// Returns the address from which a misdirected read is served. In half of the cases the address contains
+    /// another version of the page, if the drive has one. This version is valid in itself, and only its
+    /// address reveals that it is the wrong one.
     ///
-    /// A drive with SHARE does not do this: shared pages are equal at both addresses, so they cannot contain
-    /// their own address.
+    /// On a drive with SHARE no other version is chosen: shared pages are equal at both addresses, so they
+    /// cannot contain their own address.
     fn astray(&mut self, lpn: u64, pages: u64) -> u64 {
         let other = self.elsewhere(pages);
         let places = (0..self.config.pages / pages).map(|place| place * pages);
@@ -427,8 +429,8 @@ impl Core {
         }
     }
 
-    /// Whether `place` has another version of the page at `lpn`. A page of a store has its number in bytes 8
-    /// to 16.
+    /// Whether the page at `place` is another version of the page at `lpn`. A page of a store contains its
+    /// number in bytes 8 to 16.
     fn is_version(&self, lpn: u64, place: u64) -> bool {
         let (own, other) = (self.medium.page(lpn), self.medium.page(place));
         match (own, other) {
@@ -437,8 +439,8 @@ impl Core {
         }
     }
 
-    /// Another address for a command of `pages` pages, usually near the beginning, where the store has its
-    /// most important structures.
+    /// Returns another address for a command of `pages` pages. It is usually near the beginning of the drive,
+    /// where the store has its most important structures.
     fn elsewhere(&mut self, pages: u64) -> u64 {
         let places = self.config.pages / pages;
         let places = if self.prng.below(2) == 0 { places.div_ceil(8) } else { places };
@@ -461,7 +463,7 @@ fn mix(hash: u64, word: u64) -> u64 {
     (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
 
-/// The words of an operation to hash: kind, address, and the bytes of a write.
+/// Returns the words of an operation that are hashed: its kind and its address, and the bytes of a write.
 fn words(operation: &Operation) -> [u64; 2] {
     match operation {
         Operation::Read { lpn, pages, .. } => [lpn.0 << 3, u64::from(*pages)],
@@ -495,14 +497,14 @@ impl Device for CrashDevice {
         self.core.borrow().now
     }
 
-    /// The number of writes of the page, because the drive writes in place.
+    /// Returns the number of writes of the page as its number of erases, because the drive writes in place.
     fn erases(&self, lpn: Lpn) -> Option<u64> {
         self.core.borrow().medium.writes(lpn.0)
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
         let core = &mut *self.core.borrow_mut();
-        // Without power, commands are ignored.
+        // Without power, the drive ignores commands.
         if !core.powered {
             return Ok(());
         }
@@ -526,7 +528,7 @@ impl Device for CrashDevice {
         if !core.powered {
             return;
         }
-        // The clock does not go back for a deadline in the past.
+        // A deadline in the past must not move the clock backward.
         let deadline = deadline.map(|deadline| deadline.max(core.now));
         let next = core.flights.first_key_value().map(|((at, _), _)| *at);
         let Some(until) = next.into_iter().chain(deadline).min() else { return };

@@ -55,8 +55,8 @@ fn flush(device: &mut CrashDevice) {
     drain(device);
 }
 
-/// The number of cuts that left the page old, new and mixed. `before` sets up the drive. Page 5 contained 1
-/// and is overwritten with 2.
+/// Returns the number of power cuts that left page 5 old, new and mixed. `before` sets up the drive. Page 5
+/// contained ones and is overwritten with twos.
 fn outcomes(config: &CrashConfig, before: impl Fn(&mut CrashDevice)) -> [u32; 3] {
     let mut counts = [0; 3];
     for seed in 0..400 {
@@ -144,7 +144,8 @@ fn an_atomic_write_is_never_torn() {
         let [old, new, torn] = outcomes(&config, |device| write(device, 5, 1, 2));
         assert!(old > 20 && new > 20 && torn == 0);
     }
-    // Two pages at an even address stay together; at an odd address they do not.
+    // Two pages that are written together at an even address are always kept or lost together; at an odd
+    // address they are not.
     let together = |lpn: u64| {
         (0..200).all(|seed| {
             let config = CrashConfig { atomic_bytes: 8192, ..config(false) };
@@ -168,7 +169,8 @@ fn a_share_is_durable_and_makes_earlier_writes_to_its_sources_durable() {
     assert_eq!(outcomes(&config(false), share), [0, 400, 0]);
 }
 
-/// The rule: a power cut keeps all runs of a share or none, whether the share was in flight or completed.
+/// The rule: a power cut keeps all runs of a SHARE command or none, whether the command was in flight or
+/// completed.
 #[test]
 fn a_share_of_several_runs_is_kept_whole_or_not_at_all() {
     let runs = |order: &[(u64, u64)]| {
@@ -189,7 +191,7 @@ fn a_share_of_several_runs_is_kept_whole_or_not_at_all() {
         drain(&mut device);
         flush(&mut device);
         submit(&mut device, 4, runs(&[(10, 40), (6, 60), (20, 40)]));
-        // Half of the cuts happen while the share is in flight.
+        // Half of the power cuts happen while the SHARE command is in flight.
         if seed % 4 < 2 {
             drain(&mut device);
         }
@@ -208,14 +210,15 @@ fn a_failed_flush_loses_part_of_the_cache() {
         device.core.borrow_mut().faults = vec![Fault { kind: FaultKind::FlushError, nth: 1 }];
         write_and_wait(device);
         flush(device);
-        // The second flush succeeds but restores nothing.
+        // The second flush succeeds, but does not restore the writes that the failed one lost.
         flush(device);
     };
     let [old, new, torn] = outcomes(&config(false), fails);
     assert!(old > 100 && new > 100 && torn == 0);
 }
 
-/// Page 5 contained 1, then 2; page 6 contains 3. One fault strikes the next command of its kind.
+/// Returns a drive on which one fault will strike the next command of its kind. Page 5 contained ones, then
+/// twos; page 6 contains threes.
 fn struck(kind: FaultKind) -> CrashDevice {
     let mut device = CrashDevice::new(config(true), Prng::new(3, "device"));
     write(&mut device, 6, 1, 3);
@@ -256,7 +259,7 @@ fn misdirected_reads_return_other_versions() {
         let versions = (0..40).filter(|seed| {
             let config = CrashConfig { share_pages, ..config(true) };
             let mut device = CrashDevice::new(config, Prng::new(*seed, "device"));
-            // Both pages contain the same page number.
+            // Both pages contain the same page number, so they are versions of one page.
             let mut version = vec![9; 4096];
             version[8..16].fill(1);
             write(&mut device, 5, 1, 1);

@@ -1,4 +1,4 @@
-//! Prints a plan for people.
+//! Prints a plan in a form that people can read.
 
 use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work};
 use crate::device::Fault;

@@ -1,4 +1,5 @@
-//! Generates the plan of a seed. Each part of the plan uses its own random substream.
+//! Generates the plan of a seed. Each part of the plan uses its own random stream, so a change of one part
+//! leaves the others as they are.
 
 use super::{Ending, Generation, Memory, Plan, Step, StorePlan, Work};
 use crate::device::{CrashConfig, Fault, FaultKind};
@@ -7,17 +8,17 @@ use fulgurite_base::{Choice, Nanos, Prng};
 use fulgurite_engine::{Durability, TornPages};
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 
-/// One of `choices` at random.
+/// Returns one of `choices` at random.
 fn one_of<T: Copy>(prng: &mut Prng, choices: &[T]) -> T {
     choices[prng.below(choices.len() as u64) as usize]
 }
 
-/// True with probability 1/`n`.
+/// Returns true with probability 1/`n`.
 fn once_in(prng: &mut Prng, n: u64) -> bool {
     prng.below(n) == 0
 }
 
-/// A random number up to `most`. All orders of magnitude are equally likely.
+/// Returns a random number up to `most`. All orders of magnitude are equally likely.
 fn any_size(prng: &mut Prng, most: u64) -> u64 {
     let bits = 64 - most.leading_zeros();
     let bound = 1 << (1 + prng.below(u64::from(bits)));
@@ -25,7 +26,7 @@ fn any_size(prng: &mut Prng, most: u64) -> u64 {
 }
 
 impl Plan {
-    /// The plan of a seed. Half of the seeds write pages out of place.
+    /// Generates the plan of a seed. Half of the seeds write pages out of place.
     pub fn from_seed(seed: u64) -> Plan {
         let mut plan = Plan::patient(seed);
         let mut prng = Prng::new(seed, "crash place");
@@ -38,7 +39,7 @@ impl Plan {
         plan
     }
 
-    /// The plan of a seed with pages in place.
+    /// Generates the plan of a seed, with pages in place.
     pub fn in_place(seed: u64) -> Plan {
         let mut plan = Plan::patient(seed);
         lose_patience(seed, &mut plan);
@@ -71,7 +72,8 @@ impl Plan {
         };
         let mut prng = Prng::new(seed, "crash generations");
         let kinds = fault_kinds(&mut prng);
-        // Lost and misdirected writes leave an old but valid page. Only reading pages back detects that.
+        // A lost or misdirected write leaves an old but valid page. Only reading pages back detects this, so
+        // the store then verifies its writes.
         let silent = [FaultKind::LostWrite, FaultKind::MisdirectedWrite];
         plan.store.verify_writes = silent.iter().any(|kind| kinds.contains(kind)) || once_in(&mut prng, 8);
         let relaxed = one_of(&mut prng, &[0, 0, 20, 60]);
@@ -105,8 +107,8 @@ fn store(prng: &mut Prng) -> StorePlan {
     }
 }
 
-/// The drive, and the store with a protection against torn pages that the drive supports. `none` is used only
-/// if the drive tears no writes.
+/// Chooses the drive, and a protection against torn pages that the drive supports. The protection `none` is
+/// chosen only if the drive tears no writes.
 fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
     let page_bytes = one_of(prng, &[512, 4096, 4096, store.page_bytes]);
     let per_page = u64::from(store.page_bytes / page_bytes);
@@ -114,8 +116,8 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
     let data_pages = if once_in(prng, 8) { 30 + prng.below(100) } else { 200 + prng.below(500) };
     let device = CrashConfig {
         page_bytes,
-        // Space for the log, for the double-write area and other structures before the pages, and for the
-        // pages.
+        // The drive has space for the log, for the double-write area and the other structures before the data
+        // pages, and for the data pages.
         pages: (u64::from(store.log_pages) + 200 + data_pages) * per_page,
         queue_depth: one_of(prng, &[1, 4, 32, 256]),
         pages_per_command: (per_page as u32).max(8) * one_of(prng, &[1, 2, 16]),
@@ -135,9 +137,9 @@ fn device(prng: &mut Prng, store: StorePlan) -> (CrashConfig, StorePlan) {
     (device, StorePlan { torn_pages, ..store })
 }
 
-/// The limit of pages per SHARE command, for a drive that supports SHARE: that of the published command, or a
-/// smaller one, so that a batch needs several commands. A command must not end inside a page. Some drives
-/// share less than a page, if the store can do without SHARE.
+/// Chooses the limit of pages per SHARE command, for a drive that supports SHARE. It is the limit of the
+/// published command, or a smaller one, so that a batch needs several commands. A command must not end inside
+/// a page of the store. On some drives a command shares less than a page, if the store can do without SHARE.
 fn share_pages(seed: u64, device: &CrashConfig, store: &StorePlan) -> u32 {
     if device.share_pages == 0 {
         return 0;
@@ -148,8 +150,9 @@ fn share_pages(seed: u64, device: &CrashConfig, store: &StorePlan) -> u32 {
     one_of(prng, &[250.max(per_page), per_page + 1, per_page + per_page / 2, 2 * per_page + 1, least])
 }
 
-/// Lets the store write its pages out of place, on a drive so small that pages are collected. Rows are longer
-/// and are updated repeatedly, so that hot and cold pages exist. Checkpoints force pages to be written.
+/// Lets the store write its pages out of place, on a drive so small that pages are garbage-collected. Rows
+/// are longer and are updated repeatedly, so that there are hot and cold pages. Checkpoints force pages to be
+/// written.
 fn move_out(prng: &mut Prng, plan: &mut Plan) {
     let (placement, streams) = one_of(prng, &[("none", 1), ("none", 1), ("sep-gc", 2), ("sepbit", 6)]);
     plan.store.torn_pages = TornPages::Auto;
@@ -170,15 +173,15 @@ fn move_out(prng: &mut Prng, plan: &mut Plan) {
     }
     let (store, device) = (&plan.store, &mut plan.device);
     let segment = 4 * unit.max(store.page_bytes);
-    // The log and the structures before the pages, the pages, their map, and the segments that stay partly
-    // empty.
+    // The drive has space for the log and the structures before the data pages, for the data pages, for the
+    // page map, and for the segments that are partly empty.
     let rows = 300 * plan.row_bytes as u64 / u64::from(store.page_bytes);
     let pages = u64::from(store.log_pages) + 200 + 70 + any_size(prng, 100) + rows;
     let beside = u64::from(40 * unit + (8 + streams) * segment);
     device.pages = (pages * u64::from(store.page_bytes) + beside) / u64::from(device.page_bytes);
 }
 
-/// In half of the seeds, lets several pages share a block of the drive.
+/// Lets several pages share a block of the drive, in half of the seeds.
 fn pack(seed: u64, plan: &mut Plan) {
     let mut prng = Prng::new(seed, "crash units");
     if once_in(&mut prng, 2) {
@@ -189,7 +192,7 @@ fn pack(seed: u64, plan: &mut Plan) {
     }
 }
 
-/// In a quarter of the seeds, clients cancel some of their operations. The store must stay consistent.
+/// Lets clients cancel some of their operations, in a quarter of the seeds. The store must stay consistent.
 fn lose_patience(seed: u64, plan: &mut Plan) {
     let mut prng = Prng::new(seed, "crash patience");
     if !once_in(&mut prng, 4) {
@@ -200,7 +203,7 @@ fn lose_patience(seed: u64, plan: &mut Plan) {
     }
 }
 
-/// In a quarter of the seeds, the store is opened with varying amounts of memory: recovery uses another
+/// Lets the store be opened with varying amounts of memory, in a quarter of the seeds: recovery uses another
 /// method if memory is small.
 fn change_memory(seed: u64, plan: &mut Plan) {
     let mut prng = Prng::new(seed, "crash memory");
@@ -213,7 +216,8 @@ fn change_memory(seed: u64, plan: &mut Plan) {
     }
 }
 
-/// The number of frames. Write-back with spare frames takes some of them.
+/// Returns a random number of frames. A write-back policy that keeps clean frames in reserve takes some of
+/// them.
 fn frames(prng: &mut Prng) -> u32 {
     32 + any_size(prng, 168) as u32
 }
@@ -222,8 +226,8 @@ fn records(prng: &mut Prng) -> u8 {
     one_of(prng, &[0, 30, 50, 80])
 }
 
-/// Half of the seeds have only power cuts, a quarter have faults that the drive reports, and the others have
-/// any faults.
+/// Chooses the kinds of drive faults. Half of the seeds have only power cuts, a quarter have faults that the
+/// drive reports, and the others have any faults.
 fn fault_kinds(prng: &mut Prng) -> Vec<FaultKind> {
     let all = FaultKind::NAMES.iter().map(|(_, kind)| *kind);
     let reported = |kind: &FaultKind| !kind.allows().damage;
@@ -245,7 +249,7 @@ fn faults(prng: &mut Prng, kinds: &[FaultKind], most: u64) -> Vec<Fault> {
 fn generation(prng: &mut Prng, plan: &Plan, kinds: &[FaultKind], relaxed: u64) -> Generation {
     let clients = one_of(prng, &[1, 2, 4, 8, 16]);
     let steps = 6 + prng.below(90);
-    // Some clients never pause. Others leave time for commit windows to expire.
+    // Some clients never pause. Others pause so long that commit windows expire.
     let rest = one_of(prng, &[0, 200, 3_000]);
     let mut generation = Generation {
         clients: vec![Vec::new(); clients],
@@ -323,7 +327,7 @@ fn scan(prng: &mut Prng, snapshot: bool) -> Work {
     Work::Scan { first, last, backward: once_in(prng, 2), limit, snapshot }
 }
 
-/// One to four different keys, registers and rows mixed.
+/// Returns one to four different keys, of registers and of rows.
 fn keys(prng: &mut Prng, plan: &Plan) -> Vec<Key> {
     let mut keys = Vec::new();
     for _ in 0..any_size(prng, 4) {
@@ -339,7 +343,7 @@ fn keys(prng: &mut Prng, plan: &Plan) -> Vec<Key> {
     keys
 }
 
-/// The length of a value: usually small, sometimes most of a page, rarely more than a page.
+/// Returns a length for a value: usually small, sometimes most of a page, rarely more than a page.
 fn len(prng: &mut Prng, plan: &Plan) -> usize {
     let page = u64::from(plan.store.page_bytes);
     let len = match prng.below(20) {

@@ -1,11 +1,11 @@
-//! Simplifies a plan in small steps.
+//! Simplifies a plan in small steps, so that a failing plan can be reduced.
 
 use super::{Ending, Generation, Plan, Step};
 use crate::device::CrashConfig;
 use fulgurite_base::Nanos;
 use fulgurite_engine::{Durability, TornPages};
 
-/// Simpler plans, the simplest first. Each differs from `plan` in one respect.
+/// Returns simpler plans, the simplest first. Each differs from `plan` in one respect.
 pub(crate) fn simpler(plan: &Plan) -> Vec<Plan> {
     let mut plans = Vec::new();
     let mut add = |change: &dyn Fn(&mut Plan)| {
@@ -35,7 +35,7 @@ type PlanChange = Box<dyn Fn(&mut Plan)>;
 
 type GenerationChange = Box<dyn Fn(&mut Generation)>;
 
-/// Removes clients, steps, faults and cuts.
+/// Returns the changes that remove clients, steps, faults and power cuts from a generation.
 fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
     let mut changes: Vec<GenerationChange> = Vec::new();
     for client in 0..generation.clients.len() {
@@ -46,7 +46,7 @@ fn generation_changes(generation: &Generation) -> Vec<GenerationChange> {
     changes.push(Box::new(|generation| generation.recovery_cuts.clear()));
     changes.push(Box::new(|generation| generation.memory = None));
     for (client, steps) in generation.clients.iter().enumerate() {
-        // Removes halves, quarters and so on, and finally single steps.
+        // Half of the steps are removed first, then a quarter and so on, and finally single steps.
         let mut length = steps.len().div_ceil(2);
         while length > 0 {
             for start in (0..steps.len()).step_by(length) {
@@ -90,7 +90,8 @@ fn step_change(change: fn(&mut Step)) -> GenerationChange {
     Box::new(move |generation| generation.clients.iter_mut().flatten().for_each(change))
 }
 
-/// Simplifies the options. A drive with more features than needed is still valid.
+/// Returns the changes that simplify the options of the store and the drive. A drive with more features than
+/// needed is still valid.
 fn settings() -> Vec<PlanChange> {
     vec![
         Box::new(|plan| plan.cut_in_create = None),
@@ -105,7 +106,7 @@ fn settings() -> Vec<PlanChange> {
         Box::new(|plan| plan.store.group_window = Nanos::ZERO),
         Box::new(|plan| plan.store.place = "in-place".to_owned()),
         Box::new(|plan| {
-            // Pages out of place need no other protection, and none is allowed.
+            // Pages out of place need no protection against torn pages, and the store accepts none for them.
             if plan.store.place == "in-place" {
                 plan.store.torn_pages = TornPages::DoubleWrite;
             }

@@ -1,4 +1,4 @@
-//! Plans repeat, differ, cover what they should, and become smaller.
+//! Tests that plans are reproducible, differ between seeds, cover all features, and can be reduced.
 
 use super::*;
 use fulgurite_base::Choice;

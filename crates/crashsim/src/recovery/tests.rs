@@ -1,4 +1,4 @@
-//! Violates each rule once.
+//! Tests that a violation of each rule of `recovery` is found.
 
 use super::*;
 
@@ -6,7 +6,8 @@ fn key(number: u32) -> Key {
     Key::new(TableName::Registers, number)
 }
 
-/// Transactions 1, 2, … one after the other. Each reads and writes its key and writes its marker.
+/// Creates a history of transactions 1, 2, … that run one after the other. Each reads and writes its key, and
+/// writes its marker.
 fn history(keys: &[u32]) -> History {
     let mut history = History::new(BTreeMap::new());
     let mut last: BTreeMap<Key, Version> = BTreeMap::new();
@@ -26,7 +27,7 @@ fn history(keys: &[u32]) -> History {
     history
 }
 
-/// The records that exist if the transactions in `ids` survived.
+/// Returns the records that exist if the transactions in `ids` survived.
 fn found(history: &History, ids: &[u32]) -> BTreeMap<Key, Version> {
     let mut found = BTreeMap::new();
     for txn in history.txns.iter().filter(|txn| ids.contains(&txn.id.0)) {
@@ -64,7 +65,7 @@ fn the_survivors_are_a_prefix() {
         assert_eq!(kind(&history, &found(&history, prefix), NOTHING), None);
     }
     assert_eq!(kind(&history, &found(&history, &[2]), NOTHING), Some(ViolationKind::NotAPrefix));
-    // Even without real time, a transaction follows those whose writes it read.
+    // Even if no end is known in real time, a transaction comes after those whose writes it read.
     for txn in &mut history.txns {
         txn.outcome = Outcome::Unknown;
     }
@@ -146,7 +147,7 @@ fn writes_that_a_reader_saw_survive_unless_they_were_relaxed() {
 
 #[test]
 fn a_reader_may_have_seen_a_deletion_that_was_lost() {
-    // Transaction 1 writes, 2 deletes and is lost, 3 finds no record.
+    // Transaction 1 writes, transaction 2 deletes and is lost, and transaction 3 finds no record.
     for (outcome, kind_of_reader, expected) in [
         (Outcome::Committed, Kind::Locking, None),
         (Outcome::Unknown, Kind::Locking, None),

@@ -1,4 +1,4 @@
-//! A client: executes its steps in order. It repeats a step if the store asks it to.
+//! A client: executes its steps in order, and repeats a step that the store asks it to retry.
 
 use super::session::Session;
 use super::world::{Stop, World};
@@ -6,7 +6,7 @@ use crate::plan::{Step, Work};
 use crate::value::{Key, TableName};
 use std::rc::Rc;
 
-/// How many times a step is tried.
+/// The maximum number of attempts for a step.
 const TRIES: u32 = 4;
 
 /// Runs the steps of a client.
@@ -30,7 +30,8 @@ pub(super) async fn client(world: Rc<World>, number: u32, steps: Vec<Step>) {
                 break;
             }
         }
-        // After a power cut, a client that needs no drive would continue.
+        // The client ends with the power, because a client whose next step needs no drive would continue
+        // otherwise.
         if end == Err(Stop::Client) || !world.device.powered() || world.violation.borrow().is_some() {
             break;
         }
@@ -40,8 +41,8 @@ pub(super) async fn client(world: Rc<World>, number: u32, steps: Vec<Step>) {
 
 async fn perform(world: &World, client: u32, step: &Step) -> Result<(), Stop> {
     if step.work == Work::Checkpoint {
-        // If records have memory of their own, every second checkpoint is a partial one, like those that the
-        // store makes automatically.
+        // If the record cache has memory of its own, every second checkpoint is a partial one, like the
+        // automatic checkpoints of the store.
         let outcome = match world.has_records && world.txns().is_multiple_of(2) {
             true => world.store.checkpoint_older_half().await,
             false => world.store.checkpoint().await,
@@ -94,7 +95,7 @@ async fn act(world: &World, session: &mut Session<'_>, work: &Work) -> Result<()
             let [first, last, put] = [*first, *last, *put].map(|number| Key::new(TableName::Rows, number));
             session.scan(first, last, false, usize::MAX).await?;
             session.put_row(put, *len).await?;
-            // The transaction sees its own row among the others.
+            // The transaction sees the row that it has written among the others.
             session.scan(first, last, true, usize::MAX).await.map(drop)
         }
         Work::Scan { first, last, backward, limit, .. } => {
@@ -116,7 +117,7 @@ async fn transfer(
     let keys = accounts.map(|number| Key::new(TableName::Accounts, number));
     let mut amounts = [0; 2];
     for (key, slot) in keys.iter().zip(&mut amounts) {
-        // A missing account is visible in the history.
+        // A missing account needs no report here, because the history shows it.
         let Some(value) = session.get(*key, for_update).await? else { return Ok(()) };
         *slot = value.amount;
     }
@@ -128,8 +129,8 @@ async fn sum(world: &World, session: &Session<'_>, snapshot: bool) -> Result<(),
     let [first, last] = [0, 999_999].map(|number| Key::new(TableName::Accounts, number));
     let rows = session.scan(first, last, false, usize::MAX).await?;
     let sum = rows.iter().map(|(_, value)| value.amount).sum();
-    // A transaction that may still be rolled back promises nothing in general. This one holds locks on
-    // everything that it read, so its sum must be right.
+    // In general a transaction that may still be rolled back need not have seen consistent data. This one
+    // holds locks on everything that it has read, so its sum must be right.
     world.compare_sum(sum, if snapshot { "a snapshot" } else { "a transaction" });
     Ok(())
 }

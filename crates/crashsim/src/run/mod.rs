@@ -1,9 +1,10 @@
-//! Executes a plan: generation by generation, with power cuts between them, and checks all guarantees.
+//! Executes a plan, generation by generation with power cuts between them, and checks all guarantees of the
+//! store.
 //!
-//! The store is created without faults. In each generation the clients work until the power is cut. Then the
-//! store is opened, possibly with further cuts, and its contents are read and judged. The next generation
-//! continues from there. [`FaultKind::allows`](crate::device::FaultKind::allows) lists the consequences that
-//! each fault may have. If the medium is damaged and the store reports that, the run ends.
+//! The store is created without faults. In each generation the clients work until the power is cut. The store
+//! is opened again, possibly with further power cuts, and its contents are read and judged. The next
+//! generation continues from this state. [`FaultKind::allows`](crate::device::FaultKind::allows) lists the
+//! consequences that each fault may have. If the medium is damaged and the store reports this, the run ends.
 
 mod world;
 mod session;
@@ -26,26 +27,27 @@ use std::future::Future;
 use std::rc::Rc;
 use world::{Stop, World};
 
-/// The limit of drive events and waits in one phase. A run that terminates needs a small part of it.
+/// The maximum number of drive events and waits in one phase of a run. A run that terminates needs a small
+/// part of it.
 const BUDGET: u64 = 400_000;
 
 /// The initial amount of each account.
 const AMOUNT: i64 = 1_000;
 
-/// The result of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The first violation, if any.
+    /// The first violation; `None` if there was none.
     pub violation: Option<Violation>,
-    /// A hash of all events.
+    /// A hash of all events of the run.
     pub fingerprint: u64,
     /// The number of acknowledged transactions and snapshots.
     pub committed: u64,
     /// The number of power cuts, including those during recovery.
     pub cuts: u64,
-    /// The number of faults that occurred.
+    /// The number of drive faults that have struck.
     pub faults: u64,
-    /// Whether the store reported damage that no store could repair, which ended the run.
+    /// Whether the run ended because the store reported damage that cannot be repaired.
     pub damaged: bool,
 }
 
@@ -62,21 +64,21 @@ pub(crate) fn run(plan: &Plan) -> Report {
     run.report
 }
 
-/// The state between generations.
+/// The state of a run between generations.
 struct Run<'p> {
     plan: &'p Plan,
     device: CrashDevice,
-    /// The current settings of the store, and those with the largest amount of memory so far.
+    /// The current settings of the store. `most` are the settings with the largest amount of memory so far.
     store: StorePlan,
     most: StorePlan,
-    /// The records after the last restart.
+    /// The records after the last restart, by key.
     found: BTreeMap<Key, Value>,
     next_txn: u32,
     sum: i64,
     report: Report,
 }
 
-/// An open store with its executor.
+/// An open store with its executor and the state that its clients share.
 struct Opened {
     executor: Executor<CrashDevice>,
     world: Rc<World>,
@@ -107,7 +109,7 @@ impl Run<'_> {
         self.device.struck().iter().fold(Allowed::default(), |allowed, kind| allowed.or(kind.allows()))
     }
 
-    /// Runs `future` until it ends; `None` if the power was cut first.
+    /// Runs `future` to its end. Returns `None` if the power was cut before.
     fn drive<T: 'static>(
         &self,
         executor: &Executor<CrashDevice>,
@@ -157,7 +159,8 @@ impl Run<'_> {
             let created = Store::create(executor.handle(), options.clone());
             self.drive(&executor, "making the store", async { created.await.is_ok() })?;
             drop(executor);
-            // The cut may leave any part of a store behind. Opening it must succeed or fail, but not hang.
+            // The power cut may leave a part of a store behind. Opening it may succeed or fail, but must not
+            // hang.
             let executor = self.restart(None, &[]);
             let opened = Store::open(executor.handle(), options.clone());
             self.drive(&executor, "opening an incomplete store", async { opened.await.is_ok() })?;
@@ -172,7 +175,7 @@ impl Run<'_> {
         };
         self.next_txn = world.txns();
         let world = Rc::new(world);
-        // The first reading of the store gives the initial records.
+        // The first read of the whole store gives the initial records.
         self.found = self.look(&executor, &world, "the first reading")?.unwrap_or_default();
         world.history.replace(History::new(self.versions()));
         Ok(Opened { executor, world })
@@ -182,7 +185,7 @@ impl Run<'_> {
         self.found.iter().map(|(key, value)| (*key, value.version)).collect()
     }
 
-    /// Reads everything. `None` if the store reports damage that a fault explains.
+    /// Reads the whole store. Returns `None` if the store reports damage that a fault explains.
     fn look(
         &mut self,
         executor: &Executor<CrashDevice>,
@@ -190,7 +193,7 @@ impl Run<'_> {
         what: &str,
     ) -> Result<Option<BTreeMap<Key, Value>>, Violation> {
         let reader = Rc::clone(world);
-        // A reported read error is transient, so the reading is repeated, as a client would do.
+        // A reported read error is transient, so the read is repeated, as a client would do.
         let read = async move {
             let mut end = Err(Stop::Step);
             for _ in 0..4 {
@@ -209,9 +212,9 @@ impl Run<'_> {
         self.next_txn = world.txns();
         let allowed = self.allowed();
         if let Some(violation) = world.violation.borrow_mut().take() {
-            // Wrong data is never allowed. A failed check of a damaged store is allowed. So is a wrong sum,
-            // if accounts are missing because the drive damaged the last block of the log, which contained
-            // their initial load.
+            // Wrong data is never allowed. A failed check of a damaged store is allowed. A wrong sum of
+            // accounts is allowed too if accounts are missing because the drive has damaged the last block of
+            // the log, which contained their initial load.
             let accounts = |found: &BTreeMap<Key, Value>| {
                 found.keys().filter(|key| key.table == TableName::Accounts).count()
             };
@@ -227,7 +230,7 @@ impl Run<'_> {
         Ok(read.and_then(Result::ok))
     }
 
-    /// Checks that a fault explains an error.
+    /// Checks that a fault explains the error that was recorded, if there is one.
     fn excuse(&self, world: &World, what: &str) -> Result<(), Violation> {
         match world.error.borrow_mut().take() {
             Some(error) if !self.allowed().errors => {
@@ -284,7 +287,7 @@ impl Run<'_> {
         history
     }
 
-    /// Opens the store and judges its contents. `None` if it is damaged.
+    /// Opens the store and judges its contents. Returns `None` if it is damaged.
     fn recover(&mut self, generation: &Generation, history: &History) -> Result<Option<Opened>, Violation> {
         if let Some(Memory { frames, records }) = generation.memory {
             self.store = StorePlan { frames, records, ..self.store.clone() };
@@ -310,7 +313,7 @@ impl Run<'_> {
         Ok(Some(Opened { executor, world }))
     }
 
-    /// Whether an error says that memory is too small. That is allowed if the store had more memory before.
+    /// Whether an error says that memory is too small. This is allowed if the store had more memory before.
     fn is_short(&self, error: &Error) -> bool {
         self.store != self.most && matches!(error, Error::Full { .. } | Error::Options(_))
     }
@@ -325,8 +328,8 @@ impl Run<'_> {
         }
     }
 
-    /// Opens the store at the end of recovery. If a fault that the drive reports makes the opening fail, it
-    /// is repeated without faults.
+    /// Opens the store at the end of recovery. If a fault that the drive reports makes the opening fail, the
+    /// opening is repeated without faults.
     fn open(&mut self, faults: &[Fault]) -> Result<Option<Opened>, Violation> {
         let mut last = None;
         for faults in [faults, &[], &[]] {
@@ -392,7 +395,7 @@ async fn fill(
         let rows = keys.iter().all(|key| key.table == TableName::Rows);
         match load(&world, keys, plan.row_bytes).await {
             Ok(()) => {}
-            // A small drive may be full before the last row.
+            // A small drive may be full before the last row is inserted.
             Err(Stop::Step) if rows && world.error.borrow().is_none() => break,
             Err(_) => return Err(format!("filling the store: {}", world.last_error.borrow())),
         }

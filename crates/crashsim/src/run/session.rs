@@ -1,4 +1,4 @@
-//! A transaction or snapshot that records all its operations in the history.
+//! A session: a transaction or snapshot that records all its operations in the history.
 
 use super::world::{Stop, World};
 use crate::device::CrashDevice;
@@ -8,13 +8,13 @@ use crate::violation::{Violation, ViolationKind};
 use fulgurite_engine::{Direction, Durability, Error, IndexRow, Snapshot, Transaction};
 use std::ops::Bound;
 
-/// What reads.
+/// The transaction or snapshot that executes the reads.
 enum Reader {
     Transaction(Transaction<CrashDevice>),
     Snapshot(Snapshot<CrashDevice>),
 }
 
-/// The history's current entry for a transaction.
+/// A transaction or snapshot in progress, with its entry in the history.
 pub(super) struct Session<'w> {
     world: &'w World,
     reader: Reader,
@@ -28,8 +28,8 @@ impl<'w> Session<'w> {
         let id = world.next_txn();
         let kind = if snapshot { Kind::Snapshot } else { Kind::Locking };
         let at = world.history.borrow_mut().begin(id, client, kind);
-        // The tick is taken before the call, so that the interval contains the moment at which the call takes
-        // effect.
+        // The tick is taken before the call, so that the interval in the history contains the moment at which
+        // the call takes effect.
         let reader = if snapshot {
             Reader::Snapshot(world.store.snapshot())
         } else {
@@ -59,7 +59,7 @@ impl<'w> Session<'w> {
         Ok(value)
     }
 
-    /// Reads keys of one table.
+    /// Reads several keys of one table in one call.
     pub(super) async fn get_many(&self, keys: &[Key]) -> Result<Vec<Option<Value>>, Stop> {
         let Some(first) = keys.first() else { return Ok(Vec::new()) };
         let table = self.world.table(first.table);
@@ -82,7 +82,7 @@ impl<'w> Session<'w> {
         Ok(values)
     }
 
-    /// Reads from `first` to `last` inclusive, or in the reverse direction, up to `limit` rows.
+    /// Reads from `first` to `last` inclusive, or in the reverse direction, at most `limit` rows.
     pub(super) async fn scan(
         &self,
         first: Key,
@@ -119,7 +119,7 @@ impl<'w> Session<'w> {
     fn note_scan(&self, first: Key, last: Key, backward: bool, cut_short: bool, rows: &[(Key, Value)]) {
         let mut seen: Vec<(Key, Version)> = rows.iter().map(|(key, value)| (*key, value.version)).collect();
         seen.sort_unstable();
-        // If a scan stopped early, its range ends at the last row.
+        // If a scan stopped early, the history records its range only up to the last row.
         let range = match (cut_short, rows.last(), backward) {
             (true, Some((end, _)), false) => (first, *end),
             (true, Some((end, _)), true) => (*end, last),
@@ -194,14 +194,14 @@ impl<'w> Session<'w> {
         self.finish(outcome);
     }
 
-    /// Records the end. After a power cut the client does not learn it.
+    /// Records the end of the transaction. After a power cut the client does not learn the outcome.
     fn finish(&self, outcome: Outcome) {
         if self.world.device.powered() {
             self.world.history.borrow_mut().end(self.at, outcome);
         }
     }
 
-    /// Commits. If the transaction wrote anything, it also writes its marker.
+    /// Commits the transaction. If it wrote anything, it also writes its marker.
     pub(super) async fn commit(mut self, durability: Durability) -> Result<(), Stop> {
         if self.writes > 0 {
             self.put(Key::marker(self.id), 0, 0).await?;
@@ -226,7 +226,7 @@ impl<'w> Session<'w> {
         done.map_err(|error| world.stop(&error))
     }
 
-    /// A failed operation ends the transaction.
+    /// Converts the result of an operation. A failed operation ends the transaction.
     fn known<T>(&self, done: Result<T, Error>) -> Result<T, Stop> {
         done.map_err(|error| {
             self.finish(Outcome::Failed);

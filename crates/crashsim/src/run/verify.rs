@@ -7,11 +7,11 @@ use crate::value::{Key, TableName, Value};
 use crate::violation::{Violation, ViolationKind};
 use std::collections::BTreeMap;
 
-/// The client number of the reader.
+/// The client number of the reader in the history.
 const READER: u32 = u32::MAX;
 
-/// Reads all records: by scans in both directions, from a snapshot, and through the index. Differences become
-/// violations of `world`.
+/// Reads all records by scans in both directions, from a snapshot, and through the index. Differences between
+/// the results become violations of `world`.
 pub(super) async fn read_all(world: &World) -> Result<BTreeMap<Key, Value>, Stop> {
     let session = Session::begin(world, READER, false);
     let mut found = BTreeMap::new();
@@ -70,7 +70,7 @@ async fn compare_index(
     Ok(())
 }
 
-/// Checks that point reads from a snapshot return the same records.
+/// Checks that point reads from a snapshot return the records of `found`.
 async fn compare_snapshot(world: &World, found: &BTreeMap<Key, Value>) -> Result<(), Stop> {
     let session = Session::begin(world, READER, true);
     for (key, value) in found.iter().filter(|(key, _)| key.table != TableName::Markers) {
@@ -83,7 +83,7 @@ async fn compare_snapshot(world: &World, found: &BTreeMap<Key, Value>) -> Result
     Ok(())
 }
 
-/// Runs the store's own check.
+/// Runs the check of the store itself.
 pub(super) async fn check(world: &World) -> Result<(), Stop> {
     let report = world.store.check().await.map_err(|error| world.stop(&error))?;
     if let Some(problem) = report.problems.first() {

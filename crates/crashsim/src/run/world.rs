@@ -1,4 +1,4 @@
-//! An open store with its history, shared by all clients.
+//! The state that all clients share: an open store with its history.
 
 use crate::device::CrashDevice;
 use crate::history::History;
@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The group of an amount.
+/// Returns the group of an amount, by which the index groups rows.
 pub(super) fn group(amount: i64) -> u8 {
     amount.rem_euclid(i64::from(GROUPS)) as u8
 }
@@ -23,11 +23,11 @@ pub(super) enum Stop {
     Retry,
     /// The step cannot succeed.
     Step,
-    /// The client ends.
+    /// The client cannot continue and ends.
     Client,
 }
 
-/// An open store.
+/// An open store, its history, and the findings of its clients.
 pub(super) struct World {
     pub store: Store<CrashDevice>,
     pub device: CrashDevice,
@@ -35,22 +35,23 @@ pub(super) struct World {
     pub index: Index,
     pub history: RefCell<History>,
     next_txn: Cell<u32>,
-    /// The first violation, if any.
+    /// The first violation; `None` if there was none.
     pub violation: RefCell<Option<Violation>>,
-    /// The first error that is not part of ordinary operation.
+    /// The first error that does not occur in ordinary operation; a fault must explain it. `None` if there
+    /// was none.
     pub error: RefCell<Option<String>>,
-    /// The last error of any kind.
+    /// The text of the last error of any kind.
     pub last_error: RefCell<String>,
     /// The number of clients that have not ended.
     pub clients: Cell<usize>,
-    /// The sum of all accounts.
+    /// The expected sum of all accounts.
     pub sum: i64,
-    /// Whether records have memory of their own.
+    /// Whether the record cache has memory of its own.
     pub has_records: bool,
 }
 
 impl World {
-    /// Opens or creates the tables and the index.
+    /// Creates the shared state, and opens or creates the tables and the index.
     pub(super) async fn new(
         store: Store<CrashDevice>,
         device: CrashDevice,
@@ -90,12 +91,12 @@ impl World {
         TxnId(id)
     }
 
-    /// The number of the next transaction.
+    /// Returns the number of the next transaction.
     pub(super) fn txns(&self) -> u32 {
         self.next_txn.get()
     }
 
-    /// Records a violation. Only the first is kept.
+    /// Records a violation. Only the first one is kept.
     pub(super) fn violate(&self, violation: Violation) {
         self.violation.borrow_mut().get_or_insert(violation);
     }
@@ -105,7 +106,7 @@ impl World {
         Stop::violation(self, text)
     }
 
-    /// The consequence of an error for its client. An error that needs a fault as its explanation is
+    /// Returns the consequence of an error for its client. An error that only a fault can explain is
     /// recorded.
     pub(super) fn stop(&self, error: &Error) -> Stop {
         self.last_error.replace(error.to_string());
@@ -128,7 +129,7 @@ impl World {
     }
 }
 
-/// The index key of a row: the group of its amount.
+/// Returns the function that extracts the index key of a row: the group of its amount.
 fn extract() -> Extract {
     Rc::new(|_key: &[u8], value: &[u8], keys: &mut Vec<Vec<u8>>| {
         if let Some(amount) = value.get(8..16).and_then(|bytes| bytes.try_into().ok()) {
@@ -137,15 +138,15 @@ fn extract() -> Extract {
     })
 }
 
-/// The engine's options for a plan.
+/// Returns the options of the engine for a plan.
 pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     let text = |error: fulgurite_base::SpecError| error.to_string();
     let write_back: fulgurite_pool::WriteBackConfig = plan.write_back.parse().map_err(text)?;
-    // The inverse of the division of memory in `Options`. Each frame needs 64 bytes besides its page.
+    // This inverts the division of memory in `Options`. Each frame needs 64 bytes besides its page.
     let frames = u64::from(plan.frames) * (u64::from(plan.page_bytes) + 64) * 4 / 3 + 64;
     let mut memory = frames * 100 / (100 - u64::from(plan.records)) + 100;
     if plan.place != "in-place" {
-        // The map of pages is allocated first. It is larger for small units.
+        // The page map is allocated first. It is larger for small allocation units.
         let is_small = ["unit=512B", "unit=1024B", "unit=2048B"].iter().any(|unit| plan.place.contains(unit));
         memory += if is_small { 1 << 20 } else { 256 << 10 };
     }
@@ -167,7 +168,7 @@ pub(super) fn options(plan: &StorePlan) -> Result<Options, String> {
     })
 }
 
-/// The drive's properties for write-back policies.
+/// The parameters of the drive that write-back policies ask for.
 struct Drive;
 
 impl fulgurite_pool::write_back::MeasuredDrive for Drive {

@@ -1,11 +1,12 @@
-//! The result of checking a history: an anomaly or a verdict.
+//! The outcome of checking a history: an anomaly or a verdict.
 
 use std::fmt;
 
-/// The kinds of anomalies.
+/// The kinds of anomalies, named as in the literature; see [`crate::serial`] for ww, wr and rw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum AnomalyName {
-    /// A read returned a value that no transaction wrote there, or no record although none was deleted.
+    /// A read returned a value that no transaction wrote under this key, or found no record although none was
+    /// deleted.
     Unwritten,
     /// A transaction did not see its own writes.
     Internal,
@@ -13,9 +14,9 @@ pub(crate) enum AnomalyName {
     G1a,
     /// Intermediate read: a transaction saw a version that its writer overwrote in the same transaction.
     G1b,
-    /// Write cycle: only ww dependencies.
+    /// Write cycle: a cycle of ww dependencies only.
     G0,
-    /// Circular information flow: ww and wr dependencies.
+    /// Circular information flow: a cycle of ww and wr dependencies.
     G1c,
     /// Two transactions saw the same version, and both overwrote it.
     LostUpdate,
@@ -28,7 +29,7 @@ pub(crate) enum AnomalyName {
 }
 
 impl AnomalyName {
-    /// The name in the literature, if it has one.
+    /// Returns the name of the anomaly in the literature, or a description if it has none.
     pub(crate) fn text(self) -> &'static str {
         match self {
             AnomalyName::Unwritten => "unwritten",
@@ -48,11 +49,11 @@ impl AnomalyName {
 /// An anomaly with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Anomaly {
-    /// Its kind.
+    /// The kind of the anomaly.
     pub name: AnomalyName,
-    /// Whether it is an anomaly only because of real time.
+    /// Whether the history is an anomaly only because of the real-time order.
     pub realtime: bool,
-    /// The reads and writes that show it.
+    /// The description of the reads and writes that prove the anomaly.
     pub text: String,
 }
 
@@ -63,11 +64,11 @@ impl fmt::Display for Anomaly {
     }
 }
 
-/// The result if no anomaly was found.
+/// The outcome if no anomaly was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// A serial order exists.
     Serialisable,
-    /// There are too many possible orders to try them all.
+    /// There are too many possible serial orders to try them all.
     Undecided,
 }

@@ -1,4 +1,4 @@
-//! Finds the shortest cycle of the most severe kind and names it.
+//! Finds the shortest cycle of the most severe kind in a graph of dependencies, and names the anomaly.
 
 use super::anomaly::{Anomaly, AnomalyName};
 use super::graph::{Edge, Why};
@@ -6,11 +6,11 @@ use super::observe::Observed;
 use crate::history::History;
 use std::collections::VecDeque;
 
-/// The dependencies that a cycle may contain.
+/// The kinds of dependencies that a cycle may contain.
 #[derive(Clone, Copy)]
 struct Kinds {
     wr: bool,
-    /// The number of rw dependencies: none, one, or any number.
+    /// The number of rw dependencies that are allowed: none, one, or any number.
     rw: Rw,
     rt: bool,
 }
@@ -22,10 +22,12 @@ enum Rw {
     Any,
 }
 
-/// The kinds of cycles, the most severe first.
+/// The kinds of cycles, the most severe first: whether wr dependencies are allowed, and how many rw
+/// dependencies.
 const KINDS: [(bool, Rw); 4] = [(false, Rw::None), (true, Rw::None), (true, Rw::One), (true, Rw::Any)];
 
-/// Names the most severe anomaly among `edges`, which contain a cycle. The text shows its shortest cycle.
+/// Names the most severe anomaly among `edges`, which contain a cycle. The text of the anomaly shows the
+/// shortest cycle of its kind.
 pub(super) fn explain(history: &History, observed: &Observed, edges: &[Edge]) -> Anomaly {
     for rt in [false, true] {
         for (wr, rw) in KINDS {
@@ -36,7 +38,7 @@ pub(super) fn explain(history: &History, observed: &Observed, edges: &[Edge]) ->
             }
         }
     }
-    // The caller knows of a cycle, so one of the kinds above must have found it.
+    // This is not reached: the caller knows of a cycle, so one of the kinds above must have found it.
     Anomaly { name: AnomalyName::G2, realtime: true, text: "no order of the transactions fits".to_owned() }
 }
 
@@ -53,7 +55,8 @@ fn shortest(nodes: usize, edges: &[Edge], kinds: Kinds) -> Option<Vec<Edge>> {
     }
     let mut best: Option<Vec<Edge>> = None;
     for node in 0..nodes as u32 {
-        // The last edge of the cycle: the rw edge if there is exactly one, otherwise any edge.
+        // Decides which edge may be the last one of the cycle: the rw edge if exactly one is allowed,
+        // otherwise any edge.
         let closes = |edge: &&Edge| match kinds.rw {
             Rw::One => matches!(edge.why, Why::Rw(..)),
             Rw::None | Rw::Any => plain(edge),
@@ -74,7 +77,7 @@ fn shortest(nodes: usize, edges: &[Edge], kinds: Kinds) -> Option<Vec<Edge>> {
     best
 }
 
-/// For each node, the edge through which a breadth-first search from `start` reaches it.
+/// Returns, for each node, the edge through which a breadth-first search from `start` reaches it.
 fn breadth_first(from: &[Vec<Edge>], start: u32) -> Vec<Option<Edge>> {
     let mut reached = vec![None; from.len()];
     let mut queue = VecDeque::from([start]);
@@ -89,7 +92,8 @@ fn breadth_first(from: &[Vec<Edge>], start: u32) -> Vec<Option<Edge>> {
     reached
 }
 
-/// The edges from `start` to `end`; empty if these are equal.
+/// Returns the edges of the path from `start` to `end`; the path is empty if the two are equal, and `None` if
+/// there is no path.
 fn path(reached: &[Option<Edge>], start: u32, end: u32) -> Option<Vec<Edge>> {
     let mut edges = Vec::new();
     let mut node = end;

@@ -2,20 +2,21 @@
 
 use super::observe::Node;
 
-/// The reason why one transaction precedes another.
+/// The reason why one transaction precedes another; see [`crate::serial`] for the kinds of dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It wrote an earlier version of this item.
+    /// The first transaction wrote an earlier version of this item than the second one.
     Ww(u32),
-    /// The other transaction read its version of this item.
+    /// The second transaction read the version of this item that the first one wrote.
     Wr(u32),
-    /// It read an earlier version of this item. The flag tells whether by a scan.
+    /// The first transaction read an earlier version of this item than the second one wrote. The flag says
+    /// whether it read by a scan.
     Rw(u32, bool),
-    /// It ended before the other began.
+    /// The first transaction ended before the second one began.
     Rt,
 }
 
-/// A dependency.
+/// A dependency: the transaction `from` precedes the transaction `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub from: Node,
@@ -23,12 +24,13 @@ pub(super) struct Edge {
     pub why: Why,
 }
 
-/// A graph with its transitive closure.
+/// A graph of dependencies with its transitive closure.
 #[derive(Clone)]
 pub(super) struct Graph {
     nodes: usize,
     words: usize,
-    /// One row of bits per node: the nodes that can be reached from it.
+    /// The transitive closure: one row of bits per node, with a bit for each node that can be reached from
+    /// it.
     reach: Vec<u64>,
     pub edges: Vec<Edge>,
     /// Whether the graph has a cycle.
@@ -47,7 +49,7 @@ impl Graph {
         self.reach[from as usize * self.words + to as usize / 64] >> (to % 64) & 1 == 1
     }
 
-    /// Adds an edge and updates the closure.
+    /// Adds an edge and updates the transitive closure.
     pub(super) fn add(&mut self, from: Node, to: Node, why: Why) {
         self.edges.push(Edge { from, to, why });
         self.cyclic |= from == to || self.reaches(to, from);

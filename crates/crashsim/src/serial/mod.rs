@@ -1,24 +1,27 @@
-//! Checks whether a history is strictly serialisable, in the manner of Elle (Kingsbury and Alvaro, PVLDB 2020).
+//! Checks whether a history is strictly serialisable, in the manner of Elle (Kingsbury and Alvaro, PVLDB
+//! 2020).
 //!
-//! Each write has a unique version, so a read names the write that it saw. This gives dependencies between
-//! transactions, which every serial order must respect:
+//! Each write has a unique version, so a read identifies the write that it saw. This gives dependencies
+//! between transactions, which every serial order must respect:
 //!
 //! - *wr*: a reader follows the writer whose version it saw;
 //! - *ww*: the writer of a later version follows the writer of an earlier one;
 //! - *rw*: the writer of a later version follows a reader of an earlier one;
 //! - *rt* (real time): a transaction follows all those that ended before it began.
 //!
-//! A scan reads every key of its range, including keys without a record. An rw dependency on such a key is one on
-//! a predicate. The order of versions is not observed; it is derived. If T saw the version of W, then each other
-//! writer U of that key precedes W or follows T. Often one of the two is impossible because it would close a
-//! cycle; then the other one holds. The remaining alternatives are tried, up to a limit. A read that found no
-//! record may have seen the initial state or any deletion, which gives alternatives too.
+//! A scan reads every key of its range, including keys without a record. An rw dependency on a key without a
+//! record is a dependency on a predicate. The order of versions cannot be observed, so it is derived. If
+//! transaction T saw the version of W, each other writer U of the same key precedes W or follows T. Often one
+//! of these two alternatives is impossible because it would close a cycle, so the other one holds. The
+//! remaining alternatives are tried, up to a limit. A read that found no record may have seen the initial
+//! state or any deletion, which gives alternatives too.
 //!
-//! The checker is exact: it reports an anomaly only if there is no serial order. It misses one only if it reaches the
-//! limit, and then returns [`Verdict::Undecided`]. Cycles are named as in Adya's thesis (1999).
+//! The checker is exact: it reports an anomaly only if there is no serial order. It misses an anomaly only if
+//! it reaches the limit, and then returns [`Verdict::Undecided`]. Cycles are named as in Adya's thesis
+//! (1999).
 //!
-//! A snapshot may be older than acknowledged `relaxed` commits. So in a history with such commits, only transactions
-//! that are known to be durable precede a snapshot in real time.
+//! A snapshot may be older than acknowledged `relaxed` commits. So in a history with such commits, only
+//! transactions that are known to be durable precede a snapshot in real time.
 
 mod anomaly;
 mod observe;

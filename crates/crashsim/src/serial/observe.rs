@@ -1,5 +1,5 @@
-//! Turns operations into reads and writers: which versions each committed transaction saw, and which
-//! transactions wrote each key. Anomalies within a single transaction are found here.
+//! Extracts from a history which versions each committed transaction saw, and which transactions wrote each
+//! key. Anomalies within a single transaction are found here.
 
 use super::anomaly::{Anomaly, AnomalyName};
 use crate::history::{Action, History, Txn};
@@ -10,21 +10,21 @@ use std::collections::BTreeMap;
 /// A committed transaction, as an index into [`Observed::nodes`].
 pub(super) type Node = u32;
 
-/// A key that a committed transaction wrote.
+/// An item: a key that a committed transaction wrote.
 pub(super) struct Item {
     pub key: Key,
-    /// Whether it had a record at the beginning.
+    /// Whether the key had a record at the beginning of the history.
     pub initially: bool,
-    /// Its writers, and whether each left it deleted.
+    /// The transactions that wrote the key, each with whether it left the key deleted.
     pub writers: Vec<(Node, bool)>,
 }
 
-/// The version that a read saw.
+/// The version of an item that a read saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Seen {
-    /// The initial version.
+    /// The version from the beginning of the history.
     Initial,
-    /// The version of a transaction.
+    /// The version that this transaction wrote.
     Writer(Node),
     /// No record: the initial state, or the result of a deletion.
     Absent,
@@ -42,17 +42,17 @@ pub(super) struct Read {
 
 /// The reads and writers of the committed transactions.
 pub(super) struct Observed {
-    /// Indices in [`History::txns`].
+    /// The index of each committed transaction in [`History::txns`].
     pub nodes: Vec<usize>,
     pub items: Vec<Item>,
     pub reads: Vec<Read>,
 }
 
-/// The origin of a version.
+/// The transaction that wrote a version.
 struct Origin {
     txn: usize,
     key: Key,
-    /// Whether the same transaction wrote the key again.
+    /// Whether the same transaction wrote the key again later.
     intermediate: bool,
     deletes: bool,
 }
@@ -60,11 +60,11 @@ struct Origin {
 struct Observer<'a> {
     history: &'a History,
     origins: FxHashMap<Version, Origin>,
-    /// The node of each transaction, if it committed.
+    /// The node of each transaction; `None` if it is not committed.
     node_of: Vec<Option<Node>>,
     item_of: BTreeMap<Key, u32>,
     observed: Observed,
-    /// The reads that have been recorded.
+    /// The reads that were recorded already, so that each is recorded once.
     known: FxHashSet<(Node, u32, Seen)>,
 }
 
@@ -126,7 +126,7 @@ impl Observer<'_> {
     }
 
     fn note_reads(&mut self, node: Node) -> Result<(), Anomaly> {
-        // The reference is to the history, because the observer is modified below.
+        // This copies the reference to the history, because `self` is modified below.
         let history = self.history;
         let txn = &history.txns[self.observed.nodes[node as usize]];
         let mut own: BTreeMap<Key, Option<Version>> = BTreeMap::new();
@@ -146,7 +146,7 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// All known keys of the range, with the version that the scan returned for each.
+    /// Returns all known keys of the range, each with the version that the scan returned for it.
     fn scanned(
         &self,
         first: Key,
@@ -191,7 +191,7 @@ impl Observer<'_> {
         Ok(())
     }
 
-    /// The possible states behind a read that found no record.
+    /// Returns the possible states that explain a read which found no record.
     fn absent(&self, txn: &Txn, key: Key) -> Result<Seen, Anomaly> {
         let initially = self.history.initial.contains_key(&key);
         let item = self.item_of.get(&key).map(|item| &self.observed.items[*item as usize]);
@@ -206,7 +206,7 @@ impl Observer<'_> {
         }
     }
 
-    /// The origin of the version that a read saw.
+    /// Returns the origin of the version that a read saw.
     fn version(&self, node: Node, txn: &Txn, key: Key, version: Version) -> Result<Seen, Anomaly> {
         if self.history.initial.get(&key) == Some(&version) {
             return Ok(Seen::Initial);

@@ -1,8 +1,8 @@
 //! Determines the order of versions: first by inference, then by trial.
 //!
 //! A *constraint* concerns one read and one other writer of the same key. The other writer precedes the
-//! writer whose version was read, or it follows the reader. The constraint is decided as soon as one of the
-//! two would close a cycle.
+//! writer whose version was read, or it follows the reader. The constraint is decided as soon as one of these
+//! two alternatives would close a cycle.
 
 use super::anomaly::{Anomaly, Verdict};
 use super::cycle;
@@ -10,25 +10,25 @@ use super::graph::{Graph, Why};
 use super::observe::{Node, Observed, Read, Seen};
 use crate::history::{History, Kind, Outcome};
 
-/// The maximum number of trials. A history of read-modify-writes needs none.
+/// The maximum number of trials. A history in which each write follows a read of the same key needs none.
 const TRIALS: u32 = 300;
 
-/// `other` precedes `writer` or follows `reader`.
+/// A constraint: `other` precedes `writer` or follows `reader`.
 #[derive(Clone, Copy)]
 struct Constraint {
     reader: Node,
-    /// `None` is the initial version, which no writer precedes.
+    /// The writer of the version that was read. `None` is the initial version, which no writer precedes.
     writer: Option<Node>,
     other: Node,
     item: u32,
     scan: bool,
 }
 
-/// A read that found no record because of one of several deletions.
+/// A read that found no record, so that it may have seen the initial state or any of several deletions.
 #[derive(Clone)]
 struct OpenRead {
     read: Read,
-    /// The possible writers. `None` is the initial state.
+    /// The possible writers of the state that was read. `None` is the initial state.
     candidates: Vec<Option<Node>>,
 }
 
@@ -46,8 +46,8 @@ enum End<'a> {
     GaveUp,
 }
 
-/// Looks for an order of versions without a cycle. Real time is added later, so that an anomaly that exists
-/// without it is reported as such.
+/// Searches an order of versions without a cycle. Real-time edges are added last, so that an anomaly that
+/// exists without them is reported as such.
 pub(super) fn solve(history: &History, observed: &Observed) -> Result<Verdict, Anomaly> {
     let mut state = State::new(observed);
     state.propagate();
@@ -88,7 +88,7 @@ fn search<'a>(mut state: State<'a>, trials: &mut u32) -> End<'a> {
     first.map_or(End::Fits, End::Contradiction)
 }
 
-/// One of several alternatives.
+/// One of the alternatives that a trial chooses.
 #[derive(Clone, Copy)]
 enum Choice {
     /// The first open read saw the deletion of this writer.
@@ -138,7 +138,7 @@ impl<'a> State<'a> {
         }
     }
 
-    /// Infers everything that follows, until nothing more does or a cycle exists.
+    /// Infers dependencies until nothing more follows or a cycle exists.
     fn propagate(&mut self) {
         loop {
             let before = (self.pending.len(), self.open.len());
@@ -159,7 +159,7 @@ impl<'a> State<'a> {
             }
             let before = writer.is_some_and(|writer| !self.graph.reaches(writer, other));
             if !before {
-                // If this is impossible as well, the edge closes a cycle, which is the contradiction.
+                // If this alternative is impossible too, its edge closes a cycle, which is the contradiction.
                 self.graph.add(reader, other, Why::Rw(item, scan));
             } else if self.graph.reaches(other, reader) {
                 self.graph.add(other, writer.unwrap_or(other), Why::Ww(item));
@@ -180,12 +180,13 @@ impl<'a> State<'a> {
             let one = open.candidates.first().copied();
             open.candidates.retain(|candidate| self.possible(&open.read, *candidate));
             match (open.candidates.as_slice(), &one) {
-                // If no candidate is possible, any of them closes a cycle, which is then reported.
+                // If no candidate is possible, any of them closes a cycle, which is reported.
                 ([], Some(candidate)) | ([candidate], _) => {
                     self.saw(&open.read, *candidate);
                     false
                 }
-                // Only a later deletion by the reader itself would explain the read, so nothing does.
+                // Only a later deletion by the reader itself would explain the read, so nothing does. An edge
+                // from the reader to itself reports the contradiction.
                 ([], None) => {
                     self.graph.add(open.read.node, open.read.node, Why::Rw(open.read.item, open.read.scan));
                     false
@@ -201,7 +202,7 @@ impl<'a> State<'a> {
         if candidate.is_some_and(|writer| self.graph.reaches(read.node, writer)) {
             return false;
         }
-        // A writer that must be ordered between the two would hide the deletion.
+        // A writer that must be ordered between the candidate and the reader would hide the deletion.
         let writers = &self.observed.items[read.item as usize].writers;
         !writers.iter().any(|(other, _)| {
             *other != read.node
@@ -211,10 +212,10 @@ impl<'a> State<'a> {
         })
     }
 
-    /// The alternatives for the first undecided read or constraint.
+    /// Returns the alternatives for the first undecided read or constraint.
     fn choices(&self) -> Vec<Choice> {
         if let Some(open) = self.open.first() {
-            // The latest deletion is the most likely.
+            // The latest deletion is tried first, because it is the most likely.
             return open.candidates.iter().rev().map(|candidate| Choice::Saw(*candidate)).collect();
         }
         if self.pending.is_empty() { Vec::new() } else { vec![Choice::After, Choice::Before] }
@@ -244,7 +245,8 @@ fn add_real_time(history: &History, observed: &Observed, graph: &mut Graph) {
     let txn = |node: Node| &history.txns[observed.nodes[node as usize]];
     let relaxed = history.txns.iter().any(|txn| txn.relaxed);
     let mut by_end: Vec<Node> = (0..observed.nodes.len() as Node).collect();
-    // A commit that returned an error of the drive may take effect during the next opening.
+    // A commit that returned an error of the drive is left out, because it may take effect as late as the
+    // next opening.
     by_end.retain(|node| txn(*node).outcome == Outcome::Committed && txn(*node).ended.is_some());
     by_end.sort_by_key(|node| std::cmp::Reverse(txn(*node).ended));
     let mut by_start: Vec<Node> = (0..observed.nodes.len() as Node).collect();
@@ -254,7 +256,8 @@ fn add_real_time(history: &History, observed: &Observed, graph: &mut Graph) {
         for from in by_end.iter().copied() {
             let [a, b] = [from, to].map(txn);
             let ended = a.ended.is_some_and(|ended| ended < b.invoked);
-            // A snapshot may miss the writes of a relaxed commit, and the commits of those who read them.
+            // A snapshot may miss the writes of a relaxed commit, and the commits of transactions that read
+            // these writes.
             let durable = !relaxed || (a.writes() && !a.relaxed) || a.kind == Kind::Snapshot;
             if ended && (b.kind == Kind::Locking || durable) && !times.reaches(from, to) {
                 times.add(from, to, Why::Rt);

@@ -1,5 +1,5 @@
-//! Tests each anomaly with a history written by hand, and small random histories against a search of all
-//! serial orders.
+//! Tests each anomaly with a history that was written by hand. Compares small random histories with a search
+//! of all serial orders.
 
 use super::{Anomaly, AnomalyName, Verdict, check};
 use crate::history::{Action, History, Kind, Outcome, Txn};
@@ -32,7 +32,7 @@ fn scan(first: u32, last: u32, rows: &[(u32, Version)]) -> Action {
     Action::Scan { first: key(first), last: key(last), rows }
 }
 
-/// A history of transactions 1, 2, … that all overlap in time.
+/// Returns a history of transactions 1, 2, … that all overlap in time.
 fn overlapping(initial: &[(u32, Version)], txns: &[&[Action]]) -> History {
     let mut history =
         History::new(initial.iter().map(|(number, version)| (key(*number), *version)).collect());
@@ -46,7 +46,7 @@ fn overlapping(initial: &[(u32, Version)], txns: &[&[Action]]) -> History {
     history
 }
 
-/// A history of transactions 1, 2, … that follow each other in time.
+/// Returns a history of transactions 1, 2, … that follow each other in time.
 fn in_turn(initial: &[(u32, Version)], txns: &[&[Action]]) -> History {
     let mut history = overlapping(initial, txns);
     for (at, txn) in history.txns.iter_mut().enumerate() {
@@ -93,7 +93,7 @@ fn a_serial_history_passes() {
 
 #[test]
 fn g0_is_a_cycle_of_writes() {
-    // Each transaction read the version that it overwrote, which gives the order of the versions.
+    // Each transaction read the version that it overwrote, which determines the order of the versions.
     let history = overlapping(
         &[(0, OLD), (1, OLD)],
         &[
@@ -215,7 +215,7 @@ fn a_snapshot_may_miss_only_relaxed_commits() {
     finds(&history, AnomalyName::GSingle, true);
     history.txns[0].relaxed = true;
     passes(&history);
-    // There is one log: if a commit is durable, all earlier ones are.
+    // There is only one log: if a commit is durable, all earlier ones are.
     let mut history = in_turn(
         &[(0, OLD)],
         &[&[read(0, Some(OLD)), write(0, version(1, 0))], &[write(1, version(2, 0))], &[read(0, Some(OLD))]],
@@ -230,7 +230,7 @@ fn reads_of_unwritten_values_and_missing_rows_are_found() {
     finds(&overlapping(&[], &[&[read(0, Some(version(9, 0)))]]), AnomalyName::Unwritten, false);
     finds(&overlapping(&[(0, OLD)], &[&[read(0, None)]]), AnomalyName::Unwritten, false);
     finds(&overlapping(&[(0, OLD)], &[&[scan(0, 5, &[])]]), AnomalyName::Unwritten, false);
-    // The version exists, but for another key.
+    // The version that was read exists, but under another key.
     let elsewhere = overlapping(&[(0, OLD)], &[&[write(1, version(1, 0))], &[read(0, Some(version(1, 0)))]]);
     finds(&elsewhere, AnomalyName::Unwritten, false);
 }
@@ -268,7 +268,7 @@ fn extends(state: &BTreeMap<Key, Version>, rest: &mut Vec<&Txn>) -> bool {
     })
 }
 
-/// The state after `txn`, if its reads agree with `state`.
+/// Returns the state after `txn`; `None` if its reads contradict `state`.
 fn executed(state: &BTreeMap<Key, Version>, txn: &Txn) -> Option<BTreeMap<Key, Version>> {
     let mut state = state.clone();
     for action in &txn.actions {
@@ -293,8 +293,8 @@ fn executed(state: &BTreeMap<Key, Version>, txn: &Txn) -> Option<BTreeMap<Key, V
     Some(state)
 }
 
-/// A history of up to five transactions over three keys. It is serialisable before `lies` of its reads are
-/// changed.
+/// Returns a history of up to five transactions over three keys. It is serialisable before `lies` of its
+/// reads are changed.
 fn random_history(prng: &mut Prng, lies: u64) -> History {
     let initial: BTreeMap<Key, Version> =
         (0..3).filter(|_| prng.below(2) == 0).map(|number| (key(number), version(100, number))).collect();
