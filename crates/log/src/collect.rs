@@ -1,8 +1,9 @@
-//! The layer's collection. Valid pages of the victim are fetched, get new places and are stored there, up to
-//! `depth` of them at once. When the last page is stored, the segment is discarded below and free.
+//! Garbage collection of the log-structured layer. It reads the valid pages of the victim segment, gives them
+//! new physical addresses and writes them there, up to `depth` pages at once. When the last page is written,
+//! the layer trims the segment on the drive below and frees it.
 //!
-//! A page that cannot be moved ends collection for good. Every page can still be read then, and writes are
-//! refused with the reason.
+//! A page that cannot be moved ends collection for good. Every page can still be read after that, and the
+//! layer refuses writes with the error of the failed move.
 
 use crate::LogDevice;
 use crate::collection::Collection;
@@ -13,16 +14,17 @@ use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
 use fulgurite_ftl::UnitId;
 
 impl<D: Device> LogDevice<D> {
-    /// Asks the schedule for its state. Then begins or continues a collection, and admits reads.
+    /// Asks the schedule for its state, begins or continues a collection as the state says, and admits
+    /// waiting reads.
     pub(crate) fn look_at_schedule(&mut self) {
-        // One segment that is freed at once may not be enough.
+        // Repeats, because one segment that is freed at once may not be enough.
         while self.look_once() {}
         while let Some(command) = self.gate.next_read() {
             self.read(command);
         }
     }
 
-    /// Returns true if this has freed a segment.
+    /// Asks the schedule once and collects as its state says. Returns true if this has freed a segment.
     fn look_once(&mut self) -> bool {
         let first = self.gate.first().map(|command| &self.commands[command as usize]);
         let waiting = first.and_then(|command| match command.operation {
@@ -31,22 +33,23 @@ impl<D: Device> LogDevice<D> {
         });
         let picked = self.gate.look(&mut self.ftl, waiting);
         if picked.is_some() {
-            // Placement may change its groups at a pick.
+            // Pads after each pick, because placement may merge its groups at a pick and so seal segments
+            // that are not full.
             self.pad();
             self.collection.begin(&self.ftl);
         }
         self.gate.state().collects() && self.collect()
     }
 
-    /// Handles a write that has waited too long. A collection is already in progress, since writes only wait
-    /// during one. Reads are barred now.
+    /// Handles a write that has waited longer than its patience: the schedule bars reads until collection has
+    /// freed a segment. A collection is already in progress, since writes only wait during one.
     pub(crate) fn become_urgent(&mut self) {
         self.gate.become_urgent(&mut self.ftl);
         self.look_at_schedule();
     }
 
-    /// Fetches pages of the victim, at most `depth` of them at once. Gives up the segment when no page is
-    /// left. Returns true if the segment is free at once.
+    /// Reads pages of the victim, at most `depth` of them at once. Frees the victim when all of its pages are
+    /// moved. Returns true if the victim is free at once, without a trim.
     fn collect(&mut self) -> bool {
         while let Some((first, pages)) = self.next_run() {
             self.collection.next = first.0 + pages;
@@ -55,7 +58,7 @@ impl<D: Device> LogDevice<D> {
         }
         let Collection { next, end, moving, is_discarding, failure } = self.collection;
         let Some(victim) = self.ftl.victim(UnitId(0)) else { return false };
-        // Reads in flight in the victim still need its pages, so it is kept until they end.
+        // Keeps the victim until reads in flight in it end, since they still need its pages.
         let is_done = next == end && moving == 0 && self.in_use[victim.0 as usize] == 0;
         if !is_done || is_discarding || failure.is_some() {
             return false;
@@ -70,7 +73,8 @@ impl<D: Device> LogDevice<D> {
         false
     }
 
-    /// The next valid pages of the victim that can be fetched with one command now.
+    /// Returns the next valid pages of the victim that one command can read now: the first page and the
+    /// number of pages. `None` if no page can be read now.
     fn next_run(&mut self) -> Option<(Ppn, u32)> {
         let Collection { end, moving, .. } = self.collection;
         let first = loop {
@@ -83,28 +87,30 @@ impl<D: Device> LogDevice<D> {
                 Some(Arriving::Lost(error)) => self.move_lost(Ppn(next), *error),
                 _ => break next,
             }
-            // Garbage and lost pages are skipped: they are not read below.
+            // Invalid pages and lost pages need no read from the drive below, so they are skipped.
             self.collection.next += 1;
         };
         let most = (self.config.depth.saturating_sub(moving)).min(self.caps.pages_per_command);
         let map = self.ftl.mapping();
-        // Pages that are not yet stored below end the run; the schedule is looked at again when they are.
+        // A page that is not stored on the drive below yet ends the run of pages. The schedule is asked again
+        // when the page is stored.
         let can_move = |ppn: &u32| map.is_valid(Ppn(*ppn)) && !self.arriving.contains_key(ppn);
         let pages = (first..end).take(most as usize).take_while(can_move).count() as u32;
         (pages > 0).then_some((Ppn(first), pages))
     }
 
-    /// Gives a lost page a new place, where it stays lost: a read of it fails with the same error.
+    /// Gives a lost page a new physical address, where it stays lost: a read of it fails with the same error.
     fn move_lost(&mut self, from: Ppn, error: IoError) {
         let to = self.ftl.copy(from, &mut self.emitted);
         self.arriving.insert(to.0, Arriving::Lost(error));
         self.lost += 1;
         let stream = self.stream_below(to, 1);
-        // The page is still written, so that the segment below has no gap.
+        // Writes padding in its place, so that the segment on the drive below has no gap.
         self.write_nothing(to, 1, stream);
     }
 
-    /// Reads pages of the victim. With `again`, failed pages are read once more, one by one.
+    /// Reads pages of the victim. If the command fails and `again` is true, each page is read once more,
+    /// separately.
     fn fetch(&mut self, first: Ppn, pages: u32, again: bool) {
         let bytes = pages as usize * self.caps.page_bytes as usize;
         let buffer = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
@@ -112,14 +118,15 @@ impl<D: Device> LogDevice<D> {
         self.send(Part::Fetch { first, pages, buffer, again }, operation);
     }
 
-    /// Handles a failed read of pages of the victim.
+    /// Handles a failed read of pages of the victim: reads each page again, or ends collection after the
+    /// second failure.
     pub(crate) fn not_fetched(&mut self, first: Ppn, pages: u32, again: bool, error: IoError) {
         for ppn in (first.0..first.0 + pages).map(Ppn) {
             if !self.ftl.mapping().is_valid(ppn) {
-                // It is garbage meanwhile.
+                // The host has rewritten or trimmed the page since, so it need not be moved.
                 self.collection.moving -= 1;
             } else if again {
-                // One bad page fails the whole command, so each page is read again separately.
+                // One unreadable page fails the whole command, so each page is read again separately.
                 self.fetch(ppn, 1, false);
             } else {
                 self.fail(error);
@@ -127,7 +134,8 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Handles a completed read of pages of the victim: those that are still valid get new places.
+    /// Handles a completed read of pages of the victim: pages that are still valid get new physical addresses
+    /// and are written there.
     pub(crate) fn fetched(&mut self, first: Ppn, pages: u32, buffer: Option<Buffer>) {
         let segment_pages = self.ftl.config().segment_pages;
         let mut run: Option<Run> = None;
@@ -137,7 +145,7 @@ impl<D: Device> LogDevice<D> {
                 self.collection.moving -= 1;
                 continue;
             }
-            // The map has the new place at once, but reads go to the old one until the copy is stored.
+            // The map has the new address at once, but reads go to the old address until the copy is stored.
             let to = self.ftl.copy(from, &mut self.emitted);
             self.arriving.insert(to.0, Arriving::Moved { from });
             if let Some(full) = Run::extend(&mut run, Run::page(to, at), segment_pages) {
@@ -161,7 +169,7 @@ impl<D: Device> LogDevice<D> {
     /// Handles a completed write of moved pages.
     pub(crate) fn stored(&mut self, first: Ppn, pages: u32, status: Result<(), IoError>) {
         if let Err(error) = status {
-            // Reads still go to the old places, and the victim is never given up.
+            // Reads still go to the old addresses, so the victim must never be freed.
             return self.fail(error);
         }
         for ppn in first.0..first.0 + pages {
@@ -170,7 +178,7 @@ impl<D: Device> LogDevice<D> {
         self.collection.moving -= pages;
     }
 
-    /// Frees the victim, whether or not the trim below succeeded.
+    /// Frees the victim. A failed trim does not matter, since a trim only spares the drive below copies.
     pub(crate) fn discarded(&mut self) {
         if self.lost > 0 {
             let end = self.collection.end;
@@ -179,12 +187,12 @@ impl<D: Device> LogDevice<D> {
             self.lost -= gone.count() as u32;
         }
         self.ftl.release(UnitId(0), &mut self.emitted);
-        // A write that only fills a segment may have failed meanwhile.
+        // Keeps the failure, because a padding write may have failed since the victim was picked.
         self.collection = Collection { failure: self.collection.failure, ..Collection::default() };
         self.gate.end_urgency();
     }
 
-    /// Ends collection for good.
+    /// Ends collection for good because of `error`.
     pub(crate) fn fail(&mut self, error: IoError) {
         self.collection.failure = Some(error);
         self.gate.end_collection();

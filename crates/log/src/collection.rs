@@ -1,25 +1,26 @@
-//! The progress of a collection.
+//! The progress of a garbage collection in its victim segment.
 
 use fulgurite_device::IoError;
 use fulgurite_ftl::{Ftl, UnitId};
 
-/// The progress of the collection of the victim.
+/// The progress of the garbage collection of the victim segment.
 #[derive(Default)]
 pub(crate) struct Collection {
-    /// The first page not yet examined.
+    /// The first page of the victim that is not examined yet.
     pub(crate) next: u32,
-    /// The end of the victim; 0 without a victim.
+    /// The page after the victim's last page; 0 without a victim.
     pub(crate) end: u32,
-    /// Pages being fetched or stored.
+    /// The number of the victim's pages that are being read or whose copies are being written.
     pub(crate) moving: u32,
-    /// The victim is being trimmed below.
+    /// Whether the victim is being trimmed on the drive below.
     pub(crate) is_discarding: bool,
-    /// The error that has ended collection for good.
+    /// The error that has ended collection for good; `None` while collection works.
     pub(crate) failure: Option<IoError>,
 }
 
 impl Collection {
-    /// The collection that a translation layer used without time has left unfinished.
+    /// Returns the progress of a collection that was begun, and not ended, in a translation layer used
+    /// without virtual time.
     pub(crate) fn resumed(ftl: &Ftl) -> Collection {
         let mut collection = Collection::default();
         collection.begin(ftl);

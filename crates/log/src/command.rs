@@ -1,44 +1,48 @@
-//! The host's commands, the commands to the drive below that serve them, and the pages in flight.
+//! The host's commands in the layer, the commands to the drive below that serve them, and the state of pages
+//! whose writes are in flight.
 
 use fulgurite_base::{Nanos, Ppn};
 use fulgurite_device::{Buffer, IoError, Operation, Tag};
 
-/// A host command.
+/// A host command that has not completed.
 pub(crate) struct InFlight {
     pub(crate) tag: Tag,
     pub(crate) operation: Operation,
     pub(crate) submitted: Nanos,
-    /// The number of events that it waits for: commands below, pages in flight, and its own placing.
+    /// The number of events that the command still waits for: commands to the drive below, pages in flight,
+    /// and the assignment of physical addresses to its own pages.
     pub(crate) parts: u32,
-    /// Pages of a write that have their places.
+    /// The number of pages of a write that have physical addresses.
     pub(crate) placed: u32,
     pub(crate) status: Result<(), IoError>,
 }
 
-/// A command below, by its purpose.
+/// A command to the drive below, by its purpose.
 pub(crate) enum Part {
-    /// Pages of a host read.
+    /// Reads pages of a host read. `command` is the key of the host command, `first` the first physical page.
     Read { command: u32, first: Ppn },
-    /// Pages of a host write, all in one segment.
+    /// Writes pages of a host write, all in one segment.
     Write { command: u32, first: Ppn, pages: u32 },
-    /// A host flush.
+    /// Flushes for a host flush.
     Flush { command: u32 },
-    /// A read of pages of the victim, to move them. With `again`, failed pages are read once more.
+    /// Reads pages of the victim, to move them. If the command fails and `again` is true, each page is read
+    /// once more.
     Fetch { first: Ppn, pages: u32, buffer: Option<Buffer>, again: bool },
-    /// A write of moved pages, all in one segment.
+    /// Writes moved pages, all in one segment.
     Store { first: Ppn, pages: u32 },
-    /// A trim of the victim.
+    /// Trims the victim.
     Discard,
-    /// A write of empty pages.
+    /// Writes padding pages, from the physical page `first` on.
     Pad { first: Ppn },
 }
 
-/// A page that is not yet at its place in the map.
+/// The state of a page whose map entry is not readable on the drive below.
 pub(crate) enum Arriving {
-    /// The host is writing it. These parts of reads wait: the command, and the page's number in it.
+    /// The host's write of the page is in flight. Each entry of `readers` is a read that waits for it: the
+    /// command, and the index of the page in that command.
     Written { readers: Vec<(u32, u32)> },
-    /// Collection is moving it from here.
+    /// Collection is moving the page, which can still be read at its old address `from`.
     Moved { from: Ppn },
-    /// Its write failed.
+    /// The write of the page failed, so reads of it fail with this error.
     Lost(IoError),
 }

@@ -1,23 +1,23 @@
-//! The parameters of the layer, as options of `log:key=value`.
+//! The parameters of the log-structured layer, as options of `log:key=value`.
 
 use fulgurite_base::option::{COUNT, SHARE, SIZE, YES_NO, with_name};
 use fulgurite_base::{Declared, Opt, Share, Spec, SpecError, opt, units};
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::{Collect, FtlConfig, collect_opt};
 
-/// A log-structured layer as data.
+/// The configuration of a log-structured layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
-    /// Over-provisioning: (pages of the drive below − pages of the layer) / pages of the layer.
+    /// Over-provisioning ρ: (pages of the drive below − pages of the layer) / pages of the layer.
     pub op: Share,
-    /// Bytes in a segment.
+    /// The number of bytes in a segment.
     pub segment_bytes: u64,
-    /// Pages that collection moves at once.
+    /// The most pages that collection moves at once.
     pub depth: u32,
-    /// Whether segments that have become garbage are trimmed below.
+    /// Whether freed segments are trimmed on the drive below.
     pub trim: bool,
-    /// Whether the layer is filled before measurements. This is for real drives below; a simulated drive has
-    /// an option for its own initial state.
+    /// Whether the layer is filled before measurements. This option is for real drives below; a simulated
+    /// drive has an option for its own initial state.
     pub fill: bool,
     /// The policies and thresholds of garbage collection.
     pub collect: Collect,
@@ -37,7 +37,7 @@ impl Default for LogConfig {
 }
 
 impl Declared for LogConfig {
-    // Without the threshold for idle drives: a layer does not know when the host is idle.
+    // Without the option for background collection, because a layer does not know when the host is idle.
     const OPTIONS: &'static [Opt<LogConfig>] = &[
         opt!("op", op, SHARE, Share::from_ppm(1) => Share::from_ppm(u32::MAX),
             "over-provisioning: (pages below - pages of the layer) / pages of the layer"),
@@ -55,27 +55,27 @@ impl Declared for LogConfig {
 }
 
 impl LogConfig {
-    /// The most pages of one share: any number on any drive, since the map is in memory.
+    /// The most pages of one share command. Any number is possible on any drive, since the map is in memory.
     pub const SHARE_PAGES: u32 = u32::MAX;
 
-    /// The defaults with the options of `spec`.
+    /// Returns the default configuration, changed by the options of `spec`.
     pub fn from_spec(mut spec: Spec) -> Result<LogConfig, SpecError> {
         let config = LogConfig::default().with_options(&mut spec)?;
         spec.finish()?;
         Ok(config)
     }
 
-    /// The canonical text of the layer: its name and the changed options.
+    /// Returns the canonical text of the layer: its name and the options that differ from the defaults.
     pub fn canonical(&self) -> String {
         with_name("log", &self.options_beside(&LogConfig::default()))
     }
 
-    /// The pages that a drive below must have, so that the layer has room for `pages`.
+    /// Returns the number of pages that a drive below must have, so that the layer has room for `pages`.
     pub fn pages_below(&self, pages: u64, page_bytes: u32) -> u64 {
         let segment = (self.segment_bytes / u64::from(page_bytes)).max(1);
         let (one, op) = (u64::from(Share::ONE.ppm()), u64::from(self.op.ppm()));
-        // The spare must hold the reserve and every open segment. With one more segment, a small layer is not
-        // at the limit of collection.
+        // The physical pages beyond the logical ones must hold the reserved segments and every open segment.
+        // One more segment keeps a small layer from the limit of collection.
         let spare = u128::from(self.collect.reserve + u32::from(self.collect.placement.streams()) + 1)
             * u128::from(segment);
         let least = spare * u128::from(one + op) / u128::from(op.max(1));
@@ -83,7 +83,8 @@ impl LogConfig {
         u64::try_from(least.max(wanted)).unwrap_or(u64::MAX).div_ceil(segment).saturating_mul(segment)
     }
 
-    /// The translation layer over a drive of `pages` pages. Fails if the drive is too small.
+    /// Returns the configuration of the translation layer over a drive of `pages` pages. Fails if the drive
+    /// is too small.
     pub fn ftl(&self, pages: u64, page_bytes: u32) -> Result<FtlConfig, SpecError> {
         let bytes = u64::from(page_bytes);
         if !self.segment_bytes.is_multiple_of(bytes) || self.segment_bytes < bytes {
@@ -134,7 +135,8 @@ impl LogConfig {
         narrow(physical, "pages")?;
         let config = FtlConfig {
             collect: self.collect.clone(),
-            // The slack of a paced schedule grows with this, and all pages in flight must fit into it.
+            // The slack of a paced schedule grows with this number, and all pages that move at once must fit
+            // into the slack.
             stripe_pages: self.depth.div_ceil(8),
             ..FtlConfig::plain(logical as u32, segments as u32, narrow(segment_pages, "pages in a segment")?)
         };
@@ -154,8 +156,8 @@ mod tests {
     use super::*;
 
     /// The rule: a drive of [`LogConfig::pages_below`] has room for the layer's pages, and a drive with one
-    /// segment less has not. A small drive also needs spare for the reserve, the open segments and one more
-    /// segment.
+    /// segment less has not. On a small drive, the physical pages beyond the logical ones also hold the
+    /// reserved segments, the open segments and one more segment.
     #[test]
     fn the_drive_below_is_as_large_as_the_layer_needs() {
         for text in
@@ -164,18 +166,19 @@ mod tests {
             let config = LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap();
             let segment = config.segment_bytes / 4096;
             let kept = u64::from(config.collect.reserve) + u64::from(config.collect.placement.streams()) + 1;
-            // If the last segment is only partly needed, it still counts as a whole.
+            // The number of pages for which the last segment is needed only partly, and still counts as a
+            // whole.
             let op = u64::from(config.op.ppm());
             let overhang = |pages: &u64| pages * (1_000_000 + op) % (segment * 1_000_000);
             let beyond =
                 (2_000_000..).find(|pages| op % 1_000_000 == 0 || (1..1_000_000).contains(&overhang(pages)));
-            // If whole segments are just enough, no further segment is needed.
+            // The number of pages for which whole segments are just enough, so no further segment is needed.
             let whole = (2_000_000..).find(|pages| overhang(pages) == 0);
             for pages in [1, 1_000, 100_000, 3_456_789, beyond.unwrap(), whole.unwrap()] {
                 let below = config.pages_below(pages, 4096);
                 let is_enough = |segments: u64| {
                     let Ok(ftl) = config.ftl(segments * segment, 4096) else { return false };
-                    // The spare is the part op of 100 % + op.
+                    // The physical pages beyond the logical ones are op / (1 + op) of all.
                     let has_spare = segments * op >= kept * (1_000_000 + op);
                     has_spare && u64::from(ftl.logical_pages) >= pages
                 };

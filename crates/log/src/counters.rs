@@ -12,22 +12,23 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // each message names the fields
 pub enum LogError {
-    /// A law of queues is violated.
+    /// A law of queues (conservation or Little's law) is violated.
     #[error("log layer: {0}")]
     Meter(#[from] MeterError),
     /// An invariant of the translation layer is violated.
     #[error("log layer, FTL invariant broken: {0}")]
     Ftl(#[from] CheckError),
-    /// The medium failed during collection.
+    /// The drive below failed to move a page during collection, or to write padding.
     #[error("log layer: a page could not be moved, so that nothing more can be written: {0}")]
     Medium(IoError),
     /// The drive below completed a command that is not in flight.
     #[error("log layer: the drive below completed {0:?}, which is not in flight")]
     Stray(Tag),
-    /// The count of lost pages is wrong.
+    /// The number of pages counted as lost differs from the number found.
     #[error("log layer: {counted} pages are counted as lost, {found} are")]
     Lost { counted: u32, found: u32 },
-    /// The emitted and the written pages differ in number.
+    /// The number of page writes that the translation layer emitted differs from the number sent to the drive
+    /// below.
     #[error("log layer: {emitted} page writes were emitted, {written} went to the drive below")]
     Writes { emitted: u64, written: u64 },
 }
@@ -35,18 +36,19 @@ pub enum LogError {
 /// Counters of a layer since it was ready for its first request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCounters {
-    /// Pages written by the host.
+    /// The number of pages written by the host.
     pub host_pages: u64,
-    /// Pages moved by collection.
+    /// The number of pages moved by collection.
     pub copied_pages: u64,
-    /// Empty pages, written to keep the layer's segments in step with those of the drive below.
+    /// The number of padding pages, written to keep the layer's segments in step with those of the drive
+    /// below.
     pub padded_pages: u64,
-    /// Segments freed.
+    /// The number of segments freed.
     pub segments_freed: u64,
 }
 
 impl LogCounters {
-    /// The difference to earlier counters.
+    /// Returns the increase of each counter since `before`.
     pub fn since(&self, before: &LogCounters) -> LogCounters {
         LogCounters {
             host_pages: self.host_pages - before.host_pages,
@@ -56,23 +58,23 @@ impl LogCounters {
         }
     }
 
-    /// Pages written to the drive below.
+    /// Returns the number of pages written to the drive below: host, copied and padding pages.
     pub fn pages_written(&self) -> u64 {
         self.host_pages + self.copied_pages + self.padded_pages
     }
 }
 
 impl<D: Device> LogDevice<D> {
-    /// The current counters.
+    /// Returns the current counters.
     pub fn counters(&self) -> LogCounters {
         let FtlCounters { host_pages, copied_pages, erased_segments, .. } = self.ftl.counters();
         LogCounters { host_pages, copied_pages, padded_pages: self.padded, segments_freed: erased_segments }
     }
 
     /// Checks conservation and Little's law; that the drive below completed exactly the commands it was
-    /// given; that every page could be moved; and, if nothing is in flight, that all emitted pages were
-    /// written. With `deep` it also checks the translation layer's invariants and the count of lost pages, in
-    /// O(pages).
+    /// given; that every page could be moved; and, if no command is in flight, that all emitted pages were
+    /// written. With `deep` it also checks the translation layer's invariants and the number of lost pages,
+    /// in O(pages).
     pub fn verify(&self, deep: bool) -> Result<(), LogError> {
         self.meter.check()?;
         if let Some(tag) = self.stray {

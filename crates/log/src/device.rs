@@ -1,12 +1,11 @@
-//! The layer as a `Device`: the host's commands, the commands below that serve them, and their order.
+//! The log-structured layer as a `Device`: the host's commands, the commands to the drive below that serve
+//! them, and their order.
 //!
-//! The translation layer gives each written page its place, and the page is written there below. A read goes
-//! to the places of its pages. Three rules keep contents right while commands overlap. A page that is not
-//! stored yet is read from its old place, or after it is stored. A segment with a command of the layer in
-//! flight is not given up. A victim is given up when its last copy is stored.
-//!
-//! The map is in memory, so it exists as long as the device. The drive below holds no data to rebuild it
-//! from.
+//! The translation layer gives each written page a physical address, which is an address on the drive below,
+//! and the layer writes the page there. A read goes to the physical addresses of its pages. Three rules keep
+//! contents right while commands overlap. A page that is not stored yet is read from its old address, or
+//! after it is stored. A segment is not freed while a command is in flight in it. A victim is freed only
+//! after its last copy is stored.
 
 use crate::LogConfig;
 use crate::collection::Collection;
@@ -32,21 +31,22 @@ pub struct LogDevice<D> {
     pub(crate) gate: Gate,
     pub(crate) commands: Slab<InFlight>,
     parts: Slab<Part>,
-    /// Commands that the queue below had no room for, in order. So the pages of a segment are written below
-    /// in order, and the segments of a stream one after the other.
+    /// Commands that the queue of the drive below had no room for, in order. The order makes the pages of a
+    /// segment, and the segments of a stream, reach the drive below one after the other.
     queued: VecDeque<Command>,
     pub(crate) arriving: FxHashMap<u32, Arriving>,
     /// The number of [`Arriving::Lost`] pages.
     pub(crate) lost: u32,
-    /// Commands of the host below in each segment, and reads that wait for pages in it.
+    /// For each segment, the number of commands in flight in it on behalf of the host, of padding writes, and
+    /// of reads that wait for pages in it.
     pub(crate) in_use: Vec<u32>,
-    /// Empty between writes; kept to reuse its memory.
+    /// Physical addresses for the pages of one write; empty between writes, and kept to reuse its memory.
     pub(crate) places: Vec<Ppn>,
     now: Nanos,
     done: Vec<Completion>,
     below_done: Vec<Completion>,
     pub(crate) emitted: CountingSink,
-    /// A completion of a command that is not in flight.
+    /// The tag of a completion for a command that was not in flight, if there was one.
     pub(crate) stray: Option<Tag>,
     pub(crate) pages_written: u64,
     pub(crate) padded: u64,
@@ -55,19 +55,20 @@ pub struct LogDevice<D> {
 }
 
 impl<D: Device> LogDevice<D> {
-    /// An empty layer above `below`.
+    /// Creates an empty layer above `below`.
     pub fn new(below: D, config: LogConfig) -> Result<LogDevice<D>, SpecError> {
         let Caps { pages, page_bytes, .. } = *below.caps();
         let ftl = Ftl::new(config.ftl(pages, page_bytes)?)?;
         Ok(LogDevice::with_ftl(below, config, ftl))
     }
 
-    /// A layer that starts with a translation layer of [`LogConfig::ftl`], whose pages are at their places on
-    /// `below`.
+    /// Creates a layer that starts with a translation layer of [`LogConfig::ftl`], whose pages are at their
+    /// physical addresses on `below`.
     pub fn with_ftl(below: D, config: LogConfig, ftl: Ftl) -> LogDevice<D> {
         let caps = Caps {
             pages: u64::from(ftl.config().logical_pages),
-            // A durable page would still be lost, because the map is not durable.
+            // The layer does not offer durable writes: a durable page would still be lost, because the map is
+            // not durable.
             durable_writes: false,
             share_pages: LogConfig::SHARE_PAGES,
             streams: config.collect.placement.hints(),
@@ -102,7 +103,7 @@ impl<D: Device> LogDevice<D> {
     }
 
     /// Writes every page once, in order, and resets the counters. Measurements of a layer above a real drive
-    /// should start with this, because pages that were never written cost nothing.
+    /// should start with this, because collecting pages that were never written costs nothing.
     pub fn fill(&mut self) -> Result<(), IoError> {
         const IN_FLIGHT: usize = 32;
         let Caps { pages, page_bytes, pages_per_command, contents, .. } = self.caps;
@@ -124,7 +125,7 @@ impl<D: Device> LogDevice<D> {
             }
             self.wait(None, &mut completions);
             if completions.is_empty() {
-                // The drive below does not return its completions.
+                // The wait ended without a completion: the drive below does not return its completions.
                 return Err(IoError::Media);
             }
             completions.drain(..).try_for_each(|completion| completion.status)?;
@@ -135,27 +136,27 @@ impl<D: Device> LogDevice<D> {
         Ok(())
     }
 
-    /// The drive below.
+    /// Returns the drive below.
     pub fn below(&self) -> &D {
         &self.below
     }
 
-    /// The drive below, for calls that are not commands.
+    /// Returns the drive below, for calls that are not commands.
     pub fn below_mut(&mut self) -> &mut D {
         &mut self.below
     }
 
-    /// The translation layer.
+    /// Returns the translation layer.
     pub fn ftl(&self) -> &Ftl {
         &self.ftl
     }
 
-    /// Whether no command is in flight below.
+    /// Returns whether no command is in flight on the drive below.
     pub fn is_idle(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Pages written to the drive below.
+    /// Returns the number of pages written to the drive below.
     pub fn pages_written(&self) -> u64 {
         self.pages_written
     }
@@ -165,7 +166,8 @@ impl<D: Device> LogDevice<D> {
         while !self.parts.is_empty() {
             self.hand_down();
             self.below.wait(None, &mut self.below_done);
-            // The drive below does not return its completions, so waiting would never end.
+            // Gives up if no completion came: the drive below does not return its completions, so waiting
+            // would never end.
             if self.below_done.is_empty() {
                 return;
             }
@@ -173,7 +175,7 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Sends a command to the drive below.
+    /// Queues a command for the drive below.
     pub(crate) fn send(&mut self, part: Part, operation: Operation) {
         if let Operation::Write { pages, .. } = operation {
             self.pages_written += u64::from(pages);
@@ -182,18 +184,19 @@ impl<D: Device> LogDevice<D> {
         self.queued.push_back(Command { tag, operation });
     }
 
-    /// `pages` pages of a buffer, from the one with number `at` on.
+    /// Returns `pages` pages of a buffer, from the page with index `at` on.
     pub(crate) fn slice(&self, buffer: &Option<Buffer>, at: u32, pages: u32) -> Option<Buffer> {
         let page_bytes = self.caps.page_bytes as usize;
         buffer.as_ref().map(|buffer| buffer.part(at as usize * page_bytes, pages as usize * page_bytes))
     }
 
-    /// The stream below for pages from `first`, which are about to be sent there.
+    /// Returns the stream on the drive below for pages from `first`, and records that these pages are about
+    /// to be sent.
     pub(crate) fn stream_below(&mut self, first: Ppn, pages: u32) -> StreamId {
         self.tails.wrote(&self.ftl, first, pages)
     }
 
-    /// Writes the rest of segments that were sealed before they were full.
+    /// Writes padding to the rest of each segment that was sealed before it was full.
     pub(crate) fn pad(&mut self) {
         while let Some((stream, first, pages)) = self.tails.next_cut_short(&self.ftl) {
             self.padded += u64::from(pages);
@@ -201,14 +204,15 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Writes empty pages.
+    /// Writes padding pages.
     pub(crate) fn write_nothing(&mut self, first: Ppn, pages: u32, stream: StreamId) {
         let most = self.caps.pages_per_command;
         for done in (0..pages).step_by(most as usize) {
             let (lpn, pages) = (Lpn(u64::from(first.0 + done)), most.min(pages - done));
             let bytes = pages as usize * self.caps.page_bytes as usize;
             let from = self.caps.contents.then(|| Arena::new(bytes).buffer(0, bytes));
-            // Padding is in flight in its segment too, so the segment must not be given up before it ends.
+            // Counts the padding as in flight in its segment, so that the segment is not freed before the
+            // write ends.
             self.in_use[self.ftl.segment(first).0 as usize] += 1;
             self.send(Part::Pad { first }, Operation::Write { lpn, pages, from, stream, durable: false });
         }
@@ -218,7 +222,8 @@ impl<D: Device> LogDevice<D> {
     fn hand_down(&mut self) {
         while let Some(command) = self.queued.pop_front() {
             if let Err(QueueFull(command)) = self.below.submit(command) {
-                // It returns to the front, since writes must reach the drive below in order.
+                // Puts the refused command back to the front, since writes must reach the drive below in
+                // order.
                 return self.queued.push_front(command);
             }
         }
@@ -256,7 +261,7 @@ impl<D: Device> LogDevice<D> {
         self.admit();
     }
 
-    /// Ends one of the events that a command waited for.
+    /// Ends one of the events that a command waited for, and completes the command after the last of them.
     pub(crate) fn part_done(&mut self, command: u32, status: Result<(), IoError>) {
         let waiting = &mut self.commands[command as usize];
         waiting.status = waiting.status.and(status);
@@ -280,7 +285,7 @@ impl<D: Device> Device for LogDevice<D> {
     }
 
     fn submit(&mut self, command: Command) -> Result<(), QueueFull> {
-        // Completions that the submitter has not taken still occupy the queue.
+        // Counts untaken completions too, since they still occupy the queue.
         if self.commands.len() + self.done.len() >= self.caps.queue_depth as usize {
             return Err(QueueFull(command));
         }
@@ -342,8 +347,8 @@ mod tests {
     use fulgurite_ftl::Collect;
     use fulgurite_ftl::schedule::{Schedule, ScheduleState};
 
-    /// The rule: a fill writes every page once, in order, as many at once as the queue takes, and is not
-    /// counted.
+    /// The rule: a fill writes every page once, in order, with as many commands at once as the queue takes,
+    /// and does not count these writes.
     #[test]
     fn a_fill_writes_every_page_once() {
         for queue_depth in [1, 32] {
@@ -356,13 +361,13 @@ mod tests {
                 (0..layer.caps.pages as u32).map(|lpn| layer.ftl.lookup(lpn).unwrap().0).collect();
             assert!(lies.is_sorted_by(|one, next| *next == one + 1), "in order");
             layer.verify(true).unwrap();
-            // A second fill is not counted either, nor are its collections.
+            // A second fill is not counted either, nor are the collections that it causes.
             for _ in 0..2 {
                 assert_eq!((layer.counters(), layer.pages_written()), (crate::LogCounters::default(), 0));
                 assert!(layer.is_idle(), "no part of it is counted later");
                 layer.fill().unwrap();
             }
-            // A wrong count of lost pages is found, and so are emitted pages that were not written.
+            // A wrong number of lost pages is found, and so are emitted pages that were not written.
             layer.lost += 1;
             assert_eq!(layer.verify(false), Ok(()), "it checks every page only if asked to");
             assert_eq!(layer.verify(true), Err(crate::LogError::Lost { counted: 1, found: 0 }));
@@ -372,8 +377,8 @@ mod tests {
     }
 
     /// The rule: padding writes exactly the rest of a segment, in order, with the necessary number of
-    /// commands. If the drive's queue has room for one command, it still gets all of them when the layer is
-    /// drained.
+    /// commands. If the drive's queue has room for one command only, the drive still gets all of them when
+    /// the layer is drained.
     #[test]
     fn padding_writes_exactly_the_rest_of_a_segment() {
         let below = MemDevice::new(256, 512, 1, Nanos::ZERO);
@@ -395,8 +400,8 @@ mod tests {
         assert!(layer.is_idle() && layer.in_use.iter().all(|commands| *commands == 0));
     }
 
-    /// A layer of few pages above a drive on which every command takes 10 µs. It collects by `schedule`, one
-    /// page at a time.
+    /// Returns a layer of few pages above a drive on which every command takes 10 µs. The layer collects by
+    /// `schedule`, one page at a time.
     fn pressed(schedule: Schedule, urgent: Nanos) -> LogDevice<MemDevice> {
         let usual = LogConfig::default();
         let collect = Collect { schedule, urgent, ..usual.collect };
@@ -429,7 +434,7 @@ mod tests {
                 assert_ne!(layer.gate.urgent_at(), Some(at), "it turns urgent once");
                 urgent += 1;
             }
-            // The next write that must wait is then the first in the queue.
+            // After the urgent write completes, the next write that must wait is the first in the queue.
             while !layer.commands.is_empty() {
                 layer.wait(None, &mut completions);
             }
@@ -439,8 +444,9 @@ mod tests {
         layer.verify(true).unwrap();
     }
 
-    /// The rule: after every call, all work that the schedule wants has started and is submitted below, and
-    /// the urgency clock runs only while a write waits. Collection ends without further calls of the host.
+    /// The rule: after every call, all work that the schedule wants has started and is submitted to the drive
+    /// below, and the urgency clock runs only while a write waits. Collection ends without further calls of
+    /// the host.
     #[test]
     fn all_work_that_the_schedule_wants_has_started() {
         for schedule in [Schedule::SEMI_PREEMPTIVE, Schedule::PACED, Schedule::NON_PREEMPTIVE] {
@@ -474,7 +480,7 @@ mod tests {
         }
     }
 
-    /// The rule: a write that needs more than one segment starts to wait again with each of them.
+    /// The rule: a write that needs more than one segment begins a new wait with each of them.
     #[test]
     fn patience_begins_anew_with_each_segment() {
         let patience = Nanos::from_micros(1_000);
@@ -508,7 +514,7 @@ mod tests {
             let operation = Operation::write(Lpn(prng.below(layer.caps.pages)), 1);
             layer.submit(Command { tag: Tag(tag), operation }).unwrap();
             if let Some(at) = layer.gate.urgent_at() {
-                // A read takes 10 µs, so this one completes when the write becomes urgent.
+                // A read takes 10 µs, so this read completes when the write becomes urgent.
                 let begins = at - Nanos::from_micros(10);
                 while layer.now() < begins && layer.gate.urgent_at() == Some(at) {
                     layer.wait(Some(begins), &mut completions);
@@ -536,8 +542,8 @@ mod tests {
         assert!(barred > 10, "{barred}");
     }
 
-    /// The rule: a command that needs no I/O completes at the drive's current time, even if that has advanced
-    /// while the layer was idle.
+    /// The rule: a command that needs no I/O completes at the drive's current time, even if that time has
+    /// advanced while the layer was idle.
     #[test]
     fn a_command_without_io_completes_now() {
         let config = LogConfig { segment_bytes: 16 * 512, op: Share::percent(50), ..LogConfig::default() };

@@ -1,4 +1,5 @@
-//! The host's commands: reads go to the places of their pages, writes to their new places.
+//! Serves the host's commands: reads go to the physical addresses of their pages, and written pages get new
+//! addresses.
 
 use crate::LogDevice;
 use crate::command::{Arriving, Part};
@@ -8,12 +9,12 @@ use fulgurite_device::{Buffer, Device, IoError, Operation};
 use fulgurite_ftl::Unplaced;
 
 impl<D: Device> LogDevice<D> {
-    /// Reads every page of a command at its place.
+    /// Reads every page of a command at its physical address.
     pub(crate) fn read(&mut self, command: u32) {
         let Operation::Read { lpn, pages, ref into } = self.commands[command as usize].operation else {
             unreachable!("writes take the other path")
         };
-        // A clone ends the borrow of the command, whose parts are counted below.
+        // Clones the buffer to end the borrow of the command, whose `parts` change in this method.
         let into = into.clone();
         let segment_pages = self.ftl.config().segment_pages;
         let mut run: Option<Run> = None;
@@ -32,7 +33,7 @@ impl<D: Device> LogDevice<D> {
                     readers.push((command, at));
                     self.commands[command as usize].parts += 1;
                     let segment = self.ftl.segment(ppn);
-                    // The segment must not change until the page is stored and read.
+                    // Keeps the segment from being freed until the page is stored and read.
                     self.in_use[segment.0 as usize] += 1;
                     continue;
                 }
@@ -48,7 +49,8 @@ impl<D: Device> LogDevice<D> {
         if let Some(run) = run {
             self.read_run(command, run, &into);
         }
-        // The first part stands for this pass over the pages, so the command cannot complete during it.
+        // Ends the part that stands for this pass over the pages. It kept the command from completing during
+        // the pass.
         self.part_done(command, Ok(()));
     }
 
@@ -74,7 +76,8 @@ impl<D: Device> LogDevice<D> {
                         self.commands[command as usize].status = Err(error);
                     } else if !self.write(command, lpn.0 as u32, pages, &from, stream) {
                         self.look_at_schedule();
-                        // Collection may have freed a segment without a command below.
+                        // Collection may have freed a segment without a command to the drive below, so the
+                        // write is tried again.
                         if self.gate.state().serves_writes() {
                             continue;
                         }
@@ -102,13 +105,13 @@ impl<D: Device> LogDevice<D> {
         }
     }
 
-    /// Gives as many pages of a write their places as may be written now, and writes them there. Returns true
-    /// if all have places.
+    /// Gives as many pages of a write physical addresses as the schedule admits now, and writes them there.
+    /// Returns true if all pages have addresses.
     fn write(&mut self, command: u32, lpn: u32, pages: u32, from: &Option<Buffer>, hint: StreamId) -> bool {
         let segment_pages = self.ftl.config().segment_pages;
         let before = self.commands[command as usize].placed;
         let unplaced = Unplaced { first: lpn + before, pages: pages - before, hint };
-        // First all places, then the commands below, so that consecutive pages share one command.
+        // Collects all addresses before it sends commands, so that consecutive pages share one command.
         let (now, mut places) = (self.below.now(), std::mem::take(&mut self.places));
         self.gate.place(&mut self.ftl, unplaced, now, &mut self.emitted, |_, _, ppn, _| places.push(ppn));
         let mut run: Option<Run> = None;
@@ -144,7 +147,7 @@ impl<D: Device> LogDevice<D> {
                 unreachable!("a page arrives once")
             };
             if let Err(error) = status {
-                // The map has the new place already, so reads of the page must fail until it is written
+                // The map has the new address already, so reads of the page must fail until it is written
                 // again.
                 self.arriving.insert(ppn, Arriving::Lost(error));
                 self.lost += 1;
@@ -155,7 +158,8 @@ impl<D: Device> LogDevice<D> {
                     let Operation::Read { into, .. } = &self.commands[reader as usize].operation else {
                         unreachable!("only reads wait for pages")
                     };
-                    // The read is counted before the wait ends, so the command cannot complete in between.
+                    // Adds the read command before it ends the wait for the page, so that the host command
+                    // cannot complete in between.
                     self.read_run(reader, Run::page(Ppn(ppn), at), &into.clone());
                 }
                 self.part_done(reader, status);

@@ -1,5 +1,5 @@
-//! Brings a layer to the state in which measurements start: the layer has been written for long, and the
-//! drive below has received all of the layer's writes.
+//! Preconditions a layer: brings it to the state in which measurements start. The layer has then been written
+//! for long, and the drive below has received all of the layer's writes.
 
 use crate::LogConfig;
 use crate::tails::Tails;
@@ -10,25 +10,25 @@ use fulgurite_ftl::{FlashSink, Ftl, FtlConfig, SegmentId};
 /// An operation of the layer on the drive below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
-    /// A write of pages, in a stream of the drive.
+    /// Writes pages, in a stream of the drive below.
     Write {
-        /// The first page.
+        /// The physical number of the first page.
         first: u32,
         /// The number of pages.
         pages: u32,
-        /// The stream.
+        /// The stream on the drive below.
         stream: StreamId,
     },
-    /// A trim of pages.
+    /// Trims pages.
     Trim {
-        /// The first page.
+        /// The physical number of the first page.
         first: u32,
         /// The number of pages.
         pages: u32,
     },
 }
 
-/// The operations that the translation layer emits, in order.
+/// The programs and erases that the translation layer emits, in order.
 #[derive(Default)]
 struct Emitted(Vec<Operation>);
 
@@ -50,8 +50,9 @@ impl FlashSink for Emitted {
 }
 
 impl LogConfig {
-    /// The layer's translation layer of shape `ftl`, brought to `goal` by writes of `request_pages` to the
-    /// layer. `below` receives the layer's operations on the drive below, which separates `streams` streams.
+    /// Returns the layer's translation layer with the configuration `ftl`, brought to the state `goal` by
+    /// writes of `request_pages` pages. `below` receives the layer's operations on the drive below, which
+    /// separates `streams` streams.
     pub fn preconditioned(
         &self,
         ftl: FtlConfig,
@@ -78,13 +79,13 @@ impl LogConfig {
                         Operation::Erase(_) => {}
                     }
                 }
-                // The drive below gets padding here as it would from a layer in time.
+                // Reports padding too, as a layer in virtual time would write it.
                 while let Some((stream, first, pages)) = tails.next_cut_short(layer) {
                     below(Below::Write { first: first.0, pages, stream });
                 }
             };
-            // A pick may change the groups. So earlier operations are reported with the old groups, and
-            // segments that it cuts short are padded before any other write.
+            // A pick may merge the groups of the placement. So operations before a pick are reported with the
+            // old groups, and segments that the pick seals early are padded before any other write.
             layer.write_watched(lpn, pages, StreamId::default(), &mut emitted, &mut tell);
             tell(layer, &mut emitted);
         });
@@ -104,7 +105,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    /// Even pages are one group and odd ones another; the second group is repeatedly merged into the first.
+    /// Places even pages in one group and odd pages in another, and repeatedly merges the second group into
+    /// the first.
     #[derive(Clone, Debug)]
     struct Joining {
         picked: u32,
@@ -138,8 +140,8 @@ mod tests {
         }
     }
 
-    /// The rule: a segment that is cut short during preconditioning is written to its end below, so that both
-    /// stay in step.
+    /// The rule: a segment that is sealed early during preconditioning is written to its end on the drive
+    /// below, so that segments of the layer and of the drive stay in step.
     #[test]
     fn the_drive_below_gets_the_rest_of_segments_cut_short() {
         let placement = PlacementConfig::Custom(Arc::new(Joining { picked: 0 }));
@@ -147,7 +149,8 @@ mod tests {
         let collect = Collect { placement, ..usual.collect };
         let config = LogConfig { op: Share::percent(50), segment_bytes: 8 * 512, collect, ..usual };
         let ftl = config.ftl(512, 512).unwrap();
-        // The written pages of each segment below, and the next page of each stream there.
+        // The number of written pages of each segment on the drive below, and the next page of each stream
+        // there.
         let (mut written, mut next) = ([0; 512 / 8], [0; 2]);
         let mut cut_short = 0;
         let layer = config.preconditioned(ftl, Precondition::Steady, 1, 42, 2, |below| match below {
@@ -160,12 +163,13 @@ mod tests {
                 );
                 *next = first + pages;
                 written[first as usize / 8] += pages;
-                // All other pages are reported one by one.
+                // Only padding is reported with several pages at once; all other pages are reported one by
+                // one.
                 cut_short += u32::from(pages > 1);
             }
             Below::Trim { first, .. } => {
                 let pages = std::mem::take(&mut written[first as usize / 8]);
-                // A segment may have been cut short before its first page.
+                // A segment may have been sealed before its first page, so 0 pages are possible.
                 assert!([0, 8].contains(&pages), "{pages} of 8 pages are written");
             }
         });
@@ -174,7 +178,7 @@ mod tests {
     }
 
     /// The rule: the drive below receives every page write of the layer, and with `trim` a trim of every
-    /// freed segment, in order. So it holds each page of the layer at the end.
+    /// freed segment, in order. So the drive holds each page of the layer at the end.
     #[test]
     fn the_drive_below_receives_all_operations() {
         for trim in [true, false] {

@@ -1,13 +1,13 @@
-//! Joins consecutive pages on the drive below, so that one command serves all of them.
+//! Joins consecutive physical pages, so that one command to the drive below serves all of them.
 
 use fulgurite_base::Ppn;
 
-/// Consecutive pages below of a command or a fetch, in one segment.
+/// Consecutive physical pages of one command, all in one segment.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
     pub(crate) first: Ppn,
     pub(crate) pages: u32,
-    /// The number of the first page in the command.
+    /// The index of the first page in the command.
     pub(crate) at: u32,
 }
 
@@ -27,11 +27,11 @@ impl Run {
         }
     }
 
-    /// Whether `page` continues this run, in a segment of `segment_pages`.
+    /// Returns whether `page` continues this run, in a segment of `segment_pages`.
     fn goes_on(&self, page: &Run, segment_pages: u32) -> bool {
         page.first.0 == self.first.0 + self.pages
             && page.at == self.at + self.pages
-            // A command below stays within one segment, since `in_use` counts by segment.
+            // Keeps a run within one segment, since `in_use` counts commands by segment.
             && !page.first.0.is_multiple_of(segment_pages)
     }
 }

@@ -1,26 +1,29 @@
 //! Keeps the segments of the layer and those of the drive below in step.
 //!
-//! A drive with streams puts the pages of one stream one after the other. If the layer's segments have the
-//! size of the drive's, each of them fills one of the drive's, and both become garbage together, so the drive
-//! copies no page. Sometimes the layer seals a segment before it is full, when groups are merged. The rest of
-//! that segment is still written; otherwise all later segments of its stream would be out of step.
+//! A drive with streams writes the pages of one stream one after the other. If the layer's segments have the
+//! size of the drive's, each layer segment fills one drive segment, and both become invalid together, so the
+//! drive copies no page. When placement merges groups, the layer seals segments before they are full. The
+//! layer still writes the rest of such a segment as padding; otherwise all later segments of its stream would
+//! be out of step.
 
 use fulgurite_base::Ppn;
 use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::{SegmentId, SegmentState};
 
-/// The last segment of each stream below, and its number of written pages.
+/// The last segment of each stream on the drive below, and the number of its written pages; `None` before a
+/// stream's first write.
 #[derive(Clone, Debug)]
 pub(crate) struct Tails(Vec<Option<(SegmentId, u32)>>);
 
 impl Tails {
-    /// The tails of a translation layer above a drive of `streams` streams.
+    /// Returns the tails of a translation layer above a drive of `streams` streams.
     pub(crate) fn new(ftl: &Ftl, streams: u16) -> Tails {
         let mut tails = Tails(vec![None; usize::from(streams.max(1))]);
         let table = ftl.segments();
         for segment in (0..table.len()).map(SegmentId) {
-            // Only open segments can still be cut short.
+            // Skips sealed segments: only open segments can still be cut short, that is, sealed before they
+            // are full.
             if table.state(segment) == SegmentState::Open && table.written(segment) > 0 {
                 let first = Ppn(segment.0 * table.segment_pages());
                 tails.wrote(ftl, first, table.written(segment));
@@ -29,13 +32,14 @@ impl Tails {
         tails
     }
 
-    /// The stream below for pages at `ppn`: the same as the layer's, or the last one if the drive has fewer.
+    /// Returns the stream on the drive below for pages at `ppn`: the same number as the layer's stream, or
+    /// the last one if the drive has fewer streams.
     fn stream(&self, ftl: &Ftl, ppn: Ppn) -> StreamId {
         let stream = ftl.segments().stream(ftl.segment(ppn));
         StreamId(stream.0.min(self.0.len() as u16 - 1))
     }
 
-    /// Notes that pages from `first` are being written. Returns their stream.
+    /// Records that pages from `first` are being written. Returns their stream.
     pub(crate) fn wrote(&mut self, ftl: &Ftl, first: Ppn, pages: u32) -> StreamId {
         let stream = self.stream(ftl, first);
         let segment = ftl.segment(first);
@@ -44,10 +48,11 @@ impl Tails {
         stream
     }
 
-    /// The rest of a segment that will not be written to its end, if there is one: the stream, the first page
-    /// and the number of pages. With one stream below there is no step to keep.
+    /// Returns the rest of a segment that was sealed before it was full, if there is one: the stream, the
+    /// first page and the number of pages. Returns `None` for a drive of one stream, whose segments cannot be
+    /// kept in step.
     pub(crate) fn next_cut_short(&mut self, ftl: &Ftl) -> Option<(StreamId, Ppn, u32)> {
-        // Segments of all streams are mixed below then, and padding would only add writes.
+        // One stream mixes the segments of all layer streams, so padding would only add writes.
         if self.0.len() == 1 {
             return None;
         }
@@ -71,8 +76,8 @@ mod tests {
     use fulgurite_ftl::placement::PlacementConfig;
     use fulgurite_ftl::{Collect, CountingSink, FtlConfig};
 
-    /// The rule: for a translation layer that was used before, the segment of each stream and its number of
-    /// written pages are known.
+    /// The rule: the tails of a translation layer that was used before know the open segment of each stream
+    /// and its number of written pages.
     #[test]
     fn a_used_layer_continues_at_the_end_of_its_open_segments() {
         let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
@@ -82,7 +87,7 @@ mod tests {
             ftl.write(lpn, 1, StreamId(0), &mut CountingSink::default());
             let open = ftl.segment(ftl.lookup(lpn).unwrap());
             let written = ftl.segments().written(open);
-            // A full segment is sealed only at the next write.
+            // Skips full segments, because a full segment is sealed only at the next write.
             if written < 8 {
                 assert_eq!(Tails::new(&ftl, 3).0, [Some((open, written)), None, None]);
             }
@@ -94,7 +99,7 @@ mod tests {
     }
 
     /// The rule: the rest of a segment that is no longer open is written once. If the drive has one stream,
-    /// it is not written.
+    /// the rest is not written.
     #[test]
     fn the_rest_of_a_segment_cut_short_is_reported_once() {
         let mut ftl = Ftl::new(FtlConfig::plain(64, 16, 8)).unwrap();
@@ -106,7 +111,8 @@ mod tests {
         assert_eq!(Tails(vec![Some((cut, 3))]).next_cut_short(&ftl), None);
     }
 
-    /// The rule: a page has the same stream below as in the layer, or the last one if the drive has fewer.
+    /// The rule: a page has the same stream on the drive below as in the layer, or the last one if the drive
+    /// has fewer.
     #[test]
     fn a_drive_with_fewer_streams_has_the_rest_in_its_last() {
         let placement = "sep-gc".parse::<PlacementConfig>().unwrap();

@@ -1,4 +1,5 @@
-//! Failures of the medium below: lost pages, pages that cannot be moved, and missing completions.
+//! Tests of the layer under failures of the drive below: lost pages, pages that cannot be moved, and missing
+//! completions.
 
 use super::*;
 
@@ -15,7 +16,8 @@ fn a_failed_write_is_reported_and_never_read_as_another_page() {
     assert_eq!(read(&mut device, 3), Ok(300));
 }
 
-/// The rule: a read that waits for a page fails if the write of that page fails, and is not sent below.
+/// The rule: a read that waits for a page fails if the write of that page fails, and is not sent to the drive
+/// below.
 #[test]
 fn a_read_that_waits_for_a_page_fails_with_its_write() {
     let below = FaultDevice::new(Shuffled::new(192, 1), vec![Fault::FailWrite(0)]);
@@ -31,7 +33,7 @@ fn a_read_that_waits_for_a_page_fails_with_its_write() {
     assert_eq!(device.below().inner().commands, 1);
 }
 
-/// The rule: a lost page moves with its segment, and no write is refused because of it.
+/// The rule: a page whose write failed moves with its segment, and no later write is refused because of it.
 #[test]
 fn a_lost_page_does_not_end_collection() {
     let mut device = layer(FaultDevice::new(mem(256), vec![Fault::FailWrite(3)]), small());
@@ -53,8 +55,8 @@ fn a_lost_page_does_not_end_collection() {
     device.verify(true).unwrap();
 }
 
-/// The rule: a lost page that cannot get a new place ends collection, even if its segment is being freed
-/// already.
+/// The rule: a lost page that cannot get a new address ends collection, even if its segment is already being
+/// freed.
 #[test]
 fn a_lost_page_that_cannot_be_moved_ends_collection() {
     let mut ended = 0;
@@ -82,7 +84,7 @@ fn a_lost_page_that_cannot_be_moved_ends_collection() {
     assert!(ended > 0, "no such write was met");
 }
 
-/// The rule: if the host has rewritten a page that collection cannot read, the page is not lost.
+/// The rule: if the host rewrites a page while collection cannot read it, the page is not lost.
 #[test]
 fn a_page_rewritten_while_it_cannot_be_read_is_not_lost() {
     let mut copied = 0;
@@ -114,7 +116,8 @@ fn a_page_rewritten_while_it_cannot_be_read_is_not_lost() {
 struct BadPage {
     below: MemDevice,
     bad: Option<u64>,
-    /// Read commands with the first page of each, and the pages of the last of them.
+    /// The first page of each read command in flight, by tag. `last_read` is the first page of the latest of
+    /// them.
     reads: BTreeMap<Tag, u64>,
     last_read: Option<u64>,
     failures: u32,
@@ -148,8 +151,8 @@ impl Device for BadPage {
     }
 }
 
-/// A layer whose collection is reading its first page, which is bad, with that page of the layer. Writes are
-/// in flight.
+/// Returns a layer whose collection is reading its first page, which cannot be read, and the logical number
+/// of that page. Writes are in flight.
 fn with_a_bad_victim(schedule: Schedule) -> (LogDevice<BadPage>, u64) {
     let below = BadPage { below: mem(256), bad: None, reads: BTreeMap::new(), last_read: None, failures: 0 };
     let mut device = layer(below, LogConfig { depth: 1, ..with_schedule(schedule, small()) });
@@ -171,8 +174,8 @@ fn with_a_bad_victim(schedule: Schedule) -> (LogDevice<BadPage>, u64) {
     (device, page)
 }
 
-/// The rule: a page that could not be moved at the second attempt ends collection. Writes are then refused,
-/// and every other page can be read, even if reads waited for collection.
+/// The rule: a page that cannot be moved at the second attempt ends collection. Writes are refused after
+/// that, and every other page can be read, even by reads that waited for collection.
 #[test]
 fn a_page_that_cannot_be_moved_bars_no_read() {
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::SEMI_PREEMPTIVE, Schedule::PACED] {
@@ -188,8 +191,8 @@ fn a_page_that_cannot_be_moved_bars_no_read() {
     }
 }
 
-/// The rule: if the host has rewritten a page that could not be moved, it is not tried again, and collection
-/// goes on.
+/// The rule: if the host has rewritten a page that could not be moved, collection does not read the page
+/// again, and continues.
 #[test]
 fn a_garbage_page_is_not_read_again() {
     for schedule in [Schedule::SEMI_PREEMPTIVE, Schedule::PACED] {
@@ -208,7 +211,8 @@ fn a_garbage_page_is_not_read_again() {
     }
 }
 
-/// Whether writes are refused after these faults, with a reported error.
+/// Returns whether writes are refused after these injected faults. The self-check reports an error if, and
+/// only if, they are.
 fn refuses_after(faults: Vec<Fault>) -> bool {
     let mut device = layer(FaultDevice::new(mem(256), faults), LogConfig { depth: 1, ..small() });
     let mut prng = Prng::new(9, "refuses");
@@ -221,8 +225,8 @@ fn refuses_after(faults: Vec<Fault>) -> bool {
     refused
 }
 
-/// Writes with a planted fault. Afterwards every page can be read that could be read before. Returns how many
-/// of 400 runs have ended in refused writes.
+/// Writes pages with one injected fault in each of 400 runs, and checks that every page can be read
+/// afterwards that could be read before. Returns the number of runs that ended in refused writes.
 fn wear_down(fault: impl Fn(u64) -> Fault) -> u64 {
     let mut failed = 0;
     for nth in 0..400 {
@@ -234,7 +238,7 @@ fn wear_down(fault: impl Fn(u64) -> Fault) -> u64 {
             let page = prng.below(pages);
             match write(&mut device, page, version) {
                 Ok(()) => held[page as usize] = version,
-                // The caller must write the page again.
+                // A failed write leaves the page undefined until the caller writes it again.
                 Err(_) => held[page as usize] = u64::MAX,
             }
         }
@@ -242,7 +246,7 @@ fn wear_down(fault: impl Fn(u64) -> Fault) -> u64 {
         failed += u64::from(refuses);
         let mut unreadable = 0;
         for page in 1..pages {
-            // The planted fault may hit this read, once.
+            // The injected fault may hit this read, once, so the read is repeated.
             match read(&mut device, page).or_else(|_| read(&mut device, page)) {
                 Ok(version) if held[page as usize] == u64::MAX => assert!(version < 1_000),
                 Ok(version) => assert_eq!(version, held[page as usize], "page {page}, fault {nth}"),
@@ -263,7 +267,8 @@ fn a_medium_that_fails_under_collection_costs_no_page() {
     assert!((0..400).any(|nth| refuses_after(twice(nth))), "no second read has failed");
 }
 
-/// The rule: draining a layer ends with an error if the drive does not return its completions.
+/// The rule: draining a layer returns even if the drive does not return all completions. The layer is then
+/// not idle.
 #[test]
 fn a_drive_that_owes_completions_can_be_drained() {
     let mut device = layer(FaultDevice::new(mem(256), vec![Fault::LoseCompletion(0)]), small());

@@ -1,6 +1,6 @@
-//! The layer passes the conformance tests, keeps contents right in any order of the drive's operations,
-//! copies exactly as much as the same translation layer without time, and loses no page when the medium
-//! fails.
+//! Tests of the layer: it passes the conformance tests, keeps contents right in any order of the drive's
+//! operations, copies exactly as many pages as the same translation layer without virtual time, and loses no
+//! page when the drive below fails.
 
 mod failures;
 
@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 const PAGE: u32 = 512;
 
-/// Segments of eight pages; the drive has half as many pages again as the layer.
+/// Returns a configuration with segments of eight pages; the drive below has half as many pages again as the
+/// layer.
 fn small() -> LogConfig {
     LogConfig {
         op: Share::percent(50),
@@ -47,8 +48,8 @@ fn layer<D: Device>(below: D, config: LogConfig) -> LogDevice<D> {
     LogDevice::new(below, config).unwrap()
 }
 
-/// A drive that performs commands in any order, each at its completion: the least ordered behaviour that a
-/// drive may have.
+/// A drive that performs commands in any order, each at its completion. This is the least order that a drive
+/// may keep.
 struct Shuffled {
     below: MemDevice,
     pending: Vec<Command>,
@@ -57,7 +58,7 @@ struct Shuffled {
     trims: u64,
     commands: u64,
     registered: usize,
-    /// Pages read since they were trimmed, and the number of repeated reads.
+    /// The pages that were read and not trimmed since; `again` counts the repeated reads of such pages.
     seen: BTreeSet<u64>,
     again: u64,
     caps: Caps,
@@ -155,7 +156,8 @@ fn the_layer_conforms_over_every_drive() {
     conformance::check(|| layer(SimDrive::new(drive.clone(), 42, true).unwrap(), config.clone()));
 }
 
-/// Pages with consecutive versions from `version` on in all bytes.
+/// Returns a buffer of pages with consecutive versions, from `version` on. All bytes of a page hold its
+/// version.
 fn stamped(version: u64, pages: u64) -> Buffer {
     let buffer = Arena::new((pages * u64::from(PAGE)) as usize).buffer(0, (pages * u64::from(PAGE)) as usize);
     // SAFETY: no other code has its address.
@@ -167,7 +169,7 @@ fn stamped(version: u64, pages: u64) -> Buffer {
     buffer
 }
 
-/// The versions in a buffer; each page holds one.
+/// Returns the versions in a buffer, one for each page.
 fn versions(buffer: &Buffer) -> Vec<u64> {
     // SAFETY: the command that filled it has completed.
     let pages = unsafe { buffer.bytes() }.chunks_exact(PAGE as usize);
@@ -180,8 +182,8 @@ fn versions(buffer: &Buffer) -> Vec<u64> {
     pages.map(version).collect()
 }
 
-/// The versions that a read of a page may return: at least the newest that was completed when the read began,
-/// at most the newest that was sent.
+/// The versions that a read of a page may return: at least the newest version completed when the read began,
+/// at most the newest version sent.
 #[derive(Clone, Copy, Default)]
 struct Known {
     arrived: u64,
@@ -193,7 +195,7 @@ enum Asked {
     Write { lpn: u64, version: u64, pages: u64 },
 }
 
-/// Random reads and writes of up to four pages, up to 16 at once, checked against [`Known`].
+/// Runs random reads and writes of up to four pages, up to 16 at once, checked against [`Known`].
 fn shuffle(config: LogConfig, seed: u64) -> LogDevice<Shuffled> {
     let mut device = layer(Shuffled::new(192, seed), config);
     let pages = device.caps().pages;
@@ -252,7 +254,7 @@ fn shuffle(config: LogConfig, seed: u64) -> LogDevice<Shuffled> {
     }
     device.drain_events();
     device.verify(true).unwrap();
-    // Each page holds the last version sent to it.
+    // At the end, each page holds the last version sent to it.
     for page in 0..pages {
         assert_eq!(read(&mut device, page), Ok(known[page as usize].sent), "page {page} at the end");
     }
@@ -302,7 +304,7 @@ fn contents_are_right_in_any_order_of_the_drives_operations() {
 fn pages_side_by_side_take_one_command() {
     let mut device = layer(Shuffled::new(192, 1), small());
     let four = |lpn: u64| Operation::write(Lpn(lpn), 4);
-    // Two runs of four fill a segment of eight; the next four begin another segment.
+    // Two writes of four pages fill a segment of eight; the next four pages begin another segment.
     for (lpn, commands) in [(0, 1), (4, 2), (8, 3)] {
         run(&mut device, four(lpn)).unwrap();
         assert_eq!(device.below().commands, commands);
@@ -332,7 +334,8 @@ fn a_page_of_the_victim_is_fetched_once() {
     }
 }
 
-/// The rule: a command is submitted below at once, and a flush ends when the drive below has flushed.
+/// The rule: a command is submitted to the drive below at once, and a flush ends when the drive below has
+/// flushed.
 #[test]
 fn a_flush_ends_when_the_drive_below_has_flushed() {
     let mut device = layer(Shuffled::new(192, 1), small());
@@ -345,7 +348,7 @@ fn a_flush_ends_when_the_drive_below_has_flushed() {
 }
 
 /// The rule: memory that is announced to the layer is announced to the drive below, which reads and writes
-/// it.
+/// that memory.
 #[test]
 fn memory_is_announced_to_the_drive_below() {
     let mut device = layer(Shuffled::new(192, 1), small());
@@ -353,8 +356,8 @@ fn memory_is_announced_to_the_drive_below() {
     assert_eq!(device.below().registered, 1);
 }
 
-/// The rule: the wear of a page is that of its page below. An unmapped page, or one beyond the layer, has no
-/// wear.
+/// The rule: the wear of a page is that of its page on the drive below. An unmapped page, or one beyond the
+/// layer, has no wear.
 #[test]
 fn wear_is_that_of_the_page_below() {
     let mut device = layer(Shuffled::new(192, 1), small());
@@ -393,8 +396,8 @@ fn every_freed_segment_is_trimmed_if_asked_for() {
     }
 }
 
-/// The rule: a layer continues the collection that its translation layer was in when it was used without
-/// time.
+/// The rule: a layer continues the collection that its translation layer had begun when it was used without
+/// virtual time.
 #[test]
 fn an_unfinished_collection_is_continued() {
     let config = with_schedule(Schedule::PACED, small());
@@ -482,8 +485,8 @@ fn impossible_options_are_refused_with_a_reason() {
     );
 }
 
-/// The pages that the drive below copies, with segments of the layer's size and this many streams, and the
-/// layer's counters.
+/// Returns the number of pages that the drive below copies, with segments of the layer's size and `streams`
+/// streams, and the layer's counters.
 fn copied_below(placement: &str, streams: u16) -> (u64, LogCounters) {
     let drive = SsdConfig {
         channels: 2,
@@ -519,8 +522,9 @@ fn copied_below(placement: &str, streams: u16) -> (u64, LogCounters) {
     (device.below().counters().gc_pages_copied, device.counters())
 }
 
-/// The rule: if the drive below has a stream for each of the layer's, its segments become garbage as a whole.
-/// With one stream, pages of different segments share its segments.
+/// The rule: if the drive below has a stream for each of the layer's, its segments become invalid as a whole,
+/// and it copies no page. With one stream, pages of different layer segments share a drive segment, and it
+/// copies pages.
 #[test]
 fn a_drive_with_streams_copies_no_pages() {
     let (copied, counters) = copied_below("sep-gc", 2);
@@ -529,7 +533,8 @@ fn a_drive_with_streams_copies_no_pages() {
     assert!(copied_below("sep-gc", 1).0 > 10_000);
 }
 
-/// The rule: MiDAS merges groups and so cuts open segments short; the rest of these is written too.
+/// The rule: MiDAS merges groups and so seals open segments early; the layer writes the rest of these
+/// segments as padding, and the drive below copies no page.
 #[test]
 fn segments_stay_in_step_when_some_are_cut_short() {
     let (copied, counters) = copied_below("midas", 17);
