@@ -1,6 +1,6 @@
-//! The simulator's own cost by the capacity of the drive: *reference-e* with more erase blocks, uniform
-//! random writes at QD 64, with garbage collection. Prints nanoseconds of one core per page operation (reads
-//! + programs), and bytes of memory.
+//! Measures the simulator's own cost by the capacity of the drive: *reference-e* with more erase blocks,
+//! under uniform random writes at queue depth 64, with garbage collection. Prints nanoseconds of one core per
+//! page operation (reads + programs), and bytes of memory.
 //!
 //! `cargo bench -p fulgurite-ssd --bench capacity` takes some minutes, mostly for preconditioning; `--test`
 //! runs small drives once.
@@ -18,7 +18,7 @@ fn main() {
         let config = SsdConfig { blocks, pages, ..preset::reference_e() };
         let gib = config.physical_pages() as f64 * f64::from(config.page_bytes) / f64::from(1 << 30);
         let mut drive = SimDrive::new(config, 42, false).expect("the preset is valid");
-        // The first run warms the caches.
+        // Warms the processor's caches, outside the measured time.
         run(&mut drive, requests / 4);
         let before = drive.counters();
         let start = Instant::now();

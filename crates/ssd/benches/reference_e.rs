@@ -1,8 +1,8 @@
-//! The simulator's own cost on the reference geometry: uniform random 4 KiB writes at QD 64 on a
-//! preconditioned drive, with garbage collection. Prints host requests and page operations (reads + programs)
-//! per second of one core, and bytes of memory per physical page.
+//! Measures the simulator's own cost on the reference geometry: uniform random 4 KiB writes at queue depth 64
+//! on a preconditioned drive, with garbage collection. Prints host requests and page operations (reads +
+//! programs) per second of one core, and bytes of memory per physical page.
 //!
-//! `cargo bench -p fulgurite-ssd --bench reference_e`; `--test` runs a small drive once.
+//! `cargo bench -p fulgurite-ssd --bench reference_e` runs it; `--test` runs a small drive once.
 
 use fulgurite_base::{Lpn, Prng};
 use fulgurite_device::{Command, Device, Operation, Tag};

@@ -1,5 +1,5 @@
-//! Every parameter of the simulated drive, in one table: its name on the command line, its meaning, its
-//! bounds and its notation. A preset sets all of them; `preset:key=value` changes one.
+//! Declares every parameter of the simulated drive in one table: its name on the command line, its meaning,
+//! its bounds and its notation. A preset sets all parameters; `preset:key=value` changes one of them.
 
 use fulgurite_base::option::{COUNT, COUNT_16, MICROS, SHARE, SIZE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, Spec, SpecError, opt, units};
@@ -8,115 +8,118 @@ use fulgurite_ftl::placement::{PlacementConfig, STREAMS_AT_MOST};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::{Collect, FtlConfig, Stripe, WearLeveling, collect_opt};
 
-/// When a write is acknowledged, and whether it survives a power cut.
+/// The kind of write cache: when a write is acknowledged, and whether it survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WriteCache {
-    /// Acknowledged from the buffer, which survives a power cut. A flush need not wait for the flash.
+    /// A write is acknowledged from the buffer, which survives a power cut. A flush need not wait for the
+    /// flash.
     Protected,
-    /// Acknowledged from the buffer, and lost in a power cut unless it was flushed.
+    /// A write is acknowledged from the buffer, and lost in a power cut unless it was flushed.
     Volatile,
-    /// Acknowledged when it is programmed.
+    /// A write is acknowledged when it is programmed.
     Off,
 }
 
-/// The unit of allocation and collection. A segment has an erase block of each of its planes.
+/// The unit of allocation and garbage collection. A segment has one erase block of each plane of its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GcUnit {
-    /// The whole drive: all dies collect at once.
+    /// The whole drive is one unit, so all dies collect at once.
     Drive,
-    /// Each channel.
+    /// Each channel is a unit.
     Channel,
-    /// Each chip.
+    /// Each chip is a unit.
     Chip,
-    /// Each die.
+    /// Each die is a unit.
     Die,
-    /// Each plane. The planes of a die then have different pages to program, so the die serves them one at a
-    /// time.
+    /// Each plane is a unit. The planes of a die then have different pages to program, so the die serves them
+    /// one at a time.
     Plane,
 }
 
-/// A simulated drive as data. Times are in virtual nanoseconds, sizes in bytes or pages as named.
+/// The configuration of a simulated drive. Times are in virtual nanoseconds, sizes in bytes or pages as
+/// named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsdConfig {
-    /// Channels. Each transfers one page at a time.
+    /// The number of channels. Each transfers one page at a time.
     pub channels: u32,
-    /// Chips on a channel.
+    /// The number of chips on a channel.
     pub chips: u32,
-    /// Dies in a chip. Each performs one flash operation at a time.
+    /// The number of dies in a chip. Each performs one flash operation at a time.
     pub dies: u32,
-    /// Planes in a die. They can be programmed together.
+    /// The number of planes in a die. The planes of a die can be programmed together.
     pub planes: u32,
-    /// Erase blocks in a plane.
+    /// The number of erase blocks in a plane.
     pub blocks: u32,
-    /// Pages in an erase block.
+    /// The number of pages in an erase block.
     pub pages: u32,
-    /// Bytes in a page, the unit of mapping.
+    /// The number of bytes in a page, which is the unit of mapping.
     pub page_bytes: u32,
-    /// Over-provisioning: (physical − logical) / logical.
+    /// Over-provisioning ρ: (physical pages − logical pages) / logical pages.
     pub op: Share,
-    /// Time to read from the flash array into the page register.
+    /// The time to read from the flash array into the page register.
     pub read: Nanos,
-    /// Time to program from the page register into the flash array, for all planes of a die at once.
+    /// The time to program from the page register into the flash array, for all planes of a die at once.
     pub program: Nanos,
-    /// Time to erase one block in every plane of a die.
+    /// The time to erase one block in every plane of a die.
     pub erase: Nanos,
-    /// Time to transfer one page between a die and the controller, over the channel.
+    /// The time to transfer one page between a die and the controller, over the channel.
     pub transfer: Nanos,
-    /// The serial part of a read, per command.
+    /// The serial time of a read per command: reads pass this stage one after the other.
     pub read_command: Nanos,
-    /// The serial part of a read, per page.
+    /// The serial time of a read per page.
     pub read_page: Nanos,
-    /// The part of a read that overlaps with others: host, driver, interrupt.
+    /// The delay of a read that overlaps with other commands: host, driver, interrupt.
     pub read_latency: Nanos,
-    /// The serial part of a write, per command.
+    /// The serial time of a write per command: writes pass this stage one after the other.
     pub write_command: Nanos,
-    /// The serial part of a write, per page.
+    /// The serial time of a write per page.
     pub write_page: Nanos,
-    /// The part of a write that overlaps with others.
+    /// The delay of a write that overlaps with other commands.
     pub write_latency: Nanos,
-    /// Bytes of writes that may wait for the flash.
+    /// The size of the write buffer in bytes. Writes wait in the buffer for the flash.
     pub write_buffer: u64,
-    /// When writes are acknowledged, and whether they survive a power cut.
+    /// The kind of write cache: when a write is acknowledged, and whether it survives a power cut.
     pub write_cache: WriteCache,
-    /// The most commands in flight.
+    /// The queue depth: the most commands in flight.
     pub queue_depth: u32,
-    /// The most pages of one share; 0 if the drive cannot share.
+    /// The most pages of one share command; 0 if the drive has no share command.
     pub share_pages: u32,
     /// The policies and thresholds of garbage collection.
     pub collect: Collect,
-    /// Whether collection of the next victim begins while the last one is being erased.
+    /// Whether collection of the next victim begins while the previous victim is being erased.
     pub gc_overlap: bool,
-    /// The unit of collection; each has its own thresholds.
+    /// The unit of collection. Each unit has its own thresholds.
     pub gc_unit: GcUnit,
     /// How writes are spread over the units.
     pub stripe: Stripe,
-    /// The time without a command after which the drive is idle.
+    /// The time without a command after which the drive counts as idle.
     pub gc_idle: Nanos,
-    /// The cost of suspending a program or an erase.
+    /// The time that it takes to suspend a program or an erase.
     pub suspend: Nanos,
     /// How erases are spread over the segments.
     pub wear_leveling: WearLeveling,
-    /// With static leveling: the most erases that a segment may be behind the most erased one.
+    /// With static wear leveling, the most erases by which a segment may be behind the most erased segment.
     pub wear_gap: u32,
-    /// The erases after which a segment is retired, within a tenth.
+    /// The number of erases after which a segment is retired, within a tenth; 0 for unlimited endurance.
     pub endurance: u32,
     /// The share of erase blocks that are bad from the factory.
     pub bad_blocks: Share,
-    /// Power while a page is read from the array, in milliwatts.
+    /// The power of a plane that reads a page from the array, in milliwatts.
     pub read_mw: u32,
-    /// Power while a page is programmed.
+    /// The power of a plane that programs a page, in milliwatts.
     pub program_mw: u32,
-    /// Power while a block is erased.
+    /// The power of a plane that erases a block, in milliwatts.
     pub erase_mw: u32,
-    /// Power while a page is on the channel.
+    /// The power of a page transfer on the channel, in milliwatts.
     pub transfer_mw: u32,
-    /// A medium that is overwritten in place (3D XPoint): no translation, no garbage, no erase.
+    /// Whether the medium is overwritten in place (3D XPoint), without translation, garbage collection or
+    /// erases.
     pub in_place: bool,
     /// The state of the drive before the first request.
     pub precondition: Precondition,
 }
 
-/// A page size: a power of two.
+/// The form of the page size, which is a power of two.
 const PAGE_SIZE: Form<u32> =
     Form { written: "SIZE", parse: parse_page_bytes, show: |bytes| units::format_size(u64::from(*bytes)) };
 
@@ -196,8 +199,8 @@ impl Declared for SsdConfig {
     ];
 }
 
-/// `streams=N` is another notation for `placement=hints:streams=N`. It sets the placement and has no value of
-/// its own, so that a drive has one canonical text.
+/// The option `streams=N`, another notation for `placement=hints:streams=N`. It sets the placement and has no
+/// value of its own, so that a drive has one canonical text.
 const STREAMS: Opt<SsdConfig> = Opt {
     key: "streams",
     about: "streams of writes separated by the host's hints: short for placement=hints:streams=N",
@@ -232,7 +235,7 @@ impl SsdConfig {
         Ok(config)
     }
 
-    /// Refuses options that have no effect together with the others.
+    /// Refuses given options that have no effect together with the other options.
     fn refuse_without_effect(&self, given: &[&str]) -> Result<(), SpecError> {
         let refuse = |keys: &[&str], why: &str| match given.iter().find(|key| keys.contains(key)) {
             Some(key) => Err(SpecError::new(format!("{key} changes nothing {why}; leave it out"))),
@@ -268,17 +271,17 @@ impl SsdConfig {
         Ok(())
     }
 
-    /// Dies of the drive.
+    /// Returns the number of dies of the drive.
     pub(crate) fn dies_in_all(&self) -> u32 {
         self.channels * self.chips * self.dies
     }
 
-    /// Planes of the drive.
+    /// Returns the number of planes of the drive.
     pub(crate) fn planes_in_all(&self) -> u32 {
         self.dies_in_all() * self.planes
     }
 
-    /// Units of collection.
+    /// Returns the number of units of collection.
     pub fn units(&self) -> u32 {
         match self.gc_unit {
             GcUnit::Drive => 1,
@@ -289,23 +292,23 @@ impl SsdConfig {
         }
     }
 
-    /// Planes of a unit: the erase blocks of a segment.
+    /// Returns the number of planes of a unit, which is the number of erase blocks of a segment.
     pub(crate) fn planes_per_unit(&self) -> u32 {
         self.planes_in_all() / self.units()
     }
 
-    /// Planes that one operation uses together.
+    /// Returns the number of planes that one flash operation uses together.
     pub(crate) fn row_planes(&self) -> u32 {
         if self.gc_unit == GcUnit::Plane { 1 } else { self.planes }
     }
 
-    /// Pages in a segment: one erase block of every plane of a unit.
+    /// Returns the number of pages in a segment, which has one erase block of every plane of a unit.
     pub fn pages_per_segment(&self) -> u32 {
         self.planes_per_unit() * self.pages
     }
 
-    /// Segments of a unit: the number of good blocks of the plane with the most bad blocks. The bad blocks of
-    /// a drive are always the same.
+    /// Returns the number of segments of a unit: the number of good blocks of the plane with the most bad
+    /// blocks. The bad blocks of a configuration are always the same.
     pub fn segments(&self) -> u32 {
         if self.bad_blocks == Share::percent(0) {
             return self.blocks;
@@ -315,45 +318,47 @@ impl SsdConfig {
         (0..self.planes_in_all()).map(good).min().unwrap_or(0)
     }
 
-    /// Physical pages, including bad ones.
+    /// Returns the number of physical pages, including those of bad blocks.
     pub fn physical_pages(&self) -> u64 {
         u64::from(self.planes_in_all() * self.pages) * u64::from(self.blocks)
     }
 
-    /// Logical pages: physical / (1 + OP).
+    /// Returns the number of logical pages: physical pages / (1 + over-provisioning).
     pub fn logical_pages(&self) -> u64 {
         self.op.on_top_within(self.physical_pages())
     }
 
-    /// Pages of writes that may wait for the flash.
+    /// Returns the size of the write buffer in pages.
     pub(crate) fn write_buffer_pages(&self) -> u32 {
         u32::try_from(self.write_buffer / u64::from(self.page_bytes)).unwrap_or(u32::MAX)
     }
 
-    /// The capabilities of a drive of this configuration; `contents`: whether it keeps the bytes of its
-    /// pages.
+    /// Returns the capabilities of a drive of this configuration. `contents` says whether the drive keeps the
+    /// bytes of its pages.
     pub fn caps(&self, contents: bool) -> Caps {
         Caps {
             page_bytes: self.page_bytes,
             pages: self.logical_pages(),
             queue_depth: self.queue_depth,
-            // A write enters the buffer as a whole, so a larger one would wait for ever.
+            // Limits a command to the write buffer: a write enters the buffer as a whole, so a larger one
+            // would wait for ever.
             pages_per_command: self.write_buffer_pages().min(1024),
-            // A page is programmed, or rolled back by a power cut, as a whole.
+            // The atomic unit is a page, because a page is programmed, or rolled back by a power cut, as a
+            // whole.
             atomic_bytes: self.page_bytes,
-            // A shared page stays at its place, even if its unit by address is another one; that unit could
-            // then become too full.
+            // Striping by address excludes shares: a shared page stays at its physical page, even if the unit
+            // of its address is another one, and that unit could become too full.
             durable_writes: false,
             share_pages: if self.in_place || self.is_by_address() { 0 } else { self.share_pages },
             streams: self.collect.placement.hints(),
             contents,
             erase_counts: !self.in_place,
-            // Sequential writes are striped over the units and fill a segment of each.
+            // Sequential writes are striped over the units and fill one segment of each.
             erase_pages: if self.in_place { 0 } else { self.pages_per_segment() * self.units() },
         }
     }
 
-    /// Whether there are several units, and a logical page always goes to the same one.
+    /// Returns whether there are several units, and a logical page always goes to the same unit.
     pub(crate) fn is_by_address(&self) -> bool {
         self.units() > 1 && self.stripe == Stripe::Address
     }
@@ -361,7 +366,7 @@ impl SsdConfig {
     /// Refuses impossible values. The error names the parameter and the accepted values.
     pub fn validate(&self) -> Result<(), SpecError> {
         self.check_bounds()?;
-        // Other code multiplies these counts in 32 bits, so their product is bounded first.
+        // Bounds the number of dies first, since other code multiplies these counts in 32 bits.
         if u64::from(self.channels) * u64::from(self.chips) * u64::from(self.dies) > 1 << 16 {
             return Err(SpecError::new("channels × chips × dies is over 65536; use fewer dies"));
         }
@@ -412,7 +417,7 @@ impl SsdConfig {
         Ok(())
     }
 
-    /// The configuration of the flash translation layer.
+    /// Returns the configuration of the flash translation layer.
     pub fn ftl(&self) -> FtlConfig {
         FtlConfig {
             logical_pages: u32::try_from(self.logical_pages()).unwrap_or(u32::MAX),
@@ -430,7 +435,7 @@ impl SsdConfig {
     }
 }
 
-/// Options that a medium overwritten in place does not use.
+/// The options that a medium overwritten in place does not use.
 const IN_PLACE_IGNORES: &[&str] = &[
     "share_pages",
     "erase_us",
@@ -454,7 +459,7 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "erase_mw",
 ];
 
-/// The most pages that a die programs together.
+/// The most planes of a die, and so the most pages that a die programs together.
 pub(crate) const MAX_PLANES: usize = 8;
 
 impl Choice for GcUnit {

@@ -1,4 +1,5 @@
-//! The place of a physical page: the order in which consecutive pages of a segment are spread over the drive.
+//! The layout of the flash: the order in which consecutive pages of a segment are spread over the dies,
+//! planes and channels.
 //!
 //! A segment is one erase block of every plane of a unit of collection. Consecutive pages go to the planes of
 //! one die first (so that they can be programmed together), then to the next channel of the unit, then to the
@@ -8,31 +9,32 @@ use crate::SsdConfig;
 use fulgurite_base::Ppn;
 use fulgurite_ftl::{Divisor, SegmentId};
 
-/// The place of a page: a die, and a row of pages that its planes can serve together.
+/// The place of a physical page: a die, and a row of pages that the die's planes can serve together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) die: u32,
-    /// Index of the erase block over the whole drive: segment by segment.
+    /// The index of the erase block over the whole drive, segment by segment.
     pub(crate) block: u32,
-    /// Page inside the erase block.
+    /// The index of the page inside the erase block.
     pub(crate) page: u32,
-    /// Equal for two pages exactly if one multi-plane operation can serve both.
+    /// The number of the row. It is equal for two pages exactly if one multi-plane operation can serve both.
     pub(crate) row: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     segment: Divisor,
-    /// Planes of a unit.
+    /// The number of planes of a unit.
     planes: Divisor,
-    /// Planes that operate together.
+    /// The number of planes of a die that operate together.
     die: Divisor,
-    /// Segments of a unit.
+    /// The number of segments of a unit.
     unit: Divisor,
     units: u32,
     /// The distance between the numbers of a unit's dies.
     stride: Divisor,
-    /// Rows of a segment with one page of each of its blocks.
+    /// The number of rows that hold one page of each erase block of a segment; this is the number of dies of
+    /// a unit.
     rows: u32,
     channels: u32,
     pages_per_block: u32,
@@ -46,7 +48,7 @@ impl Layout {
             die: Divisor::new(config.row_planes()),
             unit: Divisor::new(config.segments().max(1)),
             units: config.units(),
-            // If units are planes, several share a die, and each has one die.
+            // If units are planes, several units share a die, and each unit has one die.
             stride: Divisor::new(config.units().min(config.dies_in_all())),
             rows: config.planes_per_unit() / config.row_planes(),
             channels: config.channels,
@@ -63,24 +65,24 @@ impl Layout {
             die: if self.units == 1 { part } else { self.die_of(self.unit.divide(segment).0, part) },
             block: segment * self.planes.divisor() + lane,
             page,
-            // A row has a different number on every die, so equal rows mean equal dies too.
+            // A row has a different number on every die, so equal row numbers mean equal dies too.
             row: (segment * self.pages_per_block + page) * self.rows + part,
         }
     }
 
-    /// The page at this place: the inverse of [`Layout::place`].
+    /// Returns the page at this place; this is the inverse of [`Layout::place`].
     pub(crate) fn page_at(&self, block: u32, page: u32) -> Ppn {
         let (segment, lane) = self.planes.divide(block);
         Ppn(segment * self.segment.divisor() + page * self.planes.divisor() + lane)
     }
 
-    /// The segment of an erase block.
+    /// Returns the segment of an erase block.
     #[inline]
     pub(crate) fn segment_of_block(&self, block: u32) -> SegmentId {
         SegmentId(self.planes.divide(block).0)
     }
 
-    /// The unit of an erase block.
+    /// Returns the unit of an erase block.
     #[inline]
     pub(crate) fn unit_of_block(&self, block: u32) -> usize {
         match self.units {
@@ -89,7 +91,7 @@ impl Layout {
         }
     }
 
-    /// The die with this number in a unit.
+    /// Returns the die with the number `part` in a unit.
     #[inline]
     pub(crate) fn die_of(&self, unit: u32, part: u32) -> u32 {
         match self.units {
@@ -98,30 +100,30 @@ impl Layout {
         }
     }
 
-    /// The number of `die` in its unit.
+    /// Returns the number of `die` in its unit.
     #[inline]
     pub(crate) fn part(&self, die: u32) -> u32 {
         self.stride.divide(die).0
     }
 
-    /// Dies of a unit.
+    /// Returns the number of dies of a unit.
     pub(crate) fn dies_of_unit(&self) -> u32 {
         self.rows
     }
 
-    /// Whether units share dies, because they are planes.
+    /// Returns whether units share dies, because each unit is a plane.
     #[inline]
     pub(crate) fn shares_dies(&self) -> bool {
         self.units > self.stride.divisor()
     }
 
-    /// The first unit with a part of `die`; it is the only one, unless units share dies.
+    /// Returns the first unit with a part of `die`. It is the only such unit, except where units share dies.
     #[inline]
     pub(crate) fn unit_of_die(&self, die: u32) -> usize {
         self.stride.divide(die).1 as usize
     }
 
-    /// The units with a part of `die`: one, or the units that are its planes.
+    /// Returns the units with a part of `die`: one unit, or the units that are the die's planes.
     pub(crate) fn units_of_die(&self, die: u32) -> impl Iterator<Item = usize> + use<> {
         let stride = self.stride.divisor();
         (self.unit_of_die(die)..self.units as usize).step_by(stride as usize)

@@ -1,7 +1,7 @@
 //! A simulated SSD: the flash translation layer of `fulgurite-ftl` on dies and channels in virtual time.
 //!
-//! [`SimDrive`] is a `Device`. [`SsdConfig`] is a drive as data, with every parameter declared once. The
-//! presets are drives from the literature.
+//! [`SimDrive`] is a `Device`. [`SsdConfig`] is the configuration of a drive, with every parameter declared
+//! once. The [presets](preset) are drives from the literature.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 

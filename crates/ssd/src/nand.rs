@@ -1,9 +1,9 @@
-//! The rules of NAND, checked on every operation of the dies: a page is programmed once after an erase, the
+//! Checks the rules of NAND on every operation of the dies: a page is programmed once after an erase, the
 //! pages of an erase block are programmed in order, and only programmed pages are read.
 
 use thiserror::Error;
 
-/// A violation of the rules.
+/// A violation of the rules of NAND.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // each message names the fields
 pub enum NandError {
@@ -15,21 +15,21 @@ pub enum NandError {
     ReadOfErased { block: u32, page: u32, programmed: u32 },
 }
 
-/// The state of every erase block.
+/// The number of programmed pages of every erase block.
 #[derive(Clone, Debug)]
 pub(crate) struct Nand {
     pages_per_block: u32,
-    /// Pages programmed since the last erase, per erase block.
+    /// The number of pages programmed since the last erase, for each erase block.
     programmed: Vec<u16>,
 }
 
 impl Nand {
-    /// A table of erase blocks with these numbers of programmed pages.
+    /// Creates a table of erase blocks with these numbers of programmed pages.
     pub(crate) fn new(pages_per_block: u32, programmed: Vec<u16>) -> Nand {
         Nand { pages_per_block, programmed }
     }
 
-    /// Whether the page at this place has been programmed; otherwise its program is still pending.
+    /// Returns whether the page at this place has been programmed; otherwise its program is still pending.
     #[inline]
     pub(crate) fn is_programmed(&self, block: u32, page: u32) -> bool {
         page < u32::from(self.programmed[block as usize])
@@ -45,7 +45,7 @@ impl Nand {
         Ok(())
     }
 
-    /// After a power cut: skips `page`, which holds no data.
+    /// Skips `page` after a power cut. The page holds no data.
     pub(crate) fn pad(&mut self, block: u32, page: u32) {
         let programmed = &mut self.programmed[block as usize];
         *programmed = (*programmed).max(page as u16 + 1);

@@ -1,13 +1,13 @@
-//! The answer times of small drives, to the nanosecond, and their activity meanwhile, under every schedule,
-//! unit and kind of buffer. These times depend on many small decisions about priority, and a wrong one shows
-//! in no other test.
+//! Records the answer times of small drives, to the nanosecond, and their activity meanwhile, under every
+//! schedule, unit and kind of write cache. These times depend on many small decisions about priority, and a
+//! wrong decision shows in no other test.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Command, Device, Operation, Tag};
 use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ssd::{SimDrive, SsdConfig, Waits, preset};
 
-/// The drive pauses after this many requests, and this many times.
+/// The number of requests between two pauses of the host; `TIMES` is the number of pauses.
 const REQUESTS: usize = 250;
 const TIMES: usize = 6;
 const REST: Nanos = Nanos::from_micros(20_000);
@@ -28,8 +28,8 @@ fn small(options: &str) -> SsdConfig {
     small.changed_by(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
 }
 
-/// Half reads, otherwise writes of up to four pages, mostly to popular pages; sometimes a trim, a share or a
-/// flush.
+/// Returns a random request: half of the requests are reads, most others writes of up to four pages, mostly
+/// to popular pages; a few are trims, shares or flushes.
 fn request(prng: &mut Prng, drive: &SimDrive) -> Operation {
     let pages = drive.caps().pages - 8;
     let lpn = Lpn(if prng.below(4) > 0 { prng.below(pages / 8) } else { prng.below(pages) });
@@ -46,9 +46,9 @@ fn request(prng: &mut Prng, drive: &SimDrive) -> Operation {
     }
 }
 
-/// Sums over the run: the times of reads and of all other requests in nanoseconds; their waits for
-/// collection, other requests, the channel and the buffer; copied pages, erased segments, merged reads,
-/// overlaps, suspensions, flash operations, and the pages with data at the end.
+/// Returns sums over the run: the times of reads and of all other requests in nanoseconds; their waits for
+/// collection, other requests, the channel and the buffer; the numbers of copied pages, erased segments,
+/// merged reads, overlaps, suspensions, flash operations, and of pages with data at the end.
 fn answers(options: &str) -> [u64; 13] {
     let mut drive = SimDrive::new(small(options), 7, false).unwrap();
     drive.keep_served();
@@ -103,8 +103,8 @@ fn answers(options: &str) -> [u64; 13] {
     ]
 }
 
-/// By options. These figures record the current behaviour, not the right one. If you change a drive's
-/// priorities on purpose, update them and check the effect in the study `preemptive-gc`.
+/// The expected sums by options. These figures record the current behaviour, not the right one. If you change
+/// a drive's priorities on purpose, update the figures and check the effect in the study `preemptive-gc`.
 const ANSWERS: &[(&str, [u64; 13])] = &[
     (
         "schedule=non-preemptive,gc_unit=drive",
@@ -354,7 +354,7 @@ fn answer_times_have_not_changed() {
     assert_eq!(now, ANSWERS);
 }
 
-/// The rule: settling waits for the host's writes and for nothing else.
+/// The rule: settling waits for the host's writes to be programmed, and for nothing else.
 #[test]
 fn a_drive_with_an_empty_buffer_is_settled() {
     let mut drive = SimDrive::new(small("gc_background=8,gc_idle_us=10000"), 7, false).unwrap();
@@ -368,7 +368,7 @@ fn a_drive_with_an_empty_buffer_is_settled() {
     };
     perform(&mut drive, &mut completions);
     drive.settle();
-    // Its program has ended. The drive would begin to collect 10 ms later.
+    // The program of the write has ended. The drive would begin to collect 10 ms later.
     let settled = drive.now();
     assert!(settled >= drive.config().program && settled < drive.config().gc_idle, "{settled:?}");
     drive.settle();

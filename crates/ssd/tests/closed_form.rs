@@ -1,5 +1,5 @@
-//! Simulated write amplification against the closed forms, in counting mode: uniform random
-//! single-page writes, FIFO and greedy victims, within 1 %.
+//! Compares simulated write amplification with the closed forms, in counting mode: uniform random single-page
+//! writes, FIFO and greedy victims, within 1 %.
 
 use fulgurite_base::{Lpn, Prng, Share, StreamId};
 use fulgurite_device::{Command, Device, Operation, Tag};
@@ -8,7 +8,8 @@ use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig, analytic, check};
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 
-/// The steady WAF of `victim` at spare `rho_percent`, and the translation layer at the end.
+/// Returns the steady write amplification of `victim` at over-provisioning ρ of `rho_percent`, and the
+/// translation layer at the end.
 fn simulate(victim: VictimConfig, schedule: Schedule, rho_percent: u32, segment_pages: u32) -> (f64, Ftl) {
     let (segments, reserve) = (262_144 / segment_pages, 2);
     let effective = (segments - reserve) * segment_pages;
@@ -87,8 +88,8 @@ fn no_schedule_changes_write_amplification() {
     }
 }
 
-/// The same in virtual time, where a schedule decides how far collection is behind the host: uniform random
-/// writes of 16 users to a drive of 8 dies.
+/// The rule: no schedule changes write amplification in virtual time, where a schedule decides how far
+/// collection is behind the host. The load is uniform random writes of 16 users to a drive of 8 dies.
 #[test]
 fn no_schedule_changes_write_amplification_in_time() {
     let additions = ["semi-preemptive+merge+pipeline", "preemptive+merge+pipeline"];

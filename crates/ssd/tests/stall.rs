@@ -1,4 +1,5 @@
-//! The rule: a write of many pages always ends, for any streams of its pages and any number of free segments.
+//! Tests one rule: a write of many pages always ends, for any streams of its pages and any number of free
+//! segments.
 
 use fulgurite_base::{Lpn, Prng, Share};
 use fulgurite_device::{Command, Device, Operation, Tag};
@@ -8,7 +9,7 @@ use fulgurite_ftl::precondition::Precondition;
 use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ssd::{SimDrive, SsdConfig, preset};
 
-/// A small drive, filled, with few segments to spare.
+/// Returns a small filled drive whose thresholds reserve few segments.
 fn drive(schedule: &str, placement: &str, reserve: u32, hard: u32, seed: u64) -> SimDrive {
     let collect = Collect {
         reserve,
@@ -47,7 +48,7 @@ fn a_write_to_many_streams_never_stalls() {
                 let mut completions = Vec::new();
                 for at in 0..3_000 {
                     let count = 1 + prng.below(64).min(pages - 1);
-                    // Mostly hot pages, so that the pages of a write go to different streams.
+                    // Most pages are hot, so that the pages of a write go to different streams.
                     let range = if prng.below(3) > 0 { pages / 8 } else { pages };
                     let lpn = Lpn(prng.below(range).min(pages - count));
                     let operation = Operation::write(lpn, count as u32);

@@ -1,4 +1,4 @@
-//! The waits of requests, and the timeline, on drives whose times can be computed by hand.
+//! Tests of the waits of requests, and of the timeline, on drives whose times can be computed by hand.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
@@ -15,7 +15,7 @@ const TRANSFER: u64 = 10_000;
 const READ_LATENCY: u64 = 7_000;
 const WRITE_LATENCY: u64 = 11_000;
 
-/// Dies of one plane on one channel, so each page is an operation of its own.
+/// Returns a drive with dies of one plane on one channel, so that each page is an operation of its own.
 fn config(dies: u32, schedule: &str) -> SsdConfig {
     SsdConfig {
         channels: 1,
@@ -62,7 +62,7 @@ fn perform(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<(Served, 
     served
 }
 
-/// The rule: waits and service time add up to the response time, without overlaps and suspensions.
+/// The rule: without overlaps and suspensions, waits and service time add up to the response time.
 #[test]
 fn waits_and_service_are_the_response_time() {
     let mut waited = [0; 4];
@@ -96,8 +96,8 @@ fn waits_and_service_are_the_response_time() {
     assert!(waited.iter().all(|wait| *wait > 0), "{waited:?}");
 }
 
-/// The rule: a collection operation begins on a die only if no host read waits for it, however many reads
-/// there are.
+/// The rule: a collection operation begins on a die only if no host read waits for the die, however many
+/// reads there are.
 #[test]
 fn collection_does_not_start_where_a_read_waits() {
     let mut collected = 0;
@@ -119,7 +119,8 @@ fn collection_does_not_start_where_a_read_waits() {
         perform(&mut drive, &requests);
         let spans = drive.timeline().unwrap().spans();
         assert_eq!(drive.timeline().unwrap().left_out(), 0);
-        // By die: the time from a read's arrival to its end, which is the end of its operation.
+        // For each read: its die, and the times of its arrival and of its end, which is the end of its flash
+        // operation.
         let mut reads: Vec<(Track, Nanos, Nanos)> = Vec::new();
         for (index, host) in spans.iter().enumerate().filter(|(_, span)| span.kind == SpanKind::HostRead) {
             let mut of_flash = spans[..index].iter().rev().take_while(|span| span.end == host.end);
@@ -180,8 +181,8 @@ fn a_timeline_has_all_operations_and_requests() {
     }
 }
 
-/// The rule: a transfer's length follows from its pages. It is on the channel of its die, where it waits for
-/// the previous transfer.
+/// The rule: a transfer's length follows from its pages. The transfer is on the channel of its die, where it
+/// waits for the previous transfer.
 #[test]
 fn a_timeline_has_the_transfers_of_each_channel() {
     let config = SsdConfig { channels: 2, planes: 2, ..config(2, "semi-preemptive") };

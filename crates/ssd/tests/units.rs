@@ -1,4 +1,5 @@
-//! Units of collection: each has its own free segments, victims, thresholds and states, on one map.
+//! Tests of units of collection: each unit has its own free segments, victims, thresholds and states, on one
+//! map.
 
 use fulgurite_base::{Lpn, Nanos, Prng, Share, Spec, StreamId};
 use fulgurite_device::{Command, Completion, Device, Operation, Tag};
@@ -16,7 +17,8 @@ const SCHEDULES: [&str; 5] = [
     "preemptive+merge+pipeline",
 ];
 
-/// Four channels of two chips of two dies, so small that garbage collection is always near.
+/// Returns a drive of four channels of two chips of two dies, so small that garbage collection is always
+/// near.
 fn small(options: &str) -> SsdConfig {
     let small = SsdConfig {
         channels: 4,
@@ -32,7 +34,7 @@ fn small(options: &str) -> SsdConfig {
     small.changed_by(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
 }
 
-/// Random writes by 16 users, five times the logical space.
+/// Performs random writes by 16 users, five times the logical space.
 fn overwrite(drive: &mut SimDrive) {
     let pages = drive.caps().pages;
     let mut prng = Prng::new(2, "units");
@@ -54,7 +56,8 @@ fn overwrite(drive: &mut SimDrive) {
 
 #[test]
 fn write_amplification_is_that_of_the_closed_form_in_every_unit() {
-    // With one die in a chip these two would be the same.
+    // Gives the unit `die` two dies in a chip: with one die in a chip, the units `chip` and `die` would be
+    // the same.
     let dies = |unit| if unit == "die" { "channels=2,chips=1,dies=2" } else { "dies=1" };
     for unit in ["drive", "channel", "chip", "die", "plane"] {
         for (at, schedule) in SCHEDULES.iter().enumerate() {
@@ -79,8 +82,8 @@ fn write_amplification_is_that_of_the_closed_form_in_every_unit() {
     }
 }
 
-/// The number of copied pages when `runs` of equal length, which together fill the logical space, are first
-/// written in order, and then trimmed and rewritten as a whole in random order.
+/// Returns the number of copied pages when runs of `length` pages, which together fill the logical space, are
+/// first written in order, and then trimmed and rewritten as a whole in random order.
 fn copied(drive: &mut SimDrive, length: u64) -> u64 {
     let runs = drive.caps().pages / length;
     let mut prng = Prng::new(4, "runs");
@@ -117,7 +120,7 @@ fn runs_of_an_erase_unit_cause_no_copies() {
     }
 }
 
-/// Completion times of requests (ns, operation) by the order of submission.
+/// Returns the completion times of requests (ns, operation) in the order of submission.
 fn times(drive: &mut SimDrive, requests: &[(u64, Operation)]) -> Vec<u64> {
     let mut completions: Vec<Completion> = Vec::new();
     for (tag, (at, operation)) in requests.iter().enumerate() {
@@ -157,8 +160,8 @@ impl Request {
         }
     }
 
-    /// The part of the request for a drive that is `channel` of four alone; rows of `row` pages go to the
-    /// channels in turn.
+    /// Returns the part of the request for a drive that is `channel` of four alone. Rows of `row` pages go to
+    /// the channels in turn.
     fn of_channel(self, channel: u64, row: u64) -> Option<Request> {
         let mut mine =
             (self.first..self.first + u64::from(self.pages)).filter(|page| page / row % 4 == channel);
@@ -169,7 +172,7 @@ impl Request {
 
 /// The rule, and the oracle for all separate work of units: a drive with striping by address whose channels
 /// collect separately equals as many drives of one channel, to the nanosecond. A request for several channels
-/// ends when its last part does.
+/// ends when its last part ends.
 #[test]
 fn channels_by_address_equal_separate_drives() {
     for (at, schedule) in SCHEDULES.iter().enumerate() {
@@ -193,16 +196,16 @@ fn channels_by_address_equal_separate_drives() {
             let mut at = 0;
             let requests: Vec<Request> = (0..6_000)
                 .map(|_| {
-                    // Bursts, so that writes must wait for collection.
+                    // Arrivals come in bursts, so that writes must wait for collection.
                     at += if prng.below(20) == 0 { prng.below(20_000_000) } else { prng.below(160_000) };
                     let rows = if prng.below(3) > 0 {
                         prng.below(pages / row / 4)
                     } else {
                         prng.below(pages / row - 4)
                     };
-                    // A read of several pages waits until none of their channels bars it, so reads have one
-                    // page. A write has at most one row for each channel, since a drive of one channel would
-                    // place its rows together.
+                    // Reads have one page, because a read of several pages waits until none of their channels
+                    // bars it. A write has at most one row for each channel, since a drive of one channel
+                    // would place its rows together.
                     let reads = prng.below(10) < 4;
                     let pages = if reads { 1 } else { 1 + prng.below(4 * row) as u32 };
                     Request { at, first: rows * row, pages, reads, hint: StreamId(prng.below(3) as u16) }
@@ -230,7 +233,7 @@ fn channels_by_address_equal_separate_drives() {
     }
 }
 
-/// The valid pages of a drive by unit.
+/// Returns the number of valid pages in each unit of a drive.
 fn valid_by_unit(drive: &SimDrive) -> Vec<u32> {
     let ftl = drive.ftl().unwrap();
     let mut valid = vec![0; drive.config().units() as usize];
@@ -242,8 +245,8 @@ fn valid_by_unit(drive: &SimDrive) -> Vec<u32> {
     valid
 }
 
-/// The rule: each unit has a limit. Pages that leave one unit and return to all units would otherwise make
-/// some fuller and fuller.
+/// The rule: no unit holds more valid pages than its limit. Without a limit, pages that leave one unit and
+/// return to all units would make some units fuller and fuller.
 #[test]
 fn no_unit_becomes_too_full_to_collect() {
     for stripe in ["round-robin", "least-loaded"] {
@@ -313,8 +316,8 @@ fn each_stripe_distributes_pages_by_its_rule() {
     }
 }
 
-/// The rule: everything works at once in every unit: pages of many requests wait, many units collect, and all
-/// laws hold.
+/// The rule: all laws hold when everything happens at once in every unit: pages of many requests wait, and
+/// many units collect.
 #[test]
 fn every_unit_obeys_every_law_under_load() {
     for unit in ["channel", "chip", "die", "plane"] {
@@ -354,8 +357,8 @@ fn every_unit_obeys_every_law_under_load() {
     }
 }
 
-/// The most victims of a unit at a time under load. With `cut`, only after the power was cut when it first
-/// had two.
+/// Returns the most victims that unit 1 has at a time under load. With `cut`, the power is cut when the unit
+/// first has two victims, and only later victims count.
 fn victims_at_once(options: &str, cut: bool) -> usize {
     let mut drive = SimDrive::new(small(options), 42, false).unwrap();
     let mut prng = Prng::new(2, "ahead");
@@ -392,7 +395,7 @@ fn the_next_victim_is_begun_while_the_last_is_erased() {
     assert_eq!(victims_at_once(&format!("{options},gc_overlap=yes"), false), 2);
 }
 
-/// The rule: a power cut ends the collection of both victims, and later ones overlap as before.
+/// The rule: a power cut ends the collection of both victims, and later collections overlap as before.
 #[test]
 fn a_power_cut_ends_both_victims() {
     for cache in ["protected", "volatile", "off"] {

@@ -1,13 +1,14 @@
-//! Garbage collection of a unit in virtual time: one victim segment, step by step.
+//! Garbage collection of a unit in virtual time: it collects one victim segment, step by step.
 //!
-//! On every die of the unit, collection reads the next valid page of the victim, holds it in a buffer, and
-//! writes it to the append point as soon as the die there is free. It erases the die's blocks of the victim
-//! when all of their pages have been programmed elsewhere. Every step is one flash operation, and starts only
-//! on a die for which no host operation waits: the host goes first between any two steps. (If the schedule
-//! gives priority to collection, host operations do not enter the dies' queues.)
+//! On every die of the unit, collection reads the next valid page of the victim and holds it in the copy
+//! buffer. It writes a held page to the append point as soon as the die there is free. It erases the victim's
+//! blocks on a die when all of their valid pages have been programmed in other segments. Every step is one
+//! flash operation, and starts only on a die for which no host operation waits. So the host goes first
+//! between any two steps. (If the schedule gives priority to collection, host operations do not enter the
+//! dies' queues.)
 //!
-//! A page gets its new place when its program begins, not earlier. So a host write or trim before that makes
-//! the move unnecessary, and a host read finds the page at its old place.
+//! A page gets its new physical page when its program begins, not earlier. So a host write or trim before
+//! that makes the move unnecessary, and a host read finds the page at its old physical page.
 
 use super::flash::{Flash, FlashOp, FlashOpKind, OpId, blocks_of};
 use crate::layout::Layout;
@@ -15,12 +16,12 @@ use fulgurite_base::Ppn;
 use fulgurite_ftl::{Ftl, SegmentId, UnitId};
 use std::collections::VecDeque;
 
-/// The part of the victim on one die.
+/// The progress of collection in the part of the victim on one die.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    /// The next row to examine.
+    /// The next row of the victim to examine.
     row: u32,
-    /// Pages read, or being read, whose copies are not programmed yet.
+    /// The number of pages that are read, or being read, and whose copies are not programmed yet.
     outstanding: u32,
     is_erased: bool,
 }
@@ -30,38 +31,38 @@ struct Lane {
 enum Barrier {
     /// Pages must still be moved.
     Moving,
-    /// Host pages of this flush epoch are not programmed yet. They supersede pages of the victim.
+    /// Host pages up to this flush epoch are not programmed yet. They supersede pages of the victim.
     Epoch(u32),
-    /// The victim may be erased.
+    /// No condition is left, so the victim may be erased.
     Open,
 }
 
-/// The place at which a host read finds its page.
+/// The result of looking for a host page in the collector.
 pub(super) enum Found {
-    /// Only in the flash.
+    /// The page is only in the flash.
     InFlash,
-    /// In the collector's buffer.
+    /// The page is in the collector's copy buffer.
     Held,
-    /// Being read into the buffer: the command completes when the page arrives.
+    /// The page is being read into the copy buffer, so the command completes when the page arrives.
     Joins,
 }
 
-/// A running read of collection.
+/// A flash read of collection that is running.
 #[derive(Debug)]
 struct MoveRead {
     op: OpId,
-    /// The page of plane 0 in its row.
+    /// The page of plane 0 in the row that is read.
     first: Ppn,
     planes: u8,
 }
 
-/// A victim that only has to be erased, while the next one is collected.
+/// A victim that only has to be erased, while the next victim is collected.
 #[derive(Debug)]
 struct Erasing {
     victim: SegmentId,
     /// For each die of the unit, whether its erase has begun.
     begun: Vec<bool>,
-    /// Dies whose blocks are not erased yet.
+    /// The number of dies whose blocks are not erased yet.
     unerased: u32,
 }
 
@@ -70,33 +71,34 @@ pub(super) struct Collector {
     unit: UnitId,
     layout: Layout,
     victim: Option<SegmentId>,
-    /// When it was picked.
+    /// The virtual time at which the victim was picked.
     begun: u64,
     erasing: Option<Erasing>,
     rows: u32,
     planes: u32,
     stripe_pages: u32,
-    /// By the number of the die in the unit.
+    /// The progress on each die, by the number of the die in the unit.
     lanes: Vec<Lane>,
-    /// Dies whose rows have not all been examined.
+    /// The number of dies whose rows have not all been examined.
     unread: u32,
-    /// Dies whose blocks are not erased yet.
+    /// The number of dies whose blocks are not erased yet.
     unerased: u32,
-    /// A bit for every page of the victim that was read for a move.
+    /// A bit for every page of the victim, set once the page was read for a move.
     taken: Vec<u64>,
-    /// Pages that were read and have no new place yet, in the order of reading.
+    /// The pages in the copy buffer: they were read and have no new physical page yet, in the order of
+    /// reading.
     held: VecDeque<Ppn>,
-    /// Pages being read.
+    /// The number of pages being read.
     reading: u32,
-    /// A die could not read because the buffer was full.
+    /// Whether a die could not read because the copy buffer was full.
     was_full: bool,
     reads: Vec<MoveRead>,
-    /// Host commands that wait for a read of collection: the operation and the command.
+    /// The host commands that wait for a read of collection, each as the flash operation and the command.
     joined: Vec<(OpId, u32)>,
     barrier: Barrier,
     /// Whether pages that a power cut could restore must not be erased.
     is_careful: bool,
-    /// Flash reads of pages that merging has saved.
+    /// The number of flash page reads that merging has saved.
     pub(crate) merged_pages: u64,
 }
 
@@ -132,21 +134,21 @@ impl Collector {
         self.victim.is_some()
     }
 
-    /// The time at which it began with its victim, if it has one.
+    /// Returns the virtual time at which collection of the current victim began; `None` without a victim.
     #[inline]
     pub(super) fn begun(&self) -> Option<u64> {
         self.victim.map(|_| self.begun)
     }
 
-    /// The part of the victim on `die`.
+    /// Returns the progress in the part of the victim on `die`.
     #[inline]
     fn lane(&mut self, die: u32) -> &mut Lane {
         &mut self.lanes[self.layout.part(die) as usize]
     }
 
-    /// Schedules every die of the unit to be examined before the next event.
+    /// Marks every die of the unit to be examined before the next event.
     pub(super) fn touch_dies(&self, flash: &mut Flash) {
-        // In reverse order, so that the lowest die is examined first.
+        // Goes in reverse order, so that the lowest die is examined first.
         for part in (0..self.lanes.len() as u32).rev() {
             flash.touch(self.layout.die_of(self.unit.0, part));
         }
@@ -161,7 +163,7 @@ impl Collector {
         self.barrier = if self.is_careful { Barrier::Moving } else { Barrier::Open };
     }
 
-    /// Whether only erases are left to do, so that the next victim may be begun.
+    /// Returns whether only erases are left to do, so that the next victim may be begun.
     pub(super) fn is_only_erasing(&self) -> bool {
         self.victim.is_some()
             && self.erasing.is_none()
@@ -170,7 +172,7 @@ impl Collector {
             && self.lanes.iter().all(|lane| lane.outstanding == 0)
     }
 
-    /// Begins with the next victim while the last one is being erased.
+    /// Begins to collect the next victim while the previous one is being erased.
     pub(super) fn begin_ahead(&mut self, victim: SegmentId, now: u64) {
         self.erasing = self.victim.map(|victim| Erasing {
             victim,
@@ -180,7 +182,7 @@ impl Collector {
         self.begin(victim, now);
     }
 
-    /// Whether every block of the victim is erased.
+    /// Returns whether every block of the victim is erased.
     pub(super) fn is_done(&self) -> bool {
         self.victim.is_some() && self.unerased == 0
     }
@@ -198,7 +200,7 @@ impl Collector {
     /// Starts an operation on `die`, or on other dies, if no host operation waits there.
     #[inline]
     pub(super) fn step(&mut self, die: u32, ftl: &mut Ftl, flash: &mut Flash) {
-        // Held pages go first, since placing them makes room for further reads.
+        // Places held pages first, since that makes room in the copy buffer for further reads.
         self.place(ftl, flash);
         if !flash.is_free(die) || self.victim.is_none() {
             return;
@@ -214,34 +216,34 @@ impl Collector {
             return;
         }
         let Lane { row, outstanding, is_erased } = *self.lane(die);
-        // A copy whose program is in progress is not in the flash yet, so `outstanding` must be zero before
-        // the source is erased.
+        // Waits until `outstanding` is zero: a copy whose program is in progress is not in the flash yet, so
+        // its source must not be erased.
         if row == self.rows && outstanding == 0 && !is_erased && self.barrier == Barrier::Open {
             self.lane(die).is_erased = true;
             flash.start_erase(self.victim.expect("active"), die);
         } else if self.is_all_read() {
-            // Only now is it known that no more pages will come to fill a row.
+            // Places the last pages: only now is it known that no more pages will come to fill a row.
             self.place(ftl, flash);
         }
     }
 
-    /// Whether every page that must move has been read.
+    /// Returns whether every page that must move has been read.
     fn is_all_read(&self) -> bool {
         self.unread == 0 && self.reading == 0
     }
 
-    /// Whether every page that must move has its new place.
+    /// Returns whether every page that must move has its new physical page.
     fn is_all_placed(&self) -> bool {
         self.is_all_read() && self.held.is_empty()
     }
 
-    /// Starts a read of the next valid pages of the victim on `die`. Returns false if there are none left.
+    /// Starts a read of the next valid pages of the victim on `die`. Returns false if none are left.
     #[inline]
     fn read(&mut self, die: u32, ftl: &Ftl, flash: &mut Flash) -> bool {
         let part = self.layout.part(die);
         while self.lanes[part as usize].row < self.rows {
             let first = self.page(part * self.planes, self.lanes[part as usize].row);
-            // A merged host read may have taken pages of the row already.
+            // Excludes taken pages, because a merged host read may have read pages of the row already.
             let planes = ftl.mapping().valid_bits(first, self.planes) & !self.taken_bits(first);
             self.lanes[part as usize].row += 1;
             self.unread -= u32::from(self.lanes[part as usize].row == self.rows);
@@ -256,13 +258,13 @@ impl Collector {
         false
     }
 
-    /// The victim's page of a plane of the unit, in a row.
+    /// Returns the victim's page of a plane of the unit, in a row.
     fn page(&self, plane: u32, row: u32) -> Ppn {
         let victim = self.victim.expect("asked of an active collection alone");
         Ppn((victim.0 * self.rows + row) * self.stripe_pages + plane)
     }
 
-    /// A page's number inside the victim.
+    /// Returns the index of a page inside the victim.
     fn index(&self, ppn: Ppn) -> usize {
         (ppn.0 - self.page(0, 0).0) as usize
     }
@@ -272,7 +274,7 @@ impl Collector {
         self.taken[index / 64] >> (index % 64) & 1 == 1
     }
 
-    /// The planes whose pages were taken, in the row that begins with `first`.
+    /// Returns the planes whose pages were taken, as bits, in the row that begins with `first`.
     fn taken_bits(&self, first: Ppn) -> u8 {
         (0..self.planes).fold(0, |bits, plane| bits | u8::from(self.is_taken(Ppn(first.0 + plane))) << plane)
     }
@@ -287,7 +289,7 @@ impl Collector {
         self.lane(die).outstanding += planes.count_ones();
     }
 
-    /// The pages arrive in the buffer.
+    /// Moves pages whose read has ended into the copy buffer.
     #[inline]
     fn hold(&mut self, first: Ppn, planes: u8, ftl: &Ftl) {
         self.reading -= planes.count_ones();
@@ -297,8 +299,8 @@ impl Collector {
         }
     }
 
-    /// Gives held pages their new places while the dies there are free, and sends the programs to those dies.
-    /// Only whole rows are placed, unless no more pages will come.
+    /// Gives held pages their new physical pages while the dies of the append points are free, and sends the
+    /// programs to those dies. Only whole rows are placed, unless no more pages will come.
     #[inline]
     fn place(&mut self, ftl: &mut Ftl, flash: &mut Flash) {
         while let Some(stream) = self.first_stream(ftl, flash) {
@@ -319,15 +321,15 @@ impl Collector {
                 ftl.copy(ppn, flash);
             }
             if std::mem::take(&mut self.was_full) {
-                // Placing has made room, so dies without room for a read may continue.
+                // Placing has made room in the copy buffer, so dies that had no room for a read may continue.
                 self.touch_dies(flash);
             }
             if is_partial {
-                // No more pages will come, so the row is programmed incomplete.
+                // Programs the row incomplete, since no more pages will come.
                 flash.close_copies(self.unit);
             }
         }
-        // Pages that the host has overwritten or trimmed leave room as well.
+        // Dropped pages, which the host has overwritten or trimmed, leave room as well.
         if self.held.is_empty() && std::mem::take(&mut self.was_full) {
             self.touch_dies(flash);
         }
@@ -336,21 +338,21 @@ impl Collector {
         }
     }
 
-    /// The stream of the first held page that is still valid.
+    /// Returns the stream of the first held page that is still valid.
     #[inline]
     fn first_stream(&mut self, ftl: &Ftl, flash: &mut Flash) -> Option<fulgurite_base::StreamId> {
         self.ready(1, ftl, flash);
         self.held.front().map(|ppn| ftl.copy_stream(*ppn))
     }
 
-    /// The number of first held pages, at most `wanted`, that can go to one row. Drops pages that the host
-    /// has overwritten since they were read.
+    /// Returns the number of held pages from the first on, at most `wanted`, that can go to one row. Drops
+    /// pages that the host has overwritten or trimmed since they were read.
     #[inline]
     fn ready(&mut self, wanted: usize, ftl: &Ftl, flash: &mut Flash) -> usize {
         let mut ready = 0;
         while let (true, Some(ppn)) = (ready < wanted, self.held.get(ready).copied()) {
             if !ftl.mapping().is_valid(ppn) {
-                // The host has overwritten it, so its die does not wait for a copy of it any more.
+                // The page is invalid, so its die no longer waits for a copy of it.
                 self.held.remove(ready);
                 self.page_is_gone(flash.layout.place(ppn).die, flash);
             } else if ready > 0 && ftl.copy_stream(ppn) != ftl.copy_stream(self.held[0]) {
@@ -362,7 +364,7 @@ impl Collector {
         ready
     }
 
-    /// Notes that a page of the victim on `die` is programmed elsewhere or garbage.
+    /// Records that a page of the victim on `die` is programmed in another segment, or invalid.
     #[inline]
     fn page_is_gone(&mut self, die: u32, flash: &mut Flash) {
         let lane = self.lane(die);
@@ -372,7 +374,7 @@ impl Collector {
         }
     }
 
-    /// The place at which a host read of `command` finds the page. Called only if the schedule merges.
+    /// Finds the page of a host read of `command` in the collector. Called only if the schedule merges reads.
     pub(super) fn find(&mut self, ppn: Ppn, command: u32) -> Found {
         let Some(victim) = self.victim else { return Found::InFlash };
         let pages = self.rows * self.stripe_pages;
@@ -390,10 +392,11 @@ impl Collector {
         }
     }
 
-    /// Merges a starting host read: collection takes those of its pages that it still has to read.
+    /// Merges a host read that is starting with collection, which takes those of its pages that it still has
+    /// to read.
     pub(super) fn merge(&mut self, op: &mut FlashOp, ftl: &Ftl) {
         let Some(victim) = self.victim else { return };
-        // Merged pages come in addition to those that collection reads itself, up to the same number.
+        // Allows merged pages in addition to those that collection reads itself, up to the same number.
         let has_room = self.held.len() as u32 + self.reading < 2 * self.stripe_pages;
         if !has_room || op.block / self.stripe_pages != victim.0 {
             return;
@@ -407,18 +410,18 @@ impl Collector {
         }
     }
 
-    /// A host read with merged pages has ended.
+    /// Takes the merged pages of a host read that has ended into the copy buffer.
     pub(super) fn merged_read_done(&mut self, op: &FlashOp, merged: u8, ftl: &Ftl) {
         self.hold(self.page(op.block % self.stripe_pages, op.page), merged, ftl);
     }
 
-    /// Ends a read of collection. Returns the commands that waited for it too.
+    /// Ends a flash read of collection. Returns the host commands that waited for it.
     pub(super) fn read_done(&mut self, op: OpId, ftl: &Ftl) -> Vec<u32> {
         let at = self.reads.iter().position(|read| read.op == op).expect("it was under way");
         let read = self.reads.swap_remove(at);
         self.hold(read.first, read.planes, ftl);
         if self.joined.is_empty() {
-            // Only merging makes commands wait for these reads. An empty vector allocates nothing.
+            // Only merging makes commands wait for these reads. The empty vector allocates nothing.
             return Vec::new();
         }
         let joined = self.joined.iter().filter(|joined| joined.0 == op).map(|joined| joined.1).collect();
@@ -426,14 +429,14 @@ impl Collector {
         joined
     }
 
-    /// Ends a program with copies of pages from these dies.
+    /// Ends a program with copies of pages from the dies `sources`.
     pub(super) fn program_done(&mut self, sources: &[u32], flash: &mut Flash) {
         for die in sources {
             self.page_is_gone(*die, flash);
         }
     }
 
-    /// Notes that the blocks of `segment` on a die are erased. Returns whether this was the last die of the
+    /// Records that the blocks of `segment` on a die are erased. Returns whether this was the last die of the
     /// previous victim.
     pub(super) fn erase_done(&mut self, segment: SegmentId) -> bool {
         match &mut self.erasing {
@@ -448,7 +451,8 @@ impl Collector {
         }
     }
 
-    /// Whether all pages are moved, but the epoch that must be programmed before the erase is not set.
+    /// Returns whether all pages are moved, but the flush epoch that must be programmed before the erase is
+    /// not set.
     pub(super) fn wants_barrier(&self) -> bool {
         self.barrier == Barrier::Moving && self.victim.is_some() && self.is_all_placed()
     }
@@ -458,7 +462,7 @@ impl Collector {
         self.barrier = Barrier::Epoch(epoch);
     }
 
-    /// Notes that host pages of flush epochs before `first_epoch` are programmed. Returns true if the erase
+    /// Records that host pages of flush epochs before `first_epoch` are programmed. Returns true if the erase
     /// may now begin.
     pub(super) fn lower_barrier(&mut self, first_epoch: u32) -> bool {
         let lowered = matches!(self.barrier, Barrier::Epoch(epoch) if epoch < first_epoch);
@@ -478,7 +482,7 @@ mod tests {
     use fulgurite_device::{Arena, Command, Device, Operation, Tag};
     use fulgurite_ftl::precondition::Precondition;
 
-    /// One die that is soon full.
+    /// Returns a drive of one die that is soon full.
     fn small() -> SsdConfig {
         SsdConfig {
             channels: 1,
@@ -491,14 +495,14 @@ mod tests {
         }
     }
 
-    /// The rule: a held page gets no place on a die for which a host read waits, even if the die is idle.
+    /// The rule: a held page is not placed on a die for which a host read waits, even if the die is idle.
     #[test]
     fn no_place_is_given_where_a_read_waits() {
         let mut drive = SimDrive::new(small(), 42, false).unwrap();
         // Writes all pages again in another order, so that victims have pages to move.
         let pages = drive.caps().pages;
         let mut lpns = (0..pages).chain((0..4 * pages).map(|at| at * 7 % pages));
-        // Until the next event is the end of a read of collection.
+        // Runs until the next event is the end of a read of collection.
         while !drive.flash.ends_move_read(0) {
             if !drive.next_event() {
                 let lpn = Lpn(lpns.next().expect("there is something to collect"));
@@ -520,8 +524,8 @@ mod tests {
         assert_eq!(ftl.counters().copied_pages, copied + 1);
     }
 
-    /// The rule: the bytes of a page are dropped when its block is erased, so a drive keeps no more than its
-    /// blocks hold.
+    /// The rule: the bytes of a page are dropped when its block is erased, so a drive keeps the bytes of no
+    /// more pages than its blocks hold.
     #[test]
     fn an_erased_segment_holds_no_bytes() {
         let mut drive = SimDrive::new(small(), 42, true).unwrap();

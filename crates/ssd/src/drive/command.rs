@@ -1,4 +1,4 @@
-//! The host's commands in the drive, and their queues.
+//! The host's commands in the drive, and the queues in which they wait for their events.
 
 use super::flash::Flash;
 use super::tournament::NEVER;
@@ -20,7 +20,7 @@ pub(super) enum CommandKind {
 pub(super) enum Payload {
     /// The bytes of a read or a write.
     Bytes(Buffer),
-    /// The runs of a share; empty for every other command.
+    /// The runs of a share command; empty for every other command.
     Runs(Box<[ShareRun]>),
 }
 
@@ -30,33 +30,35 @@ impl Payload {
     }
 }
 
-/// A command in the drive. The buffer may hold thousands of them, so the struct is small.
+/// A command in the drive. The write buffer may hold thousands of commands, so the struct is small.
 pub(super) struct InFlight {
     pub(crate) tag: Tag,
     pub(crate) kind: CommandKind,
     pub(crate) lpn: u32,
     pub(crate) pages: u32,
     pub(crate) submitted: Nanos,
-    /// Flash operations that the command waits for.
+    /// The number of flash operations that the command waits for; without a cache, the placing of a write
+    /// counts as one.
     pub(crate) parts: u32,
     /// Whether a write has its room in the write buffer.
     pub(crate) is_buffered: bool,
-    /// Whether reads can find the pages of this buffered write that have no places yet.
+    /// Whether reads can find the pages of this buffered write that have no physical pages yet.
     pub(crate) is_listed: bool,
     /// Whether the host has its answer. The rest of the write is then internal.
     pub(crate) is_answered: bool,
-    /// Pages of a write that have their places.
+    /// The number of pages of a write that have physical pages.
     pub(crate) placed: u32,
-    /// The start of its current wait.
+    /// The virtual time at which the current wait of the command began.
     pub(crate) since: u64,
     pub(crate) waits: Waits,
     pub(crate) payload: Payload,
-    /// Boxed, since it is rare and larger than most other fields.
+    /// The error that the command will report. It is boxed, since it is rare and larger than most other
+    /// fields.
     pub(crate) fault: Option<Box<IoError>>,
 }
 
 impl InFlight {
-    /// The bytes of a write's page `lpn`, if it has any.
+    /// Returns the bytes of a write's page `lpn`; `None` if the write has no bytes.
     pub(crate) fn bytes_of(&self, lpn: u32, page_bytes: usize) -> Option<&[u8]> {
         let Payload::Bytes(buffer) = &self.payload else { return None };
         // SAFETY: the submitter keeps the bytes unchanged until completion; after that the drive owns them.
@@ -71,8 +73,8 @@ impl InFlight {
         }
         if let Payload::Bytes(theirs) = &mut self.payload {
             let own = Arena::new(theirs.len()).buffer(0, theirs.len());
-            // SAFETY: no other code has the address of the new bytes, and the old ones do not change before
-            // the answer.
+            // SAFETY: no other code has the address of the new bytes, and the host does not change the old
+            // bytes before the answer.
             unsafe { own.bytes_mut().copy_from_slice(theirs.bytes()) };
             *theirs = own;
         }
@@ -86,7 +88,7 @@ pub(super) struct Path {
     pub(crate) arrivals: VecDeque<(u64, u32)>,
 }
 
-/// Queues a command in an event slot for `at`, which is no earlier than any before it.
+/// Queues a command in an event slot for the time `at`, which is no earlier than any time before it.
 #[inline]
 pub(super) fn queue_event(
     queue: &mut VecDeque<(u64, u32)>,
@@ -95,14 +97,14 @@ pub(super) fn queue_event(
     at: u64,
     command: u32,
 ) {
-    // A slot holds one time, that of its first command; `take_first` sets the next.
+    // Sets the slot only for the first command, since a slot holds one time; `take_first` sets the next time.
     if queue.is_empty() {
         flash.events.set(slot, at);
     }
     queue.push_back((at, command));
 }
 
-/// Takes the first command of an event slot's queue, whose time has come.
+/// Takes the first command, whose time has come, from the queue of an event slot.
 #[inline]
 pub(super) fn take_first(queue: &mut VecDeque<(u64, u32)>, flash: &mut Flash, slot: usize) -> u32 {
     let (_, command) = queue.pop_front().expect("a slot with an event has a queue");

@@ -1,5 +1,5 @@
-//! Page contents by physical page, for drives that keep them. Garbage collection moves them with the pages,
-//! so a wrong mapping shows as wrong bytes. The bytes are immutable, so copies share them.
+//! Page contents by physical page, for drives that keep them. Garbage collection moves the contents with the
+//! pages, so a wrong mapping shows as wrong bytes. The bytes are immutable, so copies share them.
 
 use fulgurite_base::Ppn;
 use rustc_hash::FxHashMap;

@@ -13,7 +13,7 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // each message names the fields
 pub enum DriveError {
-    /// A law of queues is violated.
+    /// A law of queues (conservation or Little's law) is violated.
     #[error(transparent)]
     Meter(#[from] MeterError),
     /// A rule of NAND is violated.
@@ -22,13 +22,13 @@ pub enum DriveError {
     /// An invariant of the flash translation layer is violated.
     #[error("FTL invariant broken: {0}")]
     Ftl(#[from] CheckError),
-    /// The dies programmed other pages than the FTL emitted.
+    /// The number of pages that the dies programmed differs from the number that the FTL emitted.
     #[error("the FTL emitted {emitted} page programs, the dies performed {performed}")]
     Programs { emitted: u64, performed: u64 },
-    /// The free and the held pages of the write buffer do not add up to its size.
+    /// The free and the occupied pages of the write buffer do not add up to its size.
     #[error("the write buffer has {free} free pages and holds {held}, together not its {pages}")]
     Buffer { pages: u32, free: u32, held: u32 },
-    /// An answered request is kept, though it has nothing left to do.
+    /// A command that was answered is kept in the drive, though it has no page to place.
     #[error("a request that was answered is kept for nothing")]
     Kept,
 }
@@ -36,34 +36,34 @@ pub enum DriveError {
 /// Counters of a drive since it was preconditioned.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DriveCounters {
-    /// Pages that the host wrote.
+    /// The number of pages that the host wrote.
     pub host_pages_written: u64,
-    /// Pages read from the flash, for the host and for moves.
+    /// The number of pages read from the flash, for the host and for moves.
     pub flash_pages_read: u64,
-    /// Pages programmed by the dies.
+    /// The number of pages programmed by the dies.
     pub flash_pages_programmed: u64,
-    /// Pages moved by garbage collection.
+    /// The number of pages moved by garbage collection.
     pub gc_pages_copied: u64,
-    /// Segments erased.
+    /// The number of segments erased.
     pub erases: u64,
-    /// Operations of dies; a multi-plane operation counts once.
+    /// The number of flash operations of the dies; a multi-plane operation counts once.
     pub flash_operations: u64,
-    /// Flash reads of pages that merging has saved.
+    /// The number of flash page reads that merging has saved.
     pub merged_pages: u64,
-    /// Host operations that overlapped an operation of collection.
+    /// The number of host operations that overlapped an operation of collection.
     pub overlaps: u64,
-    /// Suspensions of programs and erases.
+    /// The number of suspensions of programs and erases.
     pub suspensions: u64,
-    /// Pages that were shared instead of written.
+    /// The number of pages that were shared instead of written.
     pub shared_pages: u64,
-    /// Segments collected by wear leveling.
+    /// The number of segments collected by wear leveling.
     pub leveled_segments: u64,
-    /// Energy of all flash operations and transfers, in joules.
+    /// The energy of all flash operations and transfers, in joules.
     pub energy_j: f64,
 }
 
 impl DriveCounters {
-    /// The difference to earlier counters.
+    /// Returns the increase of each counter since `before`.
     pub fn since(&self, before: &DriveCounters) -> DriveCounters {
         DriveCounters {
             host_pages_written: self.host_pages_written - before.host_pages_written,
@@ -83,7 +83,7 @@ impl DriveCounters {
 }
 
 impl SimDrive {
-    /// The current counters.
+    /// Returns the current counters.
     pub fn counters(&self) -> DriveCounters {
         let performed = self.flash.performed;
         let counters = match &self.translation {
@@ -115,7 +115,7 @@ impl SimDrive {
         }
     }
 
-    /// Power × time of all operations and transfers so far.
+    /// Returns the energy so far in joules: power × time of all operations and transfers.
     fn energy_j(&self) -> f64 {
         let performed = self.flash.performed;
         let SsdConfig { read, program, erase, transfer, .. } = self.config;
@@ -132,9 +132,9 @@ impl SimDrive {
             )
     }
 
-    /// Checks everything that can be checked once the drive is flushed: conservation, Little's law, the NAND
-    /// rules, and that the dies performed what the FTL emitted. With `deep` it also checks the FTL's
-    /// invariants, in O(physical pages).
+    /// Checks every property that can be checked once the drive is flushed: conservation, Little's law, the
+    /// rules of NAND, and that the dies performed the programs that the FTL emitted. With `deep` it also
+    /// checks the FTL's invariants, in O(physical pages).
     pub fn verify(&self, deep: bool) -> Result<(), DriveError> {
         self.meter.check()?;
         if let Some(fault) = &self.flash.fault {
@@ -145,7 +145,7 @@ impl SimDrive {
             counters.host_pages_written - self.accepted_pages() + counters.gc_pages_copied,
             counters.flash_pages_programmed + self.flash.performed.pages_lost,
         );
-        // Programs in progress are emitted and not yet counted, so only an idle flash can be compared.
+        // Compares only an idle flash, since programs in progress are emitted and not yet counted.
         if self.flash.is_idle() && emitted != performed {
             return Err(DriveError::Programs { emitted, performed });
         }
@@ -156,8 +156,8 @@ impl SimDrive {
         Ok(())
     }
 
-    /// Each page of the write buffer is free, waits for its place, or is on its way to the flash. Answered
-    /// requests are kept only for pages without a place.
+    /// Checks that each page of the write buffer is free, waits for its physical page, or is on its way to
+    /// the flash, and that answered commands are kept only for pages without a physical page.
     fn verify_buffer(&self) -> Result<(), DriveError> {
         let buffered = self.commands.iter().filter(|(_, command)| command.is_buffered);
         let unplaced: u32 = buffered.map(|(_, write)| write.pages - write.placed).sum();
@@ -200,7 +200,7 @@ mod tests {
         drive
     }
 
-    /// The rule: a correct drive passes, and each violation is reported.
+    /// The rule: the self-check accepts a correct drive and reports each violation.
     #[test]
     fn every_violation_is_reported() {
         assert_eq!(written().verify(true), Ok(()));
@@ -224,7 +224,7 @@ mod tests {
 
     const FAULT: NandError = NandError::ReadOfErased { block: 0, page: 7, programmed: 1 };
 
-    /// The rule: the dies obey the rules of NAND, and the first violation is reported.
+    /// The rule: a violation of the rules of NAND is reported, and of several violations the first.
     #[test]
     fn the_first_broken_rule_of_nand_is_kept() {
         let mut drive = written();
@@ -232,7 +232,7 @@ mod tests {
             let place = Place { die: 0, block: 0, page, row: page };
             drive.flash.host_read(0, place, None);
             drive.flash.next_host(0);
-            // Its array time and its transfer.
+            // The two events are the ends of the read's array time and of its transfer.
             assert!(drive.flash.event(0).is_none() && drive.flash.event(0).is_some());
         };
         read(&mut drive, 0);
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(drive.verify(false), Err(FAULT.into()));
     }
 
-    /// The rule: answered requests are kept only for pages without a place.
+    /// The rule: answered commands are kept only for pages without a physical page.
     #[test]
     fn an_answered_request_is_kept_only_for_unplaced_pages() {
         let kept = |placed, is_answered| {

@@ -8,16 +8,17 @@ use crate::SsdConfig;
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Buffer, Caps, Command, Completion, Device, Operation, QueueFull, ShareRun};
 
-/// Bytes of a share's list for each of its pages: the published command has 250 pairs in a block of 4 KiB.
+/// The bytes of a share command's list for each of its pages: the published command (SHARE, SIGMOD 2016) has
+/// 250 pairs in a block of 4 KiB.
 const PAIR_BYTES: u64 = 16;
 
-/// The time that a command of `pages` pages occupies its serial stage.
+/// Returns the time in nanoseconds that a command of `pages` pages occupies its serial stage.
 #[inline]
 fn stage(config: &SsdConfig, kind: CommandKind, pages: u64) -> u64 {
     match kind {
         CommandKind::Read => config.read_command.0 + config.read_page.0 * pages,
         CommandKind::Write(_) => config.write_command.0 + config.write_page.0 * pages,
-        // The command brings the list of its pages, as a write brings its bytes.
+        // A share command brings the list of its pages, as a write brings its bytes.
         CommandKind::Share => {
             config.write_command.0 + config.write_page.0 * pages * PAIR_BYTES / u64::from(config.page_bytes)
         }
@@ -60,7 +61,7 @@ impl Device for SimDrive {
             Operation::Flush => (CommandKind::Flush, none, 0, Payload::none()),
         };
         if fault.is_some() {
-            // A malformed command is answered from the read path, which changes no state.
+            // Answers a malformed command from the read path, which changes no state.
             kind = CommandKind::Read;
         }
         let now = self.flash.now;
@@ -106,8 +107,8 @@ impl Device for SimDrive {
         let deadline = deadline.map(|deadline| deadline.0.max(self.flash.now));
         loop {
             let (slot, at) = self.flash.events.first();
-            // All completions of one instant are delivered together. `NEVER` is no event, so a wait without a
-            // deadline ends before it.
+            // Delivers all completions of one instant together. `NEVER` is the time of no event, so a wait
+            // without a deadline ends before it.
             let until = if self.done.is_empty() { deadline.unwrap_or(NEVER - 1) } else { self.flash.now };
             if at > until {
                 break;

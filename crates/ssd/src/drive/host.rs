@@ -1,10 +1,10 @@
-//! The host's commands in the drive: reads go to the dies, writes into the buffer and then to their places;
-//! flushes; completions.
+//! Serves the host's commands in the drive: it sends reads to the dies and writes into the buffer and then to
+//! their physical pages, ends flushes, and completes commands.
 //!
 //! Writes, trims, shares and flushes wait in one queue, in order of arrival. A write takes its room in the
-//! buffer as soon as there is some. A cached write is then *accepted*: the host gets its answer, and the
-//! drive keeps the bytes until the pages have their places, however long the schedule delays them. Reads find
-//! these pages in the buffer.
+//! buffer as soon as there is enough. A cached write is then *accepted*: the host gets its answer, and the
+//! drive keeps the bytes until the pages have physical pages, however long the schedule delays them. Reads
+//! find these pages in the buffer.
 
 use super::collector::Found;
 use super::command::{CommandKind, InFlight, Payload, queue_event};
@@ -17,7 +17,7 @@ use fulgurite_ftl::{FlashSink, UnitId, Unplaced};
 use std::collections::hash_map::Entry;
 
 impl SimDrive {
-    /// Sends the host its answer.
+    /// Completes a command: sends the host its answer.
     pub(super) fn complete(&mut self, command: u32) {
         let is_cached = self.is_cached();
         let answered = &mut self.commands[command as usize];
@@ -46,10 +46,10 @@ impl SimDrive {
         self.watch_idleness();
     }
 
-    /// Sets the time at which the drive becomes idle, if it collects then.
+    /// Sets the time at which the drive becomes idle, if it collects in the background.
     pub(super) fn watch_idleness(&mut self) {
         if self.config.collect.background > 0 && self.unanswered == 0 {
-            // A drive with a command in flight is busy, so the time starts with the last completion.
+            // The idle time starts with the last completion, since a drive with a command in flight is busy.
             self.flash.events.set(self.slot(HostSlot::Idle), self.flash.now + self.config.gc_idle.0);
         }
     }
@@ -76,7 +76,7 @@ impl SimDrive {
     }
 
     /// Queues the flash reads of a host read. Pages of one row are read together; pages in a buffer are not
-    /// read.
+    /// read from the flash.
     pub(super) fn read_flash(&mut self, command: u32) {
         let waiting = &mut self.commands[command as usize];
         waiting.since = self.flash.now;
@@ -143,7 +143,8 @@ impl SimDrive {
         let arrived = &mut self.commands[command as usize];
         arrived.since = self.flash.now;
         match arrived.kind {
-            // All acknowledged writes are in the flash, or in a buffer that survives a power cut.
+            // Answers such a flush at once: all acknowledged writes are in the flash, or in a buffer that
+            // survives a power cut.
             CommandKind::Flush if self.flash.undo.is_none() => return self.acknowledge(command),
             CommandKind::Write(_) => self.entering.push_back(command),
             _ => {}
@@ -168,12 +169,14 @@ impl SimDrive {
             entering.waits.buffer += self.flash.now - entering.since;
             entering.since = self.flash.now;
             if !is_cached {
-                // The placing itself counts as one part.
+                // Counts the placing of the write as one part, so that the write cannot end before all of its
+                // pages are placed.
                 entering.parts = 1;
                 continue;
             }
             self.acknowledge(command);
-            // The first write in the queue may find its places at once.
+            // Lists the pages for reads, unless this is the first write in the queue, which may be placed at
+            // once.
             if self.waiting.is_by_address() || self.gates[0].first() != Some(command) {
                 self.unplaced.extend((lpn..lpn + pages).map(|lpn| (lpn, command)));
                 self.commands[command as usize].is_listed = true;
@@ -194,11 +197,12 @@ impl SimDrive {
                 CommandKind::Write(_) if !is_buffered => return,
                 CommandKind::Write(hint) if !self.write(command, hint) => return,
                 CommandKind::Write(_) => {}
-                // Earlier pages must go first.
+                // Trims, shares and flushes wait until no earlier page waits for a unit.
                 _ if !self.waiting.is_empty() => return,
                 CommandKind::Flush => {}
                 CommandKind::Trim => self.translation.trim(lpn, pages),
-                // A share must not depend on writes that a power cut could roll back.
+                // Lets the share wait for a flush, because a share must not depend on writes that a power cut
+                // could roll back.
                 CommandKind::Share if self.flash.undo.is_some() => {}
                 CommandKind::Share => self.share(command),
                 CommandKind::Read => unreachable!("reads take the other path"),
@@ -224,7 +228,7 @@ impl SimDrive {
         let InFlight { kind, pages, placed, is_buffered, .. } = self.commands[command as usize];
         match kind {
             CommandKind::Write(_) if is_buffered && self.is_cached() => return,
-            // Placed pages free their room when they are programmed.
+            // Returns only the room of unplaced pages; placed pages free their room when they are programmed.
             CommandKind::Write(_) if is_buffered => self.buffer_free += pages - placed,
             CommandKind::Write(_) => {
                 self.entering.pop_front();
@@ -236,14 +240,13 @@ impl SimDrive {
         self.complete(command);
     }
 
-    /// Whether writes are accepted as soon as they have room in the buffer.
+    /// Returns whether writes are accepted as soon as they have room in the buffer.
     #[inline]
     pub(super) fn is_cached(&self) -> bool {
         self.config.write_cache != WriteCache::Off
     }
 
-    /// Makes all runs of a share. No event comes between two of them, so the share is atomic under power
-    /// cuts.
+    /// Makes all runs of a share. No event comes between two runs, so the share is atomic under power cuts.
     fn share(&mut self, command: u32) {
         if let Translation::PageMapped(ftl) = &mut self.translation {
             let Payload::Runs(runs) = &self.commands[command as usize].payload else { return };
@@ -253,15 +256,15 @@ impl SimDrive {
         }
     }
 
-    /// Gives as many pages of a write their places as may be written now. Returns true if all have one, or
-    /// wait for one in another queue.
+    /// Gives physical pages to as many pages of a write as may be written now. Returns true if all pages have
+    /// one, or wait for one in the queue of their unit.
     fn write(&mut self, command: u32, hint: StreamId) -> bool {
         if self.waiting.is_by_address() {
             return true;
         }
         let InFlight { lpn, pages, placed: before, .. } = self.commands[command as usize];
         if self.is_refused_again(command, hint) {
-            // If its wait started again here, no event would wake it.
+            // Checks that the write's wait does not start again here, because no event would wake it.
             let urgent_at = self.gates[0].urgent_at();
             debug_assert_eq!(
                 (
@@ -279,38 +282,40 @@ impl SimDrive {
             self.watch_urgency();
             self.list_unplaced(command, lpn + placed);
         }
-        // Pages may have used up free segments, or been refused; in both cases collection may now be wanted.
+        // Looks at the schedule, because pages may have used up free segments or been refused. In both cases
+        // collection may now be wanted.
         if placed < pages {
             self.look_at_all()
         } else {
             self.look_at_placed(lpn + before, count)
         }
         if programs > 0 {
-            // Begun rows must not wait for pages that may never come.
+            // Queues incomplete rows, because they must not wait for pages that may never come.
             self.flash.close_partial();
         }
         self.end_placing(command);
         placed == pages
     }
 
-    /// Whether another attempt to place the first write in the queue, which was refused before, would be
-    /// refused without any change. While writes wait, nearly every event asks this.
+    /// Returns whether another attempt to place the first write in the queue, which was refused before, would
+    /// be refused without any change. While writes wait, nearly every event asks this.
     #[inline]
     fn is_refused_again(&self, command: u32, hint: StreamId) -> bool {
         let [gate] = &self.gates[..] else { return false };
         let write = &self.commands[command as usize];
         let is_settled = !gate.state().serves_writes() && gate.urgent_at().is_some() && write.is_listed;
         let Translation::PageMapped(ftl) = &self.translation else { return false };
-        // With overlap the next victim might be begun now. Without overlap, a collection is in progress or no
-        // segment could be picked, and no segment fills up while writes are refused.
+        // With overlap the next victim might be begun now, so the attempt is made. Without overlap, a
+        // collection is in progress or no segment could be picked, and no segment fills up while writes are
+        // refused.
         if !is_settled || self.config.gc_overlap {
             return false;
         }
         ftl.state(UnitId(0), ftl.stream(write.lpn + write.placed, hint)) == gate.state()
     }
 
-    /// Lets reads find the pages of the first write in the queue, from `first` on, that have no places. A
-    /// later write of the same page is already listed and stays.
+    /// Lets reads find the pages of the first write in the queue, from `first` on, that have no physical
+    /// pages. If a later write of the same page is already listed, its entry stays.
     fn list_unplaced(&mut self, command: u32, first: u32) {
         let InFlight { lpn, pages, .. } = self.commands[command as usize];
         if self.is_cached() {
@@ -321,8 +326,8 @@ impl SimDrive {
         self.commands[command as usize].is_listed = true;
     }
 
-    /// Called when all pages of a write have their places. A write without a cache then waits for its
-    /// programs; a cached one ends.
+    /// Ends the placing of a write if all of its pages have physical pages. A write without a cache then
+    /// waits for its programs; a cached write ends.
     pub(super) fn end_placing(&mut self, command: u32) {
         let is_cached = self.is_cached();
         let write = &mut self.commands[command as usize];
@@ -370,7 +375,7 @@ impl SimDrive {
         let write = &mut self.commands[command as usize];
         write.placed += count;
         write.parts += programs;
-        // Before reads of these pages are admitted.
+        // Stores the bytes before reads of these pages are admitted.
         self.keep_contents(command, first..first + count);
         if !self.unplaced.is_empty() {
             for lpn in first..first + count {
@@ -398,7 +403,7 @@ impl SimDrive {
         }
     }
 
-    /// Notes that host pages are programmed in blocks of `unit`.
+    /// Records that host pages of the flush epoch `epoch` are programmed in blocks of `unit`.
     pub(super) fn programmed(&mut self, unit: usize, pages: u32, epoch: u32) {
         if pages == 0 {
             return; // only moved pages
@@ -407,18 +412,18 @@ impl SimDrive {
         self.unprogrammed[(epoch - self.first_epoch) as usize] -= pages;
         self.end_flushes();
         self.enter();
-        // Like a write that could go to any unit, a page that waits for its own unit is then tried again.
+        // Tries a page that waits for its own unit again, like a write that could go to any unit.
         self.admit_to(unit);
     }
 
-    /// Pages of accepted writes that have no places yet.
+    /// Returns the number of pages of accepted writes that have no physical pages yet.
     pub(super) fn accepted_pages(&self) -> u64 {
         let is_accepted = |command: &InFlight| self.is_cached() && command.is_buffered;
         let accepted = self.commands.iter().filter(|(_, command)| is_accepted(command));
         accepted.map(|(_, write)| u64::from(write.pages - write.placed)).sum()
     }
 
-    /// Whether host pages are on their way to the flash.
+    /// Returns whether host pages are on their way to the flash.
     pub(super) fn has_buffered(&self) -> bool {
         self.buffer_free < self.config.write_buffer_pages()
     }
@@ -431,7 +436,7 @@ impl SimDrive {
     /// Sends all host pages to the flash and starts the next flush epoch.
     pub(super) fn end_epoch(&mut self) {
         self.flash.close_partial();
-        // Pages placed from now on must not delay an earlier flush.
+        // Starts a new epoch, so that pages placed from now on do not delay an earlier flush.
         self.flash.epoch += 1;
         self.unprogrammed.push_back(0);
         self.end_flushes();
@@ -443,7 +448,8 @@ impl SimDrive {
             self.unprogrammed.pop_front();
             self.first_epoch += 1;
         }
-        // The pages that superseded the victim's pages are programmed now, so its blocks may be erased.
+        // Lowers the barriers: the pages that superseded the victim's pages are programmed now, so its blocks
+        // may be erased.
         if self.flash.undo.is_some() {
             for collector in &mut self.collectors {
                 if collector.lower_barrier(self.first_epoch) {
@@ -475,7 +481,7 @@ impl SimDrive {
         }
     }
 
-    /// Copies the current bytes into a read when it reaches the FTL.
+    /// Copies the current bytes into the buffer of a read when the read reaches the FTL.
     fn deliver_contents(&mut self, command: u32) {
         let InFlight { lpn, pages, payload: Payload::Bytes(buffer), .. } = &self.commands[command as usize]
         else {

@@ -1,5 +1,5 @@
-//! The contents of a drive without the drive. Many drives can start with the same contents, as if each had
-//! been filled.
+//! The contents of a drive without the drive, so that many drives can start with the same contents, as if
+//! each had been filled.
 
 use super::contents::Contents;
 use super::in_place::InPlace;
@@ -7,7 +7,7 @@ use super::{SimDrive, Translation};
 use crate::SsdConfig;
 use fulgurite_ftl::Ftl;
 
-/// The contents of an idle drive: the map, and the bytes if it keeps them. Clones share the bytes.
+/// The contents of an idle drive: the map, and the bytes if the drive keeps them. Clones share the bytes.
 #[derive(Clone)]
 pub struct Image {
     translation: Held,
@@ -21,7 +21,8 @@ enum Held {
 }
 
 impl SimDrive {
-    /// The contents of the drive; `None` while an operation is in progress (see [`SimDrive::drain_events`]).
+    /// Returns the contents of the drive; `None` while an operation is in progress (see
+    /// [`SimDrive::drain_events`]).
     pub fn image(&self) -> Option<Image> {
         if !self.commands.is_empty() || !self.flash.is_idle() {
             return None;
@@ -29,7 +30,7 @@ impl SimDrive {
         let translation = match &self.translation {
             Translation::PageMapped(ftl) => {
                 let mut ftl = ftl.clone();
-                // A drive that starts with the image has had no requests.
+                // Resets counters and wear, since a drive that starts with the image has had no requests.
                 ftl.start_anew(self.config.endurance);
                 Held::PageMapped(ftl)
             }
@@ -38,8 +39,8 @@ impl SimDrive {
         Some(Image { translation, contents: self.flash.contents.clone() })
     }
 
-    /// A drive with the contents of another one of the same `config`. Its clock, counters and wear start at
-    /// zero.
+    /// Creates a drive with the contents of another drive of the same `config`. Its clock, counters and wear
+    /// start at zero.
     pub fn with_image(config: SsdConfig, image: &Image) -> SimDrive {
         let (ftl, medium) = match &image.translation {
             Held::PageMapped(ftl) => (Some((**ftl).clone()), None),

@@ -1,7 +1,7 @@
-//! A medium that is overwritten in place (3D XPoint). The physical address is the logical one, so there is no
-//! garbage and no erase, and write amplification is exactly one.
+//! A medium that is overwritten in place (3D XPoint). The physical address is the logical address, so no page
+//! becomes invalid, no block is erased, and write amplification is exactly one.
 
-/// The set of written pages.
+/// The set of written pages, one bit each in `written`, and the number of pages that the host wrote.
 #[derive(Clone, Debug)]
 pub(super) struct InPlace {
     pub(super) written: Vec<u64>,

@@ -1,20 +1,20 @@
-//! The simulated drive: the host's commands on their way to the flash and back.
+//! The simulated drive: it takes the host's commands to the flash and back in virtual time.
 //!
 //! A read passes a serial stage (controller, link) and a fixed delay; then its pages are read from the flash.
 //! A write passes a serial stage of its own and waits for room in the write buffer. It is acknowledged after
 //! a fixed delay or, without a cache, when it is programmed. It waits in the buffer until the schedule admits
-//! it and the FTL gives it its place. Its buffer pages are free again when they are programmed. With two
-//! separate stages, alpha, k_r and k_w can be set independently. A flush of a volatile buffer waits until all
-//! earlier writes are in the flash. A protected buffer survives a power cut, so its flush is answered like a
-//! write.
+//! it and the FTL assigns physical pages to it. Its buffer pages are free again when they are programmed.
+//! With two separate stages, the read/write asymmetry alpha and the concurrencies k_r of reads and k_w of
+//! writes can be set independently. A flush of a volatile buffer waits until all earlier writes are in the
+//! flash. A protected buffer survives a power cut, so its flush is answered like a write.
 //!
 //! A share passes the stage of the writes with the list of its pages, 16 bytes each: the published command
-//! has up to 250 pairs in a block of 4 KiB. The map then changes for all of them at once. Like a trim, this
-//! takes no time, since the map is in the drive's memory. With a volatile buffer the share first waits, as a
-//! flush does.
+//! (SHARE, SIGMOD 2016) has up to 250 pairs in a block of 4 KiB. The map then changes for all pairs at once.
+//! Like a trim, this takes no time, since the map is in the drive's memory. With a volatile buffer the share
+//! first waits, as a flush does.
 //!
-//! The drive asks for the schedule's state whenever it may have changed. The state decides which commands
-//! enter the dies' queues. In these queues, host operations go before collection.
+//! The drive asks for the schedule's state whenever the state may have changed. The state decides which
+//! commands enter the dies' queues. In these queues, host operations go before collection.
 
 mod contents;
 mod in_place;
@@ -58,7 +58,7 @@ enum Translation {
     InPlace(InPlace),
 }
 
-/// The event slots after those of the dies.
+/// The event slots of the host side, which follow those of the dies.
 #[derive(Clone, Copy)]
 enum HostSlot {
     Reads,
@@ -66,7 +66,7 @@ enum HostSlot {
     Acknowledgements,
     /// A write has waited for collection as long as it may.
     Urgent,
-    /// The drive has had no command for so long that it is idle.
+    /// The drive has had no command for so long that it counts as idle.
     Idle,
 }
 
@@ -78,23 +78,25 @@ pub struct SimDrive {
     caps: Caps,
     translation: Translation,
     flash: Flash,
-    /// By unit, like the gates. Commands wait in the first gate's queue.
+    /// The collector of each unit. `gates` has the gate of each unit; commands wait in the first gate's
+    /// queue.
     collectors: Vec<Collector>,
     gates: Vec<Gate>,
     waiting: Waiting,
-    /// Commands without an answer, and accepted writes with pages that have no places yet.
+    /// Commands without an answer, and accepted writes with pages that have no physical pages yet.
     commands: Slab<InFlight>,
     /// The number of commands without an answer.
     unanswered: u32,
     /// Writes that have no room in the buffer, in the order of the first gate's queue.
     entering: VecDeque<u32>,
-    /// The accepted write with the latest bytes of a logical page, if the page has no place yet.
+    /// For each logical page without a physical page for its latest bytes, the accepted write with these
+    /// bytes.
     unplaced: FxHashMap<u32, u32>,
     reads: Path,
     writes: Path,
     acknowledgements: VecDeque<(u64, u32)>,
     buffer_free: u32,
-    /// Host pages not yet programmed, for each flush epoch from `first_epoch` on.
+    /// The number of host pages not yet programmed, for each flush epoch from `first_epoch` on.
     unprogrammed: VecDeque<u32>,
     first_epoch: u32,
     flushes: VecDeque<(u32, u32)>,
@@ -105,15 +107,15 @@ pub struct SimDrive {
 }
 
 impl SimDrive {
-    /// A drive in the state that `config.precondition` names; `seed` determines the random writes. It keeps
-    /// page contents only if `contents` is true.
+    /// Creates a drive in the state that `config.precondition` names; `seed` determines the random writes.
+    /// The drive keeps page contents only if `contents` is true.
     pub fn new(config: SsdConfig, seed: u64, contents: bool) -> Result<SimDrive, SpecError> {
         let ftl = SimDrive::preconditioned(&config, 1, seed)?;
         Ok(SimDrive::with_ftl(config, ftl, contents))
     }
 
-    /// The FTL of a drive after preconditioning with random writes of `request_pages`; `None` for a medium
-    /// without an FTL. Cloning it is much cheaper than making it again.
+    /// Returns the FTL of a drive after preconditioning with random writes of `request_pages` pages; `None`
+    /// for a medium without an FTL. Cloning the FTL is much cheaper than preconditioning again.
     pub fn preconditioned(
         config: &SsdConfig,
         request_pages: u32,
@@ -126,7 +128,7 @@ impl SimDrive {
         })
     }
 
-    /// The FTL of a drive after `write` has written to it; `None` for a medium without an FTL.
+    /// Returns the FTL of a drive after `write` has written to it; `None` for a medium without an FTL.
     pub fn written_before(
         config: &SsdConfig,
         write: impl FnOnce(&mut Ftl),
@@ -135,19 +137,20 @@ impl SimDrive {
         if config.in_place {
             return Ok(None);
         }
-        // Preconditioning must not retire segments, so their endurance is unlimited.
+        // Sets the endurance to unlimited, so that preconditioning retires no segment.
         let mut ftl = Ftl::new(FtlConfig { endurance: 0, ..config.ftl() })?;
         write(&mut ftl);
-        // The drive has been idle since, so no collection is late.
+        // Ends collections that are due, as if the drive had been idle since the writes.
         let mut drive = SimDrive::with_ftl(config.clone(), Some(ftl), false);
         drive.drain_events();
         let Translation::PageMapped(mut ftl) = drive.translation else { return Ok(None) };
-        // Wear is counted from the first request on: preconditioning stands for years of use.
+        // Resets the wear, because preconditioning stands for years of use, and wear is counted from the
+        // first request on.
         ftl.start_anew(config.endurance);
         Ok(Some(*ftl))
     }
 
-    /// A drive that starts with an FTL from [`SimDrive::preconditioned`] for the same `config`.
+    /// Creates a drive that starts with an FTL from [`SimDrive::preconditioned`] for the same `config`.
     pub fn with_ftl(config: SsdConfig, ftl: Option<Ftl>, contents: bool) -> SimDrive {
         let logical = config.logical_pages() as u32;
         let mut flash = Flash::new(&config, ftl.as_ref(), HOST_SLOTS, contents);
@@ -208,12 +211,12 @@ impl SimDrive {
         self.start_work();
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &SsdConfig {
         &self.config
     }
 
-    /// The translation layer; `None` for a medium that is overwritten in place.
+    /// Returns the translation layer; `None` for a medium that is overwritten in place.
     pub fn ftl(&self) -> Option<&Ftl> {
         match &self.translation {
             Translation::PageMapped(ftl) => Some(ftl),
@@ -221,17 +224,18 @@ impl SimDrive {
         }
     }
 
-    /// The schedule's state; of several units, the most restrictive one.
+    /// Returns the schedule's state; of several units, the most restrictive state.
     pub fn state(&self) -> ScheduleState {
         self.gates.iter().map(Gate::state).max().unwrap_or(ScheduleState::Idle)
     }
 
-    /// Starts to record the waits of every request, until [`SimDrive::take_served`] takes them.
+    /// Starts to record the waits of every request, until [`SimDrive::take_served`] takes the records.
     pub fn keep_served(&mut self) {
         self.served.get_or_insert_default();
     }
 
-    /// Moves the records of the requests completed since to `served`, in their order.
+    /// Moves the records of the requests completed since the last call to `served`, in the order of
+    /// completion.
     pub fn take_served(&mut self, served: &mut Vec<Served>) {
         served.append(self.served.get_or_insert_default());
     }
@@ -242,12 +246,12 @@ impl SimDrive {
         self.timeline = Some(Box::new(Timeline::new(spans_at_most, transfer, channels, self.now())));
     }
 
-    /// The timeline recorded so far.
+    /// Returns the timeline recorded so far; `None` if none is recorded.
     pub fn timeline(&self) -> Option<&Timeline> {
         self.timeline.as_deref()
     }
 
-    /// Memory held for the drive's state, in bytes, contents aside.
+    /// Returns the memory held for the drive's state, in bytes, without the contents of pages.
     pub fn bytes(&self) -> usize {
         let ftl = match &self.translation {
             Translation::PageMapped(ftl) => ftl.bytes(),
@@ -256,11 +260,11 @@ impl SimDrive {
         ftl + self.flash.nand.bytes()
     }
 
-    /// Programs everything in the buffer, as a flush does if the buffer is volatile.
+    /// Programs all pages in the buffer, as a flush does if the buffer is volatile.
     pub fn settle(&mut self) {
         self.end_epoch();
         self.start_work();
-        // A write that gets its places only now may leave a row incomplete.
+        // Queues incomplete rows again, since a write that gets physical pages only now may leave one.
         while self.has_buffered() && self.next_event() {
             if self.unplaced.is_empty() {
                 self.flash.close_partial();
@@ -274,7 +278,7 @@ impl SimDrive {
         while self.next_event() {}
     }
 
-    /// Performs the next event, at any time. Returns whether there was one.
+    /// Performs the next event, at whatever time it is. Returns whether there was one.
     fn next_event(&mut self) -> bool {
         let (slot, at) = self.flash.events.first();
         if at == NEVER {
@@ -289,7 +293,7 @@ impl SimDrive {
         self.flash.dies() + slot as usize
     }
 
-    /// Performs the event of `slot` at the current time, and everything that it makes possible.
+    /// Performs the event of `slot` at the current time, and everything that this event makes possible.
     fn event(&mut self, slot: usize) {
         if slot < self.flash.dies() {
             if let Some((id, op)) = self.flash.event(slot) {
@@ -362,7 +366,7 @@ impl SimDrive {
         }
     }
 
-    /// Gives every touched die an operation, if there is one.
+    /// Gives every touched die an operation, if there is one for it.
     #[inline]
     fn start_work(&mut self) {
         while let Some(die) = self.flash.touched.pop() {
@@ -373,9 +377,9 @@ impl SimDrive {
             }
             self.flash.quiet_if_idle(die);
         }
-        // Without a rollback list, no page must be programmed before an erase.
+        // Raises barriers only with a rollback list: without one, no page must be programmed before an erase.
         if self.flash.undo.is_some() && self.raise_barriers() {
-            // Ending the epoch has sent programs to dies, so they have operations to start.
+            // Starts work again, because ending the epoch has sent programs to dies.
             self.start_work();
         }
     }
@@ -395,8 +399,8 @@ impl SimDrive {
         }
     }
 
-    /// The same for a die whose planes are units of their own. The unit that began first goes first, so that
-    /// none starves.
+    /// Continues collection on a die whose planes are units of their own. The unit that began its collection
+    /// first goes first, so that no unit starves.
     fn collect_in_turn(&mut self, die: u32) {
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
         let mut after = None;
@@ -411,7 +415,7 @@ impl SimDrive {
     }
 
     /// Ends the flush epoch for every unit whose victim must not be erased before the superseding pages are
-    /// programmed. Returns whether there was one.
+    /// programmed. Returns whether there was such a unit.
     fn raise_barriers(&mut self) -> bool {
         let epoch = self.flash.epoch;
         let mut raised = false;
@@ -425,7 +429,7 @@ impl SimDrive {
         raised
     }
 
-    /// Lets collection use the pages of a starting host read.
+    /// Lets collection use the pages of a host read that is starting.
     fn merge(&mut self, op: OpId) {
         if !self.config.collect.schedule.merge {
             return;

@@ -1,10 +1,11 @@
-//! Power cuts: the pages that a drive still has after one.
+//! Handles power cuts, and keeps or restores the pages that a drive must have after one.
 //!
 //! A protected buffer survives the power cut: its capacitors let the drive program the pages that have
-//! places, and the other accepted pages still wait for their places afterwards. With a volatile buffer, pages
-//! that were not programmed are lost, and their logical pages return to their previous contents. So the old
-//! copies must still exist: the collector erases no page that may have to be restored, and the drive keeps a
-//! list of the writes that are not programmed. Trims and shares are not rolled back.
+//! physical pages, and the other accepted pages wait for theirs when the drive is on again. With a volatile
+//! buffer, pages that were not programmed are lost, and their logical pages return to their previous
+//! contents. So the previous copies must still exist: the collector erases no page that may have to be
+//! restored, and the drive keeps a list of the writes that are not programmed. Trims and shares are not
+//! rolled back.
 
 use super::collector::Collector;
 use super::command::{InFlight, Path};
@@ -22,11 +23,12 @@ impl SimDrive {
     pub fn power_cut(&mut self) {
         self.forget_commands();
         let undo = self.flash.undo.take();
-        // `power_off` drains all operations, so none may stay listed as incomplete.
+        // Empties the list of incomplete programs, because `power_off` drains all operations.
         self.flash.close_partial();
         if let (Some(undo), Translation::PageMapped(ftl)) = (&undo, &mut self.translation) {
             let is_lost = |(ppn, _): &&(Ppn, _)| !self.flash.is_programmed(self.flash.layout.place(*ppn));
-            // The latest write goes first, because an older place of the same page may be lost as well.
+            // Takes the latest write back first, because an older physical page of the same logical page may
+            // be lost as well.
             for (ppn, old) in undo.iter().rev().filter(is_lost) {
                 ftl.take_back(*ppn, *old);
             }

@@ -1,36 +1,36 @@
-//! A record of a drive's activity over time, for display: operations of dies, transfers on channels, host
-//! requests, collections of segments, states of the schedule.
+//! A record of a drive's activity over virtual time, for display: flash operations of dies, transfers on
+//! channels, host requests, and states of the schedule.
 
 use super::flash::{FlashOp, FlashOpKind};
 use fulgurite_base::Nanos;
 use fulgurite_ftl::schedule::ScheduleState;
 
-/// The row of the timeline.
+/// The row of the timeline in which a span is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Track {
-    /// The host's requests; they overlap.
+    /// The host's requests, whose spans may overlap.
     Host,
-    /// The schedule.
+    /// The states of the schedule.
     Schedule,
-    /// A channel.
+    /// The transfers on the channel with this number.
     Channel(u32),
-    /// A die.
+    /// The flash operations of the die with this number.
     Die(u32),
 }
 
-/// The kind of a span.
+/// The kind of activity of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names are field terms
 pub enum SpanKind {
     HostRead,
     HostWrite,
-    /// A trim, a share or a flush.
+    /// A trim, a share or a flush of the host.
     HostOther,
     /// A flash read for the host.
     Read,
-    /// A program with host pages.
+    /// A program that contains host pages.
     Program,
-    /// A read of collection.
+    /// A flash read of collection.
     MoveRead,
     /// A program of copies alone.
     MoveProgram,
@@ -43,21 +43,22 @@ pub enum SpanKind {
 /// An activity with its start and its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The row.
+    /// The row of the timeline.
     pub track: Track,
-    /// The kind.
+    /// The kind of activity.
     pub kind: SpanKind,
-    /// The start.
+    /// The virtual time at which the activity started.
     pub start: Nanos,
-    /// The end.
+    /// The virtual time at which the activity ended.
     pub end: Nanos,
-    /// The first logical page of a request, or the erase block of a flash operation.
+    /// The first logical page of a request, or the erase block of a flash operation or a transfer; 0 for a
+    /// state.
     pub place: u32,
-    /// Pages.
+    /// The number of pages; 0 for a state.
     pub pages: u32,
 }
 
-/// Spans in the order of their ends.
+/// A record of spans in the order of their ends.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     spans: Vec<Span>,
@@ -82,12 +83,12 @@ impl Timeline {
         }
     }
 
-    /// The recorded spans.
+    /// Returns the recorded spans.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// The number of spans after the record was full.
+    /// Returns the number of spans that were left out because the record was full.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -100,7 +101,7 @@ impl Timeline {
         }
     }
 
-    /// Records a flash operation that ends `now`, and its transfer.
+    /// Records a flash operation that ends at the time `now`, and its transfer.
     pub(super) fn flash_operation(&mut self, op: &FlashOp, now: u64) {
         let kind = match op.kind {
             FlashOpKind::HostRead { .. } => SpanKind::Read,
@@ -114,7 +115,7 @@ impl Timeline {
         self.push(Span { track: Track::Die(op.die), kind, start, end, place, pages });
         let time = self.transfer * u64::from(pages);
         let start = match op.kind {
-            // A read ends with its transfer. A program begins with it, once the channel is free.
+            // A read ends with its transfer. A program begins with its transfer, once the channel is free.
             FlashOpKind::HostRead { .. } | FlashOpKind::MoveRead => now - time,
             FlashOpKind::Program(_) => op.since + op.waits.channel,
             FlashOpKind::Erase => return,

@@ -1,22 +1,23 @@
-//! The earliest of a fixed set of events: a tournament tree.
+//! A tournament tree: it finds the earliest of a fixed set of events.
 //!
-//! Every die, and each of the few host-side queues, has at most one next event. A tree over these slots finds
-//! the earliest one with log₂ n comparisons per change and without allocation; a heap would need deletions.
-//! Equal times go to the lower slot, so the order of events is fixed.
+//! Every die, and each of the few host-side queues, has at most one next event, in its slot. A tree over the
+//! slots finds the earliest event with log₂ n comparisons per change and without allocation; a heap would
+//! need deletions. Equal times go to the lower slot, so the order of events is fixed.
 
-/// No event.
+/// The time of a slot without an event.
 pub(super) const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Debug)]
 pub(super) struct Tournament {
     leaves: usize,
     /// The earliest event under each node. Node 1 is the root, the children of `i` are `2i` and `2i + 1`, and
-    /// the leaves are last. Each node stores the time, so a change only touches its path and the neighbours
-    /// on it.
+    /// the leaves are last. Each node stores the time, so a change only touches the nodes on its path to the
+    /// root and their siblings.
     nodes: Vec<Event>,
 }
 
-/// A time above a slot, in one number. Comparing two needs no branch that could be mispredicted.
+/// A time in the upper half and a slot in the lower half of one number. Comparing two such numbers needs no
+/// branch that could be mispredicted.
 type Event = u128;
 
 #[inline]
@@ -37,7 +38,7 @@ impl Tournament {
         Tournament { leaves, nodes }
     }
 
-    /// Sets the time of `slot`'s next event.
+    /// Sets the time of the next event of `slot`.
     #[inline]
     pub(super) fn set(&mut self, slot: usize, time: u64) {
         let mut node = self.leaves + slot;
@@ -46,7 +47,7 @@ impl Tournament {
         while node > 1 {
             first = first.min(self.nodes[node ^ 1]);
             node /= 2;
-            // An unchanged node leaves all nodes above it unchanged.
+            // Stops at an unchanged node, since all nodes above it are unchanged too.
             if self.nodes[node] == first {
                 return;
             }
@@ -54,13 +55,13 @@ impl Tournament {
         }
     }
 
-    /// The time of `slot`'s next event.
+    /// Returns the time of the next event of `slot`.
     #[inline]
     pub(super) fn time(&self, slot: usize) -> u64 {
         (self.nodes[self.leaves + slot] >> 64) as u64
     }
 
-    /// The slot with the earliest event and its time; the time is [`NEVER`] if there is none.
+    /// Returns the slot with the earliest event, and its time; the time is [`NEVER`] if there is no event.
     #[inline]
     pub(super) fn first(&self) -> (usize, u64) {
         let first = self.nodes[1];

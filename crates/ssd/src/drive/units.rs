@@ -3,8 +3,8 @@
 //!
 //! With round-robin striping, a write that finds all units closed waits as a whole, in order of arrival. With
 //! striping by address, a write with room in the buffer is split, and each page waits for its own unit, in
-//! order. So a collecting unit only delays the pages that need it. Trims, shares and flushes wait until no
-//! earlier page waits.
+//! order. So a collecting unit only delays the pages that need that unit. Trims, shares and flushes wait
+//! until no earlier page waits.
 
 use super::command::{CommandKind, InFlight};
 use super::{HostSlot, NEVER, SimDrive, Translation};
@@ -13,7 +13,8 @@ use fulgurite_device::IoError;
 use fulgurite_ftl::UnitId;
 
 impl SimDrive {
-    /// Ends the collection whose victim in `unit` is erased; with `before`, the previous collection.
+    /// Ends the collection whose victim in `unit` is erased. With `before`, this is the collection before the
+    /// current one.
     pub(super) fn release(&mut self, unit: usize, before: bool) {
         let is_by_address = self.waiting.is_by_address();
         if let Translation::PageMapped(ftl) = &mut self.translation {
@@ -23,7 +24,8 @@ impl SimDrive {
                 false => ftl.release(of, &mut self.flash),
             }
             if !is_by_address {
-                // Waiting writes can go to any unit, so no other unit is urgent any more.
+                // Ends the urgency of all units, since waiting writes can go to any unit and one unit has a
+                // free segment now.
                 ftl.end_urgency();
             }
         }
@@ -35,7 +37,7 @@ impl SimDrive {
             self.look_at_all()
         }
         if self.is_worn_out() {
-            // Pages that wait for other units are refused at once.
+            // Refuses the pages that wait for other units at once.
             (0..self.waiting.queues.len()).for_each(|unit| self.place_waiting(unit));
         }
         self.admit_to(unit);
@@ -46,7 +48,7 @@ impl SimDrive {
         (0..self.gates.len()).for_each(|unit| self.look_at(unit));
     }
 
-    /// The page that waits to be written to `unit`, and its hint.
+    /// Returns the logical page that waits to be written to `unit`, and its hint.
     #[inline]
     fn first_waiting(&self, unit: usize) -> Option<(u32, StreamId)> {
         if let Some(queue) = self.waiting.queues.get(unit) {
@@ -55,8 +57,8 @@ impl SimDrive {
             return Some((lpn, hint));
         }
         match self.commands[self.gates[0].first()? as usize] {
-            // The next page of the write. Its pages may go to different streams, and the state depends on the
-            // stream.
+            // Takes the next page of the write, because its pages may go to different streams, and the state
+            // depends on the stream.
             InFlight { kind: CommandKind::Write(hint), lpn, pages, placed, .. } => {
                 Some((lpn + placed.min(pages - 1), hint))
             }
@@ -64,7 +66,8 @@ impl SimDrive {
         }
     }
 
-    /// Asks the schedule for the state of `unit`. Then begins a collection or admits commands.
+    /// Asks the schedule for the state of `unit`, and begins a collection or admits commands as the state
+    /// says.
     pub(super) fn look_at(&mut self, unit: usize) {
         let waiting = self.first_waiting(unit);
         let of_drive = self.timeline.is_some().then(|| self.state());
@@ -86,8 +89,8 @@ impl SimDrive {
                 collector.begin(victim, self.flash.now);
             }
             if collector.is_active() {
-                // Every die of the unit holds a part of a new victim; dies without collection work have some
-                // again.
+                // Touches every die of the unit: each holds a part of a new victim, and dies that had no
+                // collection work may have some again.
                 collector.touch_dies(&mut self.flash);
             }
         }
@@ -107,14 +110,15 @@ impl SimDrive {
             let waiting = &mut self.commands[command as usize];
             waiting.waits.gc += self.flash.now - waiting.since;
             waiting.since = self.flash.now;
-            // Its other pages may be in a unit that bars it.
+            // Checks again, since other pages of the read may be in a unit that bars it.
             if self.passes(command) {
                 self.read_flash(command);
             }
         }
     }
 
-    /// Whether the read `command` may go to the flash. If not, it waits for a unit that bars it.
+    /// Returns whether the read `command` may go to the flash. If not, the read waits for a unit that bars
+    /// it.
     #[inline]
     pub(super) fn passes(&mut self, command: u32) -> bool {
         let Translation::PageMapped(ftl) = &self.translation else { return true };
@@ -128,12 +132,12 @@ impl SimDrive {
         barred.is_none_or(|unit| self.gates[unit].passes(command))
     }
 
-    /// Handles a write that has waited too long.
+    /// Handles a write that has waited longer than its patience.
     pub(super) fn become_urgent(&mut self) {
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
         let now = self.flash.now;
         for gate in &mut self.gates {
-            // A write that could go to any unit waits for all of them.
+            // Makes every unit urgent if the write could go to any unit, because it waits for all of them.
             if !self.waiting.is_by_address() || gate.urgent_at().is_some_and(|at| at.0 <= now) {
                 gate.become_urgent(ftl);
             }
@@ -145,7 +149,7 @@ impl SimDrive {
     pub(super) fn watch_urgency(&mut self) {
         let slot = self.slot(HostSlot::Urgent);
         let at = self.gates.iter().filter_map(|gate| gate.urgent_at()).min().map_or(NEVER, |at| at.0);
-        // The time is nearly always unchanged, and reading it is cheaper than setting it.
+        // Reads the time first: it is nearly always unchanged, and reading is cheaper than setting.
         if self.flash.events.time(slot) != at {
             self.flash.events.set(slot, at);
         }
@@ -160,7 +164,7 @@ impl SimDrive {
         self.admit();
     }
 
-    /// Splits a write that has its room in the buffer, and places as many pages as possible.
+    /// Splits a write that has its room in the buffer, and places as many of its pages as possible.
     pub(super) fn scatter(&mut self, command: u32) {
         let Translation::PageMapped(ftl) = &self.translation else { return };
         let InFlight { lpn, pages, .. } = self.commands[command as usize];
@@ -168,7 +172,7 @@ impl SimDrive {
             self.waiting.queues[ftl.home(lpn).0 as usize].push_back((command, lpn));
         }
         self.waiting.pages += pages;
-        // Pages of a row share a unit, so each unit is asked once.
+        // Asks each unit once, since pages of a row share a unit.
         let mut asked = usize::MAX;
         for lpn in lpn..lpn + pages.min(self.gates.len() as u32 * self.flash.planes + self.flash.planes) {
             let Translation::PageMapped(ftl) = &self.translation else { return };
@@ -180,7 +184,7 @@ impl SimDrive {
         }
     }
 
-    /// Gives as many pages waiting for `unit` their places as may be written now, in order.
+    /// Gives physical pages to as many pages waiting for `unit` as may be written now, in order.
     fn place_waiting(&mut self, unit: usize) {
         while let Some((command, lpn)) =
             self.waiting.queues.get(unit).and_then(|queue| queue.front().copied())
@@ -205,7 +209,7 @@ impl SimDrive {
         }
     }
 
-    /// Gives pages of a write their places in their unit by address. Returns the number of placed pages.
+    /// Places pages of a write in their unit by address. Returns the number of placed pages.
     fn place_pages(&mut self, unit: usize, command: u32, lpn: u32, pages: u32) -> u32 {
         let CommandKind::Write(hint) = self.commands[command as usize].kind else { return 0 };
         let (placed, programs) = self.place_through(unit, command, lpn, pages, hint);
@@ -214,7 +218,7 @@ impl SimDrive {
         }
         self.look_at(unit);
         if programs > 0 {
-            // As for any write, begun rows must not wait for pages that may never come.
+            // Queues incomplete rows, because they must not wait for pages that may never come.
             self.flash.close_partial();
         }
         placed
@@ -243,10 +247,10 @@ mod tests {
     use fulgurite_ftl::precondition::Precondition;
     use fulgurite_ftl::schedule::ScheduleState;
 
-    /// The time after which a write is urgent: about the duration of a collection.
+    /// The time after which a write is urgent, in nanoseconds: about the duration of a collection.
     const PATIENCE: u64 = 3_000_000;
 
-    /// Four channels that collect separately, so small that collection is always near.
+    /// Returns a drive of four channels that collect separately, so small that collection is always near.
     fn small(options: &str) -> SsdConfig {
         let small = SsdConfig {
             channels: 4,
@@ -264,7 +268,7 @@ mod tests {
     /// The state of a unit before or after an event.
     #[derive(Clone, Copy)]
     struct Seen {
-        /// The time at which its victim was picked.
+        /// The virtual time at which its victim was picked; `None` without a victim.
         begun: Option<u64>,
         state: ScheduleState,
         urgent_at: Option<Nanos>,
@@ -280,8 +284,8 @@ mod tests {
         seen.collect()
     }
 
-    /// Performs some events of a drive with reads and writes of 24 users, and calls `check` with the state of
-    /// every unit before and after each event.
+    /// Performs `events` events of a drive with reads and writes of 24 users, and calls `check` with the
+    /// state of every unit before and after each event.
     fn each_event(drive: &mut SimDrive, events: u32, mut check: impl FnMut(&SimDrive, &[Seen], &[Seen])) {
         let pages = drive.caps().pages;
         let mut prng = Prng::new(3, "events");
@@ -291,7 +295,7 @@ mod tests {
                 let operation = match prng.below(4) {
                     0 => Operation::read(lpn, pages),
                     _ => {
-                        // Neighbours differ in their hints; a drive of one stream ignores them.
+                        // Neighbouring pages differ in their hints; a drive of one stream ignores hints.
                         let stream = StreamId((lpn.0 % 2) as u16);
                         Operation::Write { lpn, pages, from: None, stream, durable: false }
                     }
@@ -305,8 +309,9 @@ mod tests {
     }
 
     /// The rules: a unit becomes urgent when a write has waited too long for it; if the write could go to any
-    /// unit, all of them do. A unit stops being urgent when its victim is erased; if waiting writes can go to
-    /// any unit, all of them stop. The next urgency event is that of the write that has waited longest.
+    /// unit, all units become urgent. A unit stops being urgent when its victim is erased; if waiting writes
+    /// can go to any unit, all units stop being urgent. The next urgency event is that of the write that has
+    /// waited longest.
     #[test]
     fn urgency_begins_and_ends_in_the_right_units() {
         for (stripe, cache) in ["round-robin", "least-loaded", "address"]
@@ -376,8 +381,8 @@ mod tests {
         }
     }
 
-    /// The rule: the state of a unit is the one for the page that waits for it, and depends on the stream of
-    /// that page.
+    /// The rule: the state of a unit is the state for the page that waits for it, and depends on the stream
+    /// of that page.
     #[test]
     fn the_state_of_a_unit_is_that_for_its_waiting_page() {
         for cache in ["protected", "off"] {
@@ -414,8 +419,7 @@ mod tests {
         }
     }
 
-    /// The rule: after a power cut, accepted writes that can have their places get them at once, in every
-    /// unit.
+    /// The rule: after a power cut, accepted writes that can be placed are placed at once, in every unit.
     #[test]
     fn a_power_cut_admits_writes_that_need_not_wait() {
         for (stripe, schedule) in ["round-robin", "address"]
@@ -435,7 +439,8 @@ mod tests {
                 (0..drive.gates.len()).for_each(|unit| drive.admit_to(unit));
                 assert_eq!(placed(&drive), after, "{options}");
             }
-            // A collection in step with the host has a new pace when it begins again.
+            // A paced collection has a new pace when it begins again, so it admits writes that had to wait
+            // before.
             assert_eq!(let_in > 0, options.starts_with("stripe=address,schedule=paced"), "{options}");
         }
     }

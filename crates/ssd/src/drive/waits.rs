@@ -3,27 +3,28 @@
 use fulgurite_base::Nanos;
 
 /// The waiting times within a request's response time, in nanoseconds. For a request with several flash
-/// operations, those of the last one to end.
+/// operations, they are those of the operation that ends last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// While its die worked for collection or was reserved for it. For a write without a cache, also while it
-    /// waited for collection to free a segment; a cached write waits for that in the buffer.
+    /// The wait while its die worked for collection or was reserved for it. For a write without a cache, also
+    /// the wait for collection to free a segment; a cached write waits for that in the buffer, after its
+    /// answer.
     pub gc: u64,
-    /// While its die worked for other requests.
+    /// The wait while its die worked for other requests.
     pub die: u64,
-    /// For the channel of its die.
+    /// The wait for the channel of its die.
     pub channel: u64,
-    /// For room in the write buffer; writes only.
+    /// The wait of a write for room in the write buffer; 0 for other requests.
     pub buffer: u64,
 }
 
-/// A completed request, for statistics.
+/// The record of a completed request, for statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
-    /// Its tag.
+    /// The tag of the request.
     pub tag: fulgurite_device::Tag,
-    /// When it was submitted.
+    /// The virtual time at which the request was submitted.
     pub submitted: Nanos,
-    /// Its waiting times.
+    /// The waiting times of the request.
     pub waits: Waits,
 }

@@ -1,8 +1,9 @@
-//! Ready-made drives. Each represents a device from the literature, with its source and the figures that it
-//! should show under the same measurements.
+//! Ready-made drives, called presets. Each represents a device from the literature, with its source and the
+//! figures that it should show under the same measurements: alpha, the read/write asymmetry, and k_r and k_w,
+//! the concurrencies of reads and of writes.
 //!
-//! The capacities are scaled down: alpha, k_r and k_w do not depend on them, and a run should take seconds.
-//! Every parameter can be changed (`p4510:channels=4,program_us=400`).
+//! The capacities are scaled down: alpha, k_r and k_w do not depend on the capacity, and a run should take
+//! seconds. Every parameter can be changed (`p4510:channels=4,program_us=400`).
 
 mod target;
 mod reference_e;
@@ -44,17 +45,17 @@ presets! {
     preemptive_gc::PRESET
 }
 
-/// Every preset.
+/// Returns the registry of all presets.
 pub fn registry() -> &'static Registry<Preset> {
     &REGISTRY
 }
 
-/// The preset called `name`.
+/// Returns the preset called `name`.
 pub fn by_name(name: &str) -> Result<&'static Preset, SpecError> {
     Ok(&REGISTRY.get(name)?.make)
 }
 
-/// The configuration of `preset:key=value,…`.
+/// Returns the configuration of `preset:key=value,…`.
 pub fn configure(spec: Spec) -> Result<SsdConfig, SpecError> {
     (by_name(spec.name())?.config)().changed_by(spec)
 }
@@ -85,8 +86,8 @@ mod tests {
         );
     }
 
-    /// The rule: a drive has one text. Writing out a preset's value, or using `streams=N`, does not change
-    /// it.
+    /// The rule: a drive has one canonical text. Writing out a preset's value, or using `streams=N`, does not
+    /// change the text.
     #[test]
     fn a_drive_has_one_canonical_text() {
         let canonical = |text: &str| {

@@ -1,6 +1,6 @@
 //! An Intel Optane SSD (3D XPoint), as characterised in the ACE study (ICDE 2023).
 //!
-//! The medium is overwritten in place, so there is no garbage, and writes cost about as much as reads.
+//! The medium is overwritten in place, so no page becomes invalid, and writes cost about as much as reads.
 
 use super::reference_e::reference_e;
 use super::target::{Concurrency::Is, Preset, Target};

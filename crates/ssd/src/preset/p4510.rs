@@ -1,10 +1,11 @@
 //! Intel P4510 1 TB (NVMe, TLC), as characterised in "ACE: Asymmetry- and Concurrency-Aware Bufferpool
 //! Management" (ICDE 2023): behind a file system, and as a raw device.
 //!
-//! Serial costs follow from the published plateaus: 1/X at 4 and 8 KiB gives the parts per command and per
-//! page. Array read time and delays follow from k ≈ X·L plus the effect of random collisions on the dies.
-//! Program time and over-provisioning are such that garbage collection keeps up with the write path at the
-//! plateau, since the measured device was not full of live data.
+//! Serial costs follow from the published plateaus: 1/X at 4 and 8 KiB, where X is the throughput, gives the
+//! costs per command and per page. Array read time and delays follow from k ≈ X·L plus the effect of random
+//! collisions on the dies, where k is the concurrency and L the latency. Program time and over-provisioning
+//! are such that garbage collection keeps up with the write path at the plateau, since the measured device
+//! was not full of live data.
 
 use super::reference_e::reference_e;
 use super::target::{Concurrency::Is, Preset, Target};

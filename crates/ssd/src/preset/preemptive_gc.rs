@@ -1,14 +1,15 @@
 //! The drive of "Preemptible I/O Scheduling of Garbage Collection for Solid State Drives" (Lee, Kim, Shipman,
-//! Oral, Kim; IEEE TCAD 2013, after ISPASS 2011). The paper simulates it with the SSD extension of DiskSim.
+//! Oral, Kim; IEEE TCAD 2013, after ISPASS 2011). The authors simulate it with the SSD extension of DiskSim.
 //!
-//! From the paper: 8 channels with one element each, 64 pages of 4 KiB in a block, 0.025/0.200/1.5 ms, 15 %
-//! reserved, 5 % minimum free blocks, greedy victims, no write buffer, 20 µs to suspend; filled with valid
-//! data at the start. From that simulator's sample parameters: 25 ns a byte on the channel. Different: an
-//! element has one plane of eight, and half of its blocks, which changes capacities but no times; the hard
-//! threshold is a fifth of the soft one, the lower of the two in the paper.
+//! These values are from Lee et al.: 8 channels with one element (die) each, 64 pages of 4 KiB in a block,
+//! 0.025/0.200/1.5 ms to read, program and erase, 15 % reserved, 5 % minimum free blocks, greedy victims, no
+//! write buffer, 20 µs to suspend. The drive is filled with valid data at the start. From the sample
+//! parameters of the SSD extension come 25 ns a byte on the channel. Two things differ. An element has one
+//! plane of eight, and half of its blocks, which changes capacities but no times. The hard threshold is a
+//! fifth of the soft one, the lower of the two in the publication.
 //!
 //! Each element, and so each channel, collects separately. A page's element follows from its address, as in
-//! that simulator.
+//! the SSD extension.
 
 use super::reference_e::reference_e;
 use super::target::Preset;

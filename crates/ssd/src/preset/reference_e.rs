@@ -1,5 +1,5 @@
 //! The reference geometry for comparing simulators: 8 channels × 4 dies, 8 GiB of flash, the timing of FEMU's
-//! black-box mode (40/200/2000 µs), an 800 MT/s 8-bit channel, no host costs.
+//! black-box mode (40/200/2000 µs to read, program and erase), an 800 MT/s 8-bit channel, no host costs.
 
 use super::target::Preset;
 use crate::{GcUnit, SsdConfig, WriteCache};
@@ -17,8 +17,8 @@ pub(super) const PRESET: Preset = Preset {
     misses: "",
 };
 
-/// The configuration of `reference-e`. The other presets use its values for parameters that their sources do
-/// not give.
+/// Returns the configuration of `reference-e`. The other presets use its values for parameters that their
+/// sources do not give.
 pub fn reference_e() -> SsdConfig {
     SsdConfig {
         channels: 8,
@@ -41,8 +41,8 @@ pub fn reference_e() -> SsdConfig {
         write_latency: Nanos::ZERO,
         write_buffer: 4 << 20,
         queue_depth: 1024,
-        // As in the command by the authors of SHARE (SIGMOD 2016): the pairs of pages that fit into a block
-        // of 4 KiB.
+        // Equals the limit in the command by the authors of SHARE (SIGMOD 2016): the pairs of pages that fit
+        // into a block of 4 KiB.
         share_pages: 250,
         write_cache: WriteCache::Protected,
         collect: Collect { schedule: Schedule::PACED, reserve: 3, ..Collect::PLAIN },

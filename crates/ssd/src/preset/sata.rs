@@ -1,7 +1,7 @@
 //! A SATA SSD, as characterised together with the P4510 in the ACE study (ICDE 2023).
 //!
-//! The time per page, 7 µs for 4 KiB, is that of the SATA link (about 585 MB/s). An 8 KiB request reads two
-//! dies, which raises its k_r; so dies have a single plane.
+//! The time per page, 7 µs for 4 KiB, is that of the SATA link (about 585 MB/s). Dies have a single plane, so
+//! that an 8 KiB request reads two dies, which raises its read concurrency k_r to the published value.
 
 use super::reference_e::reference_e;
 use super::target::{Concurrency::Is, Preset, Target};

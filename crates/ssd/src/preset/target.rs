@@ -4,7 +4,7 @@ use crate::SsdConfig;
 use fulgurite_base::Declared;
 use fulgurite_base::option::with_name;
 
-/// A published concurrency.
+/// A published concurrency: the number of requests at once that reach the plateau of throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Concurrency {
     /// This many requests reach the plateau.
@@ -16,34 +16,35 @@ pub enum Concurrency {
 /// The published figures of a device for one page size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Target {
-    /// The request size.
+    /// The size of a request in bytes.
     pub page_bytes: u32,
-    /// Read throughput over write throughput.
+    /// The read/write asymmetry: read throughput over write throughput.
     pub alpha: f64,
-    /// Read concurrency.
+    /// The concurrency of reads.
     pub k_r: Concurrency,
-    /// Write concurrency.
+    /// The concurrency of writes.
     pub k_w: Concurrency,
 }
 
 /// A ready-made drive.
 pub struct Preset {
-    /// Its name on the command line.
+    /// The name of the preset on the command line.
     pub name: &'static str,
-    /// The device that it represents.
+    /// The device that the preset represents, in one line for help texts.
     pub about: &'static str,
-    /// The source of its figures.
+    /// The source of the published figures.
     pub source: &'static str,
-    /// Its parameters.
+    /// Creates the configuration of the drive.
     pub config: fn() -> SsdConfig,
-    /// The figures that it should show.
+    /// The figures that the drive should show, one entry for each page size.
     pub targets: &'static [Target],
-    /// The targets that it misses, and the reasons.
+    /// The targets that the drive misses, and the reasons; empty if it misses none.
     pub misses: &'static str,
 }
 
 impl Preset {
-    /// The canonical text of a drive made from this preset: the preset's name and the changed parameters.
+    /// Returns the canonical text of a drive made from this preset: the preset's name and the changed
+    /// parameters.
     pub fn canonical(&self, config: &SsdConfig) -> String {
         with_name(self.name, &config.options_beside(&(self.config)()))
     }

@@ -1,5 +1,5 @@
-//! The simulated drive as a device: conformance, hand-computed times, contents under garbage collection, and
-//! the effect of every parameter.
+//! Tests of the simulated drive as a device: conformance, hand-computed times, contents under garbage
+//! collection, and the effect of every parameter.
 
 mod parameters;
 
@@ -12,8 +12,8 @@ use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_ssd::{GcUnit, SimDrive, SsdConfig, WriteCache, preset};
 
-/// A drive so small that its times can be computed by hand: one die, 64 pages in an erase block, the timing
-/// of the preemptive-GC study, no host costs.
+/// Returns a drive so small that its times can be computed by hand: one die, 64 pages in an erase block, the
+/// timing of the preemptive-GC study (Lee et al., 2013), no host costs.
 fn one_die() -> SsdConfig {
     SsdConfig {
         channels: 1,
@@ -56,7 +56,8 @@ fn write_and_settle(drive: &mut SimDrive, lpns: impl Iterator<Item = u64>) {
     drive.settle();
 }
 
-/// A closed loop of mixed requests with a pause in the middle. Returns everything that a user can observe.
+/// Runs a closed loop of mixed requests with a pause in the middle. Returns every figure that a user can
+/// observe.
 fn observe(config: SsdConfig) -> (u64, u64, u128, fulgurite_ssd::DriveCounters) {
     let mut drive = drive(config, false);
     let mut prng = Prng::new(5, "observe");
@@ -156,7 +157,7 @@ fn planes_are_programmed_and_read_together() {
     let config = SsdConfig { planes: 4, pages: 16, transfer: Nanos::from_micros(10), ..one_die() };
     let mut drive = drive(config, false);
     write_and_settle(&mut drive, 0..4);
-    // Four transfers over the one channel, one program.
+    // The time is that of four transfers over the one channel, and one program.
     assert_eq!(drive.now(), Nanos::from_micros(4 * 10 + 200));
     let start = drive.now();
     run(&mut drive, Operation::read(Lpn(0), 4)).status.unwrap();
@@ -210,7 +211,7 @@ fn a_flush_waits_for_programs_where_the_buffer_is_volatile() {
     }
 }
 
-/// A drive whose next page must wait for a collection of 1,950 µs (see above), and the time.
+/// Returns a drive whose next page must wait for a collection of 1,950 µs (computed above), and the time.
 fn drive_that_must_collect(options: SsdConfig) -> (SimDrive, Nanos) {
     let mut drive = drive(options, true);
     write_and_settle(&mut drive, (0..128).chain(2..66));
@@ -245,8 +246,8 @@ fn read_byte(drive: &mut SimDrive, lpn: u64) -> u8 {
     bytes[4095]
 }
 
-/// The rule: the buffer accepts a write that the schedule delays, and answers it at once. Reads find it in
-/// the buffer.
+/// The rule: the buffer accepts a write that the schedule delays, and the host gets its answer at once. Reads
+/// find the page in the buffer.
 #[test]
 fn a_write_is_accepted_before_it_has_its_place() {
     let (mut drive, start) = drive_that_must_collect(one_die());
@@ -269,16 +270,17 @@ fn a_write_is_accepted_before_it_has_its_place() {
     assert_eq!((placed(&drive), drive.counters().host_pages_written), (before + 3, written + 3));
     drive.drain_events();
     drive.verify(true).unwrap();
-    // Without a cache it waits for its place and its program.
+    // Without a cache, a write waits for its physical page and its program.
     let (mut drive, start) = drive_that_must_collect(SsdConfig { write_cache: WriteCache::Off, ..one_die() });
     assert_eq!(write_byte(&mut drive, 66, 1).at - start, Nanos::from_micros(1_950 + 200));
 }
 
-/// The rule: if only some pages of a write have their places, each page is still read correctly.
+/// The rule: if only some pages of a write have physical pages, each page is still read correctly.
 #[test]
 fn a_partly_placed_write_is_read_correctly() {
     let mut drive = drive(one_die(), true);
-    // Two pages short of the last segment, which the host can use only after a collection.
+    // Leaves two pages of the open segment unwritten. The host can use the next segment only after a
+    // collection.
     write_and_settle(&mut drive, (0..128).chain(2..64));
     let (placed, from) =
         (drive.ftl().unwrap().counters().host_pages, Arena::new(4 * 4096).buffer(0, 4 * 4096));
@@ -295,7 +297,7 @@ fn a_partly_placed_write_is_read_correctly() {
     drive.verify(true).unwrap();
 }
 
-/// The rule: waiting pages keep their room in the buffer, which accepts no more than it has room for.
+/// The rule: waiting pages keep their room in the buffer, which accepts no more pages than it has room for.
 #[test]
 fn a_buffer_accepts_only_what_fits() {
     let (mut drive, start) = drive_that_must_collect(SsdConfig { write_buffer: 16 * 4096, ..one_die() });
@@ -313,7 +315,8 @@ fn a_buffer_accepts_only_what_fits() {
     assert!(write_byte(&mut drive, 16, 1).at > start);
 }
 
-/// The rule: with a protected buffer, acknowledged writes survive a power cut, even before they have places.
+/// The rule: with a protected buffer, acknowledged writes survive a power cut, even before they have physical
+/// pages.
 #[test]
 fn an_accepted_write_survives_a_power_cut_in_a_protected_buffer() {
     for (write_cache, kept) in [(WriteCache::Protected, [1, 2]), (WriteCache::Volatile, [0, 0])] {
@@ -331,7 +334,7 @@ fn an_accepted_write_survives_a_power_cut_in_a_protected_buffer() {
     }
 }
 
-/// The rule: after a power cut the submitter may reuse its buffer, even that of a write that was accepted and
+/// The rule: after a power cut the submitter may reuse its memory, even that of a write that was accepted and
 /// not yet answered.
 #[test]
 fn bytes_that_survive_a_power_cut_belong_to_the_drive() {
@@ -394,7 +397,7 @@ fn contents_survive_garbage_collection() {
     for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
         let placement = name.parse::<PlacementConfig>().unwrap();
         let victim = VictimConfig::COST_BENEFIT;
-        // Each stream has its own append point, so there must be segments for all of them.
+        // Each stream has its own append point, so there must be enough segments for all streams.
         configs.extend(
             under_schedules(victim)
                 .map(|(victim, schedule)| collected(placement.clone(), 96, victim, schedule)),
@@ -492,8 +495,8 @@ fn every_schedule_obeys_every_law_under_load() {
     }
 }
 
-/// The rule: a drive with an operation in progress has no image: an unanswered request, or a page on its way
-/// to the flash.
+/// The rule: a drive with an operation in progress has no image. Such an operation is an unanswered request,
+/// or a page on its way to the flash.
 #[test]
 fn a_busy_drive_has_no_image() {
     let mut drive = drive(one_die(), false);
@@ -508,7 +511,7 @@ fn a_busy_drive_has_no_image() {
     assert!(drive.image().is_some());
 }
 
-/// The rule: a drive that starts with an image has the bytes and the garbage of the original, and zero
+/// The rule: a drive that starts with an image has the bytes and the invalid pages of the original, and zero
 /// counters. Writing to it changes neither the image nor another drive.
 #[test]
 fn a_drive_starts_with_the_contents_of_another() {
@@ -538,7 +541,7 @@ fn a_drive_starts_with_the_contents_of_another() {
             let bytes = unsafe { buffer.bytes() };
             bytes[4095]
         };
-        // More writes than the drive has pages, so that collection has moved some of them.
+        // Writes more pages than the drive has, so that collection has moved some of them.
         (0..4 * pages + 1).for_each(|at| write(&mut first, at % (pages - 1), (at % 251) as u8));
         first.settle();
         first.drain_events();

@@ -1,4 +1,4 @@
-//! The parameters of a drive: each has an effect, and impossible values are refused.
+//! Tests of the parameters of a drive: each parameter has an effect, and impossible values are refused.
 
 use super::*;
 
@@ -27,10 +27,12 @@ fn every_parameter_changes_something() {
         base.clone().changed_by(spec).unwrap_or_else(|error| panic!("{options}: {error}"))
     };
     assert_eq!(observe(base.clone()), observe(base.clone()), "a run repeats exactly");
-    // Effects of wear take longer to appear, and this load shares no pages: see tests/features.rs.
+    // Skips parameters that tests/features tests: effects of wear take longer to appear, and this load shares
+    // no pages.
     let elsewhere = |key: &str| key.starts_with("wear_") || key == "share_pages";
     for param in SsdConfig::OPTIONS.iter().filter(|param| !elsewhere(param.key)) {
-        // The changed value, the value before, and options of both drives.
+        // For each parameter: the changed value, the value to compare with, and further options of both
+        // drives.
         let (changed, before, beside) = match param.key {
             "op" => ("65%", "", ""),
             "page" => ("8KiB", "", ""),
@@ -128,7 +130,7 @@ fn absurd_parameters_are_refused_with_their_name() {
 #[test]
 fn values_at_the_bounds_are_accepted_and_beyond_refused() {
     let fits = |change: fn(SsdConfig) -> SsdConfig| change(one_die()).validate().is_ok();
-    // 65,536 dies, but not twice as many.
+    // A drive may have 65,536 dies, but not twice as many.
     assert!(fits(|drive| SsdConfig { channels: 256, chips: 16, dies: 16, ..drive }));
     assert!(!fits(|drive| SsdConfig { channels: 256, chips: 16, dies: 32, ..drive }));
     assert!(!fits(|drive| SsdConfig { channels: 32, chips: 256, dies: 16, ..drive }));
@@ -137,14 +139,14 @@ fn values_at_the_bounds_are_accepted_and_beyond_refused() {
     let refused =
         SsdConfig { blocks: 256, pages: 256, ..dies(one_die()) }.validate().unwrap_err().to_string();
     assert!(refused.contains("4294967296 pages; accepted: fewer than 2^32"), "{refused}");
-    // Sixteen pages of write buffer.
+    // The write buffer has at least sixteen pages.
     assert!(fits(|drive| SsdConfig { write_buffer: 16 * 4096, ..drive }));
     assert!(!fits(|drive| SsdConfig { write_buffer: 15 * 4096, ..drive }));
     let refused = SsdConfig { write_buffer: 4096, ..one_die() }.validate().unwrap_err().to_string();
     assert!(refused.contains("accepted: at least 64KiB"), "{refused}");
     let in_place = |planes| SsdConfig { in_place: true, planes, ..one_die() };
     assert!(in_place(1).validate().is_ok() && in_place(2).validate().is_err());
-    // The unit of erases for sequential writes.
+    // The unit of erases for sequential writes is one segment of every unit.
     let erased = |gc_unit| {
         SsdConfig { channels: 4, planes: 2, blocks: 40, gc_unit, ..one_die() }.caps(false).erase_pages
     };

@@ -1,4 +1,4 @@
-//! Other features of a drive: shared pages, power cuts, streams, wear, energy.
+//! Tests of further features of a drive: shared pages, power cuts, streams, wear, energy.
 
 mod power;
 mod sharing;
@@ -14,7 +14,7 @@ use fulgurite_ssd::{DriveCounters, SimDrive, SsdConfig, WriteCache, preset};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// Four dies of two planes, so small that garbage collection is always near.
+/// Returns a drive of four dies of two planes, so small that garbage collection is always near.
 fn small() -> SsdConfig {
     SsdConfig {
         channels: 2,
@@ -32,7 +32,7 @@ fn with(options: &str) -> SsdConfig {
     small().changed_by(Spec::parse(&format!("small:{options}")).unwrap()).unwrap()
 }
 
-/// A drive with contents: each page holds a number.
+/// A drive with contents, on which each page holds a number, its stamp.
 struct Stamped {
     drive: SimDrive,
     arena: Arc<Arena>,
@@ -92,7 +92,8 @@ impl Stamped {
     }
 }
 
-/// Writes `count` pages, hot ones with probability 9/10 and stream 1, and returns the counters.
+/// Writes `count` pages, or fewer if a write fails: with probability 9/10 a hot page in stream 1, otherwise a
+/// cold page in stream 0. Returns the counters and the drive.
 fn skewed_writes(config: SsdConfig, count: u64, hot_share: u64) -> (DriveCounters, SimDrive) {
     let mut drive = SimDrive::new(config, 42, false).unwrap();
     let pages = drive.caps().pages;
@@ -165,7 +166,7 @@ fn energy_is_power_times_time() {
         drive.wait(None, &mut completions);
         drive.settle();
     }
-    // Two programs of 200 µs, a read of 40 µs, three transfers of 5.12 µs.
+    // The energy is that of two programs of 200 µs, a read of 40 µs, and three transfers of 5.12 µs.
     let expected = 2.0 * 200e-6 * 10e-3 + 40e-6 * 1e-3 + 3.0 * 5.12e-6;
     assert!((drive.counters().energy_j / expected - 1.0).abs() < 1e-12);
     assert!(drive.now() > Nanos::ZERO);
@@ -188,8 +189,9 @@ fn energy_is_power_times_time() {
     assert!((energy_j / expected - 1.0).abs() < 1e-9, "{energy_j} J, {expected} J expected");
 }
 
-/// The rule: a settling drive completes a row early only when no page waits for its place. So it programs as
-/// few rows as a drive that first runs until no event is left, except for the row that was open at the start.
+/// The rule: a settling drive completes a row early only when no page waits for its physical page. So it
+/// programs as few rows as a drive that first runs until no event is left, except for the row that was open
+/// at the start.
 #[test]
 fn a_settling_drive_fills_its_rows() {
     for write_cache in ["protected", "volatile"] {
@@ -229,7 +231,7 @@ fn a_page_written_without_bytes_is_empty() {
     }
 }
 
-/// One to five runs of one to four pages at random addresses.
+/// Returns one to five runs of one to four pages at random addresses.
 fn random_runs(prng: &mut Prng, pages: u64) -> Box<[ShareRun]> {
     let count = 1 + prng.below(5);
     let run = |_| ShareRun {

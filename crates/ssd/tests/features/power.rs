@@ -1,19 +1,20 @@
-//! Power cuts: the pages that a drive still has after one.
+//! Tests of power cuts: the pages that a drive still has after a power cut.
 
 use super::*;
 
 /// The expected contents of each page, now and after a power cut.
 struct Model {
     now: Vec<u64>,
-    /// Values since the last flush, oldest first, starting with the flushed one.
+    /// For each page, its values since the last flush, oldest first, starting with the flushed value.
     since_flush: Vec<Vec<u64>>,
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Random writes, shares, trims, flushes and power cuts under garbage collection. The rule: acknowledged
-    /// writes remain unless the buffer is volatile, flushed ones always remain, and a share is atomic.
+    /// The rule: under random writes, shares, trims, flushes and power cuts with garbage collection,
+    /// acknowledged writes remain unless the buffer is volatile, flushed writes always remain, and a share is
+    /// atomic.
     #[test]
     fn contents_survive_power_cuts(seed: u64, cache in 0usize..3, schedule in 0usize..3, unit in 0usize..6) {
         let cache = [WriteCache::Protected, WriteCache::Volatile, WriteCache::Off][cache];
@@ -26,7 +27,7 @@ proptest! {
             (4, _) => "plane,stripe=address",
             _ => "channel,stripe=address,gc_overlap=yes",
         };
-        // The cache is set last, because not every stripe allows it.
+        // Sets the cache last, because not every stripe allows it.
         let config = SsdConfig { write_cache: cache, ..with(&format!("schedule={schedule},gc_unit={unit}")) };
         let mut stamped = Stamped::new(config);
         let pages = stamped.drive.caps().pages;
@@ -106,12 +107,12 @@ proptest! {
     }
 }
 
-/// Pages of each write of [`writes_under_way`].
+/// The number of pages of each write of [`writes_under_way`].
 const EACH: u64 = 5;
 
-/// A full drive with writes of all its pages in flight and none answered. Not all pages have places, and the
-/// last placed write has only some of them. Also returns the memory of the writes, in which each page holds
-/// twice its number, plus two.
+/// Returns a full drive with writes of all its pages in flight and none answered. Not all pages have physical
+/// pages, and the last placed write has only some of them. Also returns the memory of the writes, in which
+/// each page holds twice its number, plus two.
 fn writes_under_way(options: &str) -> (Stamped, Arc<Arena>) {
     let mut stamped = Stamped::new(with(&format!("write_latency_us=10000,queue_depth=1024,{options}")));
     let pages = stamped.drive.caps().pages;
@@ -158,7 +159,7 @@ fn a_write_without_an_answer_keeps_its_bytes_over_a_power_cut() {
 }
 
 /// The rule: a page counts as written by the host once the drive has accepted it; without a cache, once it
-/// has its place. No other page in flight counts.
+/// has a physical page. No other page in flight counts.
 #[test]
 fn accepted_pages_count_as_written() {
     for cache in ["protected", "volatile", "off"] {
@@ -171,12 +172,12 @@ fn accepted_pages_count_as_written() {
     }
 }
 
-/// The rule: with a volatile buffer, the old place of a page is not erased before its new place is
-/// programmed. Here the page is in the buffer, alone in its row, when an idle drive collects the segment with
-/// its old place.
+/// The rule: with a volatile buffer, the old physical page of a logical page is not erased before the new one
+/// is programmed. Here the logical page is in the buffer, alone in its row, when an idle drive collects the
+/// segment with its old physical page.
 #[test]
 fn pages_that_a_power_cut_may_restore_are_not_erased() {
-    // With overlap, collection of the next victim begins while the last one is being erased.
+    // With overlap, collection of the next victim begins while the previous victim is being erased.
     for overlap in ["", ",gc_overlap=yes"] {
         cut_the_power_while_it_collects(&format!("schedule=semi-preemptive{overlap}"));
     }
@@ -199,7 +200,8 @@ fn cut_the_power_while_it_collects(schedule: &str) {
         };
         config.collect.background = 5;
         let mut stamped = Stamped::new(config);
-        // Two segments, then all pages of the first one again. The last of these pages begins a new row.
+        // Writes two segments, then all pages of the first one again. The last of these pages begins a new
+        // row.
         let writes: Vec<u64> = (0..32).chain([16]).chain(0..16).collect();
         for (stamp, lpn) in (1..).zip(&writes) {
             stamped.write(*lpn, stamp).unwrap();
@@ -231,7 +233,7 @@ fn cut_the_power_while_it_collects(schedule: &str) {
 }
 
 /// The rule: pages that a power cut loses are not counted as programmed; pages that the drive still programs
-/// are.
+/// are counted.
 #[test]
 fn a_lost_page_counts_as_not_programmed() {
     for (cache, programmed) in [("protected", 1), ("volatile", 0), ("off", 1)] {
@@ -248,7 +250,7 @@ fn a_lost_page_counts_as_not_programmed() {
 }
 
 /// The rule: a power cut ends everything in progress. No command completes later, the queue is empty, and the
-/// drive continues like a new one.
+/// drive continues like a new drive.
 #[test]
 fn a_power_cut_ends_what_is_under_way() {
     const DEPTH: u64 = 64;
@@ -287,7 +289,7 @@ fn a_power_cut_ends_what_is_under_way() {
             drive.submit(Command { tag: Tag(tag), operation }).unwrap();
         };
         let mut completions = Vec::new();
-        // Enough writes for a collection to be in progress.
+        // Submits enough writes for a collection to be in progress.
         for tag in 0..4 * pages {
             submit(&mut drive, &mut prng, tag);
             drive.wait(None, &mut completions);
@@ -299,7 +301,7 @@ fn a_power_cut_ends_what_is_under_way() {
         let cut = drive.now() + Nanos::from_micros(cut_us);
         while drive.now() < cut {
             drive.wait(Some(cut), &mut completions);
-            // The queue is full.
+            // Keeps the queue full.
             for _ in completions.drain(..) {
                 submit(&mut drive, &mut prng, 0);
             }
@@ -342,11 +344,11 @@ fn lost_pages_have_their_previous_contents() {
     for (stamp, lpn) in [(3, 7), (4, 7), (5, 9)] {
         stamped.write(lpn, stamp).unwrap();
     }
-    // No page is programmed at once.
+    // No page is programmed at once, so the power cut loses the last writes.
     stamped.drive.power_cut();
     assert_eq!([7, 8, 9].map(|lpn| stamped.read(lpn)), [1, 2, 0]);
     stamped.verify();
-    // While collection runs, the power is cut at every step of it, and flushed pages remain.
+    // Cuts the power at random times while pages are collected; flushed pages remain.
     let pages = stamped.drive.caps().pages;
     let mut prng = Prng::new(3, "pages");
     let mut known = vec![0; pages as usize];
@@ -385,7 +387,7 @@ fn lost_pages_have_their_previous_contents() {
     stamped.verify();
 }
 
-/// The rule: pages that a protected buffer has accepted get their places after a power cut, even without
+/// The rule: pages that a protected buffer has accepted get physical pages after a power cut, even without
 /// requests.
 #[test]
 fn pages_left_in_the_buffer_by_a_power_cut_are_written() {

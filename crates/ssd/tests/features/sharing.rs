@@ -1,4 +1,4 @@
-//! Shared pages.
+//! Tests of shared pages.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn shared_pages_change_independently() {
     stamped.share(3, 2, 1);
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 0]);
     stamped.verify();
-    // A page that shares a place already keeps it, alone or with others.
+    // A page that shares a physical page already keeps it, alone or with others.
     (0..4).for_each(|lpn| stamped.write(lpn, 100 + lpn).unwrap());
     stamped.share(4, 0, 4);
     stamped.share(0, 4, 4);
@@ -29,7 +29,7 @@ fn shared_pages_change_independently() {
     stamped.verify();
 }
 
-/// The rule: pages that share a place are read from it once, and each of them gets its bytes.
+/// The rule: logical pages that share a physical page are read from it once, and each of them gets its bytes.
 #[test]
 fn pages_that_share_a_place_are_read_once() {
     let mut stamped = Stamped::new(small());
@@ -47,8 +47,8 @@ fn pages_that_share_a_place_are_read_once() {
     assert_eq!(stamped.drive.counters().since(&before).flash_pages_read, 1);
 }
 
-/// The rule: a power cut at any time keeps all runs of a share or none, and completed shares. The
-/// destinations then hold the flushed contents of the sources, the sources their latest writes.
+/// The rule: a power cut at any time keeps all runs of a share or none, and keeps completed shares. The
+/// destinations then hold the flushed contents of the sources, and the sources hold their latest writes.
 #[test]
 fn a_power_cut_keeps_a_share_whole_or_not_at_all() {
     for cache in ["protected", "volatile", "off"] {
@@ -79,7 +79,7 @@ fn a_power_cut_keeps_a_share_whole_or_not_at_all() {
 }
 
 /// The rule: the limit of pages in one share is the option's value, by default the published number, and 0 if
-/// pages cannot leave their place.
+/// pages cannot leave their unit.
 #[test]
 fn the_pages_of_a_share_are_limited_by_the_options() {
     let pages = |options: &str| with(options).caps(true).share_pages;

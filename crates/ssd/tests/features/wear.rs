@@ -1,4 +1,4 @@
-//! Wear: leveling, worn-out drives and bad blocks.
+//! Tests of wear: leveling, worn-out drives and bad blocks.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn wear_is_levelled() {
     assert!(tight.0 <= 8, "{tight:?}");
 }
 
-/// The rule: a worn-out drive accepts no changes, and keeps everything that it has acknowledged, in the flash
+/// The rule: a worn-out drive accepts no changes, and keeps all data that it has acknowledged, in the flash
 /// or the buffer.
 #[test]
 fn a_worn_out_drive_can_still_be_read() {
@@ -73,7 +73,7 @@ fn wear_out(options: &str, cache: &str) {
     stamped.drive.power_cut();
     assert_eq!(stamped.run(Operation::Flush), Ok(()), "{options}");
     stamped.verify();
-    // About ten erases of every segment.
+    // When the drive is worn out, each segment has been erased about ten times.
     let physical = stamped.drive.config().physical_pages() as f64;
     let programmed = stamped.drive.counters().flash_pages_programmed as f64;
     assert!((8.0..12.0).contains(&(programmed / physical)), "{programmed} programs on {physical} pages");
@@ -123,9 +123,9 @@ fn a_drive_that_wears_out_answers_every_write() {
     }
 }
 
-/// The rule: preconditioning stands for years of use with an idle time at its end. A new drive has no overdue
-/// collection, and no erase counts against its endurance. A collection in step with the host continues from
-/// its position.
+/// The rule: preconditioning stands for years of use with an idle time at its end. So a new drive has no
+/// overdue collection, and no erase counts against its endurance. A paced collection continues from its
+/// position.
 #[test]
 fn a_preconditioned_drive_is_idle_and_without_wear() {
     for (schedule, unit, seed) in ["paced", "semi-preemptive"].iter().flat_map(|schedule| {
@@ -163,7 +163,7 @@ fn the_drive_reports_erases_by_page() {
     let pages = stamped.drive.caps().pages;
     stamped.write(0, 1).unwrap();
     assert_eq!([0, pages, 1 << 40].map(|lpn| stamped.drive.erases(Lpn(lpn))), [Some(0), None, None]);
-    // Sequential writes in rounds: each segment is erased as a whole.
+    // Sequential writes in rounds make each segment invalid, and erased, as a whole.
     (0..8 * pages).for_each(|at| stamped.write(at % pages, at).unwrap());
     let told: Vec<u64> = (0..pages).filter_map(|lpn| stamped.drive.erases(Lpn(lpn))).collect();
     assert_eq!(told.len() as u64, pages);

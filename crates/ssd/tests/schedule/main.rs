@@ -1,5 +1,5 @@
-//! Schedules of garbage collection on drives so small that all times can be computed by hand, and against a
-//! slow model of one die under random arrivals.
+//! Tests of the schedules of garbage collection, on drives so small that all times can be computed by hand,
+//! and against a slow model of one die under random arrivals.
 
 mod model;
 
@@ -17,7 +17,8 @@ const READ: u64 = 25;
 const PROGRAM: u64 = 200;
 const ERASE: u64 = 1_500;
 
-/// One die with the timing of the preemptive-GC study; two free segments are too few for it.
+/// Returns a drive of one die with the timing of the preemptive-GC study (Lee et al., 2013). It collects
+/// while fewer than two segments are free.
 fn one_die(schedule: &str, transfer: u64) -> SsdConfig {
     SsdConfig {
         channels: 1,
@@ -42,7 +43,8 @@ fn submit(drive: &mut SimDrive, tag: u64, operation: Operation) {
     drive.submit(Command { tag: Tag(tag), operation }).unwrap();
 }
 
-/// Performs requests that arrive at the given times (µs after `start`), and returns their response times.
+/// Performs requests that arrive at the given times (µs after `start`), and returns their response times in
+/// µs.
 fn replay(drive: &mut SimDrive, start: Nanos, requests: &[(u64, Operation)]) -> Vec<u64> {
     let mut completions: Vec<Completion> = Vec::new();
     for (tag, (at, operation)) in requests.iter().enumerate() {
@@ -65,7 +67,7 @@ fn replay(drive: &mut SimDrive, start: Nanos, requests: &[(u64, Operation)]) -> 
     responses
 }
 
-/// A drive whose next write begins a collection: only pages 0 and 1 are valid in its victim.
+/// Returns a drive whose next write begins a collection: only pages 0 and 1 are valid in its victim.
 fn about_to_collect(schedule: &str, transfer: u64) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, transfer), 42, false).unwrap();
     for lpn in (0..128).chain(2..66) {
@@ -74,7 +76,7 @@ fn about_to_collect(schedule: &str, transfer: u64) -> SimDrive {
     drive
 }
 
-/// The response time of a read `at` µs after the write that begins the collection.
+/// Returns the response time of a read `at` µs after the write that begins the collection.
 fn read_response(schedule: &str, at: u64) -> u64 {
     let mut drive = about_to_collect(schedule, 0);
     let start = drive.now();
@@ -87,7 +89,7 @@ fn read_response(schedule: &str, at: u64) -> u64 {
 
 #[test]
 fn a_read_waits_for_one_residual_operation_at_most() {
-    // The host's program, then the collection: R 0, W 0, R 1, W 1, E.
+    // The die performs the host's program, then the collection: read 0, program 0, read 1, program 1, erase.
     let ends = [PROGRAM, READ, PROGRAM, READ, PROGRAM, ERASE];
     let ends = ends.iter().scan(0, |end, time| {
         *end += time;
@@ -99,7 +101,8 @@ fn a_read_waits_for_one_residual_operation_at_most() {
         let end = ends.iter().copied().find(|end| *end > at).unwrap();
         let residual = end - at;
         assert_eq!(read_response("semi-preemptive", at), residual + READ, "at {at}");
-        // With suspension, where that is sooner: after 20 µs.
+        // With suspension, the read waits at most the 20 µs of suspending, except during a read of
+        // collection.
         let is_read = ends.iter().position(|known| *known == end).is_some_and(|op| op == 1 || op == 3);
         let wait = if is_read { residual } else { residual.min(20) };
         assert_eq!(read_response("preemptive", at), wait + READ, "at {at}");
@@ -124,7 +127,7 @@ fn suspension_costs_its_overhead_and_nothing_else() {
         ((drive.now() - start).0 / 1_000, drive.counters().suspensions)
     };
     assert_eq!(collected(None), (PROGRAM + 1_950, 0));
-    // During the erase.
+    // The read arrives during the erase.
     assert_eq!(collected(Some(1_000)), (PROGRAM + 1_950 + 20 + READ, 1));
 }
 
@@ -140,7 +143,7 @@ fn merging_saves_exactly_the_reads_of_collection() {
         drive.verify(true).unwrap();
         let after = drive.counters();
         let elapsed = (drive.now() - start).0 / 1_000;
-        // The merged reads are those that were saved.
+        // The number of merged reads is the number of reads saved.
         assert_eq!(after.merged_pages - before.merged_pages, u64::from(schedule.contains("merge")));
         (responses[1..].to_vec(), after.flash_pages_read - before.flash_pages_read, elapsed)
     };
@@ -151,7 +154,7 @@ fn merging_saves_exactly_the_reads_of_collection() {
     // The host reads page 0 while collection is reading it.
     assert_eq!(run("semi-preemptive", &[(210, 0)]), (vec![15 + READ], 3, all + READ));
     assert_eq!(run("semi-preemptive+merge", &[(210, 0)]), (vec![15], 2, all));
-    // Page 0 is in the buffer while the die reads page 100 for the host.
+    // Page 0 is in the copy buffer while the die reads page 100 for the host.
     assert_eq!(run("semi-preemptive", &[(210, 100), (230, 0)]), (vec![40, 20 + READ], 4, all + 2 * READ));
     assert_eq!(run("semi-preemptive+merge", &[(210, 100), (230, 0)]), (vec![40, 0], 3, all + READ));
 }
@@ -161,7 +164,8 @@ fn a_host_write_makes_a_move_unnecessary() {
     for (lpn, copies) in [(1, 1), (0, 1), (100, 2)] {
         let mut drive = about_to_collect("semi-preemptive", 0);
         let (start, before) = (drive.now(), drive.counters());
-        // The read arrives while page 0 is read; page 0 is then in the buffer, and page 1 is not yet moved.
+        // The write arrives while page 0 is read. At the end of the read, page 0 is in the copy buffer, and
+        // page 1 is not moved yet.
         let requests = [(0, Operation::write(Lpn(66), 1)), (210, Operation::write(Lpn(lpn), 1))];
         assert_eq!(replay(&mut drive, start, &requests), [PROGRAM, 15 + PROGRAM]);
         drive.drain_events();
@@ -189,7 +193,7 @@ fn pipelining_saves_exactly_the_overlap() {
     let write = |schedule| response(schedule, 300, Operation::write(Lpn(100), 1));
     assert_eq!(write("semi-preemptive"), 2 * (TRANSFER + PROGRAM) - 55);
     assert_eq!(write("semi-preemptive+pipeline"), TRANSFER + PROGRAM + PROGRAM - 55);
-    // A program that begins just before that one ends only waits for its own transfer.
+    // A program that begins just before the program of page 0 ends only waits for its own transfer.
     let late = response("semi-preemptive+pipeline", 450, Operation::write(Lpn(100), 1));
     assert_eq!(late, TRANSFER + PROGRAM);
     // An operation of the other kind does not overlap.
@@ -197,7 +201,7 @@ fn pipelining_saves_exactly_the_overlap() {
     assert_eq!(other("semi-preemptive+pipeline"), other("semi-preemptive"));
 }
 
-/// The rule: the wait for collection of an overlapping operation ends when it begins.
+/// The rule: the wait of an overlapping operation for collection ends when the operation begins.
 #[test]
 fn an_overlapping_operation_waits_until_it_begins() {
     let waits = |at, operation| {
@@ -211,7 +215,7 @@ fn an_overlapping_operation_waits_until_it_begins() {
         (last.waits.gc / 1_000, last.waits.die, last.waits.channel)
     };
     // The die's array is free at 235, when the read of page 0 leaves it. The channel is free at 255, when the
-    // program of page 0 has it in the array.
+    // program of page 0 is in the array.
     assert_eq!(waits(220, Operation::read(Lpn(100), 1)), (15, 0, 0));
 }
 
@@ -230,7 +234,7 @@ fn a_joined_read_waits_for_collection() {
     assert_eq!((responses[1], waits.gc, waits.die), (25, 25_000, 0));
 }
 
-/// The rule: a power cut drops the reads that wait for a collection read. A later collection read of that
+/// The rule: a power cut drops the reads that wait for a collection read. A later collection read of the same
 /// page completes none of them.
 #[test]
 fn a_power_cut_drops_joined_reads() {
@@ -249,7 +253,7 @@ fn a_power_cut_drops_joined_reads() {
     assert!(completions.iter().all(|done| done.tag != Tag(1)), "{completions:?}");
 }
 
-/// A drive that holds page 100 and has no garbage.
+/// Returns a drive that holds page 100 and has no invalid page.
 fn with_page_100(schedule: &str) -> SimDrive {
     let mut drive = SimDrive::new(one_die(schedule, 0), 42, false).unwrap();
     replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(100), 1))]);
@@ -257,7 +261,7 @@ fn with_page_100(schedule: &str) -> SimDrive {
 }
 
 /// The rule: at most sixteen reads in a row go before a waiting program, and then sixteen more before the
-/// next.
+/// next program.
 #[test]
 fn a_burst_of_reads_lets_programs_through() {
     let mut drive = with_page_100("semi-preemptive");
@@ -271,8 +275,8 @@ fn a_burst_of_reads_lets_programs_through() {
     assert_eq!(responses[51], 2 * round + 18 * READ, "the other reads come after both");
 }
 
-/// The rule: a program is suspended at most eight times, however many reads arrive, and not if it would end
-/// sooner.
+/// The rule: a program is suspended at most eight times, however many reads arrive, and is not suspended if
+/// it would end sooner.
 #[test]
 fn an_operation_is_suspended_a_few_times_and_ends() {
     const SUSPEND: u64 = 20;
@@ -299,8 +303,8 @@ fn suspended_work_resumes_after_a_burst_of_reads() {
     let start = drive.now();
     let reads = (0..40).map(|_| (50, Operation::read(Lpn(100), 1)));
     let requests: Vec<_> = [(0, Operation::write(Lpn(0), 1))].into_iter().chain(reads).collect();
-    // The program is suspended at 50, within 20 µs. Then the read that suspended it and sixteen more, then
-    // the rest of the program.
+    // The program is suspended at 50, within 20 µs. The read that suspended it and sixteen more follow, and
+    // then the rest of the program.
     assert_eq!(replay(&mut drive, start, &requests)[0], 50 + 20 + 17 * READ + 150);
 }
 
@@ -318,8 +322,8 @@ fn an_idle_drive_collects_until_a_request_arrives() {
     replay(&mut drive, Nanos::ZERO, &[(0, Operation::write(Lpn(4), 1))]);
     let start = drive.now();
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (3, 0));
-    // Collection begins after a millisecond: R 0, W 0, … A read during the program of page 0 ends the idle
-    // time.
+    // Collection begins after a millisecond with read 0 and program 0. A host read during the program of page
+    // 0 ends the idle time.
     let requests = [(1_100, Operation::read(Lpn(20), 1)), (1_500, Operation::read(Lpn(20), 1))];
     assert_eq!(replay(&mut drive, start, &requests), [125 + READ, READ]);
     assert_eq!(drive.state(), ScheduleState::Idle);
@@ -328,8 +332,8 @@ fn an_idle_drive_collects_until_a_request_arrives() {
     assert_eq!((drive.ftl().unwrap().free_segments(), drive.counters().erases), (4, 1));
 }
 
-/// The rule: a drive that starts in the middle of a collection, or is turned on again, continues it before
-/// any request.
+/// The rule: a drive that starts in the middle of a collection, or is turned on again, continues the
+/// collection before any request.
 #[test]
 fn an_unfinished_collection_is_continued() {
     for schedule in ["non-preemptive", "semi-preemptive", "preemptive"] {
@@ -356,7 +360,7 @@ fn an_unfinished_collection_is_continued() {
 }
 
 /// The rule: a drive is idle when no request has been in progress for the idle time. A request that completed
-/// within that time, or that is still in progress, keeps it busy.
+/// within that time, or that is still in progress, keeps the drive busy.
 #[test]
 fn a_drive_with_a_request_in_progress_is_not_idle() {
     let usual = one_die("semi-preemptive", 0);
@@ -371,7 +375,7 @@ fn a_drive_with_a_request_in_progress_is_not_idle() {
     let start = drive.now();
     let mut completions = Vec::new();
     // The write takes 200 µs, so it is in progress when 100 µs have passed since the last request ended. The
-    // next read ends 25 µs later, and the write after it 200 µs after that.
+    // next read ends 25 µs later, and the write after the read 200 µs after that.
     for (at, operation) in [
         (90, Operation::write(Lpn(5), 1)),
         (95, Operation::write(Lpn(6), 1)),

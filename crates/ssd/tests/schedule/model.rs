@@ -1,25 +1,26 @@
-//! A slow model of semi-preemptive collection on one die, under random arrivals.
+//! A slow model of semi-preemptive collection on one die, and its comparison with the drive under random
+//! arrivals.
 
 use super::*;
 
-/// A slow model of semi-preemptive collection on one die: FIFO victims, no buffer, plain lists.
+/// A slow model of semi-preemptive collection on one die, with FIFO victims, no write buffer and plain lists.
 struct Model {
     /// The logical page of every page of every segment, in order of writing.
     segments: Vec<Vec<u64>>,
-    /// Segment and index of every logical page.
+    /// The segment and the index of the physical page of every logical page.
     places: BTreeMap<u64, (usize, usize)>,
     open: usize,
     free: VecDeque<usize>,
     sealed: VecDeque<usize>,
     victim: Option<usize>,
-    /// The next index to examine, and the page in the buffer.
+    /// The next index of the victim to examine; `held` is the page in the copy buffer.
     next: usize,
     held: Option<(u64, usize)>,
-    /// Requests by number: reads, writes without a place, writes without a program.
+    /// Requests by number: reads, writes without a physical page, and writes whose programs wait.
     reads: VecDeque<usize>,
     waiting: VecDeque<usize>,
     programs: VecDeque<(usize, (usize, usize))>,
-    /// Places that are not programmed yet.
+    /// The physical pages that are not programmed yet, as segment and index.
     unprogrammed: Vec<(usize, usize)>,
 }
 
@@ -50,7 +51,8 @@ impl Model {
         }
     }
 
-    /// One operation of collection: its time, and the place that it programs, if any.
+    /// Performs one operation of collection. Returns its time, and the physical page that it programs, if
+    /// any; `None` if there is nothing to collect.
     fn collect(&mut self) -> Option<(u64, Option<(usize, usize)>)> {
         if self.free.len() >= 2 {
             return None;
@@ -78,14 +80,16 @@ impl Model {
         Some((ERASE, None))
     }
 
-    /// The end times of the requests (arrival, whether a read, page), one flash operation after another.
+    /// Returns the end times of the requests (arrival, whether a read, page), performing one flash operation
+    /// after another.
     fn run(&mut self, requests: &[(u64, bool, u64)]) -> Vec<u64> {
         let mut ends = vec![0; requests.len()];
         let (mut now, mut arrived, mut burst) = (0, 0, 0);
         while ends.contains(&0) {
             let ends_of_program =
                 |model: &mut Model, place| model.unprogrammed.retain(|known| *known != place);
-            // The die's next operation: its time, the request that ends with it, the place that it programs.
+            // The die's next operation: its time, the request that ends with it, and the physical page that
+            // it programs.
             let (time, request, place) = if !self.reads.is_empty() && (self.programs.is_empty() || burst < 16)
             {
                 burst += 1;
@@ -100,7 +104,7 @@ impl Model {
                 (requests[arrived].0 - now, None, None)
             };
             let end = now + time;
-            // A request that arrives at the end of an operation finds the next one begun.
+            // A request that arrives at the end of an operation finds the next operation begun.
             let is_idle = request.is_none() && place.is_none() && self.victim.is_none();
             while arrived < requests.len() && requests[arrived].0 < end + u64::from(is_idle) {
                 let (at, is_read, lpn) = requests[arrived];
@@ -190,7 +194,8 @@ proptest! {
     }
 
     /// The rule: in any order of host writes and steps of collection, a write waits while collection needs
-    /// its own segments, state 2 never uses up free segments, and it ends after finitely many steps.
+    /// its own segments. State 2 (writes wait for collection) never uses up free segments, and ends after
+    /// finitely many steps.
     #[test]
     fn state_2_never_consumes_a_free_segment(steps in prop::collection::vec((any::<bool>(), 0u32..100), 1..2_000)) {
         let plain = fulgurite_ftl::FtlConfig::plain(100, 24, 8);
@@ -211,7 +216,7 @@ proptest! {
                 ftl.append(lpn, fulgurite_base::StreamId(0), unit, stream, &mut sink);
                 prop_assert!(ftl.free_segments() >= 2);
             } else if state.collects() {
-                // One step: pick, move a page, or release.
+                // One step of collection picks a victim, moves a page, or releases the victim.
                 match ftl.victim(unit) {
                     None => next = ftl.pick(unit).map_or(0, |victim| victim.0 * 8),
                     Some(victim) => {

@@ -1,28 +1,28 @@
-//! The state of one die.
+//! The state of one die: its running and queued flash operations.
 
 use super::op::OpId;
 use std::collections::VecDeque;
 
-/// The operations of a die, running and queued.
+/// The flash operations of a die, running and queued.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Die {
     pub(crate) current: Option<OpId>,
-    /// An operation that overlaps with `current` and then becomes it.
+    /// The operation that overlaps with `current` and then becomes it.
     pub(crate) follower: Option<OpId>,
-    /// A suspended program or erase; `left` is its remaining time.
+    /// The suspended program or erase; `left` is its remaining time.
     pub(crate) suspended: Option<OpId>,
     pub(crate) left: u64,
-    /// Host reads, in order.
+    /// The host reads that wait for the die, in order.
     pub(crate) reads: VecDeque<OpId>,
-    /// Programs of host pages, in the order in which the FTL emitted them. A program of copies is here from
-    /// its emission to its start.
+    /// The programs of host pages, in the order in which the FTL emitted them. A program of copies is here
+    /// from its emission to its start.
     pub(crate) work: VecDeque<OpId>,
     pub(crate) reads_in_a_row: u8,
-    /// Time spent on host operations that have ended.
+    /// The time spent on host operations that have ended, in nanoseconds.
     pub(crate) host_busy: u64,
 }
 
-/// The result of looking for work for a die.
+/// The result of looking for an operation that a die can start.
 pub(in crate::drive) enum Next {
     /// A host operation, or a program of copies, has started.
     Started(OpId),

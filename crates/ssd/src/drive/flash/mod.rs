@@ -1,11 +1,11 @@
-//! Dies and channels in virtual time.
+//! The flash: dies and channels in virtual time.
 //!
-//! A die performs one operation at a time. A read occupies it for the array time, and then until the channel
-//! has transferred the page. A program occupies it from the transfer to the end of the array time. Channels
-//! serve in order of request. Pages of one row (the same page of the planes of a die) are read or programmed
-//! by one multi-plane operation. The schedule may allow two exceptions: a host operation may overlap a
-//! collection operation of the same kind (its array time with the other's transfer), and a host read may
-//! suspend a program or an erase.
+//! A die performs one operation at a time. A read occupies the die for the array time, and then until the
+//! channel has transferred the page. A program occupies it from the transfer to the end of the array time.
+//! Channels serve transfers in order of request. Pages of one row (the same page of the planes of a die) are
+//! read or programmed by one multi-plane operation. The schedule may allow two exceptions: a host operation
+//! may overlap a collection operation of the same kind (the array time of one with the transfer of the
+//! other), and a host read may suspend a program or an erase.
 //!
 //! This module models the abilities of a die. Other modules decide its next operation: host operations wait
 //! here in queues, and [`Flash::next_host`] takes from them; the collector starts collection operations when
@@ -33,10 +33,10 @@ use fulgurite_ftl::{Ftl, SegmentId};
 use slab::Slab;
 use std::collections::VecDeque;
 
-/// The places of pages that are not programmed yet, with their previous places.
+/// The physical pages that are not programmed yet, each with the previous physical page of its logical page.
 pub(super) type Undo = VecDeque<(Ppn, Option<Ppn>)>;
 
-/// Counts of operations and pages.
+/// Counts of flash operations and pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Performed {
     pub(crate) pages_read: u64,
@@ -45,7 +45,7 @@ pub(super) struct Performed {
     pub(crate) operations: u64,
     pub(crate) suspensions: u64,
     pub(crate) overlaps: u64,
-    /// Pages whose program a power cut has prevented.
+    /// The number of pages whose program a power cut has prevented.
     pub(crate) pages_lost: u64,
 }
 
@@ -60,17 +60,18 @@ pub(super) struct Flash {
     in_place: bool,
     schedule: Schedule,
     dies: Vec<Die>,
-    /// Queued and running operations by unit, or by die if units are planes. Empty on a drive of one unit.
+    /// The number of queued and running operations by unit, or by die if units are planes. Empty on a drive
+    /// of one unit.
     pub(crate) loads: Vec<u32>,
-    /// When each channel is next free.
+    /// The virtual time at which each channel is next free.
     channels: Vec<u64>,
     pub(crate) ops: Slab<FlashOp>,
-    /// Program operations that still have planes to fill, at most one for each stream.
+    /// The program operations that still have planes to fill, at most one for each stream.
     partial: Vec<OpId>,
-    /// Dies to examine before the next event, because they may have an operation to start.
+    /// The dies to examine before the next event, because they may have an operation to start.
     pub(crate) touched: Vec<u32>,
     pub(crate) nand: Nand,
-    /// Slots `0..dies` are the dies; the host side uses the others.
+    /// The next event of each slot. Slots `0..dies` are the dies; the host side uses the others.
     pub(crate) events: Tournament,
     pub(crate) now: u64,
     /// The flush epoch that new host pages belong to.
@@ -78,7 +79,7 @@ pub(super) struct Flash {
     pub(crate) performed: Performed,
     pub(crate) fault: Option<NandError>,
     pub(crate) contents: Option<Contents>,
-    /// Kept if the write buffer is volatile.
+    /// The rollback list for power cuts; `None` unless the write buffer is volatile.
     pub(crate) undo: Option<Undo>,
 }
 
@@ -116,7 +117,7 @@ impl Flash {
         self.dies.len()
     }
 
-    /// Whether no die has an operation and no program waits for more planes.
+    /// Returns whether no die has an operation and no program waits for more planes.
     pub(super) fn is_idle(&self) -> bool {
         self.ops.is_empty()
     }
@@ -126,14 +127,14 @@ impl Flash {
         self.touched.push(die);
     }
 
-    /// Whether a page has been programmed; otherwise it is still in a buffer.
+    /// Returns whether a page has been programmed; otherwise it is still in a buffer.
     #[inline]
     pub(super) fn is_programmed(&self, place: Place) -> bool {
         self.in_place || self.nand.is_programmed(place.block, place.page)
     }
 
     /// Queues a flash read of a host command for the page at `place`. If the page is in the row of `last`,
-    /// the read queued before, it is added to that. Returns the read that has the page.
+    /// the read that was queued before, the page is added to that read. Returns the read that has the page.
     pub(super) fn host_read(&mut self, command: u32, place: Place, last: Option<OpId>) -> OpId {
         let op = last.filter(|op| self.ops[op.key()].row == place.row).unwrap_or_else(|| {
             let op = self.insert(FlashOpKind::HostRead { command, merged: 0 }, place);
@@ -157,7 +158,7 @@ impl Flash {
                 if op.is_read() { self.reserve_channel(die as u32, id) } else { self.now + self.program };
             self.ops[id.key()].until = end;
             self.events.set(die, end);
-            // In the second phase another operation may overlap.
+            // Touches the die, because another operation may overlap in the second phase.
             if self.schedule.pipeline {
                 self.touch(die as u32);
             }
@@ -208,7 +209,7 @@ impl Flash {
             }
         });
         if let Err(fault) = checked {
-            // The first violation is kept, since later ones may follow from it.
+            // Keeps the first violation, since later ones may follow from it.
             self.fault.get_or_insert(fault);
         }
     }
@@ -223,10 +224,10 @@ impl Flash {
         *free
     }
 
-    /// The load counter of the unit of `die`, on a drive of several units.
+    /// Returns the load counter of the unit of `die`; `None` on a drive of one unit.
     #[inline]
     fn load(&mut self, die: u32) -> Option<&mut u32> {
-        // A division for each operation would be noticeable on a drive of one unit.
+        // Returns early, because a division for each operation would be noticeable on a drive of one unit.
         if self.loads.is_empty() {
             return None;
         }
@@ -256,16 +257,17 @@ impl Flash {
         OpId::of_key(self.ops.insert(op))
     }
 
-    /// Ends all operations in progress. With a `protected` buffer, pending pages are programmed. Otherwise
-    /// their pages are padded, so that the rest of those erase blocks can be used.
+    /// Ends all operations in progress at a power cut. With a `protected` buffer, pending pages are
+    /// programmed. Otherwise their physical pages are padded, so that the rest of those erase blocks can be
+    /// used.
     pub(super) fn power_off(&mut self, protected: bool) {
         for op in self.ops.drain().filter(FlashOp::is_program) {
             op.blocks().for_each(|block| self.nand.pad(block, op.page));
             let pages =
                 if protected { &mut self.performed.pages_programmed } else { &mut self.performed.pages_lost };
             *pages += u64::from(op.pages());
-            // A read that still refers to a lost page must not find its bytes. In place, the page may have
-            // been written.
+            // Drops the bytes of a lost page, because a read that still refers to it must not find them. In
+            // place, the page may have been written.
             if let (false, false, Some(contents)) = (protected, self.in_place, &mut self.contents) {
                 op.blocks().for_each(|block| contents.remove(self.layout.page_at(block, op.page)));
             }
@@ -283,7 +285,7 @@ impl Flash {
 
 #[cfg(test)]
 impl Flash {
-    /// Whether the next event of `die` is the end of a read of collection.
+    /// Returns whether the next event of `die` is the end of a read of collection.
     pub(super) fn ends_move_read(&self, die: usize) -> bool {
         let current = self.dies[die].current.map(|id| &self.ops[id.key()]);
         current.is_some_and(|op| matches!(op.kind, FlashOpKind::MoveRead) && op.second_phase)
@@ -295,7 +297,7 @@ impl Flash {
     }
 }
 
-/// The number of pages of each erase block that a preconditioned FTL has written.
+/// Returns the number of pages of each erase block that a preconditioned FTL has written.
 fn programmed_pages(config: &SsdConfig, ftl: &Ftl) -> Vec<u16> {
     let planes = config.planes_per_unit();
     let segments = ftl.segments();

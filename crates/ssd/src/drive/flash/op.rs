@@ -1,19 +1,19 @@
-//! One operation of a die, from its queue to its end.
+//! One flash operation of a die, from its entry into a queue to its end.
 
 use crate::config::MAX_PLANES;
 use crate::drive::waits::Waits;
 use crate::layout::Place;
 use std::num::NonZeroU32;
 
-/// The number of an operation in progress.
+/// The number of a flash operation in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::drive) struct OpId(NonZeroU32);
 
 impl OpId {
-    /// The operation with this key in the table of operations.
+    /// Returns the operation with this key in the table of operations.
     #[inline]
     pub(crate) fn of_key(key: usize) -> OpId {
-        // One more than the key, so that an `Option` of it has the same size.
+        // Stores one more than the key, so that an `Option` of it has the same size.
         OpId(NonZeroU32::new(key as u32 + 1).expect("fewer than 2^32 operations are under way"))
     }
 
@@ -23,12 +23,12 @@ impl OpId {
     }
 }
 
-/// The kind of an operation.
+/// The kind of a flash operation.
 #[derive(Clone, Debug)]
 pub(in crate::drive) enum FlashOpKind {
     HostRead {
         command: u32,
-        /// Its pages, by plane, that collection takes as its own reads.
+        /// The pages, as bits by plane, that collection takes as its own reads.
         merged: u8,
     },
     /// A read of garbage collection.
@@ -37,22 +37,22 @@ pub(in crate::drive) enum FlashOpKind {
     Erase,
 }
 
-/// The contents of a program.
+/// The contents of a program operation.
 #[derive(Clone, Debug, Default)]
 pub(in crate::drive) struct Programmed {
-    /// Pages of the host.
+    /// The number of host pages.
     pub(crate) host_pages: u8,
-    /// Flush epoch of the host's pages.
+    /// The flush epoch of the host pages.
     pub(crate) epoch: u32,
-    /// The write that waits for it.
+    /// The host write that waits for the program; `None` if no write waits.
     pub(crate) command: Option<u32>,
-    /// The number of copies, and the dies of their sources.
+    /// The number of copies, and the dies of their source pages.
     copies: u8,
     sources: [u32; MAX_PLANES],
 }
 
 impl Programmed {
-    /// An empty program.
+    /// Returns a program without pages, in the flush epoch `epoch`.
     pub(crate) fn in_epoch(epoch: u32) -> Programmed {
         Programmed { epoch, ..Programmed::default() }
     }
@@ -64,30 +64,30 @@ impl Programmed {
         self.copies += 1;
     }
 
-    /// The dies of its copies' sources.
+    /// Returns the dies of the source pages of the copies.
     #[inline]
     pub(crate) fn sources(&self) -> &[u32] {
         &self.sources[..usize::from(self.copies)]
     }
 }
 
-/// One operation of a die, on up to one page in each of its planes.
+/// One flash operation of a die, on up to one page in each of its planes.
 #[derive(Clone, Debug)]
 pub(in crate::drive) struct FlashOp {
     pub(crate) kind: FlashOpKind,
     pub(crate) die: u32,
-    /// [`Place::row`] of its pages.
+    /// The row of its pages; see [`Place::row`].
     pub(crate) row: u32,
-    /// The erase block of plane 0, and the planes that take part.
+    /// The erase block of plane 0; `planes` has a bit for each plane that takes part.
     pub(crate) block: u32,
     pub(crate) planes: u8,
     pub(crate) page: u32,
-    /// Whether it is in its second phase: a read in its transfer, a program in its array time.
+    /// Whether the operation is in its second phase: a read in its transfer, a program in its array time.
     pub(crate) second_phase: bool,
     pub(crate) suspensions: u8,
-    /// When it was queued or, once it runs, when it started.
+    /// The virtual time at which the operation was queued or, once it runs, at which it started.
     pub(crate) since: u64,
-    /// The die's time for host operations when this was queued.
+    /// The time that the die had spent on host operations when this operation was queued.
     pub(crate) host_busy: u64,
     /// The end of the current phase.
     pub(crate) until: u64,
@@ -110,7 +110,7 @@ impl FlashOp {
         blocks_of(self.block, self.planes)
     }
 
-    /// Whether the operation only serves garbage collection.
+    /// Returns whether the operation only serves garbage collection.
     #[inline]
     pub(crate) fn collects(&self) -> bool {
         match &self.kind {
@@ -135,7 +135,7 @@ impl FlashOp {
         matches!(self.kind, FlashOpKind::Erase)
     }
 
-    /// The number of copies in a program.
+    /// Returns the number of copies in a program; 0 for other operations.
     pub(crate) fn copies(&self) -> usize {
         match &self.kind {
             FlashOpKind::Program(programmed) => programmed.sources().len(),
@@ -144,7 +144,7 @@ impl FlashOp {
     }
 }
 
-/// The erase blocks of `planes` of the die whose first block is `first`.
+/// Returns the erase blocks of `planes` of the die whose first block is `first`.
 pub(in crate::drive) fn blocks_of(first: u32, planes: u8) -> impl Iterator<Item = u32> {
     (0..MAX_PLANES as u32).filter(move |plane| planes >> plane & 1 == 1).map(move |plane| first + plane)
 }

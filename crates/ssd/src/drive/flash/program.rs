@@ -1,4 +1,4 @@
-//! Programs: pages of one row, of the host and copies, are gathered until the row is full.
+//! Program operations: pages of one row, host pages and copies, are gathered until the row is full.
 
 use super::Flash;
 use super::op::{FlashOpKind, OpId, Programmed};
@@ -9,7 +9,7 @@ use fulgurite_ftl::{FlashSink, SegmentId, UnitId};
 /// The sink for the pages of one host write.
 pub(in crate::drive) struct HostPages<'f> {
     pub(crate) flash: &'f mut Flash,
-    /// The write, if it waits for its programs, and the number of these programs.
+    /// The host write, if it waits for its programs; `programs` counts these programs.
     pub(crate) command: Option<u32>,
     pub(crate) programs: u32,
 }
@@ -44,7 +44,7 @@ impl FlashSink for HostPages<'_> {
 
 /// The sink for the copies of collection.
 impl FlashSink for Flash {
-    /// The drive has read the page before it asked for the copy.
+    /// Does nothing, because the drive has read the page before it asked for the copy.
     fn read(&mut self, _: Ppn) {}
 
     #[inline]
@@ -58,7 +58,7 @@ impl FlashSink for Flash {
         }
     }
 
-    /// The dies have erased it before the drive asked for the release.
+    /// Drops the bytes of the segment, which the dies have erased before the drive asked for the release.
     fn erase(&mut self, segment: SegmentId) {
         if let Some(contents) = &mut self.contents {
             self.layout.pages_of_segment(segment.0).for_each(|ppn| contents.remove(Ppn(ppn)));
@@ -99,7 +99,7 @@ impl Flash {
         }
     }
 
-    /// The same for programs of `unit` that contain copies.
+    /// Queues the incomplete programs of `unit` that contain copies.
     pub(in crate::drive) fn close_copies(&mut self, unit: UnitId) {
         let is_meant = |flash: &Flash, op: OpId| {
             let op = &flash.ops[op.key()];
@@ -118,13 +118,14 @@ impl Flash {
         self.touch(die);
     }
 
-    /// For a volatile buffer: notes that `old` was the previous place of the page that is now at `ppn`.
+    /// Records for a volatile buffer that `old` was the previous physical page of the logical page that is
+    /// now at `ppn`.
     #[inline]
     pub(in crate::drive) fn note_old_place(&mut self, ppn: Ppn, old: Option<Ppn>) {
-        // The list is taken out, because `is_programmed` borrows all of `self`.
+        // Takes the list out, because `is_programmed` borrows all of `self`.
         let Some(mut undo) = self.undo.take() else { return };
         while undo.front().is_some_and(|(ppn, _)| self.is_programmed(self.layout.place(*ppn))) {
-            // A programmed page survives a power cut, so it needs no entry.
+            // Drops the entry, because a programmed page survives a power cut.
             undo.pop_front();
         }
         undo.push_back((ppn, old));

@@ -1,4 +1,4 @@
-//! The work of a die: it starts operations, lets them overlap, suspends them and resumes them.
+//! Starts the flash operations of a die, lets them overlap, suspends them and resumes them.
 
 use super::Flash;
 use super::die::{Die, Next};
@@ -7,7 +7,7 @@ use crate::layout::Place;
 use fulgurite_ftl::SegmentId;
 use fulgurite_ftl::schedule::SUSPENSIONS;
 
-/// The most host reads in a row before other work that waits on the same die. This bounds the delay of
+/// The most host reads in a row before other work that waits for the same die. This bounds the delay of
 /// writes.
 const READ_BURST: u8 = 16;
 
@@ -15,14 +15,14 @@ const READ_BURST: u8 = 16;
 const NO_ROW: u32 = u32::MAX;
 
 impl Flash {
-    /// Whether `die` is idle and only host reads may wait for it.
+    /// Returns whether `die` is idle and only host reads may wait for it.
     #[inline]
     pub(in crate::drive) fn is_free(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
         state.current.is_none() && state.suspended.is_none() && state.work.is_empty()
     }
 
-    /// Whether a host read waits on `die`.
+    /// Returns whether a host read waits for `die`.
     #[inline]
     pub(in crate::drive) fn read_waits(&self, die: u32) -> bool {
         !self.dies[die as usize].reads.is_empty()
@@ -37,14 +37,14 @@ impl Flash {
         }
         let work_waits = !state.work.is_empty() || state.suspended.is_some();
         let work_starves = work_waits && state.reads_in_a_row >= READ_BURST;
-        // Reads go before programs of host data, which were acknowledged from the buffer.
+        // Serves reads before programs of host data, because cached writes were acknowledged from the buffer.
         if !state.reads.is_empty() && !work_starves {
             state.reads_in_a_row = state.reads_in_a_row.saturating_add(1);
             let id = state.reads.pop_front().expect("not empty");
             self.start(die, id);
             return Next::Started(id);
         }
-        // A suspended operation resumes before a new program starts.
+        // Resumes a suspended operation before a new program starts.
         state.reads_in_a_row = 0;
         if state.suspended.is_some() {
             self.resume(die);
@@ -69,7 +69,8 @@ impl Flash {
         }
         let Some(current) = state.current.map(|current| &self.ops[current.key()]) else { return Next::Busy };
         if self.schedule.pipeline && current.collects() && current.second_phase && state.follower.is_none() {
-            // The follower uses the idle part: the array during a transfer, the channel during array time.
+            // The follower uses the idle resource: the array during a transfer, the channel during array
+            // time.
             match current.kind {
                 FlashOpKind::MoveRead if read_waits => return Next::Started(self.follow(die, true)),
                 FlashOpKind::Program(_) if !read_waits => return Next::Started(self.follow(die, false)),
@@ -78,8 +79,8 @@ impl Flash {
         }
         let is_in_array = current.is_erase() || current.is_program() && current.second_phase;
         let can_stop = is_in_array && state.suspended.is_none() && state.follower.is_none();
-        // An operation that ends before it could be suspended is left alone. The limit on suspensions keeps
-        // it from starving.
+        // Leaves an operation alone that ends before it could be suspended. The limit on suspensions keeps
+        // the operation from starving.
         let worth_it = current.until > self.now + self.suspend && current.suspensions < SUSPENSIONS;
         if self.schedule.suspends() && read_waits && can_stop && worth_it {
             return Next::Started(self.suspend(die));
@@ -87,7 +88,8 @@ impl Flash {
         Next::Busy
     }
 
-    /// Starts the first host read, or program, of `die` while the current operation continues.
+    /// Starts the first host read (`is_read`), or the first program, of `die` while the current operation
+    /// continues.
     fn follow(&mut self, die: u32, is_read: bool) -> OpId {
         let state = &mut self.dies[die as usize];
         let queue = if is_read { &mut state.reads } else { &mut state.work };
@@ -111,13 +113,13 @@ impl Flash {
         stopped.suspensions += 1;
         state.left = stopped.until - stop;
         if !stopped.collects() {
-            // Resuming sets `since` again, so the time up to here is counted now.
+            // Counts the time up to here now, since resuming sets `since` again.
             state.host_busy += self.now - stopped.since;
         }
         self.performed.suspensions += 1;
         let id = state.reads.pop_front().expect("it was looked at");
         self.start(die, id);
-        // `start` has set a time without the cost of suspending.
+        // `start` has set a time without the cost of suspending, so the time is set again.
         self.events.set(die as usize, stop + self.suspend + self.read);
         id
     }
@@ -132,7 +134,7 @@ impl Flash {
         self.events.set(die as usize, op.until);
     }
 
-    /// Notes that an operation leaves its queue, and the causes of its wait there.
+    /// Records that an operation leaves its queue, and the causes of its wait there.
     #[inline]
     fn set_out(&mut self, die: u32, id: OpId) {
         let host_busy = self.host_busy(die);
@@ -153,14 +155,14 @@ impl Flash {
             FlashOpKind::Erase => self.now + self.erase,
         };
         let op = &mut self.ops[id.key()];
-        // Without pipelining, the end of a program's transfer does not matter.
+        // Without pipelining, the end of a program's transfer does not matter, so the program has one event.
         let one_event = op.is_program() && !self.schedule.pipeline;
         op.second_phase = one_event;
         op.until = if one_event { end + self.program } else { end };
         self.events.set(die as usize, op.until);
     }
 
-    /// Starts a collection read: the pages of `place`'s row in `planes`.
+    /// Starts a collection read of the pages in `planes` of the row of `place`.
     #[inline]
     pub(in crate::drive) fn start_move_read(&mut self, place: Place, planes: u8) -> OpId {
         let op = self.insert(FlashOpKind::MoveRead, place);
@@ -177,7 +179,7 @@ impl Flash {
         self.start(die, op);
     }
 
-    /// Time that `die` has worked for the host so far.
+    /// Returns the time that `die` has worked for the host so far.
     #[inline]
     pub(super) fn host_busy(&self, die: u32) -> u64 {
         let &Die { host_busy, current, .. } = &self.dies[die as usize];
@@ -188,7 +190,8 @@ impl Flash {
     /// Continues with the operation that overlapped the previous one, if there was one.
     #[inline]
     pub(super) fn go_on_with_follower(&mut self, die: usize) {
-        // Without one the die is touched: it gets new work, or `quiet_if_idle` is called.
+        // Returns without a follower: the caller touches the die, which then gets new work, or
+        // `quiet_if_idle` is called.
         let Some(id) = self.dies[die].current else { return };
         let op = &mut self.ops[id.key()];
         let is_read = op.is_read();
