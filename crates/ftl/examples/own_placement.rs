@@ -1,5 +1,5 @@
-//! A user's own placement policy, compared with no placement: recently written pages and other pages get
-//! separate streams.
+//! Compares a user's own placement policy with no placement. The policy gives recently written pages and
+//! other pages separate streams.
 //!
 //! `cargo run --release -p fulgurite-ftl --example own_placement`
 
@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 const PAGES: u32 = 50_000;
 
-/// Stream 0: pages that the host wrote recently. Stream 1: the others.
+/// A policy with two streams: stream 0 for pages that the host wrote recently, stream 1 for all others.
 #[derive(Clone, Debug)]
 struct Recent {
     /// The time of each page's last host write, in page writes.
     written_at: Vec<u64>,
-    /// The age up to which a page counts as recent.
+    /// The age up to which a page counts as recent, in page writes.
     window: u64,
 }
 
@@ -29,14 +29,14 @@ impl PlacementPolicy for Recent {
     }
 
     fn written(&mut self, context: &WriteContext, _: StreamId, segments: &SegmentTable) {
-        // A copy does not show how often the host writes a page.
+        // A copy does not show how often the host writes a page, so only host writes are recorded.
         if !context.copied {
             self.written_at[context.lpn as usize] = segments.now();
         }
     }
 }
 
-/// The policy as a part of a configuration.
+/// The policy as a value of a configuration.
 #[derive(Debug)]
 struct RecentConfig;
 
@@ -55,7 +55,7 @@ impl CustomPlacement for RecentConfig {
     }
 }
 
-/// The steady write amplification when nine of ten writes go to a tenth of the pages.
+/// Returns the steady write amplification when nine of ten writes go to a tenth of the pages.
 fn write_amplification(placement: PlacementConfig) -> Result<f64, Box<dyn Error>> {
     let mut ftl = Ftl::new(FtlConfig {
         collect: Collect { placement, ..Collect::PLAIN },

@@ -1,5 +1,5 @@
-//! The translation layer alone, without time: the write amplification of uniform random writes by spare
-//! space, compared with the closed form.
+//! Measures the write amplification of uniform random writes on the translation layer alone, without virtual
+//! time, by over-provisioning, and compares it with the closed form.
 //!
 //! `cargo run --release -p fulgurite-ftl --example write_amplification`
 

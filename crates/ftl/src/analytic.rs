@@ -1,24 +1,25 @@
-//! Write amplification in closed form, for uniform random writes of single pages.
+//! Write amplification (WAF) in closed form, for uniform random writes of single pages.
 //!
-//! All forms take the effective spare ρ = (T − U)/U. U is the number of logical pages. T is the number of
-//! physical pages that can hold data or garbage when a victim is picked, without the erased segments held in
-//! reserve. The simulated FTL is checked against these forms.
+//! All forms take the effective over-provisioning ρ = (T − U)/U. U is the number of logical pages. T is the
+//! number of physical pages that can hold valid or invalid data when a victim is picked, without the erased
+//! segments held in reserve. The simulated FTL is checked against these forms.
 
-/// FIFO victims: WAF = x / (x + W₀(−x·e^−x)) with x = 1 + ρ (Desnoyers, "Analytic models of SSD
-/// write performance", 2014). Independent of the segment size. `rho` must be positive.
+/// Returns the WAF of FIFO victims: WAF = x / (x + W₀(−x·e^−x)) with x = 1 + ρ (Desnoyers, "Analytic models
+/// of SSD write performance", 2014). It does not depend on the segment size. `rho` must be positive.
 pub fn waf_fifo(rho: f64) -> f64 {
     let x = 1.0 + rho;
     x / (x + lambert_w0(-x * (-x).exp()))
 }
 
-/// FIFO victims under two classes of pages: the share `r` of the writes goes to the share `f` of the pages,
-/// evenly within each class (Desnoyers, 2014). `space` is 1 + ρ. A = 1 + Σ r / (e^{r·space / (f·A)} − 1);
-/// `None` unless there is more space than data.
+/// Returns the WAF of FIFO victims under two classes of pages: the share `r` of the writes goes to the share
+/// `f` of the pages, evenly within each class (Desnoyers, 2014). `space` is 1 + ρ. The WAF A solves A = 1 + Σ
+/// r / (e^{r·space / (f·A)} − 1), where the sum is over both classes. `None` unless there is more space than
+/// data.
 pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
     if space <= 1.0 {
         return None;
     }
-    // Copies of a class for each host write. A class without writes is copied in every round.
+    // Returns the copies of a class for each host write. A class without writes is copied in every round.
     let copies = |r: f64, f: f64, waf: f64| {
         let x = r * space / (f * waf);
         if f <= 0.0 {
@@ -35,7 +36,7 @@ pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
         return None;
     }
     while high / low > 1.0 + 1e-10 {
-        // The bracket spans seven orders of magnitude, so a wide one is halved on a logarithmic scale.
+        // Halves a wide bracket on a logarithmic scale, since the bracket spans seven orders of magnitude.
         let middle = if high > 2.0 * low { libm::sqrt(low * high) } else { 0.5 * (low + high) };
         if excess(middle) > 0.0 {
             low = middle;
@@ -46,16 +47,17 @@ pub fn waf_fifo_two_classes(space: f64, r: f64, f: f64) -> Option<f64> {
     Some(0.5 * (low + high))
 }
 
-/// Random victims: a segment drawn from all has the average share of valid pages, U / T, so WAF = T / (T − U)
-/// = (1 + ρ) / ρ. This holds for any traffic with one stream. `rho` must be positive.
+/// Returns the WAF of random victims: a segment drawn from all has the average share of valid pages, U / T,
+/// so WAF = T / (T − U) = (1 + ρ) / ρ. This holds for any traffic with one stream. `rho` must be positive.
 pub fn waf_random(rho: f64) -> f64 {
     (1.0 + rho) / rho
 }
 
-/// Greedy victims in segments of `segment_pages`, by the mean-field balance of the occupancy classes: WAF =
-/// N·c with c = [(1+ρ)/N − 1/(L+1)] / [H(N) − H(L+1) − (N−L−1)/(L+1)]. L is the occupancy for which the share
-/// f = 1 − c·(N−L−1) of the emptiest class is in [0, c]. `None` if no L satisfies this: ρ is not positive, or
-/// so large that collection copies nothing.
+/// Returns the WAF of greedy victims in segments of `segment_pages` pages, by the mean-field balance of the
+/// occupancy classes. With N pages in a segment and the harmonic numbers H, WAF = N·c with c = [(1+ρ)/N −
+/// 1/(L+1)] / [H(N) − H(L+1) − (N−L−1)/(L+1)]. L is the occupancy for which the share f = 1 − c·(N−L−1) of
+/// the emptiest class is in [0, c]. `None` if no L satisfies this, because ρ is not positive, or so large
+/// that collection copies nothing.
 pub fn waf_greedy(rho: f64, segment_pages: u32) -> Option<f64> {
     if rho <= 0.0 {
         return None;
@@ -75,7 +77,7 @@ pub fn waf_greedy(rho: f64, segment_pages: u32) -> Option<f64> {
     })
 }
 
-/// The principal branch of Lambert's W on [−1/e, 0], by Halley's iteration.
+/// Returns the principal branch of Lambert's W on [−1/e, 0], by Halley's iteration.
 fn lambert_w0(z: f64) -> f64 {
     // Near the branch point the series in √(2(e·z + 1)) is a better start.
     let p = (2.0 * (std::f64::consts::E * z + 1.0)).max(0.0).sqrt();
@@ -110,7 +112,8 @@ mod tests {
         assert_eq!(waf_fifo_two_classes(1.0, 0.5, 0.5), None);
     }
 
-    /// ρ, FIFO, greedy at 64, 128, 256 and 512 pages: published values, to four decimals.
+    /// The published values to four decimals, one row for each ρ: the WAF of FIFO, then of greedy at 64, 128,
+    /// 256 and 512 pages.
     const TABLE: [(f64, [f64; 5]); 4] = [
         (0.07, [7.8172, 7.0099, 7.3916, 7.5969, 7.7051]),
         (0.0737, [7.4551, 6.7298, 7.0650, 7.2549, 7.3533]),
@@ -121,7 +124,7 @@ mod tests {
     #[test]
     fn the_forms_give_the_published_table() {
         for (rho, row) in TABLE {
-            // The second row's ρ is rounded to 7.37 %, which is less precise than four decimals of WAF.
+            // The ρ of the second row is rounded to 7.37 %, which is less precise than four decimals of WAF.
             let tolerance = if rho == 0.0737 { 3e-3 } else { 1e-4 };
             let got = std::iter::once(waf_fifo(rho))
                 .chain([64, 128, 256, 512].map(|pages| waf_greedy(rho, pages).unwrap()));

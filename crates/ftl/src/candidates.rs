@@ -1,5 +1,5 @@
-//! The sealed segments of a unit, from which collection picks its victims. Segments of groups with a fixed
-//! size wait in queues, the oldest first. The victim policy picks among all others.
+//! The candidates for collection: the sealed segments of a unit. Segments of groups with a fixed size wait in
+//! queues, the oldest first. The victim policy picks among all other segments.
 
 use crate::placement::{PlacementPolicy, Placer, STREAMS_AT_MOST};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
@@ -8,16 +8,16 @@ use crate::victim::{VictimConfig, VictimPolicy, Victims};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The segment is in no queue.
+/// The value for a segment that is in no queue.
 const NO_QUEUE: u16 = STREAMS_AT_MOST;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
     policy: VictimConfig,
     victims: Victims,
-    /// The queues by number, the oldest segment first.
+    /// The queues by number, each with the oldest segment first.
     queues: Vec<VecDeque<SegmentId>>,
-    /// The queue of each sealed segment.
+    /// The number of the queue of each sealed segment.
     queue_of: PerSegment<u16>,
 }
 
@@ -52,7 +52,7 @@ impl Candidates {
         }
     }
 
-    /// The oldest segment of a queue.
+    /// Returns the oldest segment of a queue.
     pub(crate) fn oldest(&self, queue: u16) -> Option<SegmentId> {
         self.queues[usize::from(queue)].front().copied()
     }
@@ -64,20 +64,21 @@ impl Candidates {
         }
     }
 
-    /// The oldest segment of an overfull group, or else the victim policy's choice.
+    /// Picks the oldest segment of an overfull group, or else the victim policy's choice.
     pub(crate) fn pick(&mut self, placer: &Placer, table: &SegmentTable) -> Option<SegmentId> {
         let overfull = placer.overfull(table);
-        // An overfull group may have only its open segment.
+        // The queue may be empty, because an overfull group may have only its open segment.
         let queued = overfull.and_then(|queue| self.queues[usize::from(queue)].pop_front());
         queued.or_else(|| self.victims.pick(table)).or_else(|| {
-            // All sealed segments are in queues, so the longest queue gives its oldest one.
+            // All sealed segments may be in queues, so the longest queue gives its oldest segment.
             self.queues.iter_mut().max_by_key(|queue| queue.len())?.pop_front()
         })
     }
 
-    /// Sorts every sealed segment into its queue or index again, after the groups have changed.
+    /// Sorts every sealed segment into its queue or into the victim policy's index again, after the groups
+    /// have changed.
     pub(crate) fn sort(&mut self, placer: &Placer, table: &SegmentTable) {
-        // The index cannot change the group of a segment, so it is built again.
+        // Builds the index again, because it cannot change the group of a segment.
         self.victims = self.policy.start(self.queue_of.segments(), table.segment_pages());
         self.queues.iter_mut().for_each(VecDeque::clear);
         let mut sealed: Vec<SegmentId> = self

@@ -10,16 +10,17 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // each message names the fields
 pub enum CheckError {
-    /// L2P maps a logical page to a physical page that P2L gives to another logical page.
+    /// The logical-to-physical map (L2P) maps a logical page to a physical page that the physical-to-logical
+    /// map (P2L) gives to another logical page.
     #[error("logical page {lpn} maps to physical page {ppn}, which belongs to logical page {owner}")]
     Mapping { lpn: u32, ppn: u32, owner: u32 },
     /// The valid bitmap and L2P disagree about the number of valid pages.
     #[error("{mapped} logical pages are mapped but valid physical pages have {valid} owners and sharers")]
     Bitmap { mapped: u64, valid: u64 },
-    /// L2P maps a logical page to a physical page that the bitmap marks as garbage.
+    /// L2P maps a logical page to a physical page that the bitmap marks as invalid.
     #[error("logical page {lpn} maps to physical page {ppn}, which is marked as garbage")]
     Garbage { lpn: u32, ppn: u32 },
-    /// The valid count of a segment differs from the bits in the bitmap.
+    /// The valid count of a segment differs from the number of its bits in the bitmap.
     #[error("segment {segment} counts {counted} valid pages but its bitmap has {bits}")]
     ValidCount { segment: u32, counted: u32, bits: u32 },
     /// The valid count of a unit differs from that of its segments, or its free list has segments of another
@@ -29,12 +30,12 @@ pub enum CheckError {
          {strangers} of its free segments are others'"
     )]
     Unit { unit: u32, counted: u32, valid: u32, strangers: usize },
-    /// A free segment holds pages, or its state is not free.
+    /// A segment on a free list holds pages, or its state is not free.
     #[error("segment {segment} is listed as free but is {state:?} with {written} pages written")]
     Free { segment: u32, state: SegmentState, written: u32 },
 }
 
-/// Recomputes every invariant of `ftl`. O(physical pages).
+/// Recomputes every invariant of `ftl` and returns the first violation. The cost is O(physical pages).
 pub fn check(ftl: &Ftl) -> Result<(), CheckError> {
     check_mapping(ftl)?;
     check_segments(ftl)?;
@@ -42,7 +43,7 @@ pub fn check(ftl: &Ftl) -> Result<(), CheckError> {
 }
 
 fn check_units(ftl: &Ftl) -> Result<(), CheckError> {
-    // A drive of one unit does not count the unit's pages, since the unit holds all of them.
+    // Skips a drive of one unit, which does not count the unit's pages, since the unit holds all of them.
     for unit in ftl.units().filter(|_| ftl.config().units > 1) {
         let mine = |segment: &SegmentId| ftl.unit_of(*segment) == unit;
         let segments = (0..ftl.config().segments).map(SegmentId).filter(mine);

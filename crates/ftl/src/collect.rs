@@ -1,5 +1,6 @@
 //! The policies and thresholds of garbage collection as one value. Simulated drives, layers on the host and
-//! translation layers without time all contain this value. Each of its options is declared once, here.
+//! translation layers without virtual time all contain this value. Each of its options is declared once,
+//! here.
 
 use crate::placement::PlacementConfig;
 use crate::schedule::Schedule;
@@ -15,13 +16,14 @@ pub struct Collect {
     pub victim: VictimConfig,
     /// The policy that decides when to collect, and which host operations go first.
     pub schedule: Schedule,
-    /// The soft threshold: collection begins with fewer free segments than this.
+    /// The soft threshold, in segments: collection begins with fewer free segments than this.
     pub reserve: u32,
-    /// The hard threshold: this many free segments are reserved for collection.
+    /// The hard threshold, in segments: this many free segments are reserved for collection.
     pub hard: u32,
-    /// While the host is idle, collection goes on up to this many free segments; 0: it does not.
+    /// The number of free segments up to which collection continues while the host is idle; 0 for no
+    /// background collection.
     pub background: u32,
-    /// A write that has waited for collection this long blocks all other host operations.
+    /// The time after which a write that waits for collection blocks all other host operations.
     pub urgent: Nanos,
 }
 
@@ -58,8 +60,8 @@ impl Collect {
 /// The largest number of segments for a threshold.
 pub const SEGMENTS_AT_MOST: u32 = 1 << 20;
 
-/// Declares one option of [`Collect`] for a type that contains one: `collect_opt!(reserve, collect)` if the
-/// field is called `collect`.
+/// Declares one option of [`Collect`] for a type that contains a `Collect`: `collect_opt!(reserve, collect)`
+/// if the field is called `collect`.
 #[macro_export]
 macro_rules! collect_opt {
     (placement $(, $($path:ident).+)?) => {

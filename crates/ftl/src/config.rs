@@ -1,4 +1,4 @@
-//! The shape and the policies of a translation layer, and the checks on their combinations.
+//! The geometry and the policies of a translation layer, and the checks on their combinations.
 
 use crate::collect::Collect;
 use crate::placement::DriveShape;
@@ -7,11 +7,13 @@ use fulgurite_base::{Choice, SpecError};
 /// How host pages are spread over the units. A copy stays in the unit of its victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stripe {
-    /// The units in turn, skipping those that accept no writes now.
+    /// Host pages go to the units in turn, except those that accept no writes now.
     RoundRobin,
-    /// The unit with the fewest queued or running flash operations; among equals the next in turn.
+    /// Host pages go to the unit with the fewest queued or running flash operations; among equals to the next
+    /// in turn.
     LeastLoaded,
-    /// By the logical page number: a page always goes to the same unit, and waits for that unit.
+    /// Host pages go to a unit by the logical page number. A page always goes to the same unit, and waits for
+    /// that unit.
     Address,
 }
 
@@ -30,8 +32,8 @@ pub enum WearLeveling {
     None,
     /// The free segment with the fewest erases is used first.
     Dynamic,
-    /// As dynamic. In addition, the data of a full segment moves away if its erases are behind those of the most
-    /// erased segment by more than a gap.
+    /// Free segments are used as with dynamic wear leveling. In addition, the data of a full segment moves
+    /// away if its erases are behind those of the most erased segment by more than a gap.
     Static,
 }
 
@@ -40,36 +42,37 @@ impl Choice for WearLeveling {
         &[("none", WearLeveling::None), ("dynamic", WearLeveling::Dynamic), ("static", WearLeveling::Static)];
 }
 
-/// The shape and the policies of an FTL.
+/// The geometry and the policies of a flash translation layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FtlConfig {
-    /// Logical pages.
+    /// The number of logical pages.
     pub logical_pages: u32,
-    /// Units of allocation and collection, all with the same number of segments.
+    /// The number of units of allocation and collection, all with the same number of segments.
     pub units: u32,
     /// How host pages are spread over the units.
     pub stripe: Stripe,
-    /// Segments of the drive: first those of the first unit, then those of the second, and so on.
+    /// The number of segments of the drive. The segments of the first unit come first, then those of the
+    /// second, and so on.
     pub segments: u32,
-    /// Pages in a segment.
+    /// The number of pages in a segment.
     pub segment_pages: u32,
-    /// Consecutive pages that the flash reads and programs together. Step-by-step collection only stops at
-    /// the end of such a row.
+    /// The number of consecutive pages, called a row, that the flash reads and programs together.
+    /// Step-by-step collection only stops at the end of a row.
     pub row_pages: u32,
-    /// Pages in a row across all dies of a unit.
+    /// The number of pages in a row across all dies of a unit.
     pub stripe_pages: u32,
     /// The policies and thresholds of garbage collection.
     pub collect: Collect,
     /// How erases are spread over the segments.
     pub wear_leveling: WearLeveling,
-    /// With static leveling: the most erases that a segment may be behind the most erased one.
+    /// With static wear leveling, the most erases by which a segment may be behind the most erased segment.
     pub wear_gap: u32,
-    /// The erases that a segment endures, within a tenth; 0: unlimited.
+    /// The number of erases that a segment endures, within a tenth; 0 for unlimited.
     pub endurance: u32,
 }
 
 impl FtlConfig {
-    /// A translation layer of this shape with the plainest policies: one stream, greedy victims,
+    /// Returns the configuration of this geometry with the plainest policies: one stream, greedy victims,
     /// non-preemptive collection below two free segments, no wear leveling.
     pub const fn plain(logical_pages: u32, segments: u32, segment_pages: u32) -> FtlConfig {
         FtlConfig {
@@ -87,19 +90,19 @@ impl FtlConfig {
         }
     }
 
-    /// Pages that can hold data or garbage when non-preemptive collection picks a victim: T in the closed
-    /// forms.
+    /// Returns the number of pages that can hold valid or invalid data when non-preemptive collection picks a
+    /// victim; this is T in the closed forms.
     pub(crate) fn effective_pages(&self) -> u64 {
         let kept_free = self.units.saturating_mul(self.collect.reserve);
         u64::from(self.segments.saturating_sub(kept_free)) * u64::from(self.segment_pages)
     }
 
-    /// ρ, the effective spare: (T − U) / U.
+    /// Returns the effective over-provisioning ρ = (T − U) / U, where U is the number of logical pages.
     pub fn spare_effective(&self) -> f64 {
         spare(self.effective_pages() as f64, f64::from(self.logical_pages))
     }
 
-    /// Refuses a shape in which collection could get stuck.
+    /// Refuses a geometry in which collection could get stuck.
     pub fn validate(&self) -> Result<(), SpecError> {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = *self;
         if logical_pages == 0 || segment_pages == 0 {
@@ -114,7 +117,7 @@ impl FtlConfig {
             )));
         }
         let physical = u64::from(segments) * u64::from(segment_pages);
-        // The map uses `u32::MAX` for an unmapped page, so it cannot be a page number.
+        // The map uses `u32::MAX` for an unmapped page, so that number cannot be a page number.
         if physical >= u64::from(u32::MAX) {
             return Err(SpecError::new(format!(
                 "{physical} physical pages are too many; accepted: fewer than 2^32"
@@ -128,8 +131,8 @@ impl FtlConfig {
         }
         self.collect.check_thresholds()?;
         let reserve = self.collect.reserve;
-        // One segment more than the data needs must hold garbage or be open; otherwise a victim may free no
-        // page.
+        // Requires one segment more than the data needs, which holds invalid pages or is open; otherwise a
+        // victim may free no page.
         let need = self.least_segments(0);
         let segments = segments / self.units;
         if u64::from(segments) < need {
@@ -154,20 +157,21 @@ impl FtlConfig {
         Ok(())
     }
 
-    /// The logical pages of a unit, if the pages are spread evenly.
+    /// Returns the number of logical pages of a unit, if the pages are spread evenly.
     fn logical_share(&self) -> u32 {
-        // Striping by address distributes whole rows, so the first unit may have one row more than the last.
+        // Counts whole rows: striping by address distributes rows, so the first unit may have one row more
+        // than the last.
         self.logical_pages.div_ceil(self.units).next_multiple_of(self.row_pages).min(self.logical_pages)
     }
 
-    /// The fewest segments with which a unit that holds `valid` pages can still be collected.
+    /// Returns the fewest segments with which a unit that holds `valid` pages can still be collected.
     pub(crate) fn least_segments(&self, valid: u32) -> u64 {
         u64::from(self.logical_share().max(valid)).div_ceil(u64::from(self.segment_pages))
             + u64::from(self.collect.reserve)
             + u64::from(self.collect.placement.streams())
     }
 
-    /// The shape of the drive for placement.
+    /// Returns the geometry of the drive for placement.
     pub(crate) fn drive_shape(&self) -> DriveShape {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = *self;
         let Collect { reserve, ref victim, .. } = self.collect;
@@ -176,7 +180,7 @@ impl FtlConfig {
     }
 }
 
-/// ρ, the effective spare, if `effective_pages` can hold data or garbage.
+/// Returns the effective over-provisioning ρ, if `effective_pages` can hold valid or invalid data.
 pub(super) fn spare(effective_pages: f64, logical_pages: f64) -> f64 {
     (effective_pages - logical_pages) / logical_pages
 }
@@ -186,7 +190,7 @@ mod tests {
     use super::*;
     use crate::schedule::Schedule;
 
-    /// The text of the refusal; empty if the shape is accepted.
+    /// Returns the text of the refusal; empty if the geometry is accepted.
     fn refusal(config: FtlConfig) -> String {
         config.validate().err().map(|error| error.to_string()).unwrap_or_default()
     }
@@ -200,13 +204,13 @@ mod tests {
         assert_eq!(refusal(config), "");
     }
 
-    /// The rule: a shape is accepted if, and only if, collection can go on for ever in it.
+    /// The rule: a geometry is accepted if, and only if, collection can continue for ever in it.
     #[test]
     fn the_least_drive_is_accepted_and_one_page_less_is_refused() {
         let plain = FtlConfig::plain;
         assert_refused(plain(0, 8, 16), "at least one page");
         assert_refused(plain(8, 8, 0), "at least one page");
-        // Five segments of data, two in reserve and an open one.
+        // The drive has five segments of data, two in reserve and an open one.
         assert_accepted(plain(80, 8, 16));
         assert_refused(plain(81, 8, 16), "accepted: at least 9 segments");
         assert_refused(plain(128, 8, 16), "accepted: at least 11 segments");
@@ -252,7 +256,7 @@ mod tests {
     }
 
     /// The rule: collection keeps a free segment to write to, and begins before the host has used up all
-    /// others.
+    /// other segments.
     #[test]
     fn thresholds_leave_collection_a_segment() {
         let thresholds = |schedule, reserve, hard| FtlConfig {

@@ -9,22 +9,22 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// A divisor; it must not be zero.
+    /// Creates a divisor, which must not be zero.
     pub fn new(divisor: u32) -> Divisor {
         assert!(divisor > 0);
         Divisor { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
     }
 
-    /// The divisor.
+    /// Returns the divisor as a number.
     #[inline]
     pub fn divisor(self) -> u32 {
         self.divisor
     }
 
-    /// The quotient and the remainder of `n`.
+    /// Returns the quotient and the remainder of `n`.
     #[inline]
     pub fn divide(self, n: u32) -> (u32, u32) {
-        // The reciprocal of 1 would be 2^64, which wraps to zero.
+        // Treats 1 separately, since its reciprocal would be 2^64, which wraps to zero.
         if self.divisor == 1 {
             return (n, 0);
         }

@@ -1,9 +1,9 @@
-//! The gate between the host's commands and a translation layer in time. Simulated drives and layers on the
-//! host share it. It does no I/O and has no clock.
+//! The gate between the host's commands and a translation layer in virtual or wall-clock time. Simulated
+//! drives and layers on the host share it. It does no I/O and has no clock.
 //!
 //! The schedule's state decides which commands pass. Reads pass or are barred. All other commands wait in one
-//! queue, in order; the first leaves it when all its pages have places. The gate holds both queues, the
-//! state, and the time at which a write has waited too long.
+//! queue, in order; the first leaves it when all its pages have physical pages. The gate holds both queues,
+//! the state, and the time at which a write has waited too long.
 //!
 //! The device numbers its commands. It calls [`look`](Gate::look) whenever the state may have changed. It
 //! then starts to collect the victim, if one was picked, and serves the reads that
@@ -17,27 +17,28 @@ use crate::segments::SegmentId;
 use fulgurite_base::{Nanos, Ppn, StreamId};
 use std::collections::VecDeque;
 
-/// The time to look at the state again after a pick, which may have changed it.
+/// When a gate looks at the state again after a pick, which may have changed the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterPick {
-    /// At once.
+    /// The gate looks again at once.
     LookAgain,
-    /// At the device's next event. A pick takes a drive no time, and its next event is soon.
+    /// The gate looks again at the device's next event. A pick takes a drive no time, and its next event is
+    /// soon.
     LookNextTime,
 }
 
-/// The pages of a write that still need places.
+/// The pages of a write that still need physical pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Unplaced {
-    /// The first of them.
+    /// The first of these logical pages.
     pub first: u32,
     /// The number of pages.
     pub pages: u32,
-    /// The host's hint.
+    /// The host's hint for the stream of the pages.
     pub hint: StreamId,
 }
 
-/// The gate; see the module.
+/// The gate of a unit; see the module.
 #[derive(Clone, Debug)]
 pub struct Gate {
     unit: UnitId,
@@ -45,15 +46,15 @@ pub struct Gate {
     after_pick: AfterPick,
     barred_reads: VecDeque<u32>,
     stalled: VecDeque<u32>,
-    /// The time that a write may wait, and the end of that time for the first write.
+    /// The time that a write may wait; `urgent_at` is the end of that time for the first write in the queue.
     patience: Nanos,
     urgent_at: Option<Nanos>,
     collects_no_more: bool,
 }
 
 impl Gate {
-    /// The gate of `unit`, without waiting commands. A write that has waited for `patience` blocks all other
-    /// host operations.
+    /// Creates the gate of `unit`, without waiting commands. A write that has waited for `patience` blocks
+    /// all other host operations.
     pub fn new(unit: UnitId, after_pick: AfterPick, patience: Nanos) -> Gate {
         Gate {
             unit,
@@ -67,7 +68,7 @@ impl Gate {
         }
     }
 
-    /// The schedule's state at the last look.
+    /// Returns the schedule's state at the last look.
     #[inline]
     pub fn state(&self) -> ScheduleState {
         self.state
@@ -88,14 +89,16 @@ impl Gate {
             return None;
         }
         let picked = ftl.pick(self.unit)?;
-        // The state was decided without a collection in progress, and a pick may change it.
+        // Asks again, because the state was decided without a collection in progress, and a pick may change
+        // it.
         if self.after_pick == AfterPick::LookAgain {
             self.state = ftl.state(self.unit, stream);
         }
         Some(picked)
     }
 
-    /// Whether the read `command` passes now. If not, it is barred until [`Gate::next_read`] returns it.
+    /// Returns whether the read `command` passes now. If not, the read is barred until [`Gate::next_read`]
+    /// returns it.
     #[inline]
     pub fn passes(&mut self, command: u32) -> bool {
         let passes = self.state.serves_reads();
@@ -105,7 +108,7 @@ impl Gate {
         passes
     }
 
-    /// The next barred read that passes now.
+    /// Returns the next barred read that passes now; `None` if there is none.
     #[inline]
     pub fn next_read(&mut self) -> Option<u32> {
         if self.state.serves_reads() { self.barred_reads.pop_front() } else { None }
@@ -116,7 +119,7 @@ impl Gate {
         self.stalled.push_back(command);
     }
 
-    /// The first command in the queue.
+    /// Returns the first command in the queue.
     #[inline]
     pub fn first(&self) -> Option<u32> {
         self.stalled.front().copied()
@@ -128,9 +131,10 @@ impl Gate {
         self.stalled.pop_front();
     }
 
-    /// Gives pages of the first write in the queue their places, as many as the schedule allows now, and
-    /// returns their number. `placed` is called for each with its number in the run, its place and its
-    /// previous place. If some pages are left, the write becomes urgent once it has waited too long.
+    /// Gives physical pages to as many pages of the first write in the queue as the schedule allows now, and
+    /// returns their number. `placed` is called for each page with its index in the run, its new physical
+    /// page and its previous one. If some pages are left, the write becomes urgent once it has waited too
+    /// long.
     #[inline]
     pub fn place<S: FlashSink>(
         &mut self,
@@ -141,37 +145,38 @@ impl Gate {
         placed: impl FnMut(&mut S, u32, Ppn, Option<Ppn>),
     ) -> u32 {
         let count = ftl.append_run(first, pages, hint, sink, placed);
-        // The first refusal sets the time; later attempts must not postpone it.
+        // Sets the time only at the first refusal; later attempts must not postpone it.
         if count < pages && self.urgent_at.is_none() {
             self.urgent_at = Some(Nanos(now.0.saturating_add(self.patience.0)));
         }
         count
     }
 
-    /// The time at which the waiting write will have waited too long; `None` if no write waits.
+    /// Returns the time at which the waiting write will have waited too long; `None` if no write waits.
     #[inline]
     pub fn urgent_at(&self) -> Option<Nanos> {
         self.urgent_at
     }
 
-    /// Notes that a write has waited too long. The caller then looks at the schedule.
+    /// Records that a write has waited too long. The caller then looks at the schedule.
     pub fn become_urgent(&mut self, ftl: &mut Ftl) {
         self.urgent_at = None;
         ftl.set_urgent(self.unit);
     }
 
-    /// Notes that the event that the write waited for has happened. If it must still wait, its time starts
-    /// again.
+    /// Records that the event that the write waited for has happened. If the write must still wait, its time
+    /// starts again.
     pub fn end_urgency(&mut self) {
         self.urgent_at = None;
     }
 
-    /// Notes that collection has ended for good.
+    /// Records that collection has ended for good.
     pub fn end_collection(&mut self) {
         self.collects_no_more = true;
     }
 
-    /// Removes all waiting commands, as after a power cut, except stalled ones for which `is_kept` is true.
+    /// Removes all waiting commands, as after a power cut, except stalled commands for which `is_kept` is
+    /// true.
     pub fn forget(&mut self, is_kept: impl Fn(u32) -> bool) {
         self.barred_reads.clear();
         self.stalled.retain(|command| is_kept(*command));
@@ -187,7 +192,8 @@ mod tests {
 
     const PATIENCE: Nanos = Nanos(1_000);
 
-    /// A drive of 40 pages on six segments of 16, filled and overwritten until its writes must wait.
+    /// Returns a drive of 40 pages on six segments of 16, filled and overwritten until its writes must wait,
+    /// with its gate.
     fn exhausted() -> (Gate, Ftl) {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(40, 6, 16) }).unwrap();
@@ -214,7 +220,7 @@ mod tests {
         assert_eq!(gate.look(&mut ftl, Some((0, StreamId(0)))), None, "one victim at a time");
         assert_eq!((gate.state(), gate.urgent_at()), (ScheduleState::Exclusive, None));
         assert!(!gate.passes(9) && gate.next_read().is_none());
-        // The victim is collected, so all commands pass, in order.
+        // Collects the victim, after which all commands pass, in order.
         assert!(!gate.passes(10));
         let end = (picked.unwrap().0 + 1) * 16;
         for ppn in (end - 16..end).map(Ppn) {
@@ -242,7 +248,7 @@ mod tests {
     }
 
     /// The rule: the first refusal sets the time at which a write becomes urgent, and later refusals do not
-    /// postpone it. A write that passes completely sets no time. The end of a collection clears it.
+    /// postpone it. A write that passes completely sets no time. The end of a collection clears the time.
     #[test]
     fn a_write_waits_from_its_first_refusal_on() {
         let (mut gate, mut ftl) = exhausted();
@@ -282,7 +288,7 @@ mod tests {
     /// chooses.
     #[test]
     fn a_pick_changes_the_state_at_once_or_the_next_time() {
-        // A collection in step with the host is behind from its start if its victim is nearly full.
+        // A paced collection is behind from its start if its victim is nearly full.
         let collect = Collect { schedule: Schedule::PACED, ..Collect::PLAIN };
         let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(48, 6, 16) }).unwrap();
         let mut sink = CountingSink::default();

@@ -1,9 +1,10 @@
 //! The flash translation layer, without any I/O of its own.
 //!
-//! [`Ftl`] decides the places of pages and the time of garbage collection, and emits flash operations into a
-//! [`FlashSink`]. [`CountingSink`] only counts them, for studies of write amplification. A simulated drive
-//! plays them on dies in virtual time. A layer on the host turns them into commands for the drive below. Each
-//! policy has a file: which segment to collect, which stream to write to, when to collect.
+//! [`Ftl`] decides the physical pages of written pages and the time of garbage collection, and emits flash
+//! operations into a [`FlashSink`]. [`CountingSink`] only counts them, for studies of write amplification. A
+//! simulated drive executes them on dies in virtual time. A layer on the host turns them into commands for
+//! the drive below. Each policy has a file; there are three kinds of policies: placement (the stream to write
+//! to), victim selection (the segment to collect) and schedules (the time to collect).
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 

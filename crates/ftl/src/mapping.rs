@@ -2,7 +2,8 @@
 //! + 4 + ⅛ bytes a page.
 //!
 //! Several logical pages may share a physical page (SHARE). The physical-to-logical map then names one of
-//! them, the owner. The others are in a side table, so only shared pages pay for it.
+//! them, the owner. The other logical pages, the sharers, are in a side table, so only shared pages take its
+//! memory.
 
 use fulgurite_base::{Ppn, advise_huge_pages, prefetch};
 use rustc_hash::FxHashMap;
@@ -20,7 +21,7 @@ pub struct Mapping {
     sharers: FxHashMap<u32, Vec<u32>>,
 }
 
-/// The valid pages of a victim and their owners.
+/// The valid pages of a victim, and their owners in the same order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Moving {
     pub(crate) from: Vec<u32>,
@@ -30,7 +31,8 @@ pub(crate) struct Moving {
 impl Clone for Mapping {
     fn clone(&self) -> Mapping {
         Mapping {
-            // A derived clone would allocate without asking for huge pages.
+            // Copies the tables separately, because a derived clone would allocate without asking for huge
+            // pages.
             l2p: copied(&self.l2p),
             p2l: copied(&self.p2l),
             valid: copied(&self.valid),
@@ -49,49 +51,50 @@ impl Mapping {
         }
     }
 
-    /// The place of `lpn`; `None` if it is unmapped.
+    /// Returns the physical page of `lpn`; `None` if `lpn` is unmapped.
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Ppn> {
         let ppn = self.l2p[lpn as usize];
         (ppn != UNMAPPED).then_some(Ppn(ppn))
     }
 
-    /// Prefetches the entry of `lpn`. On a drive of a terabyte every entry is a cache miss, and these misses
-    /// cost more than the rest of a write.
+    /// Prefetches the map entry of `lpn`. On a drive of a terabyte every entry is a cache miss, and these
+    /// misses cost more than the rest of a write.
     #[inline]
     pub fn prefetch(&self, lpn: u32) {
         prefetch(&self.l2p, lpn as usize);
     }
 
-    /// The same for the owner of `ppn`.
+    /// Prefetches the entry that holds the owner of `ppn`.
     #[inline]
     pub fn prefetch_owner(&self, ppn: Ppn) {
         prefetch(&self.p2l, ppn.0 as usize);
     }
 
-    /// The owner of `ppn`: the logical page last written there, or one that shares it.
+    /// Returns the owner of `ppn`: the logical page last written there, or one that shares it.
     #[inline]
     pub fn owner(&self, ppn: Ppn) -> u32 {
         self.p2l[ppn.0 as usize]
     }
 
-    /// Whether `ppn` holds the current copy of a logical page.
+    /// Returns whether `ppn` holds the current copy of a logical page.
     #[inline]
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid[(ppn.0 / 64) as usize] >> (ppn.0 % 64) & 1 == 1
     }
 
-    /// The valid bits of `count` pages from `ppn`, at most 8.
+    /// Returns the valid bits of `count` pages from `ppn`, at most 8.
     #[inline]
     pub fn valid_bits(&self, ppn: Ppn, count: u32) -> u8 {
         let (word, bit) = ((ppn.0 / 64) as usize, ppn.0 % 64);
         let low = self.valid[word] >> bit;
-        // A shift by 64 would overflow, and the last word has no successor.
+        // Treats the case within one word separately: a shift by 64 would overflow, and the last word has no
+        // successor.
         let high = if bit + count > 64 { self.valid[word + 1] << (64 - bit) } else { 0 };
         ((low | high) & ((1 << count) - 1)) as u8
     }
 
-    /// Makes `ppn` the place of `lpn`. The old place must have been unmapped.
+    /// Maps `lpn` to `ppn`. The old physical page of `lpn` must have been unmapped.
     #[inline]
     pub(crate) fn map(&mut self, lpn: u32, ppn: Ppn) {
         self.l2p[lpn as usize] = ppn.0;
@@ -99,12 +102,12 @@ impl Mapping {
         self.valid[(ppn.0 / 64) as usize] |= 1 << (ppn.0 % 64);
     }
 
-    /// Unmaps `lpn`. Returns its place if that became garbage.
+    /// Unmaps `lpn`. Returns its physical page if that page became invalid.
     #[inline]
     pub(crate) fn unmap(&mut self, lpn: u32) -> Option<Ppn> {
         let ppn = self.lookup(lpn)?;
         self.l2p[lpn as usize] = UNMAPPED;
-        // Most drives share no pages. Checking for an empty table saves a hash for each page.
+        // Checks for an empty table first, since most drives share no pages. This saves a hash for each page.
         if !self.sharers.is_empty() && self.leave(lpn, ppn) {
             return None;
         }
@@ -112,18 +115,18 @@ impl Mapping {
         Some(ppn)
     }
 
-    /// Makes `ppn` garbage. No page shares it, and its owner is about to be mapped elsewhere.
+    /// Makes `ppn` invalid. No page shares it, and its owner is about to be mapped to another physical page.
     #[inline]
     pub(crate) fn forget(&mut self, ppn: Ppn) {
         self.valid[(ppn.0 / 64) as usize] &= !(1 << (ppn.0 % 64));
     }
 
-    /// Removes `lpn` from the pages that share `ppn`; false if no page does.
+    /// Removes `lpn` from the pages that share `ppn`. Returns false if no page shares it.
     fn leave(&mut self, lpn: u32, ppn: Ppn) -> bool {
         let Some(sharers) = self.sharers.get_mut(&ppn.0) else { return false };
         let owner = &mut self.p2l[ppn.0 as usize];
         if *owner == lpn {
-            // The page must keep an owner, so one of the sharers becomes the owner.
+            // Makes one of the sharers the owner, since the page must keep an owner.
             *owner = sharers.pop().expect("no list of sharers is empty");
         } else {
             sharers.retain(|sharer| *sharer != lpn);
@@ -153,7 +156,7 @@ impl Mapping {
         }
     }
 
-    /// The first valid page in `from..end`.
+    /// Returns the first valid page in `from..end`; `None` if there is none.
     #[inline]
     pub(crate) fn next_valid(&self, from: u32, end: u32) -> Option<Ppn> {
         let mut at = from;
@@ -161,7 +164,7 @@ impl Mapping {
             let word = self.valid[(at / 64) as usize] >> (at % 64);
             if word != 0 {
                 let found = at + word.trailing_zeros();
-                // The word may contain pages beyond `end`.
+                // Checks the bound, since the word may contain pages beyond `end`.
                 return (found < end).then_some(Ppn(found));
             }
             at = (at / 64 + 1) * 64;
@@ -169,13 +172,13 @@ impl Mapping {
         None
     }
 
-    /// Appends the valid pages in `from..end` and their owners.
+    /// Appends the valid pages in `from..end` and their owners to `pages`.
     pub(crate) fn valid_in(&self, from: u32, end: u32, pages: &mut Moving) {
         let mut at = from;
         while at < end {
             let mut word = self.valid[(at / 64) as usize] >> (at % 64);
             let next = ((at / 64 + 1) * 64).min(end);
-            // A whole word needs no mask, and its mask would need a shift by 64.
+            // Masks only partial words: a whole word needs no mask, and its mask would need a shift by 64.
             if next - at < 64 {
                 word &= (1 << (next - at)) - 1;
             }
@@ -189,10 +192,10 @@ impl Mapping {
         }
     }
 
-    /// Maps `lpns` to consecutive pages from `first` on. The valid bits of their old places stay set.
+    /// Maps `lpns` to consecutive pages from `first` on. The valid bits of their old physical pages stay set.
     #[inline]
     pub(crate) fn map_run(&mut self, lpns: &[u32], first: u32) {
-        // A cache miss takes longer than one entry, so entries are prefetched several pages ahead.
+        // Prefetches entries several pages ahead, since a cache miss takes longer than one entry.
         const AHEAD: usize = 16;
         let places = &mut self.p2l[first as usize..first as usize + lpns.len()];
         for (at, (lpn, owner)) in lpns.iter().zip(places).enumerate() {
@@ -205,7 +208,7 @@ impl Mapping {
         self.fill_valid(first, first + lpns.len() as u32, true);
     }
 
-    /// Marks all pages in `from..end` as valid or as garbage.
+    /// Marks all pages in `from..end` as valid or as invalid.
     pub(crate) fn fill_valid(&mut self, from: u32, end: u32, valid: bool) {
         let mut at = from;
         while at < end {
@@ -217,24 +220,24 @@ impl Mapping {
         }
     }
 
-    /// Whether `lpn` shares `ppn` with its owner.
+    /// Returns whether `lpn` shares `ppn` with its owner.
     pub(crate) fn shares(&self, lpn: u32, ppn: Ppn) -> bool {
         self.sharers.get(&ppn.0).is_some_and(|sharers| sharers.contains(&lpn))
     }
 
-    /// Owners and sharers of valid pages. This scans the map.
+    /// Returns the number of owners and sharers of valid pages. This scans the map.
     pub(crate) fn owners_and_sharers(&self) -> u64 {
         let owners: u64 = self.valid.iter().map(|word| u64::from(word.count_ones())).sum();
         let sharers: usize = self.sharers.values().map(Vec::len).sum();
         owners + sharers as u64
     }
 
-    /// Whether any page is shared.
+    /// Returns whether any page is shared.
     pub(crate) fn has_sharers(&self) -> bool {
         !self.sharers.is_empty()
     }
 
-    /// Memory held, in bytes, without shared pages, which take some 32 bytes each.
+    /// Returns the memory held, in bytes. A shared page counts as 32 bytes.
     pub fn bytes(&self) -> usize {
         (self.l2p.len() + self.p2l.len()) * size_of::<u32>()
             + self.valid.len() * size_of::<u64>()
@@ -242,7 +245,7 @@ impl Mapping {
     }
 }
 
-/// An empty table with room for `len` entries, on huge pages if the system has them.
+/// Returns an empty table with room for `len` entries, on huge pages if the system has them.
 fn with_room<T>(len: usize) -> Vec<T> {
     let mut table: Vec<T> = Vec::with_capacity(len);
     advise_huge_pages(table.spare_capacity_mut());
@@ -268,7 +271,7 @@ mod tests {
 
     const PAGES: u32 = 256;
 
-    /// A map in which about one page in `one_in` is valid.
+    /// Returns a map in which about one page in `one_in` is valid.
     fn thinly_filled(one_in: u64) -> Mapping {
         let mut map = Mapping::new(PAGES, PAGES);
         let mut prng = Prng::new(3, "valid");
@@ -276,8 +279,8 @@ mod tests {
         map
     }
 
-    /// The rule: the bits of a run are those of its pages, even if it spans two words of the bitmap or ends
-    /// with the bitmap.
+    /// The rule: the bits of a run are those of its pages, even if the run spans two words of the bitmap or
+    /// ends with the bitmap.
     #[test]
     fn bits_of_a_run_are_those_of_its_pages() {
         let map = thinly_filled(2);
@@ -291,7 +294,7 @@ mod tests {
     }
 
     /// The rule: the next valid page is the first one in the range; there is none if the range has none, even
-    /// if a valid page follows it.
+    /// if a valid page follows the range.
     #[test]
     fn the_next_valid_page_is_in_the_range() {
         let map = thinly_filled(10);

@@ -1,4 +1,4 @@
-//! Brings a drive to the state in which measurements start. This always ends.
+//! Preconditioning: brings a drive to the state in which measurements start. It always ends.
 //!
 //! A fill writes every logical page once, in order. For the steady state, pages are then overwritten
 //! uniformly at random until the write amplification of a window (half the logical space) is within 1 % of
@@ -14,7 +14,7 @@ pub enum Precondition {
     None,
     /// Every logical page is written once, in order.
     Fill,
-    /// Filled, then overwritten at random until write amplification is steady.
+    /// The drive is filled, then overwritten at random until write amplification is steady.
     Steady,
 }
 
@@ -73,10 +73,10 @@ mod tests {
 
     const PAGES: u32 = 1_001;
     const TOGETHER: u32 = 4;
-    /// Half of the requests that fit into the logical space.
+    /// The number of requests in a window, which is half of the requests that fit into the logical space.
     const WINDOW: usize = 125;
 
-    /// The writes of a preconditioning on a drive that copies `copies` pages in each window.
+    /// Returns the writes of a preconditioning on a drive that copies `copies` pages in each window.
     fn writes(goal: Precondition, copies: &[u32]) -> Vec<(u32, u32)> {
         let mut ftl = Ftl::new(FtlConfig::plain(PAGES, 1_000, 16)).unwrap();
         let mut sink = CountingSink::default();
@@ -107,7 +107,7 @@ mod tests {
         let steady = writes(Precondition::Steady, &[0]);
         let (filled, overwrites) = steady.split_at(fill.len());
         assert_eq!(filled, fill);
-        // The first window has none before it, and the two after it are equal.
+        // The first window has none before it, and the two windows after it are equal.
         assert_eq!(overwrites.len(), 3 * WINDOW);
         assert!(overwrites.iter().all(|(first, pages)| (first % TOGETHER, *pages) == (0, TOGETHER)));
         let (least, most) = (overwrites.iter().min().unwrap().0, overwrites.iter().max().unwrap().0);
@@ -115,11 +115,11 @@ mod tests {
     }
 
     /// The rule: the state is steady after two windows in a row with a write amplification within 1 % of the
-    /// one before. After twenty windows the preconditioning ends.
+    /// window before. After twenty windows the preconditioning ends.
     #[test]
     fn a_drive_is_steady_after_two_equal_windows() {
         let windows = |copies: &[u32]| (writes(Precondition::Steady, copies).len() - PAGES as usize) / WINDOW;
-        // A window has 500 host pages: 2, 2.02, 2.06, 2.08 and 2.098 pages are written for each.
+        // A window has 500 host pages: 2, 2.02, 2.06, 2.08 and 2.098 pages are written for each host page.
         assert_eq!(windows(&[500, 510, 530, 540, 549, 0]), 5);
         assert_eq!(windows(&[500, 510, 505, 0]), 3, "it may fall");
         assert_eq!(windows(&[0, 100]), WINDOWS_AT_MOST as usize);

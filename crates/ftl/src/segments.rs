@@ -1,5 +1,5 @@
-//! The table of segments: for each the number of valid pages, the number of written pages, the state (free,
-//! open, sealed or victim) and the number of erases.
+//! The table of segments: for each segment the number of valid pages, the number of written pages, the state
+//! (free, open, sealed, victim or retired) and the number of erases.
 
 use fulgurite_base::StreamId;
 
@@ -10,19 +10,19 @@ pub struct SegmentId(pub u32);
 /// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentState {
-    /// Erased and not open.
+    /// The segment is erased and not open.
     Free,
-    /// The append point of a stream.
+    /// The segment is the append point of a stream.
     Open,
-    /// Full; a candidate for collection.
+    /// The segment is full, and a candidate for collection.
     Sealed,
-    /// Its valid pages are being moved away.
+    /// The segment's valid pages are being moved to other segments.
     Victim,
-    /// Worn out: never used again.
+    /// The segment is worn out and never used again.
     Retired,
 }
 
-/// Every segment of a drive.
+/// The table of every segment of a drive.
 #[derive(Clone, Debug)]
 pub struct SegmentTable {
     segment_pages: u32,
@@ -30,25 +30,25 @@ pub struct SegmentTable {
     written: Vec<u32>,
     erases: Vec<u32>,
     state: Vec<SegmentState>,
-    /// The stream that wrote it last.
+    /// The stream that wrote each segment last.
     stream: Vec<u16>,
-    /// When it was opened, by [`SegmentTable::now`].
+    /// The time at which each segment was opened, by [`SegmentTable::now`].
     opened_at: Vec<u64>,
-    /// When it was sealed, by the same clock.
+    /// The time at which each segment was sealed, by [`SegmentTable::now`].
     sealed_at: Vec<u64>,
-    /// Pages that the host has written.
+    /// The number of pages that the host has written.
     now: u64,
-    /// Open and sealed segments of each stream.
+    /// The number of open and sealed segments of each stream.
     in_stream: Vec<u32>,
     groups: Vec<GroupCounters>,
 }
 
-/// Collections of a group: of the segments that one stream wrote.
+/// The collections of a group, that is, of the segments that one stream wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
-    /// Segments picked as victims.
+    /// The number of segments picked as victims.
     pub collected: u64,
-    /// Valid pages in them.
+    /// The number of valid pages in the victims when they were picked.
     pub valid: u64,
 }
 
@@ -77,7 +77,7 @@ impl SegmentTable {
         self.in_stream[usize::from(stream.0)] += 1;
     }
 
-    /// Writes `pages` pages to `segment`. Returns the position of the first one in the segment.
+    /// Writes `pages` pages to `segment`. Returns the index of the first page in the segment.
     #[inline]
     pub(crate) fn append(&mut self, segment: SegmentId, pages: u32) -> u32 {
         let written = &mut self.written[segment.0 as usize];
@@ -87,23 +87,23 @@ impl SegmentTable {
         first
     }
 
-    /// Leaves the next `pages` pages of `segment` empty; they count as garbage.
+    /// Leaves the next `pages` pages of `segment` unwritten; they count as invalid.
     pub(crate) fn skip(&mut self, segment: SegmentId, pages: u32) {
         self.written[segment.0 as usize] += pages;
     }
 
-    /// Makes a valid page of `segment` garbage.
+    /// Makes a valid page of `segment` invalid.
     #[inline]
     pub(crate) fn invalidate(&mut self, segment: SegmentId) {
         self.valid[segment.0 as usize] -= 1;
     }
 
-    /// Makes every page of `segment` garbage.
+    /// Makes every page of `segment` invalid.
     pub(crate) fn invalidate_all(&mut self, segment: SegmentId) {
         self.valid[segment.0 as usize] = 0;
     }
 
-    /// Makes a garbage page of `segment` valid again.
+    /// Makes an invalid page of `segment` valid again.
     pub(crate) fn revive(&mut self, segment: SegmentId) {
         self.valid[segment.0 as usize] += 1;
     }
@@ -114,13 +114,14 @@ impl SegmentTable {
         self.sealed_at[segment.0 as usize] = self.now;
     }
 
-    /// Assigns a free `segment` to `stream`; it was written up to `written` before this table was made.
+    /// Assigns a free `segment` to `stream`. The segment was written up to `written` before this table was
+    /// created.
     pub(crate) fn adopt(&mut self, segment: SegmentId, stream: StreamId, written: u32) {
         self.open(segment, stream);
         self.written[segment.0 as usize] = written;
     }
 
-    /// Makes `segment` the victim.
+    /// Makes `segment` the victim, and counts the collection for its group.
     pub(crate) fn begin_collection(&mut self, segment: SegmentId) {
         self.state[segment.0 as usize] = SegmentState::Victim;
         let group = &mut self.groups[usize::from(self.stream[segment.0 as usize])];
@@ -128,7 +129,7 @@ impl SegmentTable {
         group.valid += u64::from(self.valid[segment.0 as usize]);
     }
 
-    /// Notes an erase of `segment`, which then belongs to no group. Returns the number of its erases.
+    /// Records an erase of `segment`, which then belongs to no group. Returns the number of its erases.
     pub(crate) fn erased(&mut self, segment: SegmentId) -> u32 {
         let at = segment.0 as usize;
         self.written[at] = 0;
@@ -147,7 +148,7 @@ impl SegmentTable {
         self.erases.fill(0);
     }
 
-    /// Notes a host page write.
+    /// Records a host page write.
     #[inline]
     pub(crate) fn tick(&mut self) {
         self.now += 1;
@@ -156,7 +157,7 @@ impl SegmentTable {
     /// Moves every segment to the group that `groups` has for its current group.
     pub(crate) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
-            // The counts are right if every group that absorbs others keeps its own number.
+            // The counts are right if every group that absorbs other groups keeps its own number.
             let moved = std::mem::take(&mut self.in_stream[stream]);
             self.in_stream[usize::from(group.0)] += moved;
         }
@@ -172,89 +173,89 @@ impl SegmentTable {
         self.in_stream[usize::from(group.0)] += 1;
     }
 
-    /// The number of segments.
+    /// Returns the number of segments.
     pub fn len(&self) -> u32 {
         self.valid.len() as u32
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no segments.
     pub fn is_empty(&self) -> bool {
         self.valid.is_empty()
     }
 
-    /// Pages in a segment.
+    /// Returns the number of pages in a segment.
     pub fn segment_pages(&self) -> u32 {
         self.segment_pages
     }
 
-    /// Valid pages in `segment`.
+    /// Returns the number of valid pages in `segment`.
     #[inline]
     pub fn valid(&self, segment: SegmentId) -> u32 {
         self.valid[segment.0 as usize]
     }
 
-    /// Pages written in `segment` since its erase.
+    /// Returns the number of pages written in `segment` since its erase.
     #[inline]
     pub fn written(&self, segment: SegmentId) -> u32 {
         self.written[segment.0 as usize]
     }
 
-    /// The stream that wrote `segment` last; this is its group.
+    /// Returns the stream that wrote `segment` last; this is the segment's group.
     #[inline]
     pub fn stream(&self, segment: SegmentId) -> StreamId {
         StreamId(self.stream[segment.0 as usize])
     }
 
-    /// Segments of a group, including the open one.
+    /// Returns the number of segments of a group, including the open one.
     #[inline]
     pub fn in_stream(&self, stream: StreamId) -> u32 {
         self.in_stream[usize::from(stream.0)]
     }
 
-    /// The first stream whose group has more segments than `sizes` allows.
+    /// Returns the first stream whose group has more segments than `sizes` allows.
     pub(crate) fn first_above(&self, sizes: &[u32]) -> Option<u16> {
         let above = self.in_stream.iter().zip(sizes).position(|(segments, size)| segments > size);
         above.map(|stream| stream as u16)
     }
 
-    /// Collections of each group since the drive was new.
+    /// Returns the collections of each group since the drive was new.
     pub fn group_counters(&self) -> &[GroupCounters] {
         &self.groups
     }
 
-    /// The time at which the first page of `segment` was written, by [`SegmentTable::now`].
+    /// Returns the time at which the first page of `segment` was written, by [`SegmentTable::now`].
     pub fn opened_at(&self, segment: SegmentId) -> u64 {
         self.opened_at[segment.0 as usize]
     }
 
-    /// The time at which a full `segment` was last sealed.
+    /// Returns the time at which a full `segment` was last sealed.
     pub fn sealed_at(&self, segment: SegmentId) -> u64 {
         self.sealed_at[segment.0 as usize]
     }
 
-    /// Valid pages of all segments. This scans the table.
+    /// Returns the number of valid pages of all segments. This scans the table.
     pub fn valid_pages(&self) -> u64 {
         self.valid.iter().map(|valid| u64::from(*valid)).sum()
     }
 
-    /// The time: pages that the host has written since the drive was new.
+    /// Returns the time: the number of pages that the host has written since the drive was new.
     #[inline]
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// The erases of `segment`.
+    /// Returns the number of erases of `segment`.
     pub fn erases(&self, segment: SegmentId) -> u32 {
         self.erases[segment.0 as usize]
     }
 
-    /// The state of `segment`.
+    /// Returns the state of `segment`.
     #[inline]
     pub fn state(&self, segment: SegmentId) -> SegmentState {
         self.state[segment.0 as usize]
     }
 
-    /// The least, mean and greatest number of erases of a segment.
+    /// Returns the least, mean and greatest number of erases of a segment.
     pub fn wear(&self) -> (u32, f64, u32) {
         let least = self.erases.iter().copied().min().unwrap_or(0);
         let most = self.erases.iter().copied().max().unwrap_or(0);

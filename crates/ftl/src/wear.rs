@@ -1,27 +1,27 @@
-//! Wear in a unit: the free segment to write next, the segments that are worn out, and the moves of cold data
-//! by wear leveling.
+//! Wear in a unit: the free segment to write next, the segments that are worn out, and the segment whose cold
+//! data wear leveling moves.
 
 use crate::config::{FtlConfig, WearLeveling};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// The free segments in the order of use, and the worn-out ones.
+/// The free segments in the order of use, and the wear of the unit's segments.
 #[derive(Clone, Debug)]
 pub(crate) struct Wear {
     leveling: WearLeveling,
-    /// All segments of the unit.
+    /// The range of all segments of the unit.
     segments: Range<u32>,
-    /// By erases if leveling is on, then by the order of erasing.
+    /// The free segments, ordered by erases if wear leveling is on, then by the order of erasing.
     free: BTreeSet<(u32, u64, SegmentId)>,
     freed: u64,
-    /// Most erases of any segment.
+    /// The most erases of any segment.
     most: u32,
     retired: u32,
-    /// A segment should have been retired, but collection could not spare it. So collection must begin one
-    /// segment earlier.
+    /// Whether a segment should have been retired, but collection could not spare it. Collection
+    /// must begin one segment earlier until the segment is retired.
     pub(crate) is_short: bool,
-    /// A segment should be retired, but the unit can spare none any more.
+    /// Whether a segment should be retired, but the unit can spare none any more.
     pub(crate) is_worn_out: bool,
 }
 
@@ -49,7 +49,7 @@ impl Wear {
         self.most = 0;
     }
 
-    /// The number of free segments.
+    /// Returns the number of free segments.
     #[inline]
     pub(crate) fn free(&self) -> u32 {
         self.free.len() as u32
@@ -59,23 +59,23 @@ impl Wear {
         self.free.iter().map(|(_, _, segment)| *segment)
     }
 
-    /// Takes the free segment to write next.
+    /// Takes the free segment to write next; `None` if none is free.
     pub(crate) fn take(&mut self) -> Option<SegmentId> {
         self.free.pop_first().map(|(_, _, segment)| segment)
     }
 
-    /// Segments that are not worn out.
+    /// Returns the number of segments that are not retired.
     pub(crate) fn usable(&self) -> u32 {
         self.segments.len() as u32 - self.retired
     }
 
-    /// Removes segments that turn out to be in use.
+    /// Removes segments that turn out to be in use from the free segments.
     pub(crate) fn withdraw(&mut self, is_used: impl Fn(SegmentId) -> bool) {
         self.free.retain(|(_, _, segment)| !is_used(*segment));
     }
 
     /// Frees an erased segment. Retires it instead if it has reached its endurance and collection can spare
-    /// it. The unit holds `valid` pages.
+    /// it. The unit holds `valid` valid pages.
     pub(crate) fn erased(
         &mut self,
         segment: SegmentId,
@@ -87,8 +87,8 @@ impl Wear {
         self.most = self.most.max(erases);
         if erases >= limit(segment, config.endurance) {
             self.is_worn_out = u64::from(self.usable()) <= config.least_segments(valid);
-            // With one segment fewer, collection could not end, so the segment is kept until collection
-            // begins earlier.
+            // Keeps the segment until collection begins earlier: with one segment fewer, the current
+            // collection could not end.
             self.is_short = !self.is_worn_out && self.free() < config.collect.hard;
             if !self.is_worn_out && !self.is_short {
                 segments.set_usable(segment, false);
@@ -102,10 +102,10 @@ impl Wear {
         self.freed += 1;
     }
 
-    /// The full segment with the fewest erases, if it is behind the most erased one by more than `gap`. This
-    /// scans all segments, so it is called rarely.
+    /// Returns the full segment with the fewest erases, if it is behind the most erased segment by more than
+    /// `gap`. This scans all segments, so it is called rarely.
     pub(crate) fn left_behind(&self, segments: &SegmentTable, gap: u32) -> Option<SegmentId> {
-        // No segment can be behind by more than the gap yet, so the scan is skipped.
+        // Skips the scan while no segment can be behind by more than the gap.
         if self.leveling != WearLeveling::Static || self.most <= gap {
             return None;
         }
@@ -115,8 +115,8 @@ impl Wear {
     }
 }
 
-/// The erases that `segment` endures: within a tenth of the rated endurance, since blocks differ. A rating of
-/// 0 means no limit.
+/// Returns the number of erases that `segment` endures: within a tenth of the rated endurance, since blocks
+/// differ. A rating of 0 means no limit.
 fn limit(segment: SegmentId, endurance: u32) -> u32 {
     if endurance == 0 {
         return u32::MAX;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use fulgurite_base::StreamId;
 
-    /// A unit of eight segments, all free.
+    /// A unit of eight segments, all free at first, and its table.
     struct Rig {
         wear: Wear,
         table: SegmentTable,
@@ -171,15 +171,16 @@ mod tests {
             self.wear.free_segments().map(|segment| segment.0).collect()
         }
 
-        /// The state of the segment, the number of usable segments, and the two flags.
+        /// Returns the state of the segment, the number of usable segments, and the flags `is_short` and
+        /// `is_worn_out`.
         fn seen(&self, segment: u32) -> (SegmentState, u32, bool, bool) {
             let Wear { is_short, is_worn_out, .. } = self.wear;
             (self.table.state(SegmentId(segment)), self.wear.usable(), is_short, is_worn_out)
         }
     }
 
-    /// The rule: free segments are used in the order in which they were erased. With wear leveling the one
-    /// with the fewest erases goes first, until the wear is reset.
+    /// The rule: free segments are used in the order in which they were erased. With wear leveling the
+    /// segment with the fewest erases goes first, until the wear is reset.
     #[test]
     fn the_least_erased_segment_is_used_first() {
         for (leveling, order) in [(WearLeveling::None, [1, 3, 0, 2]), (WearLeveling::Dynamic, [1, 0, 2, 3])] {
@@ -226,7 +227,8 @@ mod tests {
     /// worn out.
     #[test]
     fn the_last_segments_that_collection_needs_are_not_retired() {
-        // Valid pages of two segments, and of three: then one segment fewer may be retired.
+        // The cases are valid pages of two segments, and of three: with three, one segment fewer may be
+        // retired.
         for (valid, least) in [(32, Rig::LEAST), (33, Rig::LEAST + 1)] {
             let mut rig = Rig::new(WearLeveling::None, 100);
             for segment in 0..8 - least {
@@ -242,7 +244,7 @@ mod tests {
     }
 
     /// The rule: a worn-out segment stays in use while collection cannot spare it, and collection is told to
-    /// begin one segment earlier. It is retired after its next erase.
+    /// begin one segment earlier. The segment is retired after its next erase.
     #[test]
     fn a_segment_that_cannot_be_spared_is_retired_later() {
         let mut rig = Rig::new(WearLeveling::None, 100);
@@ -257,7 +259,7 @@ mod tests {
     }
 
     /// The rule: static leveling names the full segment with the fewest erases, if it is behind the most
-    /// erased one by more than the gap. Open segments do not count.
+    /// erased segment by more than the gap. Open segments do not count.
     #[test]
     fn the_full_segment_furthest_behind_is_named() {
         let filled = |leveling| {

@@ -1,5 +1,5 @@
-//! The number of pages that placements and victim policies copy, exactly. Their estimates consist of many
-//! small decisions, and a wrong one shows in no other test.
+//! Records exactly the number of pages that placements and victim policies copy. Their estimates consist of
+//! many small decisions, and a wrong decision shows in no other test.
 
 use fulgurite_base::{Prng, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -9,8 +9,9 @@ use fulgurite_ftl::{Collect, CountingSink, Ftl, FtlConfig};
 const PAGES: u64 = 3_000;
 const WRITES: usize = 60_000;
 
-/// Writes after a fill. Three of ten go to a third of the pages in turn, so these live equally long. The
-/// others go to popular pages at random. If popularity `moves`, other pages are popular in the last third.
+/// Returns the pages of the writes after a fill. Three of ten writes go to a third of the pages in turn, so
+/// these pages live equally long. The others go to popular pages at random. If popularity `moves`, other
+/// pages are popular in the last third.
 fn pages(moves: bool) -> impl Iterator<Item = u32> {
     let mut prng = Prng::new(5, "copies");
     let mut turn = 0;
@@ -27,7 +28,7 @@ fn pages(moves: bool) -> impl Iterator<Item = u32> {
     (0..PAGES as u32).chain(writes)
 }
 
-/// The number of copied pages.
+/// Returns the number of copied pages.
 fn copies(placement: &str, victim: &str, moves: bool) -> u64 {
     let placement = placement.parse::<PlacementConfig>().unwrap();
     let victim = victim.parse::<VictimConfig>().unwrap();
@@ -41,7 +42,7 @@ fn copies(placement: &str, victim: &str, moves: bool) -> u64 {
 }
 
 /// The rule: the average remaining lifetime of similar pages predicts better than one interval, a frequency
-/// or an age.
+/// or an age, so placement by it copies a fifth less.
 #[test]
 fn learned_lifetimes_copy_a_fifth_less() {
     for victim in ["cost-benefit", "hazard"] {
@@ -54,7 +55,7 @@ fn learned_lifetimes_copy_a_fifth_less() {
 }
 
 /// The rule: a segment whose pages are about to die should not be collected yet. Only measured death rates
-/// show this.
+/// show this, so they copy a tenth less.
 #[test]
 fn measured_death_rates_copy_a_tenth_less() {
     for placement in ["sepbit", "midas", "fulgurite"] {
@@ -63,8 +64,9 @@ fn measured_death_rates_copy_a_tenth_less() {
     }
 }
 
-/// Copied pages by placement and victim policy. These figures record the current behaviour, not the right
-/// one. If you change a policy on purpose, update them and check the effect in the study `midas`.
+/// The number of copied pages by placement and victim policy. These figures record the current behaviour, not
+/// the right one. If you change a policy on purpose, update the figures and check the effect in the study
+/// `midas`.
 const COPIES: &[(&str, &str, u64)] = &[
     ("sepbit", "fifo", 73_877),
     ("sepbit", "greedy", 28_699),

@@ -1,4 +1,4 @@
-//! A user's own policies: each takes the place of a built-in one and makes its decisions.
+//! Tests of a user's own policies: each takes the place of a built-in policy and makes its decisions.
 
 use fulgurite_base::{Prng, Spec, StreamId};
 use fulgurite_ftl::placement::{
@@ -22,7 +22,7 @@ fn run(collect: Collect) -> Ftl {
     ftl
 }
 
-/// Odd and even pages in separate streams.
+/// A placement policy with odd and even pages in separate streams.
 #[derive(Clone, Debug)]
 struct Parity;
 
@@ -58,7 +58,7 @@ fn a_users_placement_separates_its_streams() {
     assert!(ftl.placer().policy::<Parity>().is_some() && ftl.clone().placer().policy::<Parity>().is_some());
 }
 
-/// The segment that was sealed first, as `fifo`.
+/// A victim policy that picks the segment that was sealed first, as `fifo` does.
 #[derive(Clone, Debug, Default)]
 struct Oldest(Vec<SegmentId>);
 
@@ -97,7 +97,7 @@ fn a_users_victim_policy_picks() {
     assert_ne!(own.counters(), greedy.counters());
 }
 
-/// Collects when five segments or fewer are free.
+/// A schedule rule that collects when five segments or fewer are free.
 static EARLY: ScheduleRule = ScheduleRule {
     name: "early",
     about: "collects below six free segments",
@@ -120,7 +120,7 @@ fn a_users_schedule_decides_when_to_collect() {
     let early = run(Collect { schedule, ..Collect::PLAIN });
     assert_eq!(schedule.to_string(), "early");
     assert!(early.free_segments() >= 5 && run(Collect::PLAIN).free_segments() < 5);
-    // Rules are equal if their names are.
+    // Rules are equal if their names are equal.
     static LATE: ScheduleRule = ScheduleRule { name: "late", ..EARLY };
     static SAME: ScheduleRule = ScheduleRule { about: "another text", ..EARLY };
     assert!(schedule == Schedule::custom(&SAME) && schedule != Schedule::custom(&LATE));

@@ -1,4 +1,4 @@
-//! Every placement with every victim policy, and victim policies against a scan of all segments.
+//! Tests of every placement with every victim policy, and of victim policies against a scan of all segments.
 
 use fulgurite_base::{Ppn, Prng, StreamId};
 use fulgurite_ftl::placement::PlacementConfig;
@@ -14,7 +14,8 @@ const SEGMENTS: u32 = 110;
 const SEGMENT_PAGES: u32 = 40;
 const WRITES: usize = 60_000;
 
-/// Writes after a fill, nine of ten to a tenth of the pages; sometimes a trim.
+/// Returns writes after a fill, nine of ten to a tenth of the pages, and a few trims. Each entry is a page
+/// and whether it is trimmed.
 fn requests() -> Vec<(u32, bool)> {
     let mut prng = Prng::new(11, "placement");
     let mut draw = || {
@@ -25,7 +26,7 @@ fn requests() -> Vec<(u32, bool)> {
     (0..PAGES).map(|page| (page, false)).chain((0..WRITES).map(|_| draw())).collect()
 }
 
-/// The time at which the page of each write is written again or trimmed, by a forward search.
+/// Returns the time at which the page of each write is written again or trimmed, by a forward search.
 fn future(requests: &[(u32, bool)]) -> Vec<u32> {
     let mut time = 0;
     let times: Vec<u32> = requests
@@ -94,7 +95,8 @@ fn every_placement_goes_with_every_victim() {
     }
 }
 
-/// The rule: separating hot from cold pages pays off on this traffic, and knowing the future most of all.
+/// The rule: separating hot from cold pages copies fewer pages on this traffic, and knowing the future copies
+/// the fewest.
 #[test]
 fn the_oracle_is_not_beaten() {
     let of = |placement: &str| waf(&run(config(placement, "cost-benefit")).0);
@@ -108,8 +110,8 @@ fn the_oracle_is_not_beaten() {
     assert!(oracle < 1.3, "{oracle}");
 }
 
-/// The least and the greatest score that the picked segment may have by the policy's definition, given all
-/// sealed segments.
+/// Returns the least and the greatest score that the picked segment may have by the policy's definition,
+/// given all sealed segments.
 fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentId]) -> (f64, f64) {
     let valid = |id: &SegmentId| f64::from(table.valid(*id));
     let least = |segments: &[SegmentId]| segments.iter().map(valid).fold(f64::INFINITY, f64::min);
@@ -129,7 +131,7 @@ fn by_definition(victim: &VictimConfig, table: &SegmentTable, sealed: &[SegmentI
         }
         VictimConfig::CostBenefit(config) => {
             let best = sealed.iter().map(|id| score(config, table, *id)).fold(0.0, f64::max);
-            // Two ways to a power differ in the last digits.
+            // Two ways to compute a power differ in the last digits.
             (best * (1.0 - 1e-12), best)
         }
         // Measured rates change the classic score by at most a factor of 8.

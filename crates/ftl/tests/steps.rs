@@ -1,4 +1,4 @@
-//! Step-by-step collection, striping over units, and rollbacks after a power cut.
+//! Tests of step-by-step collection, of striping over units, and of rollbacks after a power cut.
 
 mod common;
 
@@ -13,7 +13,7 @@ use fulgurite_ftl::{
 const SEGMENT: u32 = 64;
 const ROW: u32 = 4;
 
-/// The flash operations of one host write.
+/// A sink for the flash operations of one host write.
 #[derive(Default)]
 struct Done {
     /// The rows from which pages were read for copies, one entry for each change of the row.
@@ -35,8 +35,8 @@ impl FlashSink for Done {
     }
 }
 
-/// The rule: a collection in step with the host stops between two rows and never inside one, since the flash
-/// reads all pages of a row together. It stops before it has moved the whole victim.
+/// The rule: a paced collection stops between two rows and never inside one, since the flash reads all pages
+/// of a row together. It stops before it has moved the whole victim.
 #[test]
 fn collection_in_steps_never_stops_inside_a_row() {
     let pages = 40 * SEGMENT * 3 / 4;
@@ -54,7 +54,7 @@ fn collection_in_steps_never_stops_inside_a_row() {
             assert_ne!(before, Some(*first), "the row was begun by an earlier write");
         }
         most = most.max(done.rows.len());
-        // An erased segment may be the next victim again.
+        // An erased segment may be the next victim again, so the last row before the erase does not count.
         before = if done.erased > 0 { None } else { done.rows.last().copied().or(before) };
     }
     assert!((1..=3).contains(&most), "{most} rows at once");
@@ -78,7 +78,8 @@ impl FlashSink for Busy {
     }
 }
 
-/// A drive of several units with as many logical pages as they can hold, and the pages for each unit.
+/// Returns a drive of several units with as many logical pages as they can hold, and the number of pages for
+/// each unit.
 fn units(stripe: Stripe) -> (Ftl, u32) {
     let plain = FtlConfig::plain(1, UNITS * SEGMENTS, SEGMENT);
     // The open segment and the segments kept free in each unit hold no lasting data.
@@ -129,7 +130,7 @@ fn streams_of_units_share_no_segment() {
     let mut ftl =
         Ftl::new(FtlConfig { collect, logical_pages: UNITS * holds / 4, ..ftl.config().clone() }).unwrap();
     for lpn in 0..UNITS * 3 * 2 * ROW {
-        // A row goes to one unit, so unit and stream change between rows.
+        // Changes unit and stream between rows, since a row goes to one unit.
         let (unit, stream) = (lpn / ROW % UNITS, lpn / ROW / UNITS % 3);
         let mut loads = [1; UNITS as usize];
         loads[unit as usize] = 0;
@@ -144,7 +145,8 @@ fn streams_of_units_share_no_segment() {
     check::check(&ftl).unwrap();
 }
 
-/// The rule: the flash programs pages at the places in the map, copies included, however many move at once.
+/// The rule: the flash programs pages at the physical pages in the map, copies included, however many pages
+/// move at once.
 #[test]
 fn programs_go_to_the_places_of_the_map() {
     let pages = 40 * SEGMENT * 3 / 4;
@@ -167,8 +169,9 @@ fn programs_go_to_the_places_of_the_map() {
     assert!((0..pages).all(|lpn| ftl.lookup(lpn) == places[lpn as usize]) && copies > 1_000);
 }
 
-/// The rule: the next victim is picked while the last one is being erased, once that has no valid page left.
-/// Only one is picked ahead, and only if the schedule would collect even with the erased segment free.
+/// The rule: the next victim is picked while the previous victim is being erased, once that one has no valid
+/// page left. Only one victim is picked ahead, and only if the schedule would collect even with the erased
+/// segment free.
 #[test]
 fn the_next_victim_is_picked_ahead_only_if_wanted() {
     const RESERVE: u32 = 6;
@@ -177,7 +180,7 @@ fn the_next_victim_is_picked_ahead_only_if_wanted() {
     let mut ftl = Ftl::new(FtlConfig { collect, ..FtlConfig::plain(pages, 40, SEGMENT) }).unwrap();
     let (unit, stream, mut sink) = (UnitId(0), StreamId(0), CountingSink::default());
     let mut prng = Prng::new(7, "ahead");
-    // Until no write is served; no victim is collected meanwhile.
+    // Writes until no write is served; no victim is collected meanwhile.
     while ftl.append_run(prng.below(u64::from(pages)) as u32, 1, stream, &mut sink, |_, _, _, _| ()) == 1 {}
     let move_all = |ftl: &mut Ftl, victim: SegmentId| {
         for ppn in (victim.0 * SEGMENT..(victim.0 + 1) * SEGMENT).map(Ppn) {
@@ -226,8 +229,8 @@ fn a_unit_accepts_only_pages_that_it_can_hold() {
     }
 }
 
-/// The rule: pages whose last write is rolled back return to their previous places, shared ones too. All
-/// counts agree, and the next victims are those with the fewest valid pages after that.
+/// The rule: pages whose last write is rolled back return to their previous physical pages, shared pages too.
+/// All counts agree, and the next victims are those with the fewest valid pages after the rollback.
 #[test]
 fn rolled_back_pages_are_as_before() {
     for stripe in [Stripe::RoundRobin, Stripe::Address] {
@@ -237,7 +240,7 @@ fn rolled_back_pages_are_as_before() {
         for lpn in (0..pages).chain((0..pages).map(|_| prng.below(u64::from(pages)) as u32)) {
             ftl.write(lpn, 1, StreamId(0), &mut sink);
         }
-        // A third of the pages share a place with another page, and one page beyond them is new.
+        // A third of the pages share a physical page with another page, and one page beyond them is new.
         (0..pages / 6).for_each(|lpn| ftl.share_run(lpn, pages / 2 + lpn, 1));
         let places = |ftl: &Ftl| -> Vec<Option<Ppn>> { (0..=pages).map(|lpn| ftl.lookup(lpn)).collect() };
         let (before, erases, mut undo) = (places(&ftl), sink.erases, Vec::new());

@@ -1,4 +1,4 @@
-//! The calls that placement receives for written pages, for all ways of writing them.
+//! Tests of the calls that placement receives for written pages, for all ways of writing them.
 
 mod common;
 
@@ -14,10 +14,11 @@ use std::sync::Arc;
 
 const PAGES: u32 = 400;
 
-/// One page: its number, whether it is a copy, its stream, and its previous segment.
+/// The record of one written page: its number, whether it is a copy, its stream, and its previous segment.
 type Page = (u32, bool, StreamId, Option<SegmentId>);
 
-/// Host pages by parity. Copies by parity too, or all in one stream with `TOGETHER`. Keeps all calls.
+/// A placement policy that separates host pages by parity, and copies by parity too or, with `TOGETHER`, all
+/// in one stream. It keeps all calls.
 #[derive(Clone, Debug, Default)]
 struct Told<const TOGETHER: bool> {
     written: Vec<Page>,
@@ -111,7 +112,7 @@ fn told<const TOGETHER: bool>(schedule: Schedule, shares: bool) {
 }
 
 /// The rule: placement is told each written page in order, whether the host wrote it or it was copied, with
-/// the chosen stream and the previous segment. It is told each trim.
+/// the chosen stream and the previous segment. Placement is told each trim.
 #[test]
 fn placement_is_told_every_written_page() {
     for schedule in [Schedule::NON_PREEMPTIVE, Schedule::PACED] {
@@ -122,8 +123,8 @@ fn placement_is_told_every_written_page() {
     }
 }
 
-/// The rule: the stream of a copy is known before the copy, even if it is not the one that placement chose
-/// because no segment is free.
+/// The rule: the stream of a copy is known before the copy, even if it is not the stream that placement
+/// chose, because no segment is free.
 #[test]
 fn the_stream_of_a_copy_is_known_before() {
     for reserve in [1, 2] {
@@ -178,8 +179,8 @@ fn the_counting_sink_agrees_with_the_counters() {
     }
 }
 
-/// The rule: a policy that names one stream for all copies of a victim chooses the same for each of them.
-/// Only policies that decide by page name none.
+/// The rule: a policy that names one stream for all copies of a victim chooses the same stream for each of
+/// them. Only policies that decide by page name none.
 #[test]
 fn the_stream_for_all_copies_is_that_of_each_copy() {
     for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {

@@ -1,4 +1,4 @@
-//! The steps of a collection: pick a victim, move its valid pages, erase it.
+//! The steps of a garbage collection: pick a victim, move its valid pages, erase it.
 
 use super::Ftl;
 use super::sink::FlashSink;
@@ -32,15 +32,15 @@ impl Ftl {
         self.release(unit, sink);
     }
 
-    /// The same as [`Ftl::collect`], for all remaining pages at once. No other operation can come between
-    /// them.
+    /// Moves all remaining pages of the victim at once and erases the victim, as [`Ftl::collect`] does with
+    /// unlimited moves. No other operation can come between two moves.
     pub(super) fn collect_all(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
         let Some(Collection { victim, next, .. }) = self.of(unit).collection else { return };
         let end = (victim.0 + 1) * self.config.segment_pages;
-        // Taken out of `self`, because it is read while the rest of `self` changes.
+        // Takes the list out of `self`, because it is read while the rest of `self` changes.
         let mut moving = std::mem::take(&mut self.moving);
         self.map.valid_in(next, end, &mut moving);
-        // If all copies go to one stream, placement is not asked for each page.
+        // Asks placement for each page only if the copies may go to several streams.
         match self.placer.copies_to(victim, &self.segments) {
             Some(stream) => {
                 self.placer.copied(&moving.lpns, victim, stream, &self.segments);
@@ -48,11 +48,12 @@ impl Ftl {
             }
             None => self.move_each(&moving, unit, victim, sink),
         }
-        // All bits are cleared at once; no code has read them meanwhile.
+        // Clears all valid bits at once; no code has read them meanwhile.
         self.map.fill_valid(next, end, false);
         self.segments.invalidate_all(victim);
         if self.has_units() {
-            // `next_page` has counted the pages again at their new places.
+            // `next_page` and `move_run` have counted the pages again in their new segments, so they are
+            // subtracted once.
             self.of_mut(unit).valid -= moving.lpns.len() as u32;
         }
         self.counters.copied_pages += moving.lpns.len() as u64;
@@ -86,7 +87,7 @@ impl Ftl {
 
     /// Moves pages to the streams that placement chooses for each of them.
     fn move_each(&mut self, moving: &Moving, unit: UnitId, victim: SegmentId, sink: &mut impl FlashSink) {
-        // A cache miss takes longer than one copy, so entries are prefetched several copies ahead.
+        // Prefetches map entries several copies ahead, since a cache miss takes longer than one copy.
         const AHEAD: usize = 16;
         for (at, (from, lpn)) in moving.from.iter().zip(&moving.lpns).enumerate() {
             if let Some(ahead) = moving.lpns.get(at + AHEAD) {
@@ -94,7 +95,7 @@ impl Ftl {
             }
             let context = WriteContext::copy(*lpn, victim);
             let stream = self.placer.stream(&context, &self.segments);
-            // The page may go to another stream, but placement is told the stream that it chose.
+            // Tells placement the stream that it chose, although the page may go to another stream.
             let to = self.open_for_copies(unit, stream);
             self.placer.written(&context, stream, &self.segments);
             let ppn = self.next_page(unit, to);
@@ -104,7 +105,7 @@ impl Ftl {
         }
     }
 
-    /// The victim that is being collected in `unit`.
+    /// Returns the victim that is being collected in `unit`; `None` if no collection is in progress.
     #[inline]
     pub fn victim(&self, unit: UnitId) -> Option<SegmentId> {
         self.of(unit).collection.map(|collection| collection.victim)
@@ -115,8 +116,8 @@ impl Ftl {
         if let Some(groups) = self.placer.take_regrouping() {
             self.regroup(&groups);
         }
-        // Wear leveling goes first: it picks rarely, and the segments that it needs would never be picked by
-        // a policy.
+        // Asks wear leveling first: it picks rarely, and a victim policy would never pick the segments that
+        // it needs.
         let victim = self
             .left_behind(unit)
             .or_else(|| self.units[unit.0 as usize].candidates.pick(&self.placer, &self.segments))?;
@@ -136,9 +137,9 @@ impl Ftl {
         Some(victim)
     }
 
-    /// Picks the next victim of `unit` while the last one, which has no valid page left, is being erased. It
-    /// does so only if the schedule would collect even with that segment free. [`Ftl::release_erased`] ends
-    /// the last collection.
+    /// Picks the next victim of `unit` while the previous victim, which has no valid page left, is being
+    /// erased. Returns `None` if the schedule would not collect with the erased segment free.
+    /// [`Ftl::release_erased`] ends the previous collection.
     pub fn pick_ahead(&mut self, unit: UnitId, stream: StreamId) -> Option<SegmentId> {
         let last = self.of(unit).collection?;
         if self.of(unit).erasing.is_some() || self.segments.valid(last.victim) > 0 {
@@ -153,21 +154,21 @@ impl Ftl {
         Some(picked)
     }
 
-    /// The segment that wear leveling wants collected. On large drives only some picks scan for it, so that
-    /// the average pick scans at most 256 segments.
+    /// Returns the segment that wear leveling wants collected. On large drives only some picks scan for it,
+    /// so that the average pick scans at most 256 segments.
     fn left_behind(&mut self, unit: UnitId) -> Option<SegmentId> {
         if !self.counters.picks.is_multiple_of(u64::from(self.config.segments).div_ceil(256)) {
             return None;
         }
         let unit = &mut self.units[unit.0 as usize];
         let segment = unit.wear.left_behind(&self.segments, self.config.wear_gap)?;
-        // Otherwise the index would offer the same segment again.
+        // Removes the segment from the candidates, which would otherwise offer it again.
         unit.candidates.remove(segment, &self.segments);
         self.counters.leveled_segments += 1;
         Some(segment)
     }
 
-    /// The stream for the copy of a page of the victim.
+    /// Returns the stream for the copy of the page `from` of the victim.
     #[inline]
     pub fn copy_stream(&self, from: Ppn) -> StreamId {
         let context = self.copy_context(from);
@@ -183,7 +184,8 @@ impl Ftl {
         if has_free || !self.is_full(unit, stream) { stream } else { self.roomiest(unit) }
     }
 
-    /// The stream of `unit` that receives copies meant for `stream`. It has room for at least one page.
+    /// Returns the stream of `unit` that receives copies meant for `stream`. It has room for at least one
+    /// page.
     #[inline]
     fn open_for_copies(&mut self, unit: UnitId, stream: StreamId) -> StreamId {
         let to = self.with_room(unit, stream);
@@ -208,20 +210,22 @@ impl Ftl {
     }
 
     /// Moves the valid page `from` of a victim to the stream that placement chooses for it, in the same unit.
+    /// Returns the new physical page.
     #[inline]
     pub fn copy(&mut self, from: Ppn, sink: &mut impl FlashSink) -> Ppn {
         let stream = self.placer.stream(&self.copy_context(from), &self.segments);
         self.copy_to(from, stream, sink)
     }
 
-    /// Moves the valid page `from` of a victim to a stream that placement has chosen.
+    /// Moves the valid page `from` of a victim to a stream that placement has chosen. Returns the new
+    /// physical page.
     #[inline]
     pub(super) fn copy_to(&mut self, from: Ppn, stream: StreamId, sink: &mut impl FlashSink) -> Ppn {
         let context = self.copy_context(from);
         let unit = self.unit_of(self.segment(from));
         let to = self.open_for_copies(unit, stream);
-        // Placement is told the stream that it chose, as in `move_each`, even if the page goes to another
-        // one.
+        // Tells placement the stream that it chose, as in `move_each`, even if the page goes to another
+        // stream.
         self.placer.written(&context, stream, &self.segments);
         let to = self.next_page(unit, to);
         self.map.relocate(from, to);
@@ -242,7 +246,7 @@ impl Ftl {
         }
     }
 
-    /// Ends the collection before the one that [`Ftl::pick_ahead`] began: its victim is erased.
+    /// Ends the collection before the one that [`Ftl::pick_ahead`] began, when its victim is erased.
     pub fn release_erased(&mut self, unit: UnitId, sink: &mut impl FlashSink) {
         if let Some(victim) = self.of_mut(unit).erasing.take() {
             self.set_free(unit, victim, sink);
@@ -291,7 +295,7 @@ mod tests {
     }
 
     /// The rule: a full segment that is behind the most erased one by more than the gap is collected and
-    /// counted before the policy is asked. So no segment stays behind for long.
+    /// counted before the victim policy is asked. So no segment stays behind for long.
     #[test]
     fn a_segment_that_is_behind_is_collected_first() {
         const GAP: u32 = 3;
@@ -307,7 +311,8 @@ mod tests {
         assert!(ftl.counters.leveled_segments > 10, "{}", ftl.counters.leveled_segments);
     }
 
-    /// The rule: on a drive with many segments only some picks scan: one in three for 600 segments.
+    /// The rule: on a drive with many segments only some picks scan for such a segment: one in three for 600
+    /// segments.
     #[test]
     fn large_drives_scan_in_some_picks_only() {
         let mut found = 0;

@@ -1,4 +1,4 @@
-//! Rare changes of pages that are already written: placement changes its groups, or a power cut rolls writes
+//! Rare changes of pages that are already written: placement merges its groups, or a power cut rolls writes
 //! back.
 
 use super::Ftl;
@@ -8,8 +8,8 @@ use crate::segments::{SegmentId, SegmentState};
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
-    /// Moves every segment to the new group of its stream. Append points of groups that no longer exist are
-    /// sealed.
+    /// Moves every segment to the new group of its stream. Seals the append points of groups that no longer
+    /// exist.
     pub(super) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
             if stream != usize::from(group.0) {
@@ -17,7 +17,7 @@ impl Ftl {
                 of_stream.filter_map(Option::take).for_each(|open| self.segments.seal(open));
             }
         }
-        // The mapping does not change: segments change their group, pages keep their places.
+        // The map does not change: segments change their group, and pages keep their physical pages.
         self.segments.regroup(groups);
         self.sort_candidates();
         // An overfull group passes its oldest segments on to the next group as a whole, without copies.
@@ -25,7 +25,8 @@ impl Ftl {
         while let Some(queue) = self.placer.overfull(&self.segments)
             && let Some(segment) = self.oldest_in(queue)
             && let Some(group) = self.placer.copies_to(segment, &self.segments)
-            // The last group would pass its segments to itself, and the loop would never end.
+            // Stops at the last group, which would pass its segments to itself, so that the loop would never
+            // end.
             && group != self.segments.stream(segment)
         {
             let unit = self.unit_of(segment).0 as usize;
@@ -35,7 +36,7 @@ impl Ftl {
             passed_on = true;
         }
         if passed_on {
-            // Each of them entered its queue as the youngest, so the queues are sorted by age again.
+            // Sorts the queues by age again, since each passed segment entered its queue as the youngest.
             self.sort_candidates();
         }
     }
@@ -44,7 +45,7 @@ impl Ftl {
         self.units.iter_mut().for_each(|unit| unit.candidates.sort(&self.placer, &self.segments));
     }
 
-    /// The oldest segment of a queue, over all units.
+    /// Returns the oldest segment of a queue, over all units.
     fn oldest_in(&self, queue: u16) -> Option<SegmentId> {
         let oldest = self.units.iter().filter_map(|unit| unit.candidates.oldest(queue));
         oldest.min_by_key(|segment| self.segments.sealed_at(*segment))
@@ -59,13 +60,14 @@ impl Ftl {
                 self.seal(victim);
             }
             if let Some(Collection { victim, .. }) = self.units[unit].collection.take() {
-                // Its valid pages are all still there; the pages that had moved are garbage in it.
+                // The victim's valid pages are all still in it; the pages that had moved are invalid in it.
                 self.seal(victim);
             }
         }
     }
 
-    /// Maps the logical page at `ppn` back to its previous place, if it is still at `ppn`, after a power cut.
+    /// Maps the logical page at `ppn` back to its previous physical page `old` after a power cut, if the
+    /// logical page is still at `ppn`.
     pub fn take_back(&mut self, ppn: Ppn, old: Option<Ppn>) {
         if !self.map.is_valid(ppn) {
             return;
@@ -73,7 +75,7 @@ impl Ftl {
         let lpn = self.map.owner(ppn);
         let Some(old) = old else { return self.discard(lpn) };
         if self.map.is_valid(old) {
-            // Other pages share the old place.
+            // Other logical pages share `old`, so the page becomes one of the sharers.
             self.discard(lpn);
             return self.map.share(lpn, old);
         }
@@ -81,7 +83,7 @@ impl Ftl {
         self.invalidated(ppn);
         let segment = self.segment(old);
         let is_sealed = self.segments.state(segment) == SegmentState::Sealed;
-        // An index can only decrease a count, so the segment is removed and inserted again.
+        // Removes the segment and inserts it again, because an index can only decrease a valid count.
         if is_sealed {
             let unit = self.unit_of(segment).0 as usize;
             self.units[unit].candidates.remove(segment, &self.segments);
@@ -92,7 +94,7 @@ impl Ftl {
         }
         self.segments.revive(segment);
         if is_sealed {
-            // The segment counts as sealed now, because an index by age accepts no earlier time.
+            // Counts the segment as sealed now, because an index by age accepts no earlier time.
             self.seal(segment);
         }
     }

@@ -1,4 +1,5 @@
-//! The host's operations without time limits: writes, trims and shares.
+//! The host's operations for callers without virtual time, and their steps for drives: writes, trims and
+//! shares.
 
 use super::Ftl;
 use super::sink::FlashSink;
@@ -8,14 +9,14 @@ use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
     /// Writes `pages` host pages from `lpn`, in consecutive physical pages while the open segment has room.
-    /// Collects first if the schedule says so. This is the interface for studies without time.
+    /// Collects first if the schedule says so. This is the interface for studies without virtual time.
     #[inline]
     pub fn write(&mut self, lpn: u32, pages: u32, hint: StreamId, sink: &mut impl FlashSink) {
         self.write_watched(lpn, pages, hint, sink, |_, _| ());
     }
 
-    /// The same as [`Ftl::write`] for callers that need the group of every page that goes to `sink`.
-    /// `at_pick` is called before and after each pick, because placement may change its groups there.
+    /// Writes like [`Ftl::write`], for callers that need the group of every page that goes to `sink`.
+    /// `at_pick` is called before and after each pick, because placement may merge its groups there.
     #[inline]
     pub fn write_watched<S: FlashSink>(
         &mut self,
@@ -36,7 +37,7 @@ impl Ftl {
             // With room in the open segment and no collection in progress, every schedule serves the write.
             if self.of(unit).collection.is_some() || self.is_full(unit, stream) {
                 self.make_room(unit, stream, sink, &mut at_pick);
-                // Collection may have moved the page, so its old place is looked up again.
+                // Looks up the page's physical page again, since collection may have moved the page.
                 self.append(lpn, hint, unit, stream, sink);
             } else {
                 self.put(&context, old, unit, stream, sink);
@@ -45,7 +46,7 @@ impl Ftl {
     }
 
     /// Collects until the schedule lets a page be written to `stream` in `unit`. If collection need not keep
-    /// step with the host, it goes on until the schedule wants no more.
+    /// step with the host, it continues until the schedule wants no more.
     #[cold]
     fn make_room<S: FlashSink>(
         &mut self,
@@ -56,7 +57,8 @@ impl Ftl {
     ) {
         let keeps_step = self.config.collect.schedule.keeps_step();
         loop {
-            // Admission may open a segment, which lowers the free count that the schedule decides by.
+            // Asks for the state again, because admission may open a segment, which lowers the free count
+            // that the schedule decides by.
             let is_admitted = self.admit(unit, stream);
             if !self.state(unit, stream).collects() {
                 return;
@@ -69,8 +71,8 @@ impl Ftl {
                     continue;
                 }
             }
-            // Either no segment is sealed, or a schedule in step with the host has moved enough for this
-            // page.
+            // Either no segment is sealed, or a schedule in step with the host has moved enough pages for
+            // this page.
             if self.victim(unit).is_none() || keeps_step && is_admitted {
                 return;
             }
@@ -83,13 +85,14 @@ impl Ftl {
         }
     }
 
-    /// The stream for a host page.
+    /// Returns the stream for a host page.
     #[inline]
     pub fn stream(&self, lpn: u32, hint: StreamId) -> StreamId {
         self.placer.stream(&self.context(lpn, hint).1, &self.segments)
     }
 
-    /// The place of a page that the host is about to write, and its context for placement.
+    /// Returns the physical page of a page that the host is about to write, and the page's context for
+    /// placement.
     #[inline]
     pub(super) fn context(&self, lpn: u32, hint: StreamId) -> (Option<Ppn>, WriteContext) {
         let old = self.lookup(lpn);
@@ -104,7 +107,7 @@ impl Ftl {
         self.placer.prefetch(lpn);
     }
 
-    /// Whether a page may be written to `stream` in `unit` now. Opens a segment for it if necessary.
+    /// Returns whether a page may be written to `stream` in `unit` now. Opens a segment for it if necessary.
     #[inline]
     pub fn admit(&mut self, unit: UnitId, stream: StreamId) -> bool {
         loop {
@@ -120,6 +123,7 @@ impl Ftl {
     }
 
     /// Writes `lpn` for the host to the next page of `stream` in `unit`, which must have been admitted.
+    /// Returns the new physical page.
     #[inline]
     pub fn append(
         &mut self,
@@ -135,7 +139,8 @@ impl Ftl {
         self.put(&context, old, unit, stream, sink)
     }
 
-    /// Writes a host page, whose place is `old`, to the next page of `stream` in `unit`.
+    /// Writes a host page, whose physical page is `old`, to the next page of `stream` in `unit`. Returns the
+    /// new physical page.
     #[inline]
     pub(super) fn put(
         &mut self,
@@ -146,11 +151,13 @@ impl Ftl {
         sink: &mut impl FlashSink,
     ) -> Ppn {
         self.counters.host_pages += 1;
-        // This comes before the clock ticks, so that placement sees the same time as when it was asked.
+        // Reports the write before the clock ticks, so that placement sees the same time as when it was
+        // asked.
         self.placer.written(context, stream, &self.segments);
         self.segments.tick();
         if let Some(old) = old {
-            // Without sharers the old page is certainly garbage, and the map entry is overwritten below.
+            // Without sharers the old physical page is certainly invalid, and the map entry is overwritten
+            // below.
             if self.map.has_sharers() {
                 self.discard(context.lpn);
             } else {
@@ -171,7 +178,8 @@ impl Ftl {
     }
 
     /// Writes host pages from `first` on while the schedule serves writes to their streams, and returns their
-    /// number. `written` is called for each with its number in the run, its place and its previous place.
+    /// number. `written` is called for each page with its index in the run, its new physical page and its
+    /// previous one.
     #[inline]
     pub fn append_run<S: FlashSink>(
         &mut self,
@@ -191,7 +199,7 @@ impl Ftl {
         pages
     }
 
-    /// The unit that a host page goes to now; `None` if it must wait.
+    /// Returns the unit that a host page goes to now; `None` if the page must wait.
     #[inline]
     fn admit_to_any(
         &mut self,
@@ -206,19 +214,20 @@ impl Ftl {
         loop {
             let serves = |unit| self.state(unit, stream).serves_writes();
             let unit = self.choose(lpn, old, stream, |unit| sink.load(unit), serves)?;
-            // Opening a segment may change the unit's state; the unit is then skipped the next time.
+            // Tries again if the unit refuses: opening a segment may change its state, and the unit is
+            // skipped the next time.
             if self.admit(unit, stream) {
                 return Some(unit);
             }
         }
     }
 
-    /// Trims pages.
+    /// Trims `pages` logical pages from `first` on.
     pub fn trim_run(&mut self, first: u32, pages: u32) {
         (first..first + pages).for_each(|lpn| self.trim(lpn));
     }
 
-    /// Makes pages share the places of other pages. The two ranges must be disjoint.
+    /// Makes logical pages share the physical pages of other logical pages. The two ranges must be disjoint.
     pub fn share_run(&mut self, destination: u32, source: u32, pages: u32) {
         debug_assert!(destination.abs_diff(source) >= pages, "{pages} pages from {source} to {destination}");
         (0..pages).for_each(|page| self.share(destination + page, source + page));
@@ -230,10 +239,11 @@ impl Ftl {
         self.discard(lpn);
     }
 
-    /// Makes `destination` share the place of `source`, or trims it if `source` is unmapped.
+    /// Makes `destination` share the physical page of `source`, or trims `destination` if `source` is
+    /// unmapped.
     pub fn share(&mut self, destination: u32, source: u32) {
         let place = self.map.lookup(source);
-        // Shared with itself, it would lose its place.
+        // Returns early: if a page were shared with itself, it would lose its physical page.
         if self.map.lookup(destination) == place {
             return;
         }

@@ -1,6 +1,6 @@
 //! Support for layers that keep their map on the drive. Such a layer starts with an existing map. Its host
-//! pages may consist of several flash pages, which get their places all together or not at all. The layer is
-//! collected as one unit.
+//! pages may consist of several flash pages, which get physical pages all together or not at all. The layer
+//! is collected as one unit.
 //!
 //! Flash pages may be smaller here than the write unit of the drive below. Several flash pages then form a
 //! *block*. [`Ftl::end_blocks`] makes the next page of each stream begin a new block, so that no block is
@@ -17,13 +17,13 @@ use fulgurite_base::{Ppn, StreamId};
 const WHOLE: UnitId = UnitId(0);
 
 impl Ftl {
-    /// Adopts an existing map: logical pages with their places. The drive must be new, and no two logical
-    /// pages may have the same place. Returns false if a page or a place is out of range or occurs twice; the
-    /// drive is then unusable.
+    /// Adopts an existing map: logical pages with their physical pages. The drive must be new, and no two
+    /// logical pages may have the same physical page. Returns false if a logical or a physical page is out of
+    /// range or occurs twice; the drive is then unusable.
     ///
     /// Segments with pages count as full. The exceptions are the segments with the most room behind their
     /// last page, one for each stream: writing continues there, so that an interrupted collection can end.
-    /// They continue with a new block of `block_pages` pages; a segment is a multiple of that.
+    /// They continue with a new block of `block_pages` pages; a segment is a multiple of `block_pages`.
     pub fn adopt(&mut self, places: impl Iterator<Item = (u32, Ppn)>, block_pages: u32) -> bool {
         assert!(!self.has_units(), "a layer that keeps its map is collected as a whole");
         let segment_pages = self.config.segment_pages;
@@ -60,27 +60,29 @@ impl Ftl {
         true
     }
 
-    /// The number of pages that copies can still be written to before a segment is released.
+    /// Returns the number of pages that copies can still be written to before a segment is released.
     pub fn room_for_copies(&self) -> u64 {
         let (pages, open) = (self.config.segment_pages, self.open.iter().flatten());
         let in_open: u64 = open.map(|open| u64::from(pages - self.segments.written(*open))).sum();
         in_open + u64::from(self.of(WHOLE).wear.free()) * u64::from(pages)
     }
 
-    /// The unwritten pages in the open segment of a stream.
+    /// Returns the number of unwritten pages in the open segment of a stream.
     fn room_in(&self, stream: StreamId) -> u32 {
         let pages = self.config.segment_pages;
         self.append_point(WHOLE, stream).map_or(0, |ppn| pages - ppn.0 % pages)
     }
 
-    /// Leaves the rest of a stream's open segment empty, so that its next page opens another segment.
+    /// Leaves the rest of a stream's open segment unwritten, so that the stream's next page opens another
+    /// segment.
     fn end_segment(&mut self, stream: StreamId) {
         if let Some(open) = self.open[self.open_at(WHOLE, stream)] {
             self.skip(open, self.room_in(stream));
         }
     }
 
-    /// Leaves pages of an open segment empty. A collection in step with the host must make room for them too.
+    /// Leaves pages of an open segment unwritten. A paced collection must make room for them as for host
+    /// pages.
     fn skip(&mut self, open: SegmentId, pages: u32) {
         self.segments.skip(open, pages);
         if let Some(collection) = &mut self.of_mut(WHOLE).collection {
@@ -88,10 +90,10 @@ impl Ftl {
         }
     }
 
-    /// Writes the `pages` host pages from `first` on to consecutive places in one segment, in the stream of
-    /// the first page, and calls `placed` with the places. `pages` is at most a segment. Returns false and
-    /// writes nothing if the schedule does not serve writes now, or if the pages need a segment that is
-    /// reserved for collection.
+    /// Writes the `pages` host pages from `first` on to consecutive physical pages in one segment, in the
+    /// stream of the first page, and calls `placed` with the physical pages. `pages` is at most a segment.
+    /// Returns false and writes nothing if the schedule does not serve writes now, or if the pages need a
+    /// segment that is reserved for collection.
     pub fn append_whole(
         &mut self,
         first: u32,
@@ -120,14 +122,14 @@ impl Ftl {
         true
     }
 
-    /// Moves valid pages that belong together, and calls `placed` with their places. They go to consecutive
-    /// places in one segment, in the stream that placement chooses for the first page. If too few segments
-    /// are free for unused pages, they may be separated.
+    /// Moves valid pages that belong together, and calls `placed` with their new physical pages. They go to
+    /// consecutive physical pages in one segment, in the stream that placement chooses for the first page. If
+    /// too few segments are free to leave pages unused, the pages may be separated.
     pub fn copy_whole(&mut self, from: &[Ppn], sink: &mut impl FlashSink, mut placed: impl FnMut(Ppn)) {
         let Some(first) = from.first() else { return };
         let stream = self.placer.stream(&self.copy_context(*first), &self.segments);
-        // The copies of a victim always fit into the last free segment, if no page is left empty from then
-        // on.
+        // The copies of a victim always fit into the last free segment, if no page is left unwritten from
+        // then on.
         if self.room_in(stream) < from.len() as u32 && self.of(WHOLE).wear.free() > 1 {
             self.end_segment(stream);
         }
@@ -135,7 +137,7 @@ impl Ftl {
     }
 
     /// Makes the next page of every stream begin a new block of `block_pages` pages; a segment is a multiple
-    /// of that. The rest of the current blocks becomes garbage.
+    /// of `block_pages`. The rest of the current blocks becomes invalid.
     pub fn end_blocks(&mut self, block_pages: u32) {
         for stream in 0..self.open.len() {
             if let Some(open) = self.open[stream] {
@@ -166,7 +168,7 @@ mod tests {
         Ftl::new(FtlConfig { collect, ..FtlConfig::plain(400, 40, 16) }).unwrap()
     }
 
-    /// Whether places are consecutive and in one segment.
+    /// Returns whether physical pages are consecutive and in one segment.
     fn are_together(places: &[Ppn]) -> bool {
         let follow = places.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
         follow && places[0].0 / 16 == places[places.len() - 1].0 / 16
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn an_adopted_open_segment_is_written_on() {
         let mut ftl = drive();
-        // Every segment has a page, so none is free; only the pages behind the last ones are unwritten.
+        // Every segment has a page, so none is free; only the pages behind the last pages are unwritten.
         assert!(ftl.adopt((0..40).map(|segment| (segment, Ppn(segment * 16 + segment % 16))), 1));
         assert_eq!((ftl.free_segments(), ftl.room_for_copies()), (0, 15));
         let mut sink = CountingSink::default();
@@ -274,7 +276,8 @@ mod tests {
     #[test]
     fn the_segments_with_the_most_room_are_written_on() {
         let mut ftl = drive_of_two_streams();
-        // The last written pages of segments 3, 5, 7 and 8. Segment 3 has no room behind its last page.
+        // These are the last written pages of segments 3, 5, 7 and 8. Segment 3 has no room behind its last
+        // page.
         assert!(ftl.adopt([63, 88, 113, 139].map(Ppn).into_iter().zip(0..).map(|(ppn, lpn)| (lpn, ppn)), 1));
         let free: Vec<SegmentId> = ftl.free_in(WHOLE).collect();
         let unused = (0..40).filter(|segment| ![3, 5, 7, 8].contains(segment));
@@ -299,8 +302,8 @@ mod tests {
         assert_eq!(ftl.pick(WHOLE), Some(SegmentId(1)));
     }
 
-    /// The rule: a run that fits into the rest of a segment goes there, down to its last page, for the host
-    /// and for copies.
+    /// The rule: a run that fits into the rest of a segment goes there, down to the last page of the segment,
+    /// for the host and for copies.
     #[test]
     fn a_segment_is_filled_to_its_last_page() {
         let mut ftl = drive();
@@ -334,8 +337,7 @@ mod tests {
         }
     }
 
-    /// The rule: skipped pages use up room like host pages, so a collection in step with the host counts
-    /// them.
+    /// The rule: skipped pages use up room like host pages, so a paced collection counts them.
     #[test]
     fn skipped_pages_count_for_the_pace_of_collection() {
         let mut ftl = drive();
@@ -349,7 +351,7 @@ mod tests {
     }
 
     /// The rule: pages that belong together stay together when they move, even if placement would separate
-    /// them, as long as more than one segment is free. A victim can always be emptied.
+    /// them, while more than one segment is free. A victim can always be emptied.
     #[test]
     fn pages_that_belong_together_move_together() {
         let collect = Collect {

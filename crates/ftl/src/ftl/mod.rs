@@ -1,18 +1,19 @@
 //! The flash translation layer: a page map over a log of segments, without any I/O of its own.
 //!
-//! A host write takes the next page of its stream's open segment; the old copy becomes garbage. When free
+//! A host write takes the next page of its stream's open segment; the old copy becomes invalid. When free
 //! segments run low, the valid pages of a victim segment are moved to open segments and the victim is erased.
-//! Every flash operation goes into a [`FlashSink`], which counts it or plays it on a die in virtual time.
+//! Every flash operation goes into a [`FlashSink`], which counts it or executes it on a die in virtual time.
 //!
-//! There are two ways to use it. [`Ftl::write`] is for studies without time: it collects as much as the
-//! schedule wants and then writes. A drive in virtual time takes the steps one by one, each when its flash
-//! operation begins: [`Ftl::append_run`] for the host (behind a [`Gate`](crate::Gate)), [`Ftl::pick`],
-//! [`Ftl::copy`] for every page that is still valid then, and [`Ftl::release`].
+//! There are two ways to use the layer. [`Ftl::write`] is for studies without virtual time: it collects as
+//! much as the schedule wants and then writes. A drive in virtual time takes the steps one by one, each when
+//! its flash operation begins: [`Ftl::append_run`] for the host (behind a [`Gate`](crate::Gate)),
+//! [`Ftl::pick`], [`Ftl::copy`] for every page that is still valid then, and [`Ftl::release`].
 //!
 //! A drive may consist of several units, each with its own segments and its own collection; see [`UnitId`].
 //!
-//! Invariants ([`crate::check::check`] verifies all of them): L2P and P2L agree on every valid page; the
-//! valid count of a segment equals its bits in the bitmap; a free segment holds no page.
+//! There are three invariants, which [`crate::check::check`] verifies. The logical-to-physical and the
+//! physical-to-logical map agree on every valid page. The valid count of a segment equals the number of its
+//! bits in the valid bitmap. A free segment holds no page.
 
 mod unit;
 mod groups;
@@ -35,22 +36,22 @@ use crate::segments::{SegmentId, SegmentState, SegmentTable};
 use fulgurite_base::{Ppn, SpecError, StreamId};
 use unit::{Turn, Unit};
 
-/// Counters of a translation layer.
+/// Counters of a translation layer since the last reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FtlCounters {
-    /// Pages written by the host.
+    /// The number of pages written by the host.
     pub host_pages: u64,
-    /// Pages moved by garbage collection.
+    /// The number of pages moved by garbage collection.
     pub copied_pages: u64,
-    /// Segments erased.
+    /// The number of segments erased.
     pub erased_segments: u64,
-    /// Segments collected by wear leveling.
+    /// The number of segments collected by wear leveling.
     pub leveled_segments: u64,
-    /// Pages that were mapped to another page's place without a write.
+    /// The number of pages that were mapped to another page's physical page without a write.
     pub shared_pages: u64,
-    /// Victims picked.
+    /// The number of victims picked.
     picks: u64,
-    /// Unwritten pages at each pick, summed.
+    /// The number of unwritten pages in the unit at each pick, summed over the picks.
     unwritten_at_picks: u64,
 }
 
@@ -66,10 +67,10 @@ pub struct Ftl {
     /// The open segment of each stream of each unit; `None` before the first page.
     open: Vec<Option<SegmentId>>,
     units: Vec<Unit>,
-    /// Segments of a unit.
+    /// The number of segments of a unit.
     unit_segments: Divisor,
     turn: Turn,
-    /// Empty between collections; kept to reuse its memory.
+    /// The pages of one collection; empty between collections, and kept to reuse its memory.
     moving: Moving,
     idle: bool,
     is_worn_out: bool,
@@ -77,7 +78,7 @@ pub struct Ftl {
 }
 
 impl Ftl {
-    /// An empty drive.
+    /// Creates an empty drive.
     pub fn new(config: FtlConfig) -> Result<Ftl, SpecError> {
         config.validate()?;
         let Collect { placement, .. } = &config.collect;
@@ -102,27 +103,27 @@ impl Ftl {
         })
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &FtlConfig {
         &self.config
     }
 
-    /// The segments, for reading.
+    /// Returns the table of segments, for reading.
     pub fn segments(&self) -> &SegmentTable {
         &self.segments
     }
 
-    /// The page map, for reading.
+    /// Returns the page map, for reading.
     pub fn mapping(&self) -> &Mapping {
         &self.map
     }
 
-    /// The counters since the last reset.
+    /// Returns the counters since the last reset.
     pub fn counters(&self) -> FtlCounters {
         self.counters
     }
 
-    /// Memory held, in bytes.
+    /// Returns the memory held, in bytes.
     pub fn bytes(&self) -> usize {
         self.map.bytes() + self.segments.bytes() + self.placer.bytes()
     }
@@ -132,18 +133,18 @@ impl Ftl {
         self.counters = FtlCounters::default();
     }
 
-    /// Resets counters and wear. From now on segments endure `endurance` erases.
+    /// Resets counters and wear. From now on segments endure `endurance` erases; 0 for unlimited.
     pub fn start_anew(&mut self, endurance: u32) {
         self.reset_counters();
         self.idle = false;
         self.config.endurance = endurance;
         self.segments.forget_wear();
-        // The free lists are ordered by erases, so they are reset together with the table.
+        // Resets the free lists together with the table, since they are ordered by erases.
         self.units.iter_mut().for_each(|unit| unit.wear.start_anew());
     }
 
-    /// The measured ρ. It follows from the average number of pages in a unit that could hold data or garbage
-    /// when victims were picked. `None` if no victim was picked.
+    /// Returns the measured over-provisioning ρ. It follows from the average number of pages in a unit that
+    /// could hold valid or invalid data when victims were picked. `None` if no victim was picked.
     pub fn spare_effective(&self) -> Option<f64> {
         let FtlCounters { picks, unwritten_at_picks, .. } = self.counters;
         let FtlConfig { segments, segment_pages, units, logical_pages, .. } = self.config;
@@ -154,29 +155,30 @@ impl Ftl {
         (picks > 0).then(|| spare(physical - unwritten, f64::from(logical_pages) / units))
     }
 
-    /// Free segments of all units.
+    /// Returns the number of free segments of all units.
     pub fn free_segments(&self) -> u32 {
         self.units.iter().map(|unit| unit.wear.free()).sum()
     }
 
-    /// Whether so many segments of a unit are worn out that writes must stop.
+    /// Returns whether so many segments of a unit are worn out that writes must stop.
     pub fn is_worn_out(&self) -> bool {
         self.is_worn_out
     }
 
-    /// The place of `lpn`; `None` if it is unmapped.
+    /// Returns the physical page of `lpn`; `None` if `lpn` is unmapped.
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Ppn> {
         self.map.lookup(lpn)
     }
 
-    /// The erases of the segment that holds `lpn`, since the drive was set up; `None` if it is unmapped.
+    /// Returns the number of erases of the segment that holds `lpn` since the drive was set up; `None` if
+    /// `lpn` is unmapped.
     pub fn erases(&self, lpn: u32) -> Option<u32> {
         let ppn = self.lookup(lpn)?;
         Some(self.segments.erases(self.segment(ppn)))
     }
 
-    /// The segment that contains `ppn`.
+    /// Returns the segment that contains `ppn`.
     #[inline]
     pub fn segment(&self, ppn: Ppn) -> SegmentId {
         SegmentId(self.segment_of.divide(ppn.0).0)
@@ -187,7 +189,7 @@ impl Ftl {
         self.placer.foresee(next);
     }
 
-    /// The placement policy at work, for reading.
+    /// Returns the placement policy in use, for reading.
     pub fn placer(&self) -> &Placer {
         &self.placer
     }
@@ -198,7 +200,7 @@ impl Ftl {
         open.is_none_or(|segment| self.segments.written(segment) == self.config.segment_pages)
     }
 
-    /// The place of the next page of `stream` in `unit`; `None` if a segment must be opened first.
+    /// Returns the next page of `stream` in `unit`; `None` if a segment must be opened first.
     #[inline]
     pub fn append_point(&self, unit: UnitId, stream: StreamId) -> Option<Ppn> {
         let segment = self.open[self.open_at(unit, stream)]?;
@@ -218,14 +220,15 @@ impl Ftl {
         Ppn(segment.0 * self.config.segment_pages + self.segments.append(segment, 1))
     }
 
-    /// The state that the schedule wants in `unit` for a write to `stream`.
+    /// Returns the state that the schedule wants in `unit` for a write to `stream`.
     #[inline]
     pub fn state(&self, unit: UnitId, stream: StreamId) -> ScheduleState {
         let Unit { wear, collection, .. } = self.of(unit);
         self.decide(unit, stream, wear.free(), collection.map(|collection| collection.progress))
     }
 
-    /// The same with this number of free segments and this collection.
+    /// Returns the state that the schedule would want with `free` free segments and the progress
+    /// `collection`.
     #[inline]
     fn decide(
         &self,
@@ -237,7 +240,8 @@ impl Ftl {
         let Unit { wear, urgent, .. } = self.of(unit);
         self.config.collect.schedule.decide(&FtlState {
             free,
-            // A worn-out segment could not be retired, so collection begins one segment earlier.
+            // Begins collection one segment earlier if the unit is short, that is, if a worn-out segment
+            // could not be retired.
             soft: self.config.collect.reserve + u32::from(wear.is_short),
             hard: self.config.collect.hard,
             opens: self.is_full(unit, stream),
@@ -249,22 +253,23 @@ impl Ftl {
         })
     }
 
-    /// Tells whether the drive is idle.
+    /// Tells the layer whether the drive is idle.
     pub fn set_idle(&mut self, idle: bool) {
         self.idle = idle;
     }
 
-    /// Tells that a write to `unit` has waited too long. The end of the collection there clears this.
+    /// Tells the layer that a write to `unit` has waited too long. The end of the unit's collection clears
+    /// this.
     pub(crate) fn set_urgent(&mut self, unit: UnitId) {
         self.of_mut(unit).urgent = true;
     }
 
-    /// Tells that no write has waited too long any more.
+    /// Tells the layer that no write has waited too long any more.
     pub fn end_urgency(&mut self) {
         self.units.iter_mut().for_each(|unit| unit.urgent = false);
     }
 
-    /// Seals the stream's open segment in `unit` and opens a free one.
+    /// Seals the stream's open segment in `unit` and opens a free segment instead.
     fn renew(&mut self, unit: UnitId, stream: StreamId) {
         let fresh = self.of_mut(unit).wear.take();
         let fresh = fresh.expect("FtlConfig::validate keeps a segment free for every stream");
@@ -276,14 +281,14 @@ impl Ftl {
         }
     }
 
-    /// Seals a segment, so that it can be picked.
+    /// Seals a segment, so that it can be picked as a victim.
     fn seal(&mut self, segment: SegmentId) {
         self.segments.seal(segment);
         let unit = self.unit_of(segment).0 as usize;
         self.units[unit].candidates.sealed(segment, &self.placer, &self.segments);
     }
 
-    /// Makes the place of `lpn` garbage, unless other pages share it.
+    /// Unmaps `lpn`. Its physical page becomes invalid, unless other logical pages share it.
     #[inline]
     fn discard(&mut self, lpn: u32) {
         let Some(ppn) = self.map.unmap(lpn) else { return };
@@ -298,7 +303,7 @@ impl Ftl {
         if self.has_units() {
             self.units[unit].valid -= 1;
         }
-        // Open segments and the victim are in no index.
+        // Informs only the candidates, since open segments and the victim are in no index.
         if self.segments.state(segment) == SegmentState::Sealed {
             self.units[unit].candidates.invalidated(segment, &self.segments);
         }
@@ -314,7 +319,7 @@ mod tests {
     use crate::schedule::Schedule;
     use fulgurite_base::Prng;
 
-    /// The erased segments in order.
+    /// A sink that keeps the erased segments in order.
     #[derive(Default)]
     struct Erased(Vec<SegmentId>);
 
@@ -328,7 +333,8 @@ mod tests {
         }
     }
 
-    /// A drive after writing all its pages and then `writes` random ones, with the segments it has erased.
+    /// Returns a drive after writing all its pages and then `writes` random pages, with the segments that it
+    /// has erased.
     fn used(config: FtlConfig, writes: u32) -> (Ftl, Erased) {
         let (mut ftl, mut erased, mut prng) =
             (Ftl::new(config).unwrap(), Erased::default(), Prng::new(3, "used"));
@@ -361,8 +367,8 @@ mod tests {
         }
     }
 
-    /// The rule: the measured spare equals that of the closed forms if collection begins at the reserve, in
-    /// each of the units. It is absent if no victim was picked.
+    /// The rule: the measured over-provisioning equals that of the closed forms if collection begins at the
+    /// reserve, in each of the units. It is absent if no victim was picked.
     #[test]
     fn the_measured_spare_is_that_at_the_picks() {
         for units in [1, 4] {
@@ -455,8 +461,8 @@ mod tests {
         assert_eq!(state_of(&ftl), ScheduleState::Collecting);
     }
 
-    /// The rule: while a write has waited too long, its unit serves no host operation. When no write has any
-    /// more, and after a power cut, every unit serves reads again.
+    /// The rule: while a write has waited too long, its unit serves no host operation. When no write has
+    /// waited too long any more, and after a power cut, every unit serves reads again.
     #[test]
     fn urgency_ends_in_every_unit() {
         let collect = Collect { schedule: Schedule::SEMI_PREEMPTIVE, ..Collect::PLAIN };
@@ -478,7 +484,7 @@ mod tests {
             end(&mut ftl);
             assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
         }
-        // The collection that the write waited for ends.
+        // Ends the collection that the write waited for.
         ftl.set_urgent(UnitId(1));
         while states(&ftl)[1] == ScheduleState::Exclusive {
             ftl.pick(UnitId(1)).expect("a segment is full");
@@ -487,8 +493,8 @@ mod tests {
         }
     }
 
-    /// The rule: a drive of one unit counts no valid pages for it, after writes, copies and rollbacks: it
-    /// needs as many segments as its logical pages fill.
+    /// The rule: a drive of one unit counts no valid pages for the unit, after writes, copies and rollbacks:
+    /// it needs as many segments as its logical pages fill.
     #[test]
     fn one_unit_counts_no_valid_pages() {
         let (mut ftl, mut erased) = used(FtlConfig::plain(400, 40, 16), 4_000);
@@ -542,7 +548,7 @@ mod tests {
     }
 
     /// The rule: a run is written, trimmed or shared page by page, and the host learns each written page with
-    /// its place and its previous place.
+    /// its new and its previous physical page.
     #[test]
     fn runs_are_processed_page_by_page() {
         for (units, stripe) in [(1, Stripe::RoundRobin), (4, Stripe::RoundRobin), (4, Stripe::Address)] {
@@ -565,7 +571,7 @@ mod tests {
             }
             let written: Vec<u32> = (0..400).filter(|lpn| ftl.lookup(*lpn).is_some()).collect();
             assert_eq!(written, (100..108).collect::<Vec<u32>>());
-            // Page 110 is unmapped, so page 203 is unmapped too.
+            // Page 110 is unmapped, so page 203 becomes unmapped too.
             ftl.append_run(203, 1, StreamId(0), &mut erased, |_, _, _, _| ());
             ftl.share_run(200, 107, 4);
             let shared = [200, 201, 202, 203].map(|lpn| ftl.lookup(lpn));
@@ -576,7 +582,7 @@ mod tests {
                 [100, 101, 102].map(|lpn| ftl.lookup(lpn))
             );
             assert_eq!(ftl.counters().shared_pages, 4);
-            // It has this place already.
+            // Page 210 shares this physical page already, so the share is not counted.
             ftl.share_run(210, 100, 1);
             assert_eq!((ftl.counters().shared_pages, ftl.lookup(210)), (4, ftl.lookup(100)));
             ftl.trim_run(101, 3);

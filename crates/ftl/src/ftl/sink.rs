@@ -1,4 +1,4 @@
-//! The receiver of flash operations: it counts them or plays them on a drive.
+//! The receiver of flash operations, which counts them or executes them on a drive.
 
 use super::unit::UnitId;
 use crate::segments::SegmentId;
@@ -6,27 +6,28 @@ use fulgurite_base::Ppn;
 
 /// The receiver of a translation layer's flash operations.
 pub trait FlashSink {
-    /// A valid page is read, to be moved.
+    /// Receives the read of a valid page, to be moved.
     fn read(&mut self, ppn: Ppn);
-    /// A page is programmed: a host write, or the copy of a page that was just read from `source`.
+    /// Receives the program of a page: a host write, or the copy of a page that was just read from `source`.
     fn program(&mut self, ppn: Ppn, source: Option<Ppn>);
-    /// A segment is erased. All operations on its pages were emitted before.
+    /// Receives the erase of a segment. All operations on its pages were emitted before.
     fn erase(&mut self, segment: SegmentId);
-    /// Queued and running flash operations in `unit`, which [`Stripe::LeastLoaded`](crate::Stripe) compares.
+    /// Returns the number of queued and running flash operations in `unit`, which
+    /// [`Stripe::LeastLoaded`](crate::Stripe) compares.
     #[inline]
     fn load(&self, _unit: UnitId) -> u32 {
         0
     }
 }
 
-/// A sink that only counts, for studies without time.
+/// A sink that only counts, for studies without virtual time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountingSink {
-    /// Pages read to be moved.
+    /// The number of pages read to be moved.
     pub reads: u64,
-    /// Pages programmed, for the host and for moves.
+    /// The number of pages programmed, for the host and for moves.
     pub programs: u64,
-    /// Segments erased.
+    /// The number of segments erased.
     pub erases: u64,
 }
 

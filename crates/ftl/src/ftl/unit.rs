@@ -1,5 +1,5 @@
-//! A unit of a drive: it has its own segments and an append point for every stream, and is collected by
-//! itself. All units share one map and one placement policy.
+//! A unit of a drive: it has its own segments and an append point for every stream, and is collected
+//! separately. All units share one map and one placement policy.
 
 use crate::Divisor;
 use crate::candidates::Candidates;
@@ -28,10 +28,11 @@ pub(super) struct Unit {
     pub(crate) candidates: Candidates,
     pub(crate) wear: Wear,
     pub(crate) collection: Option<Collection>,
-    /// A victim without valid pages that is still being erased while the next one is collected.
+    /// The victim without valid pages that is still being erased while the next victim is collected; `None`
+    /// if there is none.
     pub(crate) erasing: Option<SegmentId>,
     pub(crate) urgent: bool,
-    /// Valid pages; not counted on a drive of one unit.
+    /// The number of valid pages; not counted on a drive of one unit.
     pub(crate) valid: u32,
 }
 
@@ -55,7 +56,7 @@ impl Unit {
 pub(super) struct Turn {
     pub(crate) units: Divisor,
     pub(crate) row: Divisor,
-    /// The unit whose turn it is.
+    /// The number of the unit whose turn it is.
     pub(crate) next: u32,
 }
 

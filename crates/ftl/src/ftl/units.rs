@@ -7,12 +7,12 @@ use crate::segments::SegmentId;
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
-    /// The units of the drive.
+    /// Returns the units of the drive.
     pub fn units(&self) -> impl Iterator<Item = UnitId> + use<> {
         (0..self.config.units).map(UnitId)
     }
 
-    /// Whether the drive consists of several units, which are collected separately.
+    /// Returns whether the drive consists of several units, which are collected separately.
     #[inline]
     pub(super) fn has_units(&self) -> bool {
         self.config.units > 1
@@ -28,32 +28,32 @@ impl Ftl {
         &mut self.units[unit.0 as usize]
     }
 
-    /// The index of a unit's stream in the list of open segments.
+    /// Returns the index of a unit's stream in the list of open segments.
     #[inline]
     pub(super) fn open_at(&self, unit: UnitId, stream: StreamId) -> usize {
         unit.0 as usize * usize::from(self.streams) + usize::from(stream.0)
     }
 
-    /// The open segments of a unit, by stream.
+    /// Returns the open segments of a unit, by stream.
     pub(super) fn open_in(&self, unit: UnitId) -> &[Option<SegmentId>] {
         &self.open[self.open_at(unit, StreamId(0))..][..usize::from(self.streams)]
     }
 
-    /// The unit that `segment` belongs to.
+    /// Returns the unit that `segment` belongs to.
     #[inline]
     pub fn unit_of(&self, segment: SegmentId) -> UnitId {
         UnitId(if self.has_units() { self.unit_segments.divide(segment.0).0 } else { 0 })
     }
 
-    /// The unit that a logical page always goes to, with [`Stripe::Address`]. Pages that are programmed together
-    /// stay together.
+    /// Returns the unit that a logical page always goes to, with [`Stripe::Address`]. Pages that are
+    /// programmed together stay together.
     #[inline]
     pub fn home(&self, lpn: u32) -> UnitId {
         UnitId(self.turn.units.divide(self.turn.row.divide(lpn).0).1)
     }
 
-    /// The unit for a host page whose place is `old`, on a drive of several units: one that `serves` accepts.
-    /// `load` returns the load of a unit. `None` if all units refuse.
+    /// Chooses a unit that `serves` accepts for a host page whose physical page is `old`, on a drive of
+    /// several units. `load` returns the load of a unit. `None` if all units refuse.
     #[inline(never)]
     pub(super) fn choose(
         &self,
@@ -69,7 +69,7 @@ impl Ftl {
         let units = self.config.units;
         let open = |unit: &UnitId| self.has_room(*unit) && serves(*unit);
         let turn = UnitId(self.turn.next);
-        // A begun row is filled first, because its pages are programmed together.
+        // Fills a begun row first, because its pages are programmed together.
         if self.is_inside_row(turn, stream) && open(&turn) {
             return Some(turn);
         }
@@ -78,32 +78,34 @@ impl Ftl {
             Stripe::LeastLoaded => in_turn.min_by_key(|unit| load(*unit)),
             _ => in_turn.next(),
         };
-        // If every unit is full, all logical pages are mapped, so this one frees its old place.
+        // If every unit is full, all logical pages are mapped, so the page frees its old physical page in its
+        // own unit.
         chosen.or_else(|| {
             let unit = self.unit_of(self.segment(old?));
             (self.units().all(|unit| !self.has_room(unit)) && serves(unit)).then_some(unit)
         })
     }
 
-    /// Whether the next page of `stream` in `unit` continues a row that has pages already.
+    /// Returns whether the next page of `stream` in `unit` continues a row that has pages already.
     #[inline]
     fn is_inside_row(&self, unit: UnitId, stream: StreamId) -> bool {
         self.append_point(unit, stream).is_some_and(|ppn| self.turn.row.divide(ppn.0).1 != 0)
     }
 
-    /// Notes that a host page was written to `unit`.
+    /// Records that the host page `ppn` was written to `unit`. After the last page of a row the next unit has
+    /// its turn.
     #[inline]
     pub(super) fn pass_turn(&mut self, unit: UnitId, ppn: Ppn) {
         let is_row_full = self.turn.row.divide(ppn.0 + 1).1 == 0;
         self.turn.next = (unit.0 + u32::from(is_row_full)) % self.config.units;
     }
 
-    /// The free segments of a unit.
+    /// Returns the free segments of a unit.
     pub(crate) fn free_in(&self, unit: UnitId) -> impl Iterator<Item = SegmentId> {
         self.of(unit).wear.free_segments()
     }
 
-    /// The counted valid pages of a unit, on a drive of several units.
+    /// Returns the counted valid pages of a unit, on a drive of several units.
     pub(crate) fn valid_in(&self, unit: UnitId) -> u32 {
         self.of(unit).valid
     }
@@ -114,8 +116,8 @@ impl Ftl {
         self.of_mut(unit).valid += 1;
     }
 
-    /// Whether `unit` can hold more valid pages. Overwrites and trims can make one unit fuller than others;
-    /// beyond this limit it could no longer be collected.
+    /// Returns whether `unit` can hold more valid pages. Overwrites and trims can make one unit fuller than
+    /// others; beyond this limit the unit could no longer be collected.
     #[inline]
     fn has_room(&self, unit: UnitId) -> bool {
         let unit = self.of(unit);
@@ -131,7 +133,7 @@ mod tests {
     use crate::{CountingSink, FtlConfig};
 
     /// The rule: a page of a full unit waits while another unit has room, even if that unit accepts no writes
-    /// now. If all units are full, the page goes to its own unit, if that accepts writes.
+    /// now. If all units are full, the page goes to its own unit, if its unit accepts writes.
     #[test]
     fn a_full_unit_accepts_its_own_pages_only_if_all_are_full() {
         let plain = FtlConfig::plain(1, 20, 64);

@@ -1,13 +1,14 @@
-//! AutoStream: by the frequency and recency of writes to the chunk of a page.
+//! AutoStream: placement by the frequency and recency of writes to the chunk of a page.
 //!
 //! "AutoStream: automatic stream management for multi-streamed SSDs" (Yang et al., SYSTOR 2017), the SFR
-//! variant. A chunk counts its writes. Its count is halved for every decay period since its last write. The
-//! stream is the integer part of the count's binary logarithm. A write that continues the previous write goes
-//! to the same stream.
+//! variant. A chunk, a run of consecutive logical pages, counts its writes. Its count is halved for every
+//! decay period since its last write. The stream is the integer part of the count's binary logarithm. A write
+//! that continues the previous write goes to the same stream.
 //!
-//! *Ambiguities.* The paper does not fix the number of streams, the chunk and the period. Here they are 5 (as
-//! in MiDAS's table 2), 512 pages (2 MiB) and 16,384 page writes, as in MiDAS's program. Copies go to the
-//! last class, as in that program. Placement by chunk cannot see single popular pages. O(1).
+//! *Ambiguities.* Yang et al. do not fix the number of streams, the chunk and the period. Here they are 5 (as
+//! in table 2 of MiDAS, FAST 2024), 512 pages (2 MiB) and 16,384 page writes, as in the program of MiDAS.
+//! Copies go to the last class, as in that program. Placement by chunk cannot see single popular pages. A
+//! decision takes O(1).
 
 use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
@@ -17,11 +18,11 @@ use fulgurite_base::{Declared, Opt, StreamId, opt};
 /// The options of AutoStream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutoStreamConfig {
-    /// Streams. The last one is for the coldest pages and for copies.
+    /// The number of streams. The last stream is for the coldest pages and for copies.
     pub streams: u16,
-    /// Pages in a chunk.
+    /// The number of pages in a chunk.
     pub chunk: u32,
-    /// Page writes after which a count is halved.
+    /// The half-life of a count, in page writes.
     pub decay: u32,
 }
 
@@ -45,7 +46,7 @@ struct Chunk {
     written_at: u32,
 }
 
-/// The counts of the chunks.
+/// The write counts of the chunks, and the state of the policy.
 #[derive(Clone, Debug)]
 pub struct AutoStream {
     config: AutoStreamConfig,
@@ -67,13 +68,13 @@ impl AutoStream {
         }
     }
 
-    /// The count of a chunk after this write.
+    /// Returns the count of a chunk after this write.
     #[inline]
     fn count(&self, lpn: u32, segments: &SegmentTable) -> u32 {
         let chunk = self.chunks[(lpn / self.config.chunk) as usize];
         // Times are kept modulo 2^32, and a wrapping difference of two times is right across the wrap.
         let periods = (segments.now() as u32).wrapping_sub(chunk.written_at) / self.config.decay;
-        // A shift by the whole width would overflow.
+        // Limits the shift, since a shift by the whole width would overflow.
         (chunk.count >> periods.min(31)) + 1
     }
 }
@@ -122,7 +123,8 @@ mod tests {
     use super::*;
     use crate::victim::VictimConfig;
 
-    /// Five streams, chunks of 8 pages, counts that are halved after 100 writes.
+    /// A policy with five streams, chunks of 8 pages and counts that are halved after 100 writes, and its
+    /// table.
     struct Rig {
         policy: AutoStream,
         table: SegmentTable,
@@ -155,7 +157,7 @@ mod tests {
     }
 
     /// The rule: a chunk begins in the coldest stream, and each doubling of its writes moves it to the next
-    /// hotter one, up to the hottest. Other chunks and copies have no effect.
+    /// hotter stream, up to the hottest. Other chunks and copies have no effect.
     #[test]
     fn a_chunk_gets_hotter_whenever_its_writes_double() {
         let mut rig = Rig::new();
@@ -169,8 +171,8 @@ mod tests {
     /// periods.
     #[test]
     fn a_chunk_that_rests_gets_colder() {
-        // The count of fifteen is fifteen at first, then seven, then three, then none; each rest is followed by one
-        // more write.
+        // A chunk with a count of fifteen rests, and one more write follows. Before that write its count is
+        // 15, 7, 3 or 0, after 0, 1, 2 or many periods.
         for (rest, stream) in [(98, 0), (99, 1), (198, 1), (199, 2), (1_000, 4), (100_000, 4)] {
             let mut rig = Rig::new();
             for at in 0..15 {

@@ -1,13 +1,13 @@
-//! DAC: by update frequency. Each host write moves a page to the next hotter group, and each copy to the next
-//! colder one.
+//! DAC: placement by update frequency. Each host write moves a page to the next hotter group, and each copy
+//! moves it to the next colder group.
 //!
 //! "Using data clustering to improve cleaning performance for flash memory" (Chiang, Lee, Chang, 1999); CAT
 //! ("Cost, age and times", 1999) is its cleaner.
 //!
-//! *Ambiguities.* The original only promotes pages that are rewritten within a time that it does not give.
+//! *Ambiguities.* Chiang et al. only promote pages that are rewritten within a time that they do not give.
 //! Here every rewrite promotes, as in other reimplementations (SepBIT, FAST 2022). The first write of a page
-//! goes to the coldest group. The group is that of the segment which holds the page, so no memory is needed.
-//! O(1).
+//! goes to the coldest group. The group of a page is that of the segment which holds the page, so no memory
+//! is needed. A decision takes O(1).
 
 use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
@@ -17,7 +17,7 @@ use fulgurite_base::{Declared, Opt, StreamId, opt};
 /// The options of DAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DacConfig {
-    /// The number of groups; the coldest is 0.
+    /// The number of groups; the coldest is group 0.
     pub groups: u16,
 }
 
@@ -32,7 +32,7 @@ impl Declared for DacConfig {
         &[opt!("groups", groups, COUNT_16, 2 => STREAMS_AT_MOST, "groups; the coldest is the first")];
 }
 
-/// Groups ordered from cold to hot.
+/// The policy at work; the number is that of its groups, which are ordered from cold to hot.
 #[derive(Clone, Debug)]
 pub struct Dac(u16);
 

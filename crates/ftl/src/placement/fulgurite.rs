@@ -1,50 +1,52 @@
-//! Fulgurite's own placement: by the remaining lifetime of similar pages.
+//! Fulgurite's own placement, by the remaining lifetime of similar pages.
 //!
 //! A single interval between writes says little about a page's write rate: intervals of one rate differ by a
-//! factor of four. So each page keeps an average of its intervals, in two bytes: the logarithm of the average
-//! in eighths of an octave (7 bits); the number of intervals in it (0 to 7); whether the last interval was
-//! sixteen times shorter than the average before it (1 bit); and the time of the last write, in quarters of a
-//! logical capacity (5 bits; the age of the segment resolves the wrap-around). The average of an unknown page
-//! is one capacity, which is the average over all pages. A new interval has a weight of 1 / (n + 2), and at
-//! least an eighth, so the average follows a change within a few writes. The page's clock is too coarse for
-//! short intervals: these are derived from the age of the segment that holds the page.
+//! factor of four. So each page keeps an average of its intervals, in two bytes. They hold the logarithm of
+//! the average in eighths of an octave (7 bits); the number of intervals in the average (0 to 7); whether the
+//! last interval was sixteen times shorter than the average before it (1 bit); and the time of the last
+//! write, in quarters of a logical capacity (5 bits; the age of the segment resolves the wrap-around). The
+//! average of an unknown page is one capacity, which is the average over all pages. A new interval has a
+//! weight of 1 / (n + 2), where n is the number of intervals, and at least an eighth, so the average follows
+//! a change within a few writes. The page's clock is too coarse for short intervals. These are derived from
+//! the age of the segment that holds the page.
 //!
-//! The meaning of the average depends on the workload: if blocks are reused for other files, it says nothing.
-//! So `Experience` counts how long pages with a similar average over a similar number of intervals have
-//! lived. A host page or a copy goes to the stream of the time that similar pages of its age have left, in
-//! steps of an octave and a half. The remaining times are averaged by the power mean with exponent −0.8,
-//! which is close to the harmonic mean. So the result depends mostly on the pages that are overwritten soon.
-//! Groups of long-lived pages behave much the same with any contents. More streams would separate lifetimes
-//! better and cost more in half-filled segments.
+//! The meaning of the average depends on the workload. For example, if blocks are reused for other files, the
+//! average says nothing. So `Experience` counts how long pages with a similar average over a similar number
+//! of intervals have lived. A host page or a copy goes to the stream of the time that similar pages of its
+//! age have left, in steps of an octave and a half. The remaining times are averaged by the power mean with
+//! exponent −0.8, which is close to the harmonic mean. So the result depends mostly on the pages that are
+//! overwritten soon. Groups of long-lived pages behave much the same with any contents. More streams would
+//! separate lifetimes better and cost more in half-filled segments.
 //!
-//! Designed for `hazard` victims. O(1), 2 bytes a page, no training. The parameters were chosen with seed 42
-//! at 2,048 segments of 1 MiB on `fio-h`, `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`, and
-//! checked afterwards with other seeds, sizes and workloads.
+//! The policy is designed for `hazard` victims. A decision takes O(1). The policy takes 2 bytes a page and
+//! needs no training. The parameters were chosen with seed 42 at 2,048 segments of 1 MiB on `fio-h`,
+//! `varmail`, `alibaba-like`, `exchange-like` and `ycsb-a`, and checked afterwards with other seeds, sizes
+//! and workloads.
 
 use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentState, SegmentTable};
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, Opt, StreamId, opt, prefetch};
 
-/// The number of codes for an average, in eighths of an octave.
+/// The number of codes for an average interval, in eighths of an octave.
 const CODES: u16 = 128;
-/// Most intervals that an average counts.
+/// The most intervals that an average counts.
 const INTERVALS: u16 = 7;
-/// An interval is short if it is this many times shorter than the average before it.
+/// An interval counts as short if it is this many times shorter than the average before it.
 const SHORT: u64 = 16;
-/// Ticks of the pages' clock until it wraps around.
+/// The number of ticks of the pages' clock until it wraps around.
 const TICKS: u64 = 32;
-/// Ticks in a logical capacity of host writes.
+/// The number of ticks in one logical capacity of host writes.
 const TICKS_IN_CAPACITY: u64 = 4;
 
-/// The options of Fulgurite's policy.
+/// The options of Fulgurite's placement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FulguriteConfig {
-    /// Streams. The last one takes all longer intervals.
+    /// The number of streams. The last stream takes all longer intervals.
     pub streams: u16,
-    /// Eighths of an octave in a stream.
+    /// The range of a stream, in eighths of an octave.
     pub step: u16,
-    /// The least weight of a new interval is 1 / this; at most 9, since a page counts no more intervals.
+    /// The inverse of the least weight of a new interval; at most 9, since a page counts no more intervals.
     pub memory: u16,
 }
 
@@ -62,12 +64,12 @@ impl Declared for FulguriteConfig {
     ];
 }
 
-/// The record of a page.
+/// The record of a page, as packed into two bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Known {
-    /// The average interval, by its code.
+    /// The code of the average interval.
     code: u16,
-    /// The intervals in the average, at most [`INTERVALS`].
+    /// The number of intervals in the average, at most [`INTERVALS`].
     intervals: u16,
     /// The time of the last write, in ticks modulo [`TICKS`].
     tick: u16,
@@ -91,31 +93,34 @@ impl Known {
 ///
 /// Pages are of one kind if their averages are in the same half octave and count a similar number of
 /// intervals (few, some, many), and if their last intervals were both short or both not. For each kind,
-/// writes and deaths are counted by the octave of the lifetime, and both counts decay at the same rate. A
-/// write without a death belongs to a page that outlives the counted octaves. The stream at an age follows
-/// from the mean remaining time.
+/// writes and deaths (overwrites) are counted by the octave of the lifetime, and both counts decay at the
+/// same rate. A write without a death belongs to a page that outlives the counted octaves. The stream at an
+/// age follows from the mean remaining time.
 #[derive(Clone, Debug)]
 struct Experience {
     written: Vec<f64>,
     died: Vec<[f64; AGES]>,
-    /// By kind, then by age: first a page just written, then the octaves of age.
+    /// The stream by kind and age. Age 0 is a page just written; the octaves of age follow.
     streams: Vec<[u16; AGES + 1]>,
-    /// By age and octave of death: the remaining time to the power of [`POWER`].
+    /// By age and octave of death, the remaining time to the power of [`POWER`].
     left: Vec<[f64; AGES]>,
 }
 
-/// Kinds of pages: half octaves of the average; few, some or many intervals; the last one short or not.
+/// The number of kinds of pages: half octaves of the average; few, some or many intervals; the last interval
+/// short or not.
 const KINDS: usize = 32 * 3 * 2;
-/// Octaves of age: less than a segment's worth of writes, then doubling.
+/// The number of octaves of age. The first octave is less than a segment's worth of writes, and each
+/// following one doubles.
 const AGES: usize = 18;
 /// The weight of the prior distribution of each kind, in pages.
 const BELIEF: f64 = 32.0;
-/// The share of all counts that is kept at each tick: half after two capacities.
+/// The decay factor of all counts at each tick. The half-life is two capacities.
 const KEPT: f64 = 0.917;
 /// The exponent of the power mean of the remaining times. It is close to the harmonic mean, so groups differ
 /// by how many of their pages are overwritten soon; the other pages hardly count.
 const POWER: f64 = -0.8;
-/// Octaves by which this power mean of a memoryless interval is below its arithmetic mean: log2 Γ(1 + p) / p.
+/// The number of octaves by which this power mean of a memoryless interval is below its arithmetic mean: log2
+/// Γ(1 + p) / p, where p is [`POWER`].
 const MEMORYLESS: f64 = 2.7484;
 
 fn kind(known: Known) -> usize {
@@ -128,7 +133,7 @@ fn kind(known: Known) -> usize {
 }
 
 impl Experience {
-    /// The prior: memoryless pages.
+    /// Creates the prior distribution: pages are memoryless.
     fn new(config: FulguriteConfig, capacity: f64) -> Experience {
         let mut experience = Experience {
             written: vec![BELIEF; KINDS],
@@ -137,7 +142,7 @@ impl Experience {
             left: (0..=AGES).map(left).collect(),
         };
         for (kind, died) in experience.died.iter_mut().enumerate() {
-            // In the middle of the half octave, in units of a segment's worth of writes.
+            // The middle of the half octave, in units of a segment's worth of writes.
             let mean = libm::exp2((kind / 6) as f64 / 2.0 + 0.25);
             let alive = |time: f64| libm::exp(-time / mean);
             for (age, died) in died.iter_mut().enumerate() {
@@ -160,7 +165,7 @@ impl Experience {
             for age in 0..=AGES {
                 let (mut weight, mut sum) = (beyond, beyond * never);
                 for (octave, died) in died.iter().enumerate().skip(age.saturating_sub(1)) {
-                    // Half of the deaths in its own octave are already past.
+                    // Half of the deaths in the page's own octave are already past.
                     let died = if octave + 1 == age { 0.5 * died } else { *died };
                     weight += died;
                     sum += died * self.left[age][octave];
@@ -176,36 +181,38 @@ impl Experience {
     }
 }
 
-/// By octave of death: the remaining time of a page of this age, to the power of [`POWER`]. Age 0 is a page
-/// just written.
+/// Returns, by octave of death, the remaining time of a page of this age, to the power of [`POWER`]. Age 0 is
+/// a page just written.
 fn left(age: usize) -> [f64; AGES] {
     let middle = |octave| f64::midpoint(bounds(octave).0, bounds(octave).1);
     let now = if age == 0 { 0.0 } else { middle(age - 1) };
     std::array::from_fn(|octave| {
         let (from, to) = bounds(octave);
-        // Half of its own octave is left. Earlier octaves are past and never read.
+        // Half of the page's own octave is left. Earlier octaves are past and never read.
         let left = if octave < age { 0.25 * (to - from) } else { middle(octave) - now };
         libm::pow(left, POWER)
     })
 }
 
-/// The start and the end of an octave of age, in segments' worth of writes.
+/// Returns the start and the end of an octave of age, in segments' worth of writes.
 fn bounds(age: usize) -> (f64, f64) {
     let end = libm::exp2(age as f64);
     (if age == 0 { 0.0 } else { end / 2.0 }, end)
 }
 
-/// Fulgurite's policy at work: a record of each page, and the experience with all of them.
+/// Fulgurite's placement policy at work: a record of each page, and the experience with all pages.
 #[derive(Clone, Debug)]
 pub struct Fulgurite {
     config: FulguriteConfig,
     experience: Experience,
     pages: Vec<u16>,
-    /// Page writes in a tick, and the ticks so far. The experience is evaluated at each tick.
+    /// The number of page writes in a tick; `ticks` is the number of ticks so far. The experience is
+    /// evaluated at each tick.
     tick: u64,
     ticks: u64,
     next_tick: u64,
-    /// The logarithm of the interval of code 0, which is a power of two; and the interval of every code.
+    /// The binary logarithm of the interval of code 0, which is a power of two; `intervals` has the interval
+    /// of every code.
     least: u32,
     intervals: Vec<u64>,
 }
@@ -216,7 +223,7 @@ impl Fulgurite {
     }
 
     pub(super) fn start(config: &FulguriteConfig, drive: &DriveShape) -> Fulgurite {
-        // An octave has eight steps, so the first one is at least 8 page writes long.
+        // Makes the first octave at least 8 page writes long, since an octave has eight steps.
         let least = drive.segment_pages.max(8).ilog2();
         let interval = |code: u64| (8 + code % 8) << (u64::from(least) - 3 + code / 8);
         let octave = (drive.logical_pages >> least).max(1).ilog2() as u16;
@@ -235,7 +242,7 @@ impl Fulgurite {
         }
     }
 
-    /// The code of the largest interval that is at most this one.
+    /// Returns the code of the largest interval that is at most `interval`.
     #[inline]
     fn code(&self, interval: u64) -> u16 {
         let Some(octave) = (interval >> self.least).checked_ilog2() else { return 0 };
@@ -243,7 +250,7 @@ impl Fulgurite {
         ((u64::from(octave) * 8 + eighth.min(7)) as u16).min(CODES - 1)
     }
 
-    /// Page writes since the host wrote a page that is in `segment`.
+    /// Returns the number of page writes since the host wrote a page that is in `segment`.
     #[inline]
     fn age(&self, known: Known, segment: SegmentId, segments: &SegmentTable) -> u64 {
         let end = match segments.state(segment) {
@@ -251,7 +258,8 @@ impl Fulgurite {
             _ => segments.sealed_at(segment),
         };
         let sealed_for = segments.now() - end;
-        // No page was older than three rounds of four when it was written to this segment.
+        // Resolves the wrap-around: no page was older than three quarters of the clock's period when it was
+        // written to this segment.
         let least = sealed_for / self.tick;
         let ticks = least + (self.ticks.wrapping_sub(u64::from(known.tick) + least)) % TICKS;
         if ticks >= 2 {
@@ -260,14 +268,14 @@ impl Fulgurite {
         segments.now() - u64::midpoint(segments.opened_at(segment), end)
     }
 
-    /// The record of a page in `segment`, and the age of the page.
+    /// Returns the record of a page in `segment`, and the age of the page.
     #[inline]
     fn known(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> (Known, u64) {
         let known = Known::unpack(self.pages[lpn as usize]);
         (known, self.age(known, segment, segments))
     }
 
-    /// The record of a page after a host write at this age.
+    /// Returns the record of a page after a host write that ends `interval`.
     #[inline]
     fn after_write(&self, known: Known, interval: u64, now: u64) -> Known {
         let weight = u64::from(known.intervals + 2).min(u64::from(self.config.memory));
@@ -280,12 +288,12 @@ impl Fulgurite {
         Known { code: self.code(mean + dither), intervals, tick: self.now(), short }
     }
 
-    /// The ticks so far, modulo the pages' clock.
+    /// Returns the number of ticks so far, modulo the period of the pages' clock.
     fn now(&self) -> u16 {
         (self.ticks % TICKS) as u16
     }
 
-    /// The octave of an age.
+    /// Returns the octave of an age.
     #[inline]
     fn octave(&self, age: u64) -> usize {
         (age >> self.least).checked_ilog2().map_or(0, |octave| octave as usize + 1).min(AGES - 1)
@@ -295,7 +303,7 @@ impl Fulgurite {
 impl PlacementPolicy for Fulgurite {
     #[inline]
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
-        // An unmapped page counts among those that live longest.
+        // Places an unmapped page among those that live longest.
         let Some(segment) = context.segment else { return StreamId(self.config.streams - 1) };
         let (known, age) = self.known(context.lpn, segment, segments);
         let (kind, age) = if context.copied {
@@ -328,7 +336,8 @@ impl PlacementPolicy for Fulgurite {
             }
             return;
         }
-        // A page may be at most three rounds of four behind the clock when it is written elsewhere.
+        // Corrects the time of a page that falls more than three quarters of the clock's period behind, so
+        // that its age stays unambiguous.
         let Some(segment) = context.segment else { return };
         let (known, age) = self.known(context.lpn, segment, segments);
         if age / self.tick > TICKS - TICKS / 4 {
@@ -387,9 +396,10 @@ mod tests {
         assert_eq!((known.intervals, policy.intervals[usize::from(known.code)]), (0, 1 << 20));
     }
 
-    /// The power mean of the remaining times of pages of this age, by its definition, in eighths of octaves
-    /// of segments' worth of writes. For one kind of page, `died` is the number in each octave, and `beyond`
-    /// the number that outlives all of them. Half of a page's own octave is past.
+    /// Returns the power mean of the remaining times of pages of this age, by its definition, in eighths of
+    /// octaves of segments' worth of writes. For one kind of page, `died` is the number of deaths in each
+    /// octave, and `beyond` the number of pages that outlive all octaves. Half of a page's own octave is
+    /// past.
     fn by_definition(died: &[f64; AGES], beyond: f64, age: usize, capacity: f64) -> u16 {
         let ends = |octave: usize| {
             if octave == 0 { (0.0, 1.0) } else { (2f64.powi(octave as i32 - 1), 2f64.powi(octave as i32)) }
@@ -414,9 +424,9 @@ mod tests {
         (8.0 * (mean.log2() + MEMORYLESS)).clamp(0.0, f64::from(CODES) - 1.0) as u16
     }
 
-    /// The rule: a page goes by the power mean of the remaining times of pages of its kind and age. The prior
-    /// is a memoryless lifetime with the page's own average, with the weight of 32 pages. All counts decay at
-    /// one rate.
+    /// The rule: a page is placed by the power mean of the remaining times of pages of its kind and age. The
+    /// prior is a memoryless lifetime with the page's own average, with the weight of 32 pages. All counts
+    /// decay at one rate.
     #[test]
     fn streams_follow_from_the_remaining_times() {
         let config = FulguriteConfig { streams: 256, step: 1, memory: 8 };
@@ -424,8 +434,8 @@ mod tests {
             let mut experience = Experience::new(config, capacity);
             let mut counts: Vec<(f64, [f64; AGES])> = Vec::new();
             for kind in 0..KINDS {
-                // Half octaves of the average, three numbers of intervals, and whether the last one was
-                // short.
+                // Kinds differ by the half octave of the average, by three numbers of intervals, and by
+                // whether the last interval was short.
                 let mean = 2f64.powf((kind / 6) as f64 / 2.0 + 0.25);
                 let alive = |octaves: usize| {
                     if octaves == 0 { 1.0 } else { (-(2f64.powi(octaves as i32 - 1)) / mean).exp() }
@@ -450,7 +460,7 @@ mod tests {
                     died.iter_mut().for_each(|died| *died *= 0.917);
                     assert!((experience.written[kind] - *written).abs() < 1e-9);
                     assert!((experience.died[kind][9] - died[9]).abs() < 1e-9);
-                    // More pages of the kind are counted, each time with other lifetimes.
+                    // Counts more pages of the kind, each time with other lifetimes.
                     let octave = (kind + 5 * lesson) % AGES;
                     for (written, died) in [
                         (&mut *written, &mut *died),
@@ -465,7 +475,7 @@ mod tests {
         }
     }
 
-    /// The rule: a page that is older than all pages of its kind became is taken to outlive all counted
+    /// The rule: a page that is older than all pages of its kind became is assumed to outlive all counted
     /// octaves.
     #[test]
     fn a_page_that_outlives_its_kind_goes_last() {
@@ -478,7 +488,7 @@ mod tests {
     }
 
     /// The rule: pages are of one kind by the half octave of their average, by few, some or many intervals,
-    /// and by whether the last one was short.
+    /// and by whether the last interval was short.
     #[test]
     fn each_kind_of_page_is_counted_separately() {
         let mut seen = std::collections::BTreeMap::new();

@@ -2,7 +2,7 @@
 //! persistently isolated handles.
 //!
 //! Hints beyond the number of streams wrap around. Copies stay in the stream of their segment, so that
-//! collection never mixes pages which the host keeps apart. O(1).
+//! collection never mixes pages which the host separates. A decision takes O(1).
 
 use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
@@ -12,7 +12,7 @@ use fulgurite_base::{Declared, Opt, StreamId, opt};
 /// The options of placement by hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HintsConfig {
-    /// The number of streams that are kept apart.
+    /// The number of streams that are separated.
     pub streams: u16,
 }
 
@@ -27,7 +27,8 @@ impl Declared for HintsConfig {
         &[opt!("streams", streams, COUNT_16, 1 => STREAMS_AT_MOST, "streams kept apart")];
 }
 
-/// The hint's stream for host writes, the victim's for copies.
+/// The policy at work; the number is that of its streams. A host write goes to the stream of its hint, a copy
+/// to the stream of its victim.
 #[derive(Clone, Debug)]
 pub struct Hints(u16);
 

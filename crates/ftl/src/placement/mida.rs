@@ -1,9 +1,9 @@
-//! MiDA: by age, counted in copies. Host writes enter group 0. Every copy moves a page to the next group; in
-//! the last group it stays.
+//! MiDA: placement by age, counted in copies. Host writes enter group 0. Every copy moves a page to the next
+//! group; in the last group the page stays.
 //!
 //! "MiDA: Improving SSD performance through migration-age-aware block placement" (Park et al., APSys 2021),
-//! as MiDAS (FAST 2024) describes it, with eight groups as in its table 2. The group is that of the segment
-//! which holds the page, so no memory is needed. O(1).
+//! as MiDAS (FAST 2024) describes it, with eight groups as in table 2 of MiDAS. The group of a page is that
+//! of the segment which holds the page, so no memory is needed. A decision takes O(1).
 
 use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};
 use crate::{SegmentId, SegmentTable};
@@ -13,7 +13,7 @@ use fulgurite_base::{Declared, Opt, StreamId, opt};
 /// The options of MiDA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MidaConfig {
-    /// The number of groups; the youngest is 0.
+    /// The number of groups; the youngest is group 0.
     pub groups: u16,
 }
 
@@ -28,7 +28,7 @@ impl Declared for MidaConfig {
         &[opt!("groups", groups, COUNT_16, 2 => STREAMS_AT_MOST, "groups; the last one keeps its pages")];
 }
 
-/// Groups ordered by age.
+/// The policy at work; the number is that of its groups, which are ordered by age.
 #[derive(Clone, Debug)]
 pub struct Mida(u16);
 

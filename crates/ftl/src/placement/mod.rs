@@ -46,7 +46,7 @@ macro_rules! placements {
         }
 
         impl PlacementConfig {
-            /// The policy at work on a drive of this shape.
+            /// Starts the policy on a drive of this geometry.
             pub(crate) fn start(&self, drive: &DriveShape) -> Placer {
                 match self {
                     $(PlacementConfig::$variant(config) => Placer::$variant(<$policy>::start(config, drive)),)*
@@ -54,7 +54,7 @@ macro_rules! placements {
                 }
             }
 
-            /// The number of streams; pages go to the streams `0..streams`.
+            /// Returns the number of streams; pages go to the streams `0..streams`.
             pub fn streams(&self) -> u16 {
                 match self {
                     $(PlacementConfig::$variant(config) => <$policy>::streams(config),)*
@@ -63,7 +63,7 @@ macro_rules! placements {
             }
         }
 
-        /// A policy at work.
+        /// A placement policy at work.
         #[derive(Clone, Debug)]
         #[allow(missing_docs)] // each variant's file documents it
         #[allow(clippy::large_enum_variant)] // a drive has one, and uses it for every page
@@ -82,7 +82,7 @@ macro_rules! placements {
         }
 
         impl Placer {
-            /// The policy itself, if it is a `P`.
+            /// Returns the policy itself, if it is a `P`.
             pub fn policy<P: 'static>(&self) -> Option<&P> {
                 match self {
                     $(Placer::$variant(policy) => (policy as &dyn Any).downcast_ref(),)*
@@ -108,14 +108,14 @@ placements! {
 }
 
 impl PlacementConfig {
-    /// One stream for all pages.
+    /// The policy with one stream for all pages.
     pub const ONE_STREAM: PlacementConfig = PlacementConfig::None(NoOptions);
 
-    /// The form of an option whose value is a policy with options.
+    /// The form of an option whose value is a placement policy with options.
     pub const FORM: Form<PlacementConfig> =
         Form { written: "NAME", parse: |text| text.parse(), show: PlacementConfig::to_string };
 
-    /// Whether the policy must know all writes beforehand.
+    /// Returns whether the policy must know all writes beforehand.
     pub fn needs_future(&self) -> bool {
         match self {
             PlacementConfig::Custom(custom) => custom.needs_future(),
@@ -123,7 +123,7 @@ impl PlacementConfig {
         }
     }
 
-    /// Placement that separates `streams` streams by the host's hints; with one stream, no placement.
+    /// Returns placement that separates `streams` streams by the host's hints; with one stream, no placement.
     pub fn by_hints(streams: u16) -> PlacementConfig {
         if streams == 1 {
             return PlacementConfig::ONE_STREAM;
@@ -131,7 +131,7 @@ impl PlacementConfig {
         PlacementConfig::Hints(HintsConfig { streams })
     }
 
-    /// The number of hint streams that are kept apart; 1 if hints have no effect.
+    /// Returns the number of hint streams that are separated; 1 if hints have no effect.
     pub fn hints(&self) -> u16 {
         match self {
             PlacementConfig::Hints(config) => config.streams,
@@ -201,8 +201,8 @@ impl PlacementPolicy for Placer {
 mod tests {
     use super::*;
 
-    /// The rule: only placement by hints separates hint streams, as many as it was made for; a single stream
-    /// is no placement.
+    /// The rule: only placement by hints separates hint streams, as many as it was configured for; a single
+    /// stream is no placement.
     #[test]
     fn only_placement_by_hints_separates_hints() {
         assert_eq!([1, 2, 5].map(|streams| PlacementConfig::by_hints(streams).hints()), [1, 2, 5]);

@@ -1,13 +1,13 @@
 //! No placement: one stream for host writes and copies alike.
 //!
-//! The baseline of every study of placement. Hot and cold pages share segments, so skewed traffic costs more
-//! copies than necessary.
+//! This is the baseline of every study of placement. Hot and cold pages share segments, so skewed traffic
+//! costs more copies than necessary.
 
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::{NoOptions, StreamId};
 
-/// Always the same stream.
+/// The policy that always chooses the same stream.
 #[derive(Clone, Debug)]
 pub struct NoPlacement;
 

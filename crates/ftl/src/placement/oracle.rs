@@ -1,19 +1,20 @@
-//! The oracle: by the true time until a page is overwritten or trimmed.
+//! The oracle: placement by the true time until a page is overwritten or trimmed.
 //!
-//! ORA of MiDAS (FAST 2024). The bounds of its six classes are 250 K, 5 M, 14 M, 28 M and 62 M page writes on
-//! 128 GiB (table 1). Here they are the same shares of the logical pages (`classes=seed`). `classes=log2` has
-//! twelve classes, each with twice the bound of the one before; the first bound is a thousandth of the
-//! logical pages. A copy is placed by its remaining time.
+//! This is ORA of MiDAS (Oh et al., FAST 2024, "the paper" in this file). The bounds of its six classes are
+//! 250 K, 5 M, 14 M, 28 M and 62 M page writes on 128 GiB (table 1). Here they are the same shares of the
+//! logical pages (`classes=seed`). `classes=log2` has twelve classes, each with twice the bound of the class
+//! before; the first bound is a thousandth of the logical pages. A copy is placed by its remaining time.
 //!
 //! With `sizes=50%` all classes but the last have a fixed number of segments and give up the oldest one, as
 //! in table 2 of the paper, which does not say how the sizes were found. Here such a group has room for the
-//! valid pages of its class and for garbage. The garbage is limited to the amount at which all pages live for
-//! the longest time of the class, so that no page is valid at collection. The groups together use at most the
-//! given share of the spare space. Copies stay in their group; otherwise a group would have no fixed number
-//! of pages. If collection gains no space with these sizes, they are given up for good.
+//! valid pages of its class and for invalid pages. The number of invalid pages is limited to the number at
+//! which all pages live for the longest time of the class, so that no page is valid at collection. The groups
+//! together use at most the given share of the over-provisioned space. Copies stay in their group; otherwise
+//! a group would have no fixed number of pages. If collection gains no space with these sizes, they are given
+//! up for good.
 //!
-//! The oracle needs a first pass over all writes, so it is only available for repeatable runs, in `gc`. O(1),
-//! 4 bytes a page and 4 a write.
+//! The oracle needs a first pass over all writes, so it is only available for repeatable runs, in `gc`. A
+//! decision takes O(1). The oracle takes 4 bytes a page and 4 a write.
 
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use super::runaway::Runaway;
@@ -24,9 +25,9 @@ use fulgurite_base::{Choice, Declared, Form, Opt, SpecError, StreamId, opt, pref
 /// The division of the remaining time into classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Classes {
-    /// As in table 1 of the paper.
+    /// The bounds are those of table 1 of the paper, as shares of the logical pages.
     Seed,
-    /// Each bound is twice the one before.
+    /// Each bound is twice the bound before.
     Log2,
 }
 
@@ -39,12 +40,12 @@ impl Choice for Classes {
 pub struct OracleConfig {
     /// The bounds of the classes.
     pub classes: Classes,
-    /// The share of the spare space for groups of a fixed size; `None`: no sizes.
+    /// The share of the over-provisioned space for groups of a fixed size; `None` for groups without sizes.
     pub sizes: Option<Share>,
 }
 
 impl Classes {
-    /// The bounds between the classes in page writes, on a drive of `logical_pages`.
+    /// Returns the bounds between the classes in page writes, on a drive of `logical_pages` pages.
     pub fn bounds(self, logical_pages: u32) -> Vec<u64> {
         self.thousandths().iter().map(|part| u64::from(logical_pages) * part / 1000).collect()
     }
@@ -84,11 +85,11 @@ const SIZES: Form<Option<Share>> = Form {
     show: |sizes| sizes.map_or_else(|| "no".to_owned(), |share| share.to_string()),
 };
 
-/// Bounds in thousandths of the logical pages: 250 K, 5 M, 14 M, 28 M and 62 M of 33.5 M.
+/// The bounds of `seed` in thousandths of the logical pages: 250 K, 5 M, 14 M, 28 M and 62 M of 33.5 M.
 const SEED: [u64; 5] = [7, 149, 417, 834, 1848];
 const LOG2: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-/// Groups get their sizes after this many logical capacities of page writes. Until then they contain pages of
-/// the initial fill, which are not overwritten at a steady rate.
+/// The number of logical capacities of page writes after which groups get their sizes. Until then they
+/// contain pages of the initial fill, which are not overwritten at a steady rate.
 const SIZED_AFTER: u64 = 3;
 
 /// The oracle at work, with the future writes.
@@ -96,17 +97,18 @@ const SIZED_AFTER: u64 = 3;
 pub struct Oracle {
     /// For each host write, the time when its page is written again.
     next: Vec<u32>,
-    /// The time when each page's copy becomes garbage.
+    /// For each page, the time when its current copy becomes invalid.
     dies_at: Vec<u32>,
     /// The bounds of the classes, in page writes.
     bounds: Vec<u64>,
     config: OracleConfig,
     drive: DriveShape,
-    /// The largest number of segments of each group that has a size, and the time when sizes take effect.
+    /// The largest number of segments of each group that has a size; `sized_from` is the time when sizes take
+    /// effect.
     sizes: Vec<u32>,
     sized_from: u64,
     runaway: Runaway,
-    /// Whether sizes are in effect, and whether that has just changed.
+    /// Whether sizes are in effect; `regroup` tells whether that has just changed.
     sizing: bool,
     regroup: bool,
 }
@@ -125,7 +127,7 @@ impl Oracle {
             drive: drive.clone(),
             sizes: Vec::new(),
             sized_from: u64::MAX,
-            // Each segment may be collected once before garbage is required.
+            // Each segment may be collected once before invalid pages are required.
             runaway: Runaway::new(drive.segments),
             sizing: false,
             regroup: false,
@@ -136,9 +138,10 @@ impl Oracle {
         self.bounds.iter().take_while(|bound| left >= **bound).count()
     }
 
-    /// The size in segments of each group but the last.
+    /// Returns the size in segments of each group but the last.
     fn sizes(&self, share: f64) -> Vec<u32> {
-        // Pages written and the sum of their lifetimes, by class, without the initial fill.
+        // For each class, the number of pages written and the sum of their lifetimes, without the initial
+        // fill.
         let fill = self.drive.logical_pages as usize;
         let mut traffic = vec![(0.0, 0.0); self.bounds.len()];
         for (now, next) in self.next.iter().enumerate().skip(fill) {
@@ -148,7 +151,8 @@ impl Oracle {
             }
         }
         let writes = (self.next.len() - fill).max(1) as f64;
-        // By Little's law: the valid pages of a class, and its garbage if no page is valid at collection.
+        // Returns, by Little's law, the valid pages of a class, and its invalid pages if no page is valid at
+        // collection.
         let group = |(bound, (pages, lives)): (&u64, &(f64, f64))| {
             let valid = lives / writes;
             (valid, pages / writes * *bound as f64 - valid)
@@ -161,7 +165,7 @@ impl Oracle {
         let spare = (room * f64::from(segment_pages) - f64::from(logical_pages)).max(0.0);
         let fits = if garbage > 0.0 { (share * spare / garbage).min(1.0) } else { 1.0 };
         let size = |(valid, garbage): &(f64, f64)| (valid + fits * garbage) / f64::from(segment_pages);
-        // One of them is the open segment.
+        // Adds the open segment of the group.
         groups.iter().map(|group| size(group).ceil() as u32 + 1).collect()
     }
 
@@ -207,7 +211,7 @@ impl PlacementPolicy for Oracle {
     }
 
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
-        // Groups do not change, but their segments are sorted into queues again.
+        // No group changes, but the segments are sorted into queues again.
         let streams = Oracle::streams(&self.config);
         std::mem::take(&mut self.regroup).then(|| (0..streams).map(StreamId).collect())
     }
@@ -239,12 +243,12 @@ mod tests {
     use fulgurite_base::Prng;
 
     /// The rule: a group of a fixed size has room for the valid pages of its class, for an open segment, and
-    /// for garbage within its share of the spare space. The initial fill does not count.
+    /// for invalid pages within its share of the over-provisioned space. The initial fill does not count.
     #[test]
     fn sizes_follow_from_the_traffic() {
         // Every second page lives for 5 writes, the others for 100. The bounds are 7 and 149 writes. So 2.5
         // and 50 pages are valid at a time. If all pages lived for the longest time of their class, 1 and
-        // 24.5 more would be garbage.
+        // 24.5 more pages would be invalid.
         let lives = |now: u32| now + if now.is_multiple_of(2) { 5 } else { 100 };
         let next: Vec<u32> = (0..1_000).map(|now| now + 3).chain((1_000..2_000).map(lives)).collect();
         let drive = DriveShape {
@@ -260,16 +264,16 @@ mod tests {
             oracle.foresee(next.clone());
             oracle.sizes
         };
-        // 627 − 100 − 5 − 1 segments have 42 pages more than the logical ones. 49 % of that is 20.58, for
-        // 25.5 pages of garbage: 34.9 segments.
+        // 627 − 100 − 5 − 1 segments have 42 pages more than the logical pages. 49 % of that is 20.58, for
+        // 25.5 invalid pages: 34.9 segments.
         assert_eq!(sizes(49), [3, 36, 1, 1, 1]);
-        // The share is larger than all garbage: 37.25 segments.
+        // The share is larger than all invalid pages: 37.25 segments.
         assert_eq!(sizes(80), [3, 39, 1, 1, 1]);
     }
 
     const PAGES: u32 = 4_000;
 
-    /// Skewed writes after a fill, with the oracle. `look` is called with the drive at intervals.
+    /// Runs skewed writes after a fill, with the oracle. `look` is called with the drive at intervals.
     fn run(placement: &str, mut look: impl FnMut(&Ftl, &Oracle)) -> Ftl {
         let mut prng = Prng::new(8, "oracle");
         let draw = |prng: &mut Prng| {
@@ -300,7 +304,7 @@ mod tests {
     fn groups_keep_to_their_sizes() {
         let ftl = run("oracle:classes=seed,sizes=50%", |ftl, oracle| {
             let table = ftl.segments();
-            // They take effect at a pick, and there is at least one pick for each segment of writes.
+            // Sizes take effect at a pick, and there is at least one pick for each segment of writes.
             let writes = table.now() - table.now().min(3 * u64::from(PAGES));
             if !(1..=16).contains(&writes) {
                 assert_eq!(oracle.sizing, writes > 0, "after {} writes", table.now());
@@ -316,7 +320,8 @@ mod tests {
         assert!(full.count() > 3, "groups are as large as they may be");
     }
 
-    /// An oracle without sizes, or with these sizes, and a table of segments after this many writes.
+    /// Returns an oracle with these sizes, or without sizes if `sizes` is empty, and a table of segments
+    /// after `now` writes.
     fn at(sizes: &[u32], now: u64) -> (Oracle, SegmentTable) {
         let drive = DriveShape {
             logical_pages: 1_000,
@@ -334,8 +339,8 @@ mod tests {
         (oracle, table)
     }
 
-    /// The rule: a host page goes by the time until it is written again, one class up for each bound that
-    /// this reaches. A copy goes by its remaining time.
+    /// The rule: a host page is placed by the time until it is written again, one class up for each bound
+    /// that this time reaches. A copy is placed by its remaining time.
     #[test]
     fn pages_go_by_their_remaining_time() {
         let (mut oracle, mut table) = at(&[], 10);
@@ -391,7 +396,7 @@ mod tests {
         assert_eq!((queues(&oracle), oracle.overfull(&table)), ([Some(0), Some(4), None], Some(0)));
         assert_eq!(oracle.take_regrouping(), Some((0..6).map(StreamId).collect()));
         assert_eq!(oracle.take_regrouping(), None);
-        // As many victims without garbage as there are segments.
+        // Picks as many victims without invalid pages as there are segments.
         (0..98).for_each(|_| oracle.picked(SegmentId(0), &table));
         assert!(oracle.sizing);
         oracle.picked(SegmentId(0), &table);

@@ -6,7 +6,7 @@ use fulgurite_base::StreamId;
 use std::any::Any;
 use std::fmt;
 
-/// The most streams of a policy. Each has its own open segment.
+/// The most streams of a policy. Each stream has its own open segment.
 pub const STREAMS_AT_MOST: u16 = 256;
 
 /// The context of a page that is about to be written.
@@ -16,30 +16,30 @@ pub struct WriteContext {
     pub lpn: u32,
     /// Whether garbage collection writes the page; otherwise the host does.
     pub copied: bool,
-    /// The host's hint; unset if `copied`.
+    /// The host's hint for the stream of the page; the default if `copied`.
     pub hint: StreamId,
-    /// The segment that holds the page now: the victim if `copied`.
+    /// The segment that holds the page now; the victim if `copied`. `None` for an unmapped page.
     pub segment: Option<SegmentId>,
 }
 
 impl WriteContext {
-    /// The context for a copy of a page of a victim.
+    /// Creates the context for a copy of a page of a victim.
     #[inline]
     pub fn copy(lpn: u32, victim: SegmentId) -> WriteContext {
         WriteContext { lpn, copied: true, hint: StreamId::default(), segment: Some(victim) }
     }
 }
 
-/// The shape of the drive that a policy is made for.
+/// The geometry of the drive that a policy is started for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveShape {
-    /// Logical pages.
+    /// The number of logical pages.
     pub logical_pages: u32,
-    /// Segments.
+    /// The number of segments.
     pub segments: u32,
-    /// Pages in a segment.
+    /// The number of pages in a segment.
     pub segment_pages: u32,
-    /// Segments kept free.
+    /// The number of segments that collection keeps free.
     pub reserve: u32,
     /// The victim policy for segments that are in no queue of the placement policy.
     pub victim: VictimConfig,
@@ -47,21 +47,21 @@ pub struct DriveShape {
 
 /// A placement policy at work.
 pub trait PlacementPolicy {
-    /// The stream for this page. It may be called any number of times, and changes nothing.
+    /// Returns the stream for this page. It may be called any number of times, and changes nothing.
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId;
 
-    /// The page was written; the context is that from before the write.
+    /// Learns that the page was written to the stream `to`. The context is that from before the write.
     #[inline]
     fn written(&mut self, _context: &WriteContext, _to: StreamId, _segments: &SegmentTable) {}
 
-    /// The stream for all copies of this victim, if it is the same for all pages.
+    /// Returns the stream for all copies of this victim, if the stream is the same for all pages.
     #[inline]
     fn copies_to(&self, _victim: SegmentId, _segments: &SegmentTable) -> Option<StreamId> {
         None
     }
 
-    /// These pages of the victim were all copied to that stream. The default calls
-    /// [`PlacementPolicy::written`] for each.
+    /// Learns that these pages of the victim were all copied to the stream `to`. The default calls
+    /// [`PlacementPolicy::written`] for each page.
     #[inline]
     fn copied(&mut self, lpns: &[u32], victim: SegmentId, to: StreamId, segments: &SegmentTable) {
         for lpn in lpns {
@@ -69,29 +69,29 @@ pub trait PlacementPolicy {
         }
     }
 
-    /// The page was trimmed.
+    /// Learns that the page was trimmed.
     #[inline]
     fn trimmed(&mut self, _lpn: u32) {}
 
-    /// A victim was picked; its pages are still there.
+    /// Learns that a victim was picked. Its pages are not moved yet.
     #[inline]
     fn picked(&mut self, _victim: SegmentId, _segments: &SegmentTable) {}
 
-    /// The queue for full segments of this stream; `None` if the victim policy picks among them. The number
-    /// is below the number of streams.
+    /// Returns the queue for full segments of this stream; `None` if the victim policy picks among them. The
+    /// number is below the number of streams.
     #[inline]
     fn queue(&self, _stream: StreamId) -> Option<u16> {
         None
     }
 
-    /// The queue that gives the next victim, if a group is too large.
+    /// Returns the queue that gives the next victim, if a group is too large.
     fn overfull(&self, _segments: &SegmentTable) -> Option<u16> {
         None
     }
 
-    /// After the groups have changed: the new group of each stream's segments. Segments are then sorted into
-    /// queues again, and groups that are too large pass their oldest segments on without copies. Returns
-    /// `None` until the next change.
+    /// Returns the new group of each stream's segments after the groups have changed, and `None` until the
+    /// next change. Segments are then sorted into queues again, and groups that are too large pass their
+    /// oldest segments on without copies.
     fn take_regrouping(&mut self) -> Option<Vec<StreamId>> {
         None
     }
@@ -105,35 +105,35 @@ pub trait PlacementPolicy {
     #[inline]
     fn prefetch(&self, _lpn: u32) {}
 
-    /// Bytes of memory in addition to the mapping.
+    /// Returns the memory held in addition to the page map, in bytes.
     fn bytes(&self) -> usize {
         0
     }
 }
 
-/// A user's own placement policy as a part of a description: its name and its constructor.
+/// A user's own placement policy as a value of a configuration: its name and its constructor.
 pub trait CustomPlacement: fmt::Debug + Send + Sync {
-    /// The name.
+    /// Returns the name of the policy.
     fn name(&self) -> &str;
 
-    /// The canonical text: the name and the options that matter.
+    /// Returns the canonical text: the name and the options that matter.
     fn text(&self) -> String {
         self.name().to_owned()
     }
 
-    /// The number of streams; pages go to the streams `0..streams`.
+    /// Returns the number of streams; pages go to the streams `0..streams`.
     fn streams(&self) -> u16;
 
-    /// Whether the policy must know all writes beforehand.
+    /// Returns whether the policy must know all writes beforehand.
     fn needs_future(&self) -> bool {
         false
     }
 
-    /// The policy at work on this drive.
+    /// Starts the policy on this drive.
     fn start(&self, drive: &DriveShape) -> Box<dyn AnyPlacement>;
 }
 
-/// A policy is equal to its clones and to nothing else.
+/// A policy is equal to its clones and to no other policy.
 impl PartialEq for dyn CustomPlacement {
     fn eq(&self, other: &Self) -> bool {
         std::ptr::addr_eq(self, other)
@@ -144,9 +144,9 @@ impl Eq for dyn CustomPlacement {}
 
 /// A placement policy of any type, for `dyn`.
 pub trait AnyPlacement: PlacementPolicy + Send + Sync {
-    /// A clone with its state.
+    /// Returns a clone with its state.
     fn boxed_clone(&self) -> Box<dyn AnyPlacement>;
-    /// The policy itself, for a downcast.
+    /// Returns the policy itself, for a downcast.
     fn as_any(&self) -> &dyn Any;
 }
 
@@ -162,7 +162,7 @@ impl<P: PlacementPolicy + Clone + Send + Sync + 'static> AnyPlacement for P {
 
 impl Clone for Box<dyn AnyPlacement> {
     fn clone(&self) -> Box<dyn AnyPlacement> {
-        // This clones the policy and not the box, which is an `AnyPlacement` too.
+        // Clones the policy and not the box, which is an `AnyPlacement` too.
         (**self).boxed_clone()
     }
 }

@@ -1,20 +1,21 @@
 //! Detects that collection gains no space. With groups of fixed sizes, this can happen in two ways: the
-//! garbage is in groups that do not exceed their size, or a group keeps giving up segments in which nearly
-//! every page is valid.
+//! invalid pages are in groups that do not exceed their size, or a group keeps giving up segments in which
+//! nearly every page is valid.
 
 use crate::{SegmentId, SegmentTable};
 
-/// At least one page in this many must be garbage, over a row of victims.
+/// One page in this many must be invalid, at least, over a row of victims.
 const ONE_IN: u64 = 128;
 
 /// Watches for collections that gain no space.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Runaway {
-    /// Collections in a row without a host write after which their gain is evaluated.
+    /// The number of collections in a row without a host write after which their gain is evaluated.
     judged_after: u32,
     /// The time of the last pick, in host page writes.
     picked_at: u64,
-    /// Victims picked since the last host write, and their garbage.
+    /// The number of victims picked since the last host write; `garbage` is the number of their invalid
+    /// pages.
     in_a_row: u32,
     garbage: u64,
 }
@@ -24,9 +25,10 @@ impl Runaway {
         Runaway { judged_after, picked_at: 0, in_a_row: 0, garbage: 0 }
     }
 
-    /// Notes a victim. Returns whether this row of victims has gained too little space.
+    /// Records a victim. Returns whether this row of victims has gained too little space.
     pub(crate) fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) -> bool {
-        // Time counts host writes, so an unchanged time means that no write came between two picks.
+        // Compares the times: time counts host writes, so an unchanged time means that no write came between
+        // two picks.
         if self.picked_at != segments.now() || self.in_a_row == self.judged_after {
             *self = Runaway { picked_at: segments.now(), ..Runaway::new(self.judged_after) };
         }
@@ -42,8 +44,8 @@ mod tests {
     use super::*;
     use fulgurite_base::StreamId;
 
-    /// The number of victims after which a row is found to gain too little, if any. The victims have 64 pages
-    /// and this much garbage; the host may write before each.
+    /// Returns the number of victims after which a row is found to gain too little, if any. Each victim has
+    /// 64 pages and as many invalid ones as `garbage` says; the host may write before each victim.
     fn judged_after(garbage: &[u32], host_writes: impl Fn(u32) -> bool) -> Option<u32> {
         let mut table = SegmentTable::new(1, 64, 1);
         let mut runaway = Runaway::new(4);
@@ -62,7 +64,7 @@ mod tests {
         })
     }
 
-    /// The rule: in each row of victims, one page in 128 must be garbage. A host write begins a new row.
+    /// The rule: in each row of victims, one page in 128 must be invalid. A host write begins a new row.
     #[test]
     fn victims_that_gain_no_space_are_found() {
         let never = |_| false;
@@ -71,7 +73,7 @@ mod tests {
         assert_eq!(judged_after(&[0, 1, 0, 0], never), Some(4));
         assert_eq!(judged_after(&[0, 1, 0, 1], never), None);
         assert_eq!(judged_after(&[2, 0, 0, 0], never), None);
-        // The second row of four is evaluated by itself.
+        // The second row of four is evaluated separately.
         assert_eq!(judged_after(&[9, 0, 0, 0, 0, 0, 0, 1], never), Some(8));
         assert_eq!(judged_after(&[0], |pick| pick % 3 == 0), None);
         assert_eq!(judged_after(&[0], |pick| pick == 3), Some(6));

@@ -1,14 +1,14 @@
-//! Host writes and copies in separate streams.
+//! Placement of host writes and copies in separate streams.
 //!
 //! A page that survived a collection is colder than a page that was just written (Van Houdt, "On the
 //! necessity of hot and cold data identification to reduce the write amplification in flash-based SSDs",
-//! 2014). Needs no information about pages. O(1).
+//! 2014). The policy needs no information about pages. A decision takes O(1).
 
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::{NoOptions, StreamId};
 
-/// Stream 0 for the host, stream 1 for copies.
+/// The policy with stream 0 for the host and stream 1 for copies.
 #[derive(Clone, Debug)]
 pub struct SepGc;
 

@@ -1,4 +1,5 @@
-//! SepBIT: a host write goes by the lifespan of the copy that it invalidates, a copy goes by its age.
+//! SepBIT: placement of a host write by the lifespan of the copy that it invalidates, and of a copy by its
+//! age.
 //!
 //! "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction in Log-Structured
 //! Storage" (Wang et al., FAST 2022). There are six classes. A host page goes to class 1 if the copy that it
@@ -6,10 +7,10 @@
 //! collected segments of class 1, infinite at first. Copies from class 1 go to class 3. Other copies go by
 //! the age g since the host write: to class 4 (g < 4ℓ), 5 (g < 16ℓ) or 6.
 //!
-//! The paper's program keeps recent writes in a queue whose length follows ℓ (`queue=yes`). The queue grows
-//! by one with every write and shrinks by one while it is too long. So a page is in it if its lifespan is
-//! below both ℓ and the queue's length. Ages come from a time that is stored for each page: 4 bytes a page
-//! here. Times are kept modulo 2^32 page writes. O(1).
+//! The program by Wang et al. keeps recent writes in a queue whose length follows ℓ (`queue=yes`). The queue
+//! grows by one with every write and shrinks by one while it is too long. So a page is in the queue if its
+//! lifespan is below both ℓ and the queue's length. Ages come from a time that is stored for each page: 4
+//! bytes a page here. Times are kept modulo 2^32 page writes. A decision takes O(1).
 
 use super::policy::{DriveShape, PlacementPolicy, WriteContext};
 use crate::{SegmentId, SegmentTable};
@@ -48,7 +49,7 @@ impl Declared for SepBitConfig {
 pub struct SepBit {
     config: SepBitConfig,
     written_at: Vec<u32>,
-    /// ℓ.
+    /// The mean lifespan ℓ of collected segments of class 1, in page writes.
     lifespan: u64,
     queue: u64,
     collected: u32,
@@ -71,7 +72,7 @@ impl SepBit {
         }
     }
 
-    /// Page writes since the host wrote `lpn`.
+    /// Returns the number of page writes since the host wrote `lpn`.
     #[inline]
     fn age(&self, lpn: u32, segments: &SegmentTable) -> u64 {
         u64::from((segments.now() as u32).wrapping_sub(self.written_at[lpn as usize]))
@@ -118,7 +119,7 @@ impl PlacementPolicy for SepBit {
         if segments.stream(victim).0 != 0 {
             return;
         }
-        // In the paper, the lifespan of a segment is from its first page to its collection.
+        // As in the paper, the lifespan of a segment is from its first page to its collection.
         self.sum += segments.now() - segments.opened_at(victim);
         self.collected += 1;
         if self.collected == self.config.collected {
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
     use crate::victim::VictimConfig;
 
-    /// The host writes this page only to let time pass.
+    /// The page that the host writes only to let time pass.
     const OTHER: u32 = 99;
     const SEGMENT: SegmentId = SegmentId(7);
 
@@ -152,7 +153,7 @@ mod tests {
     }
 
     impl Rig {
-        /// ℓ is the mean of two collected segments.
+        /// Creates a rig in which ℓ is the mean of two collected segments.
         fn new(queue: bool) -> Rig {
             let drive = DriveShape {
                 logical_pages: 100,
@@ -180,7 +181,7 @@ mod tests {
             (0..writes).for_each(|_| self.write(OTHER));
         }
 
-        /// The class, from 1, of a host page whose copy is `age` writes old.
+        /// Returns the class, from 1, of a host page whose copy is `age` writes old.
         fn class_at(&mut self, lpn: u32, age: u32) -> u16 {
             self.write(lpn);
             self.pass(age - 1);
@@ -191,7 +192,7 @@ mod tests {
             self.policy.stream(&Rig::context(lpn, false), &self.table).0 + 1
         }
 
-        /// The class of a copy out of a segment of class `from`.
+        /// Returns the class of a copy out of a segment of class `from`.
         fn copy_class(&mut self, lpn: u32, from: u16) -> u16 {
             self.table.open(SEGMENT, StreamId(from - 1));
             let class = self.policy.stream(&Rig::context(lpn, true), &self.table).0 + 1;
@@ -199,7 +200,7 @@ mod tests {
             class
         }
 
-        /// Collects a segment of a class this many writes after its first page was written.
+        /// Collects a segment of a class `lifespan` writes after its first page was written.
         fn collect(&mut self, class: u16, lifespan: u32) {
             self.table.open(SEGMENT, StreamId(class - 1));
             self.pass(lifespan);
@@ -241,7 +242,7 @@ mod tests {
         assert_eq!(rig.class_at(2, 5), 1, "ten writes are in the queue");
         rig.collect(1, 10);
         rig.collect(1, 30);
-        // It holds 50 writes now, and shrinks to 20.
+        // The queue holds 50 writes now, and shrinks to 20.
         for _ in 0..5 {
             assert_eq!((rig.class_at(3, 19), rig.class_at(3, 20)), (1, 2), "ℓ is 20");
             rig.pass(1);

@@ -2,9 +2,10 @@
 //! [`Schedule`] selects a rule by name.
 //!
 //! A rule sees [`FtlState`] and returns one of four [`ScheduleState`]s, those of "A Semi-Preemptive Garbage
-//! Collector for Solid State Drives" (ISPASS 2011). Without time, the translation layer collects until the
-//! state serves writes. In virtual time, the drive starts collection operations only in states that collect.
-//! Between any two of them, host operations go first in states that serve the host.
+//! Collector for Solid State Drives" (Lee et al., ISPASS 2011). Without virtual time, the translation layer
+//! collects until the state serves writes. In virtual time, the drive starts collection operations only in
+//! states that collect. Between any two collection operations, host operations go first in states that serve
+//! the host.
 //!
 //! A new rule is one file with its `mod` line below and one line in `rules!`.
 
@@ -32,7 +33,7 @@ macro_rules! rules {
         }
 
         impl Rule {
-            /// The rule as data.
+            /// Returns the rule as data.
             #[inline]
             fn data(self) -> &'static ScheduleRule {
                 match self {
@@ -41,7 +42,8 @@ macro_rules! rules {
                 }
             }
 
-            // This is called for every page: a match can be inlined, a function pointer cannot.
+            // Matches instead of calling `data().decide`, because this is called for every page: a match can
+            // be inlined, a function pointer cannot.
             #[inline]
             fn decide(&self, state: &FtlState) -> ScheduleState {
                 match self {
@@ -73,44 +75,44 @@ rules! {
 /// A rule with its additions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// The rule.
+    /// The rule that decides the state.
     pub rule: Rule,
-    /// A host read of a page that collection must still move also serves as the read for the move.
+    /// Whether a host read of a page that collection must still move also serves as the read for the move.
     pub merge: bool,
-    /// A host operation may overlap a collection operation of the same kind on its die.
+    /// Whether a host operation may overlap a collection operation of the same kind on its die.
     pub pipeline: bool,
 }
 
 impl Schedule {
-    /// [`Rule::NonPreemptive`].
+    /// [`Rule::NonPreemptive`], which has no additions.
     pub const NON_PREEMPTIVE: Schedule = Schedule::plain(Rule::NonPreemptive);
-    /// [`Rule::Paced`].
+    /// [`Rule::Paced`], which has no additions.
     pub const PACED: Schedule = Schedule::plain(Rule::Paced);
-    /// [`Rule::SemiPreemptive`] without merge or pipeline.
+    /// [`Rule::SemiPreemptive`] without the additions merge and pipeline.
     pub const SEMI_PREEMPTIVE: Schedule = Schedule::plain(Rule::SemiPreemptive);
-    /// [`Rule::Preemptive`] without merge or pipeline.
+    /// [`Rule::Preemptive`] without the additions merge and pipeline.
     pub const PREEMPTIVE: Schedule = Schedule::plain(Rule::Preemptive);
 
     /// The form of an option whose value is a schedule.
     pub const FORM: Form<Schedule> =
         Form { written: "NAME", parse: Schedule::from_name, show: Schedule::to_string };
 
-    /// A rule without additions.
+    /// Returns the schedule of a rule without additions.
     pub const fn plain(rule: Rule) -> Schedule {
         Schedule { rule, merge: false, pipeline: false }
     }
 
-    /// A user's own rule without additions.
+    /// Returns the schedule of a user's own rule without additions.
     pub const fn custom(rule: &'static ScheduleRule) -> Schedule {
         Schedule::plain(Rule::Custom(rule))
     }
 
-    /// Every rule's schedule by name.
+    /// Returns the registry of every rule's schedule by name.
     pub fn registry() -> &'static Registry<Schedule> {
         &REGISTRY
     }
 
-    /// The schedule called `name`: the name of a rule, then `+merge`, `+pipeline`.
+    /// Returns the schedule called `name`, which is the name of a rule, then `+merge`, `+pipeline`.
     pub fn from_name(name: &str) -> Result<Schedule, SpecError> {
         let mut parts = name.split('+');
         let mut schedule = REGISTRY.get(parts.next().unwrap_or_default())?.make;
@@ -130,29 +132,29 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// The state that the drive should be in.
+    /// Returns the state that the drive should be in.
     #[inline]
     pub fn decide(&self, state: &FtlState) -> ScheduleState {
         self.rule.decide(state)
     }
 
-    /// Whether collection moves pages in step with host writes, if there is no time.
+    /// Returns whether collection moves pages in step with host writes, if there is no virtual time.
     pub fn keeps_step(self) -> bool {
         self.rule.data().keeps_step
     }
 
-    /// Whether host reads suspend programs and erases.
+    /// Returns whether host reads suspend programs and erases.
     #[inline]
     pub fn suspends(self) -> bool {
         self.rule.data().suspends
     }
 
-    /// Whether the schedule affects the order of operations on a die.
+    /// Returns whether the schedule affects the order of operations on a die.
     pub fn is_about_dies(self) -> bool {
         self.suspends() || self.merge || self.pipeline
     }
 
-    /// Whether the rule treats the hard threshold separately.
+    /// Returns whether the rule treats the hard threshold separately.
     pub fn has_hard_threshold(self) -> bool {
         self.rule.data().has_hard_threshold
     }

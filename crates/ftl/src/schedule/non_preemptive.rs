@@ -1,8 +1,8 @@
 //! Non-preemptive collection: a collection always runs to its end.
 //!
-//! The baseline of "A Semi-Preemptive Garbage Collector for Solid State Drives" (ISPASS 2011): every command
-//! that arrives meanwhile waits for all of the copies and the erase. It only uses states 0 and 3. It is also
-//! the schedule for counting studies, which have no time.
+//! This is the baseline of "A Semi-Preemptive Garbage Collector for Solid State Drives" (Lee et al., ISPASS
+//! 2011): every command that arrives during a collection waits for all of its copies and the erase. The rule
+//! only uses states 0 and 3. It is also the schedule for counting studies, which have no virtual time.
 
 use super::rule::{FtlState, ScheduleRule, ScheduleState};
 
@@ -16,7 +16,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
     suspends: false,
 };
 
-/// All commands wait while a segment is collected or the reserve is not full.
+/// All commands wait while a segment is collected or fewer segments are free than the soft threshold.
 #[inline]
 pub(super) fn decide(state: &FtlState) -> ScheduleState {
     if state.collection.is_some() || state.free < state.soft || state.idle {

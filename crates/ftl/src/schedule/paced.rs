@@ -1,8 +1,8 @@
 //! Paced collection: pages are moved in step with host writes.
 //!
 //! Enterprise drives do this so that a write never waits for a whole collection. A victim with v valid pages
-//! of N frees N − v. So v moves are spread over N − v host pages, and the reserve keeps its size. This rule
-//! is not from a paper. The presets of real drives use it.
+//! of N frees N − v. So v moves are spread over N − v host pages, and the number of free segments stays the
+//! same. This rule is not from a paper. The presets of real drives use it.
 
 use super::rule::{FtlState, Progress, ScheduleRule, ScheduleState, is_exhausted, pressed};
 
@@ -16,7 +16,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
     suspends: false,
 };
 
-/// Collection may be ahead of the host or behind it by at most [`ROWS`] rows.
+/// Keeps collection within a slack of at most [`ROWS`] rows ahead of the host or behind it.
 #[inline]
 pub(super) fn decide(state: &FtlState) -> ScheduleState {
     let wanted = state.free < state.soft || state.idle;
@@ -29,7 +29,7 @@ pub(super) fn decide(state: &FtlState) -> ScheduleState {
     }
 }
 
-/// Rows across all planes: enough for all dies to work at once.
+/// The number of rows across all planes in the slack, enough for all dies to work at once.
 const ROWS: u32 = 16;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -39,12 +39,12 @@ enum Lead {
     Ahead,
 }
 
-/// The progress of a collection, compared with the host pages written since it began.
+/// Compares the progress of a collection with the host pages written since the collection began.
 #[inline]
 fn lead(state: &FtlState, Progress { valid_at_pick, room_at_pick, moved, host_pages }: Progress) -> Lead {
     let slack = (ROWS * state.stripe_pages).min(state.segment_pages / 4);
-    // The pages that the collection will free. If the host had used more than that before, the pages that are
-    // left.
+    // The room for the host during the collection. The moves are spread over the pages that the collection
+    // will free, or over this room if it is smaller.
     let left = room_at_pick.saturating_sub(valid_at_pick + slack);
     let allowance = u64::from((state.segment_pages - valid_at_pick).min(left).max(1));
     let due = u64::from(valid_at_pick) * (u64::from(host_pages) + 1);
@@ -63,8 +63,8 @@ mod tests {
 
     const STATE: FtlState = FtlState { soft: 6, ..FtlState::CALM };
 
-    /// A segment of 64 pages. Its collection moves 32 pages and frees 32: one move for each host page. Its
-    /// slack is a quarter of a segment, 16 moves.
+    /// Returns the lead in a segment of 64 pages, of which collection moves 32 and frees 32: one move for
+    /// each host page. Its slack is a quarter of a segment, 16 moves.
     fn lead_at(moved: u32, host_pages: u32) -> Lead {
         lead_of(32, 1_000, moved, host_pages)
     }
@@ -89,9 +89,9 @@ mod tests {
         assert_eq!(lead_at(32, 15), Lead::Level, "what is left is to erase");
     }
 
-    /// The rule: a collection ahead of the host pauses, unless the drive is idle. One that is not ahead goes
-    /// on, even if no segment is wanted any more. A new one begins if a segment is wanted or the drive is
-    /// idle.
+    /// The rule: a collection ahead of the host pauses, unless the drive is idle. A collection that is not
+    /// ahead continues, even if no segment is wanted any more. A new collection begins if a segment is wanted
+    /// or the drive is idle.
     #[test]
     fn a_collection_ahead_of_the_host_pauses() {
         let at = |moved: u32, idle: bool, free: u32| {
@@ -108,8 +108,8 @@ mod tests {
         assert_eq!(without(true, 6), ScheduleState::Collecting);
     }
 
-    /// The rule: the pace follows the pages that the victim frees. Here three moves for each host page, and
-    /// then none.
+    /// The rule: the pace follows the pages that the victim frees. Here it is three moves for each host page,
+    /// and then none.
     #[test]
     fn the_pace_follows_the_pages_that_the_victim_frees() {
         assert_eq!(lead_of(48, 1_000, 2, 5), Lead::Level, "18 moves are due after six pages");
@@ -121,7 +121,7 @@ mod tests {
     /// that room.
     #[test]
     fn little_room_speeds_up_collection() {
-        // Eight host pages, so four moves for each.
+        // There is room for eight host pages, so four moves are due for each.
         let little = 32 + 16 + 8;
         assert_eq!(lead_of(32, little, 0, 3), Lead::Level, "16 moves are due");
         assert_eq!(lead_of(32, little, 0, 4), Lead::Behind, "20 are");

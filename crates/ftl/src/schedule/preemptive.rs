@@ -2,8 +2,8 @@
 //! a cost of `suspend_us` each time.
 //!
 //! "Reducing SSD Read Latency via NAND Flash Program and Erase Suspension" (Wu and He, FAST 2012). The
-//! suspended operation resumes when no host read waits on its die. After [`SUSPENSIONS`] suspensions it runs
-//! to its end.
+//! suspended operation resumes when no host read waits for its die. After [`SUSPENSIONS`] suspensions the
+//! operation runs to its end.
 
 use super::rule::{FtlState, ScheduleRule, ScheduleState};
 use super::semi_preemptive;
@@ -21,7 +21,7 @@ pub(super) const RULE: ScheduleRule = ScheduleRule {
 /// The most suspensions of one operation.
 pub const SUSPENSIONS: u8 = 8;
 
-/// The same states as semi-preemptive.
+/// Returns the same states as semi-preemptive.
 #[inline]
 pub(super) fn decide(state: &FtlState) -> ScheduleState {
     semi_preemptive::decide(state)

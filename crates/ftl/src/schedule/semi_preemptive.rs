@@ -5,10 +5,10 @@
 //! a page is read and before it is written (it stays in a buffer), between pages, and before the erase. Every
 //! arriving command waits for the current operation, never for the whole collection. Delaying collection may
 //! exhaust the free segments. So writes wait below a hard threshold (state 2). When a write has waited for
-//! `urgent_us`, collection goes before all host operations until it ends (state 3).
+//! `urgent_us`, collection goes before all host operations until the collection ends (state 3).
 //!
-//! In the paper a write of high priority enters state 3. Commands have no priority here. Instead, a write
-//! that has waited long enough enters it, so reads cannot starve it.
+//! For Lee et al., a write of high priority enters state 3. Commands have no priority here. Instead, a write
+//! that has waited long enough enters state 3, so reads cannot starve it.
 
 use super::rule::{FtlState, ScheduleRule, ScheduleState, is_exhausted, pressed};
 

@@ -1,8 +1,9 @@
-//! Sealed segments in the order of their age, with the fewest valid pages over ranges of it. It finds the
-//! best segment by any score that grows with age and falls with valid pages, without a scan of all segments.
+//! An index of sealed segments in the order of their age, with the fewest valid pages over ranges of ages. It
+//! finds the best segment by any score that grows with age and falls with valid pages, without a scan of all
+//! segments.
 //!
 //! A sealed segment takes the next slot. A tree of fan-out 16 over the slots holds in each node the least
-//! valid count below it. The score of a node is bounded by that of its oldest slot with its least valid
+//! valid count below it. The score of a node is bounded by the score of its oldest slot with its least valid
 //! count. So a search skips nodes that cannot beat the best segment found so far. An invalidation changes a
 //! node only if it lowers the node's minimum, which is rare.
 
@@ -13,16 +14,16 @@ use std::ops::Range;
 const FAN: usize = 16;
 const EMPTY: u32 = u32::MAX;
 
-/// The index; see the module.
+/// An index of sealed segments by age; see the module.
 #[derive(Clone, Debug)]
 pub(super) struct ByAge {
     /// The segment in each slot; only valid if the slot in `levels[0]` is not [`EMPTY`].
     segments: Vec<u32>,
     /// The seal time of each slot, even if the slot is empty. The times never decrease.
     sealed_at: Vec<u64>,
-    /// Valid pages by slot, then the minimum over 16 slots, over 256, and so on.
+    /// The valid pages by slot, then the minimum over 16 slots, over 256, and so on.
     levels: Vec<Vec<u32>>,
-    /// By level: the seal time of the first slot of each node. The times are contiguous because every search
+    /// By level, the seal time of the first slot of each node. The times are contiguous because every search
     /// scans the upper levels.
     oldest: Vec<Vec<u64>>,
     slot_of: PerSegment<u32>,
@@ -79,7 +80,7 @@ impl ByAge {
         let mut at = slot;
         for level in &mut self.levels[1..] {
             at /= FAN;
-            // The nodes above hold no larger minimum, so the climb ends here.
+            // Ends the climb, since the nodes above hold no larger minimum.
             if level[at] <= valid {
                 return;
             }
@@ -95,7 +96,7 @@ impl ByAge {
         for above in 1..self.levels.len() {
             at /= FAN;
             let least = children(&self.levels[above - 1], at).iter().copied().min().unwrap_or(EMPTY);
-            // An unchanged minimum leaves every node above it unchanged.
+            // Stops at an unchanged minimum, which leaves every node above it unchanged.
             if std::mem::replace(&mut self.levels[above][at], least) == least {
                 return;
             }
@@ -109,7 +110,7 @@ impl ByAge {
         let mut kept = 0;
         for (slot, valid) in old[0].iter().enumerate().take(self.segments.len()) {
             if *valid != EMPTY {
-                // Slots keep their order, since searches order segments by slot.
+                // Keeps the order of slots, since searches order segments by slot.
                 self.segments[kept] = self.segments[slot];
                 self.sealed_at[kept] = self.sealed_at[slot];
                 self.levels[0][kept] = *valid;
@@ -131,16 +132,16 @@ impl ByAge {
         }
     }
 
-    /// The segment with the highest `score(sealed at, valid pages)`; of equals the oldest. The score must not
-    /// fall as a segment gets older or emptier.
+    /// Returns the segment with the highest `score(sealed at, valid pages)`; of equals the oldest. The score
+    /// must not fall as a segment gets older or emptier.
     pub(crate) fn best(&self, score: impl Fn(u64, u32) -> f64) -> Option<SegmentId> {
         self.best_within(None, |oldest, _, valid| score(oldest, valid)).map(|(_, segment)| segment)
     }
 
-    /// The same for a score that may fall as a segment gets older, with the segment's score. `bound(oldest,
-    /// youngest, valid)` is at least the score of every segment that was sealed between these times and has
-    /// at least `valid` pages; if the times are equal, it is the score. Only segments with a score above
-    /// `known` are returned.
+    /// Returns the best segment and its score, for a score that may fall as a segment gets older.
+    /// `bound(oldest, youngest, valid)` is at least the score of every segment that was sealed between these
+    /// times and has at least `valid` pages; if the times are equal, it is the score. Only segments with a
+    /// score above `known` are returned.
     pub(crate) fn best_within(
         &self,
         known: Option<f64>,
@@ -156,7 +157,7 @@ impl ByAge {
                 return bound(self.sealed_at[at], self.sealed_at[at], least);
             }
             let oldest = &self.oldest[level];
-            // The next node is no older than the youngest slot of this one.
+            // The next node is no older than the youngest slot of this node.
             bound(oldest[at], oldest.get(at + 1).copied().unwrap_or(last), least)
         };
         let mut found = match known {
@@ -167,7 +168,7 @@ impl ByAge {
         Some((found.0, SegmentId(self.segments[found.1?])))
     }
 
-    /// A good segment to start a search with: the one at the end of the path of best bounds.
+    /// Returns a good segment to start a search with: the segment at the end of the path of best bounds.
     fn good(&self, bound: &impl Fn(usize, usize, u32) -> f64) -> (f64, Option<usize>) {
         let top = self.levels.len() - 1;
         let (mut node, mut found) = (0, (f64::NEG_INFINITY, None));
@@ -187,7 +188,7 @@ impl ByAge {
         found
     }
 
-    /// All segments with their seal times.
+    /// Returns all segments with their seal times.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (SegmentId, u64)> {
         let slots = self.segments.iter().zip(&self.sealed_at).zip(&self.levels[0]);
         slots
@@ -208,7 +209,7 @@ impl ByAge {
                 continue;
             }
             let bounded = bound(level, at, least);
-            // Ties are broken by age, and between streams by the order of the search.
+            // Breaks ties by age, and between streams by the order of the search.
             let is_older = || found.1.is_some_and(|slot| at * FAN.pow(level as u32) <= slot);
             if bounded < found.0 || bounded == found.0 && !is_older() {
                 continue;
@@ -223,7 +224,7 @@ impl ByAge {
     }
 }
 
-/// The levels over `slots` empty slots.
+/// Returns the levels over `slots` empty slots.
 fn empty(slots: usize) -> Vec<Vec<u32>> {
     let mut levels = vec![vec![EMPTY; slots]];
     while levels[levels.len() - 1].len() > FAN {
@@ -329,7 +330,7 @@ mod tests {
         for (segment, (sealed_at, valid, _)) in (0..).zip(&model) {
             index.push(SegmentId(segment), *valid, *sealed_at);
         }
-        // Segments in the second and fourth quarter of all ages are best left alone.
+        // The score makes segments in the second and fourth quarter of all ages wait.
         let quarter = u64::from(SEGMENTS) * 3 / 4;
         let patience = |ages: std::ops::RangeInclusive<u64>| {
             (ages.start() / quarter..=ages.end() / quarter)

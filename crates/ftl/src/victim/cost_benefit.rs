@@ -1,11 +1,12 @@
-//! Cost-benefit: the score of a segment grows with its garbage and with the time since it was sealed.
+//! Cost-benefit victim selection: the score of a segment grows with its invalid pages and with the time since
+//! it was sealed.
 //!
-//! Picks the greatest age^a · (1 − u) / c(u). u is the share of valid pages, and age is the number of host
-//! page writes since the segment was sealed. c(u) = u is the form of MiDAS (FAST 2024, which minimises the
-//! inverse). 2u is the LFS cleaner's form with free reads ("A flash-memory based file system", USENIX 1995).
-//! 1 + u is the form of "The design and implementation of a log-structured file system" (SOSP 1991). The
-//! exponent a is 1 by these definitions; the programs of MiDAS and SepBIT take the square root. O(log n) by a
-//! tree over ages, exact.
+//! The policy picks the greatest age^a · (1 − u) / c(u). u is the share of valid pages, and age is the number
+//! of host page writes since the segment was sealed. c(u) = u is the form of MiDAS (FAST 2024, which
+//! minimises the inverse). 2u is the LFS cleaner's form with free reads ("A flash-memory based file system",
+//! USENIX 1995). 1 + u is the form of "The design and implementation of a log-structured file system" (SOSP
+//! 1991). The exponent a is 1 by these definitions; the programs of MiDAS and SepBIT take the square root. A
+//! pick takes O(log n) by a tree over ages, and is exact.
 
 use super::by_age::ByAge;
 use super::policy::VictimPolicy;
@@ -14,12 +15,12 @@ use fulgurite_base::option::SHARE;
 use fulgurite_base::{Choice, Declared, Form, Opt, Share, opt};
 use std::ops::Range;
 
-/// The cost of collecting a segment, by its utilisation.
+/// The cost c(u) of collecting a segment, by its share u of valid pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cost {
-    /// u: the copies. 2u gives the same order of segments.
+    /// The cost is u, for the copies. 2u gives the same order of segments.
     Copies,
-    /// 1 + u: the whole segment is read.
+    /// The cost is 1 + u, since the whole segment is read.
     ReadAll,
 }
 
@@ -54,7 +55,7 @@ impl Declared for CostBenefitConfig {
     ];
 }
 
-/// (1 − u) / c(u) by valid pages.
+/// Returns (1 − u) / c(u) by the number of valid pages.
 pub(super) fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
     let pages = f64::from(segment_pages);
     let benefit = |valid: u32| match cost {
@@ -64,12 +65,12 @@ pub(super) fn benefits(cost: Cost, segment_pages: u32) -> Vec<f64> {
     (0..=segment_pages).map(benefit).collect()
 }
 
-/// Sealed segments by age, and the score.
+/// The sealed segments by age, and the score.
 #[derive(Clone, Debug)]
 pub(crate) struct CostBenefit {
     config: CostBenefitConfig,
     index: ByAge,
-    /// (1 − u) / c(u) by valid pages.
+    /// (1 − u) / c(u) by the number of valid pages.
     benefit: Vec<f64>,
 }
 
@@ -93,10 +94,11 @@ impl VictimPolicy for CostBenefit {
     fn pick(&mut self, table: &SegmentTable) -> Option<SegmentId> {
         let now = table.now();
         let benefit = |valid: u32| self.benefit[valid as usize];
-        // Age counts from one, so that a segment that was just sealed can be compared by its garbage.
+        // Counts age from one, so that a segment that was just sealed can be compared by its invalid pages.
         let age = |sealed_at: u64| (now - sealed_at + 1) as f64;
         let segment = match self.config.age {
-            // The usual exponents avoid `pow`, which a search would call for every visited node.
+            // Treats the usual exponents separately to avoid `pow`, which a search would call for every
+            // visited node.
             Share::ONE => self.index.best(|sealed_at, valid| age(sealed_at) * benefit(valid)),
             half if half == Share::percent(50) => {
                 self.index.best(|sealed_at, valid| age(sealed_at).sqrt() * benefit(valid))

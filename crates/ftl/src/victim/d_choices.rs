@@ -1,7 +1,8 @@
-//! Random and d-choices: the emptiest of d sealed segments drawn at random; with d = 1, any segment.
+//! Random and d-choices victim selection: the emptiest of d sealed segments drawn at random; with d = 1, any
+//! segment.
 //!
-//! "Stochastic modeling of large-scale solid-state storage systems" (Li, Lee, Lui, SIGMETRICS 2013): ten
-//! choices come close to greedy. Draws are with replacement. O(d), so `d` is bounded.
+//! "Stochastic modeling of large-scale solid-state storage systems" (Li, Lee, Lui, SIGMETRICS 2013) finds
+//! that ten choices come close to greedy. Draws are with replacement. A pick takes O(d), so `d` is bounded.
 
 use super::per_segment::PerSegment;
 use super::policy::VictimPolicy;
@@ -10,7 +11,7 @@ use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, NoOptions, Opt, Prng, opt};
 use std::ops::Range;
 
-/// More draws find no emptier segment on any drive, and a pick would take long.
+/// The most draws. More draws find no emptier segment on any drive, and a pick would take long.
 const CHOICES_AT_MOST: u32 = 1 << 16;
 
 /// The options of d-choices.
@@ -31,7 +32,7 @@ impl Declared for DChoicesConfig {
         &[opt!("d", choices, COUNT, 1 => CHOICES_AT_MOST, "segments drawn")];
 }
 
-/// Sealed segments in no order. With `ONE`, a single segment is drawn, and there are no options.
+/// The sealed segments in no order. With `ONE`, a single segment is drawn, and there are no options.
 #[derive(Clone, Debug)]
 pub(crate) struct Choices<const ONE: bool> {
     choices: u32,
@@ -40,9 +41,9 @@ pub(crate) struct Choices<const ONE: bool> {
     prng: Prng,
 }
 
-/// Any segment.
+/// The policy that picks any segment.
 pub(crate) type Random = Choices<true>;
-/// The emptiest of several segments drawn at random.
+/// The policy that picks the emptiest of several segments drawn at random.
 pub(crate) type DChoices = Choices<false>;
 
 impl Random {
@@ -59,14 +60,15 @@ impl DChoices {
 
 impl<const ONE: bool> Choices<ONE> {
     fn new(choices: u32, segments: Range<u32>) -> Choices<ONE> {
-        // Units draw independently. The number of choices has 32 bits, so the seeds differ.
+        // Gives each unit its own seed, so that units draw independently. The number of choices has 32 bits,
+        // so the seeds differ.
         let prng = Prng::new(u64::from(choices) | u64::from(segments.start) << 32, "victim segments");
         Choices { choices, sealed: Vec::new(), place_of: PerSegment::filled(segments, 0), prng }
     }
 
     fn take(&mut self, place: usize) -> SegmentId {
         let segment = self.sealed.swap_remove(place);
-        // The last segment has moved to the freed position.
+        // Records the new position of the last segment, which has moved to the freed position.
         if let Some(moved) = self.sealed.get(place) {
             self.place_of[*moved] = place as u32;
         }
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
     use fulgurite_base::StreamId;
 
-    /// The rule: units draw independently of each other, and the draws of each are stable.
+    /// The rule: units draw independently of each other, and the draws of each unit are stable.
     #[test]
     fn units_draw_independently() {
         let draws = |first: u32| -> Vec<u32> {

@@ -1,7 +1,7 @@
-//! FIFO: the segment that was sealed first, whatever its valid pages.
+//! FIFO victim selection: the segment that was sealed first, however many valid pages it has.
 //!
-//! The classic log cleaner. O(1). Its write amplification under uniform traffic has a closed form
-//! ([`crate::analytic::waf_fifo`]), and is the worst of the usual policies.
+//! This is the classic log cleaner. A pick takes O(1). Its write amplification under uniform traffic has a
+//! closed form ([`crate::analytic::waf_fifo`]), and is the worst of the usual policies.
 
 use super::policy::VictimPolicy;
 use crate::{SegmentId, SegmentTable};
@@ -9,7 +9,7 @@ use fulgurite_base::NoOptions;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Sealed segments in the order of sealing.
+/// The sealed segments in the order of sealing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fifo(VecDeque<SegmentId>);
 

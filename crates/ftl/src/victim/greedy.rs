@@ -1,7 +1,9 @@
-//! Greedy: the segment with the fewest valid pages. Ties go to the segment that reached its count last.
+//! Greedy victim selection: the segment with the fewest valid pages. Ties go to the segment that reached its
+//! valid count last.
 //!
-//! Optimal for uniform traffic. Segments are linked in one list per number of valid pages, so sealing,
-//! invalidating and picking are O(1). Picking is amortised: the lowest count only advances over empty lists.
+//! Greedy is optimal for uniform traffic. Segments are linked in one list per number of valid pages, so
+//! sealing, invalidating and picking are O(1). The cost of picking is amortised: the lowest count only
+//! advances over empty lists.
 
 use super::per_segment::PerSegment;
 use super::policy::VictimPolicy;
@@ -12,14 +14,14 @@ use std::ops::Range;
 /// The end of a list.
 const NO_SEGMENT: u32 = u32::MAX;
 
-/// Sealed segments in lists by their number of valid pages.
+/// The sealed segments in lists by their number of valid pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Greedy {
-    /// The first segment of the list for each count.
+    /// The first segment of the list for each valid count.
     heads: Vec<u32>,
     previous: PerSegment<u32>,
     next: PerSegment<u32>,
-    /// All lists below this one are empty.
+    /// The lowest valid count that may have segments: all lists below it are empty.
     lowest: u32,
 }
 
@@ -63,7 +65,8 @@ impl VictimPolicy for Greedy {
     #[inline]
     fn invalidated(&mut self, segment: SegmentId, table: &SegmentTable) {
         let valid = table.valid(segment);
-        // The table has the new count already, but the segment is still in the list of the old count.
+        // Unlinks at the old count: the table has the new count already, but the segment is still in the list
+        // of the old count.
         self.unlink(segment.0, valid + 1);
         self.link(segment.0, valid);
     }

@@ -1,18 +1,19 @@
-//! Cost-benefit with measured death rates, while the papers assume a rate of 1 / age.
+//! Hazard victim selection: cost-benefit with measured death rates, while the papers on cost-benefit assume a
+//! rate of 1 / age.
 //!
 //! Each page of a segment dies (is overwritten or trimmed) at a rate h. Waiting a moment longer saves the
-//! copies of the pages that die meanwhile, u·h, and keeps 1 − u of a segment from being reused. So the best
-//! victim has the least u·h / (1 − u). If pages of all rates are mixed and the frequent ones die first, then
-//! h = 1 / age, and this is the classic score age·(1−u)/u. If all pages die at about one age (in a log, or
-//! when blocks are allocated in turn), a segment should not be collected shortly before that age. Waiting
-//! does not pay for a segment whose pages will not die.
+//! copies of the pages that die meanwhile, u·h, where u is the share of valid pages, and keeps 1 − u of a
+//! segment from being reused. So the best victim has the least u·h / (1 − u). If pages of all rates are mixed
+//! and the frequent ones die first, then h = 1 / age, and this is the classic score age·(1−u)/u. If all pages
+//! die at about one age (in a log, or when blocks are allocated in turn), a segment should not be collected
+//! shortly before that age. Waiting does not pay for a segment whose pages will not die.
 //!
 //! The policy counts deaths of pages in sealed segments by stream and by age since sealing, in quarters of
 //! octaves. At intervals it also counts the valid pages. The classic score is divided by h · age, within
 //! bounds, because the pages of a segment differ, and the rate of a stream is that of its average page.
 //!
-//! Fulgurite's own policy. The bounds were chosen with seed 42 on `fio-h` and `varmail`. O(log n) for each
-//! stream.
+//! This is Fulgurite's own policy. The bounds were chosen with seed 42 on `fio-h` and `varmail`. A pick takes
+//! O(log n) for each stream.
 
 use super::by_age::ByAge;
 use super::cost_benefit::{Cost, benefits};
@@ -21,7 +22,8 @@ use crate::{SegmentId, SegmentTable};
 use fulgurite_base::NoOptions;
 use std::ops::Range;
 
-/// Classes of age: quarters of octaves. The first extends to a quarter more than a segment's worth of writes.
+/// The number of classes of age, which are quarters of octaves. The first class extends to a quarter more
+/// than a segment's worth of writes.
 const AGES: usize = 80;
 /// The least and the greatest value of h · age.
 const BOUNDS: (f64, f64) = (0.5, 4.0);
@@ -29,7 +31,8 @@ const BOUNDS: (f64, f64) = (0.5, 4.0);
 /// drive has pages.
 const LOOKS: u64 = 256;
 const LESSONS: u64 = 16;
-/// The share of all counts that is kept at each update: half after one and a half times the drive's pages.
+/// The decay factor of all counts at each update. The half-life is one and a half times the drive's pages in
+/// writes.
 const KEPT: f64 = 0.97;
 /// The weight of the prior rate 1 / age: this many deaths, in segments' worth of pages.
 const BELIEF: f64 = 1.0 / 16.0;
@@ -39,9 +42,9 @@ const BELIEF: f64 = 1.0 / 16.0;
 struct Stream {
     index: ByAge,
     deaths: [f64; AGES],
-    /// Valid pages times page writes.
+    /// The sum of valid pages times page writes, by age.
     exposure: [f64; AGES],
-    /// 1 / (h · age).
+    /// 1 / (h · age) by age: how long it pays to wait.
     patience: [f64; AGES],
 }
 
@@ -68,11 +71,11 @@ impl Stream {
     }
 }
 
-/// Sealed segments by stream and age, with the death rates of their pages.
+/// The sealed segments by stream and age, with the death rates of their pages.
 #[derive(Clone, Debug)]
 pub(crate) struct Hazard {
     segments: Range<u32>,
-    /// (1 − u) / u by valid pages.
+    /// (1 − u) / u by the number of valid pages.
     benefit: Vec<f64>,
     streams: Vec<Stream>,
     /// The stream of the last pick.
@@ -97,7 +100,7 @@ impl Hazard {
         for stream in &mut self.streams {
             for (segment, sealed_at) in stream.index.iter() {
                 let at = age(now - sealed_at, table.segment_pages());
-                // The number of valid pages is assumed to have been the same since the last look.
+                // Assumes that the number of valid pages has been the same since the last look.
                 stream.exposure[at] += writes * f64::from(table.valid(segment));
             }
         }
@@ -109,8 +112,8 @@ impl Hazard {
     }
 }
 
-/// The quarter of an octave of an age in page writes. The first octave begins at the largest power of two
-/// that is at most a segment.
+/// Returns the quarter of an octave of an age in page writes. The first octave begins at the largest power of
+/// two that is at most a segment.
 #[inline]
 fn age(age: u64, segment_pages: u32) -> usize {
     let quarters = (4 * age) >> segment_pages.ilog2();
@@ -147,12 +150,12 @@ impl VictimPolicy for Hazard {
         }
         let segment_pages = table.segment_pages();
         let mut best: Option<(f64, usize, SegmentId)> = None;
-        // The stream of the last pick goes first: a good score narrows the search in the others.
+        // Searches the stream of the last pick first: a good score narrows the search in the others.
         let streams = self.streams.len();
         for at in (0..streams).map(|step| (self.last + step) % streams) {
             let stream = &self.streams[at];
-            // A bound on the score of all segments sealed between two times: the score of the oldest, with
-            // the fewest valid pages and the lowest rate of these ages.
+            // Returns a bound on the score of all segments sealed between two times: the score of the oldest,
+            // with the fewest valid pages and the lowest rate of these ages.
             let score = |oldest: u64, youngest: u64, valid: u32| {
                 let oldest_age = age(now - oldest, segment_pages);
                 let patience = if youngest == oldest {
@@ -163,7 +166,7 @@ impl VictimPolicy for Hazard {
                 };
                 (now - oldest + 1) as f64 * self.benefit[valid as usize] * patience
             };
-            // Ties go to the lowest stream.
+            // Gives ties to the lowest stream.
             let known = best.map(|(score, of, _)| if at < of { score.next_down() } else { score });
             if let Some((score, segment)) = stream.index.best_within(known, score) {
                 best = Some((score, at, segment));

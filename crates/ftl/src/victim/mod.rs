@@ -32,7 +32,7 @@ macro_rules! victims {
         }
 
         impl VictimConfig {
-            /// An empty index for these segments of `segment_pages` pages.
+            /// Creates an empty index for these segments of `segment_pages` pages.
             pub(crate) fn start(&self, segments: Range<u32>, segment_pages: u32) -> Victims {
                 match self {
                     $(VictimConfig::$variant(config) => {
@@ -74,16 +74,16 @@ victims! {
 }
 
 impl VictimConfig {
-    /// The oldest sealed segment.
+    /// The policy that picks the oldest sealed segment.
     pub const FIFO: VictimConfig = VictimConfig::Fifo(NoOptions);
-    /// The sealed segment with the fewest valid pages.
+    /// The policy that picks the sealed segment with the fewest valid pages.
     pub const GREEDY: VictimConfig = VictimConfig::Greedy(NoOptions);
-    /// Any sealed segment.
+    /// The policy that picks any sealed segment.
     pub const RANDOM: VictimConfig = VictimConfig::Random(NoOptions);
     /// Cost-benefit as the papers define it.
     pub const COST_BENEFIT: VictimConfig = VictimConfig::CostBenefit(CostBenefitConfig::PAPER);
 
-    /// The form of an option whose value is a policy with options.
+    /// The form of an option whose value is a victim policy with options.
     pub const FORM: Form<VictimConfig> =
         Form { written: "NAME", parse: |text| text.parse(), show: VictimConfig::to_string };
 }
@@ -119,7 +119,7 @@ mod tests {
 
     /// Seals segments of two streams with different numbers of valid pages, removes those for which
     /// `is_removed` is true, and returns the order in which the others are picked. With `are_sealed` false,
-    /// the index never had the removed ones.
+    /// the index never had the removed segments.
     fn picks(config: &VictimConfig, is_removed: impl Fn(u32) -> bool, are_sealed: bool) -> Vec<u32> {
         let mut table = SegmentTable::new(SEGMENTS.end, PAGES, 2);
         let mut index = config.start(SEGMENTS, PAGES);
@@ -152,7 +152,8 @@ mod tests {
         let mut picked = Vec::new();
         while let Some(SegmentId(segment)) = index.pick(&table) {
             picked.push(segment);
-            // The index hears no more of a removed segment.
+            // Invalidates pages of other segments only, since the index is not told of changes of a removed
+            // segment.
             for other in SEGMENTS.filter(|other| !is_removed(*other) && !picked.contains(other)) {
                 if table.valid(SegmentId(other)) > 1 && prng.below(3) == 0 {
                     die(&mut index, &mut table, other, true);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     /// The rule: a removed segment is never picked. All others are picked once each, in the order of an index
-    /// that never had the removed ones.
+    /// that never had the removed segments.
     #[test]
     fn a_removed_segment_does_not_affect_later_picks() {
         for name in VictimConfig::registry().names() {
@@ -171,8 +172,8 @@ mod tests {
             for nth in [1, 2, 3, 7] {
                 let is_removed = |segment: u32| segment.is_multiple_of(nth);
                 let (with, without) = (picks(&config, is_removed, true), picks(&config, is_removed, false));
-                // Random draws depend on the positions in the list of all segments, and death rates are
-                // measured on all segments.
+                // Compares these policies without the order: random draws depend on the positions in the list
+                // of all segments, and death rates are measured on all segments.
                 let depends = [VictimConfig::RANDOM.name(), "d-choices", "hazard"];
                 if depends.contains(&config.name()) {
                     let mut sorted = with;

@@ -11,14 +11,14 @@ pub(crate) struct PerSegment<T> {
 }
 
 impl<T: Clone> PerSegment<T> {
-    /// A table with `value` for each of `segments`.
+    /// Creates a table with `value` for each of `segments`.
     pub(crate) fn filled(segments: Range<u32>, value: T) -> PerSegment<T> {
         PerSegment { first: segments.start, values: vec![value; segments.len()] }
     }
 }
 
 impl<T> PerSegment<T> {
-    /// The range of segments.
+    /// Returns the range of segments.
     pub(crate) fn segments(&self) -> Range<u32> {
         self.first..self.first + self.values.len() as u32
     }

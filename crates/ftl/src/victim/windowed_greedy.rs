@@ -1,8 +1,8 @@
-//! Windowed greedy: the emptiest of the oldest segments.
+//! Windowed greedy victim selection: the emptiest of the oldest segments.
 //!
-//! "Write amplification analysis in flash-based solid state drives" (Hu et al., SYSTOR 2009): greedy among
-//! the `window` segments that were sealed first. So a segment that was just filled has time to lose valid
-//! pages. O(1).
+//! "Write amplification analysis in flash-based solid state drives" (Hu et al., SYSTOR 2009) picks greedily
+//! among the `window` segments that were sealed first. So a segment that was just filled has time to lose
+//! valid pages. A pick takes O(1).
 
 use super::greedy::Greedy;
 use super::per_segment::PerSegment;
@@ -16,7 +16,7 @@ use std::ops::Range;
 /// The options of windowed greedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowedGreedyConfig {
-    /// The window as a share of all segments.
+    /// The size of the window as a share of all segments.
     pub window: Share,
 }
 
@@ -32,7 +32,7 @@ impl Declared for WindowedGreedyConfig {
     ];
 }
 
-/// The oldest segments by valid pages, the younger ones in order.
+/// The segments in the window by valid pages, and the younger segments in order.
 #[derive(Clone, Debug)]
 pub(crate) struct WindowedGreedy {
     window: u32,
@@ -70,8 +70,8 @@ impl WindowedGreedy {
 impl VictimPolicy for WindowedGreedy {
     fn sealed(&mut self, segment: SegmentId, table: &SegmentTable) {
         if self.held == self.window {
-            // A window that loses a segment is refilled at once, so `younger` is empty unless the window is
-            // full.
+            // Queues the segment as a younger one. A window that loses a segment is refilled at once, so
+            // `younger` is empty unless the window is full.
             return self.younger.push_back(segment);
         }
         self.held += 1;

@@ -3,7 +3,7 @@
 use fulgurite_base::Ppn;
 use fulgurite_ftl::{FlashSink, SegmentId};
 
-/// The programmed pages, each with the source of its copy.
+/// The programmed pages, each with the source of its copy; `None` for a host write.
 #[derive(Default)]
 pub(crate) struct Programs(pub Vec<(Ppn, Option<Ppn>)>);
 

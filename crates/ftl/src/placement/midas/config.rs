@@ -1,9 +1,9 @@
-//! The options of MiDAS. The defaults are the paper's.
+//! The options of MiDAS. The defaults are those of the paper (Oh et al., FAST 2024).
 
 use fulgurite_base::option::{COUNT, PORTION, SHARE, YES_NO};
 use fulgurite_base::{Choice, Declared, Form, Opt, Portion, Share, opt};
 
-/// HOT's stream; G1 and the other groups follow.
+/// The stream of HOT, the group of hot pages. The groups G1, G2 and so on have the following streams.
 pub(super) const HOT: u16 = 0;
 /// The most groups besides HOT.
 pub(super) const GROUPS: u16 = 16;
@@ -11,7 +11,7 @@ pub(super) const GROUPS: u16 = 16;
 /// How the number and the sizes of groups are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupSizes {
-    /// The model chooses them repeatedly.
+    /// The model chooses number and sizes repeatedly.
     Adapt,
     /// Groups have no sizes, as in MiDA.
     Fixed,
@@ -22,12 +22,12 @@ impl Choice for GroupSizes {
         &[("adapt", GroupSizes::Adapt), ("fixed", GroupSizes::Fixed)];
 }
 
-/// The definition to follow if the authors' program and their paper differ.
+/// The definition to follow where the authors' program and their paper differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Definition {
-    /// The paper.
+    /// The paper's definition.
     Paper,
-    /// The program.
+    /// The program's definition.
     Program,
 }
 
@@ -48,23 +48,23 @@ pub struct MidasConfig {
     /// Whether a configuration that is worse than the previous one is given up, and the model learns its
     /// errors from a configuration that is not.
     pub judge: bool,
-    /// An epoch, in logical capacities of host writes.
+    /// The length of an epoch, in logical capacities of host writes.
     pub epoch: Share,
     /// The least number of watched pages, if the drive has as many.
     pub watch: Portion,
     /// Whether short lifetimes are measured on every page.
     pub short: bool,
-    /// Page writes in a bucket of the distribution of lifetimes; 0: a quarter of a segment.
+    /// The number of page writes in a bucket of the distribution of lifetimes; 0 for a quarter of a segment.
     pub bucket: u32,
-    /// Lifetimes must differ by more than this to count as new.
+    /// The least difference at which measured lifetimes count as new.
     pub update: Share,
     /// The largest deviation of a group's valid share from its prediction that counts as regular.
     pub error: Share,
     /// The least gain of a split that counts.
     pub gain: Share,
-    /// The search ends after this many splits in a row without a gain.
+    /// The number of splits in a row without a gain after which the search ends.
     pub stop: u32,
-    /// The definition to follow if the authors' program and their paper differ.
+    /// The definition to follow where the authors' program and their paper differ.
     pub follows: Definition,
 }
 

@@ -1,24 +1,24 @@
-//! Group configuration selection (section 3.5 of the paper): the number and the sizes of groups for which the
-//! model predicts the least write amplification.
+//! Group configuration selection (section 3.5 of Oh et al., FAST 2024): selects the number and the sizes of
+//! groups for which the model predicts the least write amplification.
 
 use super::model::{Chain, Hot, LastGroup, Learned, Lifetimes, Prediction};
 
-/// The space and the limits for a configuration.
+/// The space and the limits for a configuration. GN is the last group.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
-    /// Segments for all groups together.
+    /// The number of segments for all groups together.
     pub segments: u32,
-    /// Pages in a segment.
+    /// The number of pages in a segment.
     pub segment_pages: u32,
-    /// Valid pages.
+    /// The number of valid pages.
     pub valid: f64,
-    /// See [`Chain::still`].
+    /// The valid pages in segments that are never overwritten; see [`Chain::still`].
     pub still: f64,
-    /// See [`Chain::learned`].
+    /// The learned errors of the model; see [`Chain::learned`].
     pub learned: Learned,
     /// The victim policy of GN.
     pub last: LastGroup,
-    /// See [`Chain::hot_class`].
+    /// The bound of GN's hot class; see [`Chain::hot_class`].
     pub hot_class: f64,
     /// Whether there is a group for hot pages.
     pub hot: bool,
@@ -26,23 +26,23 @@ pub struct Space {
     pub groups: usize,
     /// The least gain of a split that counts.
     pub gain: f64,
-    /// Splits in a row without such a gain that end the search.
+    /// The number of splits in a row without such a gain that end the search.
     pub stop: u32,
 }
 
-/// Sizes in segments, and the prediction for them.
+/// The sizes of the groups in segments, and the prediction for them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Configuration {
-    /// Segments of HOT; 0 without HOT.
+    /// The size of HOT in segments; 0 without HOT.
     pub hot: u32,
-    /// Segments of G1 … G(N−1).
+    /// The sizes of G1 … G(N−1) in segments.
     pub sized: Vec<u32>,
     /// The model's prediction for these sizes.
     pub prediction: Prediction,
 }
 
 impl Space {
-    /// The model's prediction for these sizes.
+    /// Returns the model's prediction for these sizes; `None` if the groups do not fit.
     pub fn predict(&self, lifetimes: &Lifetimes, hot: u32, sized: &[u32]) -> Option<Prediction> {
         let pages = |segments: u32| f64::from(segments) * f64::from(self.segment_pages);
         let hot = if hot == 0 { Hot::Off } else { Hot::Pages(pages(hot)) };
@@ -60,7 +60,8 @@ impl Space {
         chain.predict(lifetimes)
     }
 
-    /// The best configuration that splitting and tuning find; `None` if the model makes no prediction.
+    /// Returns the best configuration that splitting and tuning find; `None` if the model makes no
+    /// prediction.
     pub fn select(&self, lifetimes: &Lifetimes) -> Option<Configuration> {
         let mut best = self.better(lifetimes, 0, Vec::new(), None);
         if self.hot {
@@ -68,7 +69,7 @@ impl Space {
                 best = self.better(lifetimes, hot, Vec::new(), best);
             }
         }
-        // One group after the other is split off, each with the size of the best prediction.
+        // Splits off one group after the other, each with the size of the best prediction.
         let mut chain = best.clone()?;
         let mut in_vain = 0;
         while chain.sized.len() + 1 < self.groups && in_vain < self.stop {
@@ -88,15 +89,15 @@ impl Space {
     }
 
     /// Tunes all sizes together, HOT's included. Each group in turn gets more or fewer segments, at the
-    /// expense of GN, while that improves the prediction. The paper only takes segments away, one by one. But
+    /// expense of GN, while that improves the prediction. Oh et al. only take segments away, one by one. But
     /// HOT's size was chosen before any other group existed, and the sizes of earlier groups before later
-    /// ones were split off.
+    /// groups were split off.
     fn tune(&self, lifetimes: &Lifetimes, mut best: Configuration) -> Configuration {
         loop {
             let before = best.prediction.waf;
             for group in 0..=best.sized.len() {
                 let size = if group == 0 { best.hot } else { best.sized[group - 1] };
-                // HOT may appear or disappear.
+                // HOT alone may have no segment, so HOT may appear or disappear.
                 let least = u32::from(group > 0);
                 if group == 0 && !self.hot {
                     continue;
@@ -114,7 +115,7 @@ impl Space {
         }
     }
 
-    /// `best`, or these sizes if their prediction is better.
+    /// Returns these sizes if their prediction is better than that of `best`, and otherwise `best`.
     fn better(
         &self,
         lifetimes: &Lifetimes,
@@ -130,7 +131,7 @@ impl Space {
         }
     }
 
-    /// Sizes to try: every size up to 64 segments, then steps of a sixty-fourth.
+    /// Returns the sizes to try: every size up to 64 segments, then steps of a sixty-fourth.
     fn sizes(&self) -> impl Iterator<Item = u32> + use<> {
         let most = self.segments;
         std::iter::successors(Some(1u32), |size| Some(size + 1 + size / 64))
@@ -138,7 +139,7 @@ impl Space {
     }
 }
 
-/// Sizes to try near `size`: one more or less, and up to twice or half as many.
+/// Returns the sizes to try near `size`: one more or less, and up to half of `size` more or less.
 fn steps(size: u32) -> impl Iterator<Item = u32> {
     let part = move |shift: u32| (size >> shift).max(1);
     let changes = [part(1), part(2), part(3), part(4), 1];
@@ -149,7 +150,8 @@ fn steps(size: u32) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
-    /// Lifetimes of a skewed load: each class is twice as long as the one before, with equal shares.
+    /// Returns the lifetimes of a skewed load: each class is twice as long as the class before, with equal
+    /// shares.
     fn skewed() -> Lifetimes {
         let counts: Vec<u64> = (1..4_000u64).map(|bucket| 1_000_000 / bucket).collect();
         Lifetimes::from_counts(64, &counts, &[], 0).unwrap()
@@ -202,8 +204,8 @@ mod tests {
         }
     }
 
-    /// The gain of each split, starting from HOT and GN alone: one group after the other, each with the size
-    /// of the best prediction.
+    /// Returns the gain of each split, starting from HOT and GN alone: one group after the other is split
+    /// off, each with the size of the best prediction.
     fn gains(space: &Space, splits: usize) -> Vec<f64> {
         let waf =
             |hot: u32, sized: &[u32]| space.predict(&skewed(), hot, sized).map_or(f64::MAX, |of| of.waf);

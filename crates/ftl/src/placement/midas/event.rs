@@ -1,4 +1,4 @@
-//! Measurements of the groups, and the events that change them.
+//! Measurements of the groups, and the events that change the groups.
 
 use super::config::GROUPS;
 use super::configure::Configuration;
@@ -6,14 +6,14 @@ use super::configure::Configuration;
 /// The least number of collected segments for which a group's share of valid pages counts as measured.
 pub(super) const MEASURED: u32 = 16;
 
-/// A group's collections since the last look.
+/// The collections of a group in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Collected {
-    /// Segments collected.
+    /// The number of segments collected.
     pub(crate) segments: u32,
-    /// Valid pages in them.
+    /// The number of valid pages in the collected segments.
     pub(crate) valid: u64,
-    /// Pages written to the group.
+    /// The number of pages written to the group.
     pub(crate) written: u64,
 }
 
@@ -26,41 +26,43 @@ pub enum Why {
     Irregular(u16, f64, f64),
     /// Collection gained no space.
     Runaway,
-    /// The measured lifetimes differ by only this much, so nothing was changed.
+    /// The measured lifetimes differ by only this much, so no group was changed.
     Unchanged(f64),
     /// The model predicts more write amplification than was measured: (predicted, measured).
     NoGain(f64, f64),
-    /// Lifetimes have not changed, but the model has learned its errors and now predicts less than was
-    /// measured: (predicted, measured).
+    /// Lifetimes have not changed, but the model has learned its errors and now predicts less write
+    /// amplification than was measured: (predicted, measured).
     Learned(f64, f64),
-    /// These groups are worse than the previous ones, which replace them: (previous, measured).
+    /// The groups have more write amplification than the previous groups, which replace them: (previous,
+    /// measured).
     Worse(f64, f64),
 }
 
-/// A change of the groups, for users and studies.
+/// A change of the groups, or a decision for no change, for users and studies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// The time in host page writes.
     pub at: u64,
-    /// The reason.
+    /// The reason for the event.
     pub why: Why,
     /// The measured write amplification since the previous event.
     pub waf: f64,
-    /// Measured valid shares at collection since the previous event, HOT first; `None` if too few segments
-    /// were collected.
+    /// The measured valid shares at collection since the previous event, HOT first; `None` if too few
+    /// segments of the group were collected.
     pub measured: Vec<Option<f64>>,
-    /// The configuration from now on; `None` if groups have no sizes from [`Event::unsized_from`] on.
+    /// The configuration from now on; `None` before the first choice. Groups from [`Event::unsized_from`] on
+    /// have no sizes.
     pub configuration: Option<Configuration>,
     /// The first group without a size of its own.
     pub unsized_from: u16,
 }
 
-/// Measurements of a part of an epoch.
+/// Measurements of a stretch of time, such as a part of an epoch.
 #[derive(Clone, Debug)]
 pub(super) struct Stretch {
-    /// Its start, in host page writes.
+    /// The start of the stretch, in host page writes.
     pub(crate) since: u64,
-    /// Pages copied, and the collections of each group.
+    /// The number of pages copied; `collected` has the collections of each group.
     pub(crate) copied: u64,
     pub(crate) collected: Vec<Collected>,
 }
@@ -70,7 +72,7 @@ impl Stretch {
         Stretch { since, copied: 0, collected: vec![Collected::default(); usize::from(GROUPS) + 1] }
     }
 
-    /// The measurements after `earlier`, which is a prefix of this stretch.
+    /// Returns the measurements after `earlier`, which is a prefix of this stretch.
     pub(crate) fn after(&self, earlier: &Stretch) -> Stretch {
         let collected = self.collected.iter().zip(&earlier.collected).map(|(all, early)| Collected {
             segments: all.segments - early.segments,

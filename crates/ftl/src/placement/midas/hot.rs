@@ -1,18 +1,18 @@
-//! MiDAS's hot filter. Two bits for each page select the pages that were rewritten three times within a short
-//! time.
+//! The hot filter of MiDAS. Two bits for each page, a count, select the pages that were rewritten three times
+//! within a short time.
 //!
 //! A host write increments the count if the old copy was in HOT, or in a segment of G1 younger than the
-//! window. It decrements the count if that segment was older. A copy out of G1 decrements the count, a copy
-//! out of HOT does so twice. At a count of three the page is hot. The window starts at one logical capacity.
-//! It follows the age at which HOT's segments are collected, but grows by at most half when that age more
-//! than doubles.
+//! window. It decrements the count if the segment of G1 was older. A copy out of G1 decrements the count, a
+//! copy out of HOT does so twice. At a count of three the page is hot. The window starts at one logical
+//! capacity. It follows the age at which HOT's segments are collected, but grows by only a quarter when that
+//! age is more than twice the window.
 
 use crate::{SegmentId, SegmentTable};
 
-/// A page is hot at this count.
+/// The count at which a page is hot.
 const HOT: u8 = 3;
 
-/// The counters.
+/// The counts of all pages, two bits each, and the window.
 #[derive(Clone, Debug)]
 pub(super) struct HotFilter {
     counters: Vec<u8>,
@@ -35,7 +35,7 @@ impl HotFilter {
         *byte = *byte & !(3 << shift) | counter << shift;
     }
 
-    /// The count after a host write of a page that is in `segment`.
+    /// Returns the count after a host write of a page that is in `segment`.
     #[inline]
     fn counted(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> u8 {
         let counter = self.counter(lpn);
@@ -47,7 +47,7 @@ impl HotFilter {
         }
     }
 
-    /// Whether a page that the host is writing is hot.
+    /// Returns whether a page that the host is writing is hot.
     #[inline]
     pub(crate) fn is_hot(&self, lpn: u32, segment: SegmentId, segments: &SegmentTable) -> bool {
         self.counted(lpn, segment, segments) == HOT
@@ -58,7 +58,7 @@ impl HotFilter {
         self.set(lpn, self.counted(lpn, segment, segments));
     }
 
-    /// A valid page is copied out of HOT (0) or G1 (1).
+    /// Records that a valid page is copied out of the group `group`, where 0 is HOT and 1 is G1.
     #[inline]
     pub(crate) fn copied(&mut self, lpn: u32, group: u16) {
         if group <= 1 {
@@ -66,7 +66,7 @@ impl HotFilter {
         }
     }
 
-    /// A segment of HOT is collected at this age.
+    /// Adapts the window to the age at which a segment of HOT is collected.
     pub(crate) fn collected(&mut self, age: u64) {
         let age = if age > 2 * self.window { self.window + self.window / 2 } else { age };
         self.window = u64::midpoint(self.window, age).max(1);
@@ -84,7 +84,7 @@ impl HotFilter {
 
 #[cfg(test)]
 impl HotFilter {
-    /// The count, for tests.
+    /// Returns the count, for tests.
     pub(super) fn count(&self, lpn: u32) -> u8 {
         self.counter(lpn)
     }

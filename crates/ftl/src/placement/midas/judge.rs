@@ -1,4 +1,5 @@
-//! Evaluates the groups after each part of an epoch, and replaces them if they do badly.
+//! Evaluates the groups of MiDAS after each part of an epoch, and replaces them if they have too much write
+//! amplification.
 
 use super::Midas;
 use super::config::{Definition, GROUPS, GroupSizes, HOT, MidasConfig};
@@ -9,20 +10,20 @@ use crate::victim::VictimConfig;
 use crate::{SegmentId, SegmentTable};
 use fulgurite_base::StreamId;
 
-/// The most choices under the same lifetimes. Each takes an epoch to evaluate, and the model learns less from
-/// each.
+/// The most choices under the same lifetimes. Each choice takes an epoch to evaluate, and the model learns
+/// less from each.
 const CHOICES: u32 = 3;
 /// The least correction factor that is learned for a prediction; the largest is its inverse, 8.
 const LEARNED_AT_LEAST: f64 = 0.125;
 
 impl Midas {
-    /// Called every three tenths of an epoch, and at its end.
+    /// Evaluates the groups. Called every three tenths of an epoch, and at its end.
     #[cold]
     pub(super) fn look(&mut self, segments: &SegmentTable) {
         let now = segments.now();
         self.looks += 1;
         if self.looks == 2 {
-            // Evaluation starts now: groups needed the first part of the epoch to reach their sizes.
+            // Starts the evaluation now: groups needed the first part of the epoch to reach their sizes.
             self.early = Stretch { since: now, ..self.stretch.clone() };
         }
         if now >= self.epoch_ends {
@@ -36,7 +37,7 @@ impl Midas {
         self.check_at = (now + 3 * self.epoch() / 10).min(self.epoch_ends);
     }
 
-    /// Returns to the previous groups even before the epoch's end if the current ones are far worse. The
+    /// Returns to the previous groups even before the epoch's end if the current groups are far worse. The
     /// first stretch of an epoch does not count, because groups change their sizes in it.
     pub(super) fn gave_up_at_once(&mut self, segments: &SegmentTable) -> bool {
         // After an event the stretch is younger than the last look, and too short to evaluate.
@@ -60,7 +61,7 @@ impl Midas {
         let is_new = self.lifetimes.is_none() || difference > self.config.update.as_f64();
         let is_sized = self.is_sized();
         if is_new {
-            // Results under other lifetimes do not apply.
+            // Forgets the results under other lifetimes, which do not apply.
             (self.best, self.learned, self.settled, self.choices) = (None, Learned::NOTHING, false, 0);
         }
         if is_new || !is_sized {
@@ -101,15 +102,16 @@ impl Midas {
         self.note(segments, why);
     }
 
-    /// The sizes with the best prediction, with the learned corrections.
+    /// Chooses the sizes with the best prediction, with the learned corrections.
     pub(super) fn choose(&mut self, segments: &SegmentTable) -> Option<Configuration> {
         self.choices += 1;
         self.settled = self.choices >= CHOICES;
         self.space(segments).select(self.lifetimes.as_ref()?)
     }
 
-    /// Replaces groups that are worse than the previous ones. The next choice replaces them if its corrected
-    /// prediction is better than the previous groups were. Otherwise the previous groups do.
+    /// Replaces groups that are worse than the previous groups. The next choice replaces them if its
+    /// corrected prediction is better than the previous groups were. Otherwise the previous groups replace
+    /// them.
     pub(super) fn replace_worse(&mut self, segments: &SegmentTable, measured: f64) {
         let Some(had) = self.best.as_ref().map(|had| had.waf) else { return };
         let most = had * (1.0 - self.config.gain.as_f64());
@@ -122,13 +124,13 @@ impl Midas {
         self.go_back(segments, measured);
     }
 
-    /// Whether all groups but GN have a size.
+    /// Returns whether all groups but GN have a size.
     pub(super) fn is_sized(&self) -> bool {
         self.configuration.is_some() && self.sizes.len() == usize::from(self.last)
     }
 
-    /// Whether any group has a size. The model does not describe groups without sizes; they drift with the
-    /// load.
+    /// Returns whether any group has a size. The model does not describe groups without sizes, which drift
+    /// with the load.
     pub(super) fn is_chosen(&self) -> bool {
         !self.sizes.is_empty()
     }
@@ -160,7 +162,7 @@ impl Midas {
         let hot = segments.in_stream(StreamId(HOT));
         if of_hot.segments >= MEASURED && hot > 0 {
             let pages = f64::from(hot) * f64::from(self.drive.segment_pages);
-            // All writes to pages with lifetimes below HOT's residence.
+            // Compares with all writes to pages with lifetimes below HOT's residence.
             self.learned.hot_residence = pages / traffic;
             let all = 1.0 - lifetimes.survival(self.learned.hot_residence);
             self.learned.hot_valid = self.valid_share(of_hot);
@@ -180,7 +182,8 @@ impl Midas {
         }
     }
 
-    /// Valid pages in segments of GN without an overwritten page in the last logical capacity of writes.
+    /// Returns the number of valid pages in segments of GN without an overwritten page in the last logical
+    /// capacity of writes.
     pub(super) fn still_pages(&self, segments: &SegmentTable) -> f64 {
         let long_ago = segments.now().saturating_sub(u64::from(self.drive.logical_pages));
         let is_still = |segment: &SegmentId| {
@@ -192,7 +195,7 @@ impl Midas {
         still as f64 * f64::from(self.drive.segment_pages)
     }
 
-    /// The space and the limits for a configuration now.
+    /// Returns the current space and limits for a configuration.
     pub(super) fn space(&self, segments: &SegmentTable) -> Space {
         let MidasConfig { gain, stop, hot, .. } = self.config;
         Space {
@@ -213,24 +216,24 @@ impl Midas {
         }
     }
 
-    /// Finds the first group whose valid share deviates from the prediction. This group and all after it give
-    /// up their sizes.
+    /// Finds the first group whose valid share deviates from the prediction. This group and all groups after
+    /// it give up their sizes.
     pub(super) fn look_for_irregularity(&mut self, segments: &SegmentTable) {
         let filled_before = self.filled;
         let is_full = |group: &u16| segments.in_stream(StreamId(*group)) >= self.sizes[usize::from(*group)];
         self.filled = (0..self.first_unsized).take_while(is_full).count() as u16;
-        // The window restarts at every look, even if no group is evaluated.
+        // Restarts the window at every look, even if no group is evaluated.
         let window = self.window.clone();
         self.window.fill(Collected::default());
         let Some(configuration) = &self.configuration else { return };
         let error = self.config.error.as_f64();
-        // A group is evaluated if it and all groups before it were full throughout the window.
+        // Evaluates a group only if it and all groups before it were full throughout the window.
         let filled = self.filled.min(filled_before);
-        // GN has no size to reach: it has the rest of the space.
+        // GN has no size to reach, since it has the rest of the space.
         let judged = filled + u16::from(filled == self.last);
         let off = (1..judged).find_map(|group| {
             let collected = window[usize::from(group)];
-            // HOT has no prediction, so the first one is that of G1.
+            // HOT has no prediction, so the first prediction is that of G1.
             let predicted = configuration.prediction.valid[usize::from(group) - 1];
             let measured = self.valid_share(collected);
             let off = if self.config.follows == Definition::Program {

@@ -1,17 +1,18 @@
 //! Measures the lifetimes of pages: some pages are watched, and the intervals between their writes are
 //! counted in buckets.
 //!
-//! The paper watches one page in a hundred and counts intervals in units of a segment. If few pages take most
-//! of the writes, such a sample contains none of them or too many. So short intervals are measured on *every*
-//! page, in bursts (`short`), and the watched pages only give the distribution of longer ones. The authors'
-//! program does so for its first bucket. The number of watched pages is absolute and not a share, since the
-//! error depends on the number.
+//! Oh et al. (FAST 2024) watch one page in a hundred and count intervals in units of a segment. If few pages
+//! take most of the writes, such a sample contains none of them or too many. So short intervals are measured
+//! on *every* page, in bursts (`short`), and the watched pages only give the distribution of longer
+//! intervals. The authors' program does so for its first bucket. The number of watched pages is absolute and
+//! not a share, since the error depends on the number.
 //!
-//! Times are kept from epoch to epoch, so an interval may begin in an earlier epoch. The authors' program
-//! drops them and corrects for it. If a page was last written before measuring began, its interval is only
-//! known to be longer than the time since then. Such intervals are counted separately and spread over the
-//! longer ones (Kaplan and Meier, 1958). In each run of consecutive pages, a hash chooses the watched page,
-//! so that strides of the workload do not coincide with it.
+//! Write times are kept from epoch to epoch, so an interval may begin in an earlier epoch. The authors'
+//! program drops the times and corrects for that. If a page was last written before measuring began, its
+//! interval is only known to be longer than the time since measuring began. Such intervals are counted
+//! separately and spread over the longer intervals (Kaplan and Meier, 1958). In each run of consecutive
+//! pages, a hash chooses the watched page, so that strides of the workload do not coincide with the watched
+//! pages.
 
 use super::model::{Lifetimes, Short};
 use super::short::ShortIntervals;
@@ -20,16 +21,17 @@ use fulgurite_base::PageId;
 
 const NEVER: u32 = u32::MAX;
 
-/// The watched pages' write times, and the counts.
+/// The write times of the watched pages, and the counts of intervals.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
-    /// One page in this many is watched.
+    /// The length of a run, in which one page is watched.
     one_in: Divisor,
     bucket: u32,
     /// The time of each watched page's last write, modulo 2^32.
     written_at: Vec<u32>,
     counts: Vec<u64>,
-    /// Intervals that are longer than the time since measuring began, by that time.
+    /// The number of intervals that are longer than the time since measuring began, by the bucket of that
+    /// time.
     longer: Vec<u64>,
     beyond: u64,
     started_at: u64,
@@ -37,8 +39,8 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Watches at least `watched` of `pages`, or all. Distinguishes intervals of up to `buckets` buckets;
-    /// those below `short` page writes are measured on every page.
+    /// Creates a sampler that watches at least `watched` of `pages` pages, or all. It distinguishes intervals
+    /// of up to `buckets` buckets; intervals below `short` page writes are measured on every page.
     pub(crate) fn new(pages: u32, watched: u64, bucket: u32, buckets: usize, short: u64) -> Sampler {
         let one_in = (u64::from(pages) / watched.max(1)).clamp(1, u64::from(u32::MAX)) as u32;
         Sampler {
@@ -60,7 +62,7 @@ impl Sampler {
         self.clear();
     }
 
-    /// Notes a host write of a page.
+    /// Records a host write of a page.
     #[inline]
     pub(crate) fn written(&mut self, lpn: u32, now: u64) {
         self.short.written(lpn, now);
@@ -71,7 +73,7 @@ impl Sampler {
         self.watch(run, now);
     }
 
-    /// Notes a write of the watched page of its run.
+    /// Records a write of the watched page of its run.
     #[inline(never)]
     fn watch(&mut self, run: u32, now: u64) {
         let before = std::mem::replace(&mut self.written_at[run as usize], now as u32);
@@ -88,7 +90,7 @@ impl Sampler {
         }
     }
 
-    /// Returns the measured lifetimes and resets the counts.
+    /// Returns the measured lifetimes and resets the counts; `None` if no interval was counted.
     pub(crate) fn take(&mut self) -> Option<Lifetimes> {
         let (counts, longer) = self.short.counts();
         let short = Short { counts, longer };
@@ -146,8 +148,8 @@ mod tests {
         }
     }
 
-    /// The rule: the length of an interval is known if it began after measuring did. Otherwise it is only
-    /// known to be longer.
+    /// The rule: the length of an interval is known if the interval began after measuring did. Otherwise the
+    /// interval is only known to be longer.
     #[test]
     fn an_interval_begun_before_measuring_is_censored() {
         for (written, survival) in [(99, 1.0), (100, 0.0), (101, 0.0)] {

@@ -1,30 +1,32 @@
-//! MiDAS: a chain of groups. Their number and sizes follow from the lifetimes of pages.
+//! MiDAS: placement by a chain of groups, whose number and sizes follow from the lifetimes of pages.
 //!
 //! "MIDAS: Minimizing Write Amplification in Log-Structured Systems through Adaptive Group Number and Size
-//! Configuration" (Oh et al., FAST 2024). Host writes of hot pages enter HOT (`hot`), all others G1. Pages
-//! that are still valid when their segment leaves Gi move to G(i+1); from HOT they move to G1, and in GN they
-//! stay. All groups but GN have a size in segments and give up their oldest segment when they exceed it. GN
-//! is collected by the victim policy.
+//! Configuration" (Oh et al., FAST 2024; "the paper" in this module). Host writes of hot pages enter the
+//! group HOT (`hot`), all others the group G1. Pages that are still valid when their segment leaves Gi move
+//! to G(i+1); from HOT they move to G1, and in the last group GN they stay. All groups but GN have a size in
+//! segments and give up their oldest segment when they exceed the size. GN is collected by the victim policy.
 //!
 //! Lifetimes are measured (`lifetimes`) over an epoch of 4 logical capacities of host writes. If they have
 //! changed by more than 5 % at its end, new sizes are chosen (`configure`): those for which the closed form
-//! ([`model`]) predicts the least write amplification. Groups have no sizes before the first choice. They
-//! also lose them from the first group on whose share of valid pages deviates from the prediction by more
-//! than a tenth (an irregular pattern). As in MiDA, groups without sizes share their space and one victim
-//! policy, until the next choice.
+//! ([`model`]) predicts the least write amplification. Groups have no sizes before the first choice. Groups
+//! also lose their sizes, from the first group on whose share of valid pages deviates from the prediction by
+//! more than a tenth (an irregular pattern). As in MiDA, groups without sizes share their space and one
+//! victim policy, until the next choice.
 //!
 //! This implementation differs from the paper, because the errors of the plain model would make some choices
 //! cost more than they gain:
 //!
 //! - HOT does not get all writes to short-lived pages, and not all of its pages are overwritten in it. The
 //!   share that it gets, and the share still valid when its segments are collected, are measured, even
-//!   without sizes, and go into the model. So does the difference between GN's measured and predicted copies.
+//!   without sizes, and corrected in the model. The difference between GN's measured and predicted copies is
+//!   corrected too.
 //! - A choice is adopted only if its prediction is better than the measured write amplification. If the last
-//!   part of an epoch is worse than the groups before, they are replaced by the next choice of the corrected
-//!   model, or by the previous groups: at once if they are worse by a tenth, else at the epoch's end. There
-//!   are at most three choices under the same lifetimes. `judge=no` disables both.
-//! - Groups get their sizes one after the other, each when the one before is full. If all had their sizes at
-//!   once, GN alone would have to provide the space for growing groups, and could run out of garbage.
+//!   part of an epoch is worse than the groups before, the groups are replaced by the next choice of the
+//!   corrected model, or by the previous groups: at once if they are worse by a tenth, else at the epoch's
+//!   end. There are at most three choices under the same lifetimes. `judge=no` disables both.
+//! - Groups get their sizes one after the other, each when the group before is full. If all had their sizes
+//!   at once, GN alone would have to provide the space for growing groups, and could run out of invalid
+//!   pages.
 //! - Pages in segments of GN without any overwritten page in a whole capacity of writes do not count as part
 //!   of GN's space.
 //! - All sizes are tuned together, up and down, HOT's included.
@@ -33,12 +35,12 @@
 //! prediction is no worse than the write amplification measured in the epoch before; only more valid pages
 //! than predicted count as irregular; hot pages of GN are those below 0.7 of its mean lifetime.
 //!
-//! *Ambiguities.* The paper and the program do not say what happens to segments when groups change: here
+//! *Ambiguities.* The paper and the program do not say what happens to segments when groups change. Here
 //! segments of GN stay in GN, and those of removed groups move to GN. All sizes are given up if 64 segments
 //! in a row are collected without a host write and together gain less than half a segment. The program gives
-//! up after 25 collections with any garbage, which interrupts changes of large groups. A group is compared
-//! with its prediction over stretches in which it and all groups before it had their sizes; GN is compared
-//! when all had. 4 bytes for each watched page and 2 bits for every page.
+//! up after 25 collections with any invalid page, which interrupts changes of large groups. A group is
+//! compared with its prediction over stretches in which it and all groups before it had their sizes; GN is
+//! compared when all had. The policy takes 4 bytes for each watched page and 2 bits for every page.
 
 mod config;
 mod hot;
@@ -67,10 +69,10 @@ use model::{Learned, Lifetimes};
 
 /// The number of groups before sizes are chosen, as in MiDA.
 const UNSIZED: u16 = 8;
-/// Collections in a row without a host write after which their gain is evaluated.
+/// The number of collections in a row without a host write after which their gain is evaluated.
 const RUNAWAY: u32 = 64;
-/// Lifetimes below this many page writes, or below 1/512 of an epoch, are measured on every page. That allows
-/// sixteen bursts, and the table stays in the processor's cache.
+/// The bound in page writes below which lifetimes are measured on every page, if it is less than 1/512 of an
+/// epoch. This allows sixteen bursts, and the table stays in the processor's cache.
 const SHORT_AT_MOST: u64 = 8_192;
 
 /// MiDAS at work.
@@ -82,29 +84,31 @@ pub struct Midas {
     sampler: Sampler,
     lifetimes: Option<Lifetimes>,
     configuration: Option<Configuration>,
-    /// Sizes by stream, HOT first; groups from `first_unsized` on have none.
+    /// The sizes by stream, HOT first; groups from `first_unsized` on have none.
     sizes: Vec<u32>,
     first_unsized: u16,
-    /// The last group.
+    /// The number of the last group, GN.
     last: u16,
     /// Whether measuring has begun. It begins at the first collection, when the drive is full.
     started: bool,
     epoch_ends: u64,
     check_at: u64,
-    /// Measurements since the last event; `early` are those before the second part of the epoch began.
+    /// The measurements since the last event; `early` are those before the second part of the epoch began.
     stretch: Stretch,
     early: Stretch,
-    /// Under the current lifetimes: the best groups so far; the learned errors of the model; whether the
-    /// search for better groups has ended; and the number of choices.
+    /// Under the current lifetimes: `best` are the best groups so far, `learned` the learned errors of the
+    /// model, `settled` tells whether the search for better groups has ended, and `choices` is the number of
+    /// choices.
     best: Option<Best>,
     learned: Learned,
     settled: bool,
     choices: u32,
-    /// The number of looks in this epoch, and the stretch up to the last look.
+    /// The number of looks in this epoch; `looked` is the stretch up to the last look.
     looks: u32,
     looked: Stretch,
     runaway: Runaway,
-    /// The collections since the last look, and the number of groups that had their sizes then.
+    /// The collections of each group since the last look; `filled` is the number of groups that had their
+    /// sizes then.
     window: Vec<Collected>,
     filled: u16,
     regroup: Option<Vec<StreamId>>,
@@ -118,7 +122,7 @@ impl Midas {
 
     pub(super) fn start(config: &MidasConfig, drive: &DriveShape) -> Midas {
         let bucket = if config.bucket == 0 { (drive.segment_pages / 4).max(1) } else { config.bucket };
-        // Lifetimes up to an epoch are distinguished from infinite ones.
+        // Distinguishes lifetimes up to an epoch from infinite lifetimes.
         let epoch = config.epoch.of(u64::from(drive.logical_pages));
         let buckets = epoch.div_ceil(u64::from(bucket));
         Midas {
@@ -156,18 +160,18 @@ impl Midas {
         }
     }
 
-    /// The changes of the groups so far.
+    /// Returns the changes of the groups so far.
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// Sizes in segments of the groups that have one, HOT first.
+    /// Returns the sizes in segments of the groups that have one, HOT first.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }
 
-    /// The lifetimes by the last measurement that changed the groups; `None` before the end of the first
-    /// epoch.
+    /// Returns the lifetimes by the last measurement that changed the groups; `None` before the end of the
+    /// first epoch.
     pub fn lifetimes(&self) -> Option<&Lifetimes> {
         self.lifetimes.as_ref()
     }
@@ -176,9 +180,10 @@ impl Midas {
         self.config.epoch.of(u64::from(self.drive.logical_pages)).max(1)
     }
 
-    /// Lets the next group have its size when the one before is full. While a group grows, none of its
-    /// segments is collected, so all free space must come from the groups behind it. If these kept to their
-    /// sizes too, only GN could provide it, and the garbage in the other groups would be out of reach.
+    /// Lets the next group have its size when the group before is full. While a group grows, none of its
+    /// segments is collected, so all free space must come from the groups behind it. If these groups kept to
+    /// their sizes too, only GN could provide the space, and the invalid pages in the other groups would be
+    /// out of reach.
     fn size_the_next(&mut self, segments: &SegmentTable) {
         let growing = self.first_unsized;
         let has_next = growing > HOT && usize::from(growing) < self.sizes.len();
@@ -204,8 +209,8 @@ impl Midas {
         };
         self.regroup = Some((0..=GROUPS).map(|stream| StreamId(to(stream))).collect());
         self.sizes = std::iter::once(chosen.hot).chain(chosen.sized.iter().copied()).collect();
-        // HOT and G1 have their sizes from now on; each other group gets its size when those before it have
-        // reached theirs.
+        // HOT and G1 have their sizes from now on; each other group gets its size when the groups before it
+        // have reached theirs.
         (self.first_unsized, self.last, self.filled) = (last.min(2), last, 0);
         self.configuration = Some(chosen);
     }
@@ -214,7 +219,7 @@ impl Midas {
         self.first_unsized = from;
         self.sizes.truncate(usize::from(from));
         self.last = self.last.max((from + UNSIZED).min(GROUPS));
-        // No segment changes its group, but the queues are merged.
+        // Merges the queues; no segment changes its group.
         self.regroup = Some((0..=GROUPS).map(StreamId).collect());
         self.note(segments, why);
     }
@@ -245,7 +250,7 @@ impl PlacementPolicy for Midas {
     fn stream(&self, context: &WriteContext, segments: &SegmentTable) -> StreamId {
         let Some(segment) = context.segment else { return StreamId(1) };
         if context.copied {
-            // Out of HOT to G1, and so on.
+            // A copy moves from HOT to G1, from G1 to G2, and so on.
             return self.copies_to(segment, segments).unwrap_or(StreamId(self.last));
         }
         let is_hot = self.config.hot && self.filter.is_hot(context.lpn, segment, segments);
@@ -289,7 +294,7 @@ impl PlacementPolicy for Midas {
     fn picked(&mut self, victim: SegmentId, segments: &SegmentTable) {
         let now = segments.now();
         if !self.started {
-            // The drive is full, so measuring begins.
+            // Begins to measure, since the drive is full.
             self.started = true;
             self.stretch = Stretch::new(now);
             self.early = self.stretch.clone();

@@ -1,13 +1,13 @@
-//! MiDAS's model in closed form (sections 3.3 and 3.4 of the paper). From the lifetimes of pages and the
-//! sizes of groups it predicts the share of valid pages that each group passes on, and the write
-//! amplification.
+//! The model of MiDAS in closed form (sections 3.3 and 3.4 of Oh et al., FAST 2024). From the lifetimes of
+//! pages and the sizes of groups it predicts the share of valid pages that each group passes on, and the
+//! write amplification.
 //!
 //! All times are page writes of the host, and all sizes are pages. S(t) is the share of written pages that
 //! are still valid after t more writes. In a chain HOT → G1 → … → GN, HOT takes the writes of pages with
 //! lifetimes below its residence τ; their share is h. G1 receives the other writes, and pages that are still
 //! valid when they leave HOT. A group of `p` pages with an inflow of w pages a write keeps a page for p / w
-//! writes. If pages enter Gi at age W, the share S(W + p/w) / S(W) of them is valid when they leave. GN
-//! holds pages of all ages; its valid share is that of Desnoyers' form for two classes of pages.
+//! writes. If pages enter Gi at age W, the share S(W + p/w) / S(W) of them is valid when they leave. GN holds
+//! pages of all ages; its valid share is that of the form by Desnoyers (2014) for two classes of pages.
 
 use crate::analytic;
 
@@ -15,34 +15,35 @@ use crate::analytic;
 /// of writes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lifetimes {
-    /// Page writes in a bucket.
+    /// The number of page writes in a bucket.
     bucket: f64,
-    /// S at the start of each bucket; the last one is the share that outlives all buckets.
+    /// S at the start of each bucket; the last value is the share that outlives all buckets.
     survival: Vec<f64>,
     /// The integral of S up to the start of each bucket.
     integral: Vec<f64>,
-    /// The sum of p·t over the buckets before each: by Little's law this is a number of pages.
+    /// The sum of share × lifetime over the buckets before each bucket. By Little's law this is a number of
+    /// pages.
     pages: Vec<f64>,
 }
 
 /// Short intervals, measured on every page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Short<'a> {
-    /// By bucket, for the whole range.
+    /// The number of intervals by bucket, for the whole range.
     pub(crate) counts: &'a [u64],
     /// The number of intervals longer than the range.
     pub(crate) longer: u64,
 }
 
 impl Lifetimes {
-    /// From the number of intervals by bucket; the number of those only known to be longer than each bucket;
-    /// and the number of those beyond all buckets. `None` if all are zero.
+    /// Creates the distribution from the number of intervals by bucket; the number of intervals only known to
+    /// be longer than each bucket; and the number of intervals beyond all buckets. `None` if all are zero.
     pub fn from_counts(bucket: u32, counts: &[u64], longer: &[u64], beyond: u64) -> Option<Lifetimes> {
         Lifetimes::from_counts_and_short(bucket, counts, longer, beyond, Short::default())
     }
 
-    /// The same, with the first buckets of the sample replaced by counts over all pages. The sample then only
-    /// gives the distribution of the longer intervals.
+    /// Creates the distribution with the first buckets of the sample replaced by counts over all pages. The
+    /// sample then only gives the distribution of the longer intervals.
     pub(crate) fn from_counts_and_short(
         bucket: u32,
         counts: &[u64],
@@ -56,8 +57,8 @@ impl Lifetimes {
         }
         let bucket = f64::from(bucket);
         let (mut survival, mut integral, mut pages) = (vec![1.0], vec![0.0], vec![0.0]);
-        // Intervals that are at least this long, of the sample and of all pages. A share of them ends in each
-        // bucket.
+        // The numbers of intervals, of the sample and of all pages, that are at least as long as the current
+        // bucket. A share of them ends in the bucket.
         let (mut left, mut left_of_all) = (total, short.counts.iter().sum::<u64>() + short.longer);
         for (at, count) in counts.iter().enumerate() {
             let mut ends = *count as f64 / left.max(1) as f64;
@@ -74,7 +75,7 @@ impl Lifetimes {
         Some(Lifetimes { bucket, survival, integral, pages })
     }
 
-    /// The longest interval that is distinguished from an infinite one.
+    /// Returns the longest interval that is distinguished from an infinite one.
     pub fn range(&self) -> f64 {
         self.bucket * (self.survival.len() - 1) as f64
     }
@@ -86,18 +87,19 @@ impl Lifetimes {
         values[low] + (values[high] - values[low]) * (place - low as f64)
     }
 
-    /// S(t): the share of written pages that are still valid after `time` writes.
+    /// Returns S(t): the share of written pages that are still valid after `time` writes.
     pub fn survival(&self, time: f64) -> f64 {
         self.at(&self.survival, time)
     }
 
-    /// The integral of S from 0 to `time`: the valid pages among the last `time` writes.
+    /// Returns the integral of S from 0 to `time`: the number of valid pages among the last `time` writes.
     pub fn valid_among_last(&self, time: f64) -> f64 {
         self.at(&self.integral, time)
             + (time - self.range()).max(0.0) * self.survival[self.survival.len() - 1]
     }
 
-    /// Writes with a lifetime from `from` to `to`, as a share of all writes, and the pages that they are for.
+    /// Returns the share of writes with a lifetime from `from` to `to`, and the number of pages that they are
+    /// for.
     fn between(&self, from: f64, to: f64) -> (f64, f64) {
         (
             (self.survival(from) - self.survival(to)).max(0.0),
@@ -105,8 +107,8 @@ impl Lifetimes {
         )
     }
 
-    /// Half the sum of the differences to `other` over classes of lifetime: 0 for equal distributions, 1 for
-    /// disjoint ones. Classes are quarters of octaves.
+    /// Returns half the sum of the differences to `other` over classes of lifetime: 0 for equal
+    /// distributions, 1 for disjoint ones. Classes are quarters of octaves.
     pub fn difference(&self, other: &Lifetimes) -> f64 {
         let range = self.range().max(other.range());
         let bounds = (0..64).map(|step| range * libm::exp2(-f64::from(63 - step) / 4.0));
@@ -120,14 +122,14 @@ impl Lifetimes {
     }
 }
 
-/// The victim policy of GN. The model has two.
+/// The victim policy of GN. The model knows two policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastGroup {
-    /// The oldest segment.
+    /// FIFO: the oldest segment.
     Fifo,
-    /// The segment with the fewest valid pages.
+    /// Greedy: the segment with the fewest valid pages.
     Greedy {
-        /// Pages in a segment.
+        /// The number of pages in a segment.
         segment_pages: u32,
     },
 }
@@ -135,32 +137,32 @@ pub enum LastGroup {
 /// The group for hot pages in the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Hot {
-    /// There is none.
+    /// There is no group for hot pages.
     Off,
-    /// It has this many pages. Its traffic follows from the lifetimes, and all of its pages are overwritten
+    /// HOT has this many pages. Its traffic follows from the lifetimes, and all of its pages are overwritten
     /// in it, unless other values were learned.
     Pages(f64),
 }
 
-/// A drive and its groups.
+/// A drive and its groups: the input of the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chain {
-    /// HOT.
+    /// The group for hot pages.
     pub hot: Hot,
-    /// Pages of G1 … G(N−1).
+    /// The sizes of G1 … G(N−1) in pages.
     pub sized: Vec<f64>,
-    /// Pages of all groups.
+    /// The number of pages of all groups.
     pub pages: f64,
-    /// Valid pages in all.
+    /// The number of valid pages in all groups.
     pub valid: f64,
     /// The victim policy of GN.
     pub last: LastGroup,
-    /// The hot class of GN consists of pages with lifetimes below this share of GN's mean lifetime.
+    /// The share of GN's mean lifetime below which a page belongs to GN's hot class.
     pub hot_class: f64,
-    /// Half a segment: the average difference between a group's size and its contents.
+    /// Half a segment, in pages: the average difference between a group's size and its contents.
     pub half_segment: f64,
-    /// Valid pages in segments of GN that are never overwritten. Victim policies by valid share never pick
-    /// these segments, so they do not belong to GN's space; a FIFO policy may pick them.
+    /// The number of valid pages in segments of GN that are never overwritten. Victim policies by valid share
+    /// never pick these segments, so they do not belong to GN's space; a FIFO policy may pick them.
     pub still: f64,
     /// The learned errors of the model.
     pub learned: Learned,
@@ -175,33 +177,34 @@ pub struct Learned {
     /// The valid share of HOT's segments at collection after `hot_residence`. For other residences, all pages
     /// of HOT are assumed to be overwritten at the same rate.
     pub hot_valid: f64,
-    /// That residence, in host page writes.
+    /// The residence in HOT for which `hot_valid` was measured, in host page writes.
     pub hot_residence: f64,
-    /// The copies in GN for each page that enters it, divided by the predicted copies.
+    /// The number of copies in GN for each page that enters it, divided by the predicted number.
     pub last: f64,
 }
 
 impl Learned {
-    /// No corrections.
+    /// Corrections that change nothing.
     pub const NOTHING: Learned = Learned { hot_traffic: 1.0, hot_valid: 0.0, hot_residence: 1.0, last: 1.0 };
 }
 
 /// A prediction for a chain of groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// The write amplification.
+    /// The predicted write amplification.
     pub waf: f64,
-    /// The valid share at collection of G1 … GN.
+    /// The predicted valid shares at collection of G1 … GN.
     pub valid: Vec<f64>,
-    /// The share of host writes that goes to HOT, and the valid share of HOT's segments.
+    /// The predicted share of host writes that goes to HOT, and the predicted valid share of HOT's segments.
     pub hot: (f64, f64),
     /// The corrections that the prediction used.
     pub learned: Learned,
 }
 
 impl Chain {
-    /// The model's prediction. `None` if the groups do not fit: GN would hold more valid pages than it has
-    /// room for, or a page would stay in the sized groups beyond the range of the lifetimes.
+    /// Returns the model's prediction. `None` if the groups do not fit, because GN would hold more valid
+    /// pages than it has room for, or a page would stay in the sized groups beyond the range of the
+    /// lifetimes.
     pub fn predict(&self, lifetimes: &Lifetimes) -> Option<Prediction> {
         let hot = self.hot_flow(lifetimes)?;
         let hot_pages = if let Hot::Pages(pages) = self.hot { pages } else { 0.0 };
@@ -235,7 +238,7 @@ impl Chain {
         if still >= in_last {
             return None;
         }
-        // Pages that are overwritten in HOT never reach GN, even if no group is between the two.
+        // Pages that are overwritten in HOT never reach GN, even if no group is between HOT and GN.
         let entry = age.max(hot.residence);
         let share = self.valid_share_of_last(lifetimes, entry, left - still, in_last - still)?;
         let copies = self.learned.last * share / (1.0 - share);
@@ -245,7 +248,8 @@ impl Chain {
         Some(Prediction { waf, valid, hot: (hot.traffic, hot.valid), learned: self.learned })
     }
 
-    /// The inflow and outflow of HOT; `None` if pages would stay in it beyond the range of the lifetimes.
+    /// Returns the inflow and outflow of HOT; `None` if pages would stay in HOT beyond the range of the
+    /// lifetimes.
     fn hot_flow(&self, lifetimes: &Lifetimes) -> Option<HotFlow> {
         let Hot::Pages(pages) = self.hot else {
             return Some(HotFlow { traffic: 0.0, valid: 0.0, residence: 0.0, survival: 1.0 });
@@ -257,11 +261,11 @@ impl Chain {
         let traffic = hot_traffic * (1.0 - survival);
         let is_used = traffic > 0.0 && survival > 0.0 && survival < 1.0;
         let valid = libm::pow(hot_valid, residence / hot_residence);
-        // At most the pages with longer lifetimes leave it.
+        // Limits the valid share: at most the pages with longer lifetimes leave HOT valid.
         is_used.then(|| HotFlow { traffic, valid: valid.min(survival / traffic), residence, survival })
     }
 
-    /// GN's valid share at collection, if pages enter it at `age`.
+    /// Returns GN's valid share at collection, if pages enter GN at `age`.
     fn valid_share_of_last(&self, lifetimes: &Lifetimes, age: f64, pages: f64, valid: f64) -> Option<f64> {
         let space = pages / valid;
         let (writes, held) = lifetimes.between(age, lifetimes.range());
@@ -287,9 +291,10 @@ impl Chain {
     }
 }
 
-/// HOT takes the share `traffic` of host writes and keeps a page for `residence` writes. The share `valid` of
-/// its pages is still valid then and goes on to G1. The others live like all pages with lifetimes below the
-/// residence. G1 gets the other host writes directly, so their age in G1 begins at 0.
+/// The flow through HOT. HOT takes the share `traffic` of host writes and keeps a page for `residence`
+/// writes. The share `valid` of its pages is still valid after that and moves on to G1. Its other pages live
+/// like all pages with lifetimes below the residence. G1 gets the other host writes directly, so their age in
+/// G1 begins at 0.
 struct HotFlow {
     traffic: f64,
     valid: f64,
@@ -299,15 +304,16 @@ struct HotFlow {
 }
 
 impl HotFlow {
-    /// HOT's traffic times the share of its pages that are valid at `age`. The same formula holds for
-    /// integrals.
+    /// Returns HOT's traffic times the share of its pages that are valid at an age: `survival` is S at that
+    /// age, and `age` is 1. For the integral up to an age, `survival` is the integral of S, and `age` is the
+    /// age itself.
     fn of_hot(&self, survival: f64, age: f64) -> f64 {
-        // The share that reaches this age, of pages with lifetimes below the residence.
+        // The share of the pages with lifetimes below the residence that reaches this age.
         let short = (survival - self.survival * age) / (1.0 - self.survival);
         self.traffic * (self.valid * age + (1.0 - self.valid) * short)
     }
 
-    /// Valid pages in HOT.
+    /// Returns the number of valid pages in HOT.
     fn held(&self, lifetimes: &Lifetimes) -> f64 {
         if self.traffic == 0.0 {
             return 0.0;
@@ -315,7 +321,8 @@ impl HotFlow {
         self.of_hot(lifetimes.valid_among_last(self.residence), self.residence)
     }
 
-    /// Pages that leave the groups behind HOT valid after `age` writes in them, for each host write.
+    /// Returns, for each host write, the number of pages that leave the groups behind HOT valid after `age`
+    /// writes in these groups.
     fn leaves(&self, lifetimes: &Lifetimes, age: f64) -> f64 {
         let all = lifetimes.survival(age);
         if self.traffic == 0.0 {
@@ -327,7 +334,7 @@ impl HotFlow {
         direct + still_returned
     }
 
-    /// Valid pages that have been in the groups behind HOT for less than `age` writes.
+    /// Returns the number of valid pages that have been in the groups behind HOT for less than `age` writes.
     fn held_beside(&self, lifetimes: &Lifetimes, age: f64) -> f64 {
         let all = lifetimes.valid_among_last(age);
         if self.traffic == 0.0 {
@@ -345,7 +352,8 @@ impl HotFlow {
     }
 }
 
-/// The residence τ of a page in a HOT of `pages` pages: τ·(1 − S(τ)) = pages.
+/// Returns the residence τ of a page in a HOT of `pages` pages, which solves τ·(1 − S(τ)) = pages. `None` if
+/// τ would be beyond the range of the lifetimes.
 fn residence_of_hot(lifetimes: &Lifetimes, pages: f64) -> Option<f64> {
     let holds = |time: f64| time * (1.0 - lifetimes.survival(time));
     let (mut low, mut high) = (0.0, lifetimes.range());
@@ -368,7 +376,7 @@ fn residence_of_hot(lifetimes: &Lifetimes, pages: f64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Pages of two lifetimes: half of the writes live for 1,000 writes, half for 9,000.
+    /// Returns the lifetimes of two classes: half of the writes live for 1,000 writes, half for 9,000.
     fn two_lifetimes() -> Lifetimes {
         let mut counts = vec![0; 1_000];
         counts[100] = 1_000;
@@ -396,7 +404,7 @@ mod tests {
         let lifetimes = two_lifetimes();
         assert!((lifetimes.survival(500.0) - 1.0).abs() < 1e-12);
         assert!((lifetimes.survival(5_000.0) - 0.5).abs() < 1e-12);
-        // Half of the writes × 1,000 and half × 9,000: 5,000 pages.
+        // Half of the writes × 1,000 and half × 9,000 are 5,000 pages.
         assert!((lifetimes.valid_among_last(10_000.0) - 5_005.0).abs() < 1.0);
         let (writes, pages) = lifetimes.between(0.0, 2_000.0);
         assert!((writes - 0.5).abs() < 1e-12 && (pages - 502.5).abs() < 1.0);
@@ -406,7 +414,8 @@ mod tests {
         assert!(lifetimes.difference(&Lifetimes::from_counts(10, &other, &[], 0).unwrap()) > 0.99);
     }
 
-    /// A third of the intervals is only known to be longer than 5,000: all of them end at 9,000.
+    /// The rule: intervals that are only known to be longer than 5,000, here a quarter of all, end like the
+    /// longer intervals, here at 9,000.
     #[test]
     fn censored_intervals_end_later() {
         let (mut counts, mut longer) = (vec![0; 1_000], vec![0; 1_000]);
@@ -417,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_group_passes_on_pages_that_outlive_it() {
-        // G1 of 1,100 pages at an inflow of 1: the short-lived pages are overwritten in it, the others go on.
+        // In G1 of 1,100 pages, at an inflow of 1, the short-lived pages are overwritten; the others move on.
         let prediction = chain(Hot::Off, vec![1_100.0]).predict(&two_lifetimes()).unwrap();
         assert!((prediction.valid[0] - 0.5).abs() < 1e-9);
         // A smaller G1 passes on every page.
@@ -427,11 +436,11 @@ mod tests {
 
     #[test]
     fn hot_takes_the_short_lived() {
-        // Half of the writes, each for 1,010 writes: a HOT of 505 pages holds them until they are
+        // Half of the writes live for 1,010 writes, so a HOT of 505 pages holds their pages until they are
         // overwritten.
         let prediction = chain(Hot::Pages(510.0), vec![]).predict(&two_lifetimes()).unwrap();
         assert!((prediction.hot.0 - 0.5).abs() < 1e-6);
-        // The others live for 9,000 writes, uniformly: 4,500 valid pages on 5,490.
+        // The pages of the other writes live for 9,000 writes, uniformly: 4,500 valid pages on 5,490.
         let expected = 1.0 + 0.5 * (analytic::waf_fifo(5_490.0 / 4_500.0 - 1.0) - 1.0);
         assert!((prediction.waf / expected - 1.0).abs() < 0.02, "{} {expected}", prediction.waf);
     }
@@ -450,11 +459,11 @@ mod tests {
             chain.predict(&two_lifetimes()).map(|prediction| prediction.waf)
         };
         let greedy = LastGroup::Greedy { segment_pages: 1_000 };
-        // Only the other pages: 5,000 pages for 4,000 valid ones.
+        // Still pages do not count: GN has 5,000 pages for 4,000 valid ones.
         let alone = Chain { pages: 5_000.0, valid: 4_000.0, last: greedy, ..chain(Hot::Off, vec![]) };
         assert_eq!(with(1_000.0, greedy), alone.predict(&two_lifetimes()).map(|prediction| prediction.waf));
         assert!(with(1_000.0, greedy) < with(0.0, greedy));
-        // The oldest segment is collected even without garbage.
+        // FIFO collects the oldest segment even without an invalid page, so still pages change nothing.
         assert_eq!(with(1_000.0, LastGroup::Fifo), with(0.0, LastGroup::Fifo));
         assert_eq!(with(5_000.0, greedy), None);
     }
@@ -469,8 +478,8 @@ mod tests {
         assert!((last.waf - 1.5 - 2.0 * (plain.waf - 1.5)).abs() < 1e-9, "{} {}", last.waf, plain.waf);
         let copies = |share: f64| share / (1.0 - share);
         assert!((copies(last.valid[1]) - 2.0 * copies(plain.valid[1])).abs() < 1e-9);
-        // A HOT that gets half of its predicted writes keeps pages twice as long. A tenth of them is still
-        // valid then, as was measured for that residence.
+        // A HOT that gets half of its predicted writes keeps pages twice as long. A tenth of the pages is
+        // still valid after that, as was measured for that residence.
         let stay = 510.0 / 0.25;
         let learned = Learned { hot_traffic: 0.5, hot_valid: 0.1, hot_residence: stay, last: 1.0 };
         let hot = predict(learned, Hot::Pages(510.0));
@@ -478,13 +487,13 @@ mod tests {
         // Half of all writes outlive 1,000 writes, whether or not through HOT, and leave G1 after that.
         let inflow = 1.0 - 0.25 + 0.25 * 0.1;
         assert!((hot.valid[0] - 0.5 / inflow).abs() < 1e-4, "{}", hot.valid[0]);
-        // Twice the size keeps them twice as long, so a tenth of a tenth is left.
+        // Twice the size keeps pages twice as long, so a tenth of a tenth is still valid.
         let larger = predict(learned, Hot::Pages(1_020.0));
         assert!((larger.hot.1 - 0.01).abs() < 1e-4, "{:?}", larger.hot);
     }
 
-    /// The rule: the pages in the groups behind HOT that are younger than an age are the integral of the
-    /// pages that leave at each age.
+    /// The rule: the number of pages in the groups behind HOT that are younger than an age is the integral of
+    /// the number of pages that leave at each age.
     #[test]
     fn held_pages_are_the_sum_of_leaving_pages() {
         let lifetimes = two_lifetimes();
@@ -503,7 +512,8 @@ mod tests {
                 sum += flow.leaves(&lifetimes, f64::from(age) + 0.5);
             }
             assert_eq!(checked, 6);
-            // Pages that leave HOT valid live on in other groups, so both parts together are all valid pages.
+            // Pages that leave HOT valid live on in other groups, so the pages in HOT and in the other groups
+            // together are all valid pages.
             let all = flow.held(&lifetimes) + flow.held_beside(&lifetimes, 1e5);
             assert!((all - 5_005.0).abs() < 1.0 || learned == half, "{hot:?}: {all}");
         }
@@ -518,9 +528,9 @@ mod tests {
             (lifetimes.range(), lifetimes.survival(40.0), lifetimes.survival(1e9)),
             (40.0, 0.25, 0.25)
         );
-        // 10 + 7.5 + 5 + 3.75, and a quarter of the time beyond the buckets.
+        // The integral is 10 + 7.5 + 5 + 3.75, and a quarter of the time beyond the buckets.
         assert_eq!([40.0, 45.0, 140.0].map(|time| lifetimes.valid_among_last(time)), [26.25, 27.5, 51.25]);
-        // Half of the intervals end in the bucket of all others; the other half differs.
+        // Half of the intervals end in the same bucket in both distributions; the other half differs.
         let all = Lifetimes::from_counts(10, &[0, 4, 0, 0], &[], 0).unwrap();
         let half = Lifetimes::from_counts(10, &[0, 2, 0, 0], &[], 2).unwrap();
         assert_eq!((all.difference(&half), half.difference(&all)), (0.5, 0.5));
@@ -533,7 +543,7 @@ mod tests {
         let survival = |short: &[u64], longer| {
             let short = Short { counts: short, longer };
             let lifetimes = Lifetimes::from_counts_and_short(10, &[5, 5, 5, 5], &[], 0, short).unwrap();
-            // In percent.
+            // The survival in per cent.
             [10.0, 20.0, 30.0, 40.0].map(|time| (100.0 * lifetimes.survival(time)).round())
         };
         assert_eq!(survival(&[], 0), [75.0, 50.0, 25.0, 0.0]);
@@ -541,7 +551,7 @@ mod tests {
         assert_eq!(survival(&[9, 0], 0), [0.0; 4]);
     }
 
-    /// The rule: GN's pages form two classes: pages with lifetimes below the mean, or below a share of it,
+    /// The rule: GN's pages form two classes, pages with lifetimes below the mean, or below a share of it,
     /// and all others. Valid pages that the writes do not account for are cold. The valid share is that of
     /// FIFO victims; greedy victims act like FIFO with half a page more in each segment.
     #[test]
@@ -567,7 +577,8 @@ mod tests {
         let waf =
             analytic::waf_fifo_two_classes(1.2 * 33.0 / 32.0, 0.5, 502.5 / 5_005.0).unwrap() * 32.0 / 33.0;
         assert!((share(&greedy, 0.0, 5_000.0) - 1.0 + 1.0 / waf).abs() < 1e-9);
-        // Half of the writes outlive all buckets. They are for all valid pages that are not accounted for.
+        // Half of the writes outlive all buckets. They are for all valid pages that the other writes do not
+        // account for.
         let mut counts = vec![0; 1_000];
         counts[100] = 1_000;
         let outlived = Lifetimes::from_counts(10, &counts, &[], 1_000).unwrap();
@@ -575,8 +586,8 @@ mod tests {
         assert!((share - expected(1.2, 0.5, 502.5 / 5_000.0)).abs() < 1e-9);
     }
 
-    /// The rule: the model refuses groups that hold more pages than are valid, a GN without garbage, a HOT in
-    /// which all pages are overwritten, and a HOT with a residence beyond the range.
+    /// The rule: the model refuses groups that hold more pages than are valid, a GN without invalid pages, a
+    /// HOT in which all pages are overwritten, and a HOT with a residence beyond the range.
     #[test]
     fn impossible_groups_are_refused() {
         let fits = |chain: Chain| chain.predict(&two_lifetimes()).is_some();

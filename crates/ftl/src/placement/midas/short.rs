@@ -4,24 +4,25 @@
 //! each write is counted in the bucket of its interval, or as longer than the range. An interval below the
 //! range cannot have begun before the burst, so none is cut short. Bursts begin every 32 ranges, so a
 //! sixteenth of all writes accesses the table. The table has room for twice the pages of a burst and is
-//! cleared before each one.
+//! cleared before each burst.
 
 use fulgurite_base::PageId;
 
-/// Bursts begin this many ranges apart.
+/// The distance between the starts of two bursts, in ranges.
 const PERIOD: u64 = 32;
-/// An empty slot. Page numbers have 32 bits, so no page has this number.
+/// The mark of an empty slot. Page numbers have 32 bits, but no page has this number.
 const NONE: u32 = u32::MAX;
 
-/// The table and the counts.
+/// The table of the pages of a burst, and the counts of intervals.
 #[derive(Clone, Debug)]
 pub(super) struct ShortIntervals {
-    /// Intervals below this many page writes are measured; a multiple of `bucket`. 0 disables measuring.
+    /// The bound in page writes below which intervals are measured; a multiple of `bucket`. 0 disables
+    /// measuring.
     range: u64,
     bucket: u64,
-    /// The start of this burst, or of the next one.
+    /// The start of the current burst, or of the next one.
     begins_at: u64,
-    /// The pages of this burst with their last write in it, by hash.
+    /// The pages of this burst with the time of their last write in it, by hash.
     slots: Vec<(u32, u32)>,
     counts: Vec<u64>,
     longer: u64,
@@ -49,7 +50,7 @@ impl ShortIntervals {
         self.clear();
     }
 
-    /// Notes a host write of a page.
+    /// Records a host write of a page.
     #[inline]
     pub(crate) fn written(&mut self, lpn: u32, now: u64) {
         if now >= self.begins_at {
@@ -57,7 +58,7 @@ impl ShortIntervals {
         }
     }
 
-    /// The same, at this time since the burst began.
+    /// Records a host write of a page at the time `since` after the start of a burst.
     #[inline(never)]
     fn in_burst(&mut self, lpn: u32, since: u64) {
         if since >= 2 * self.range {
@@ -67,7 +68,7 @@ impl ShortIntervals {
         }
         let mask = self.slots.len() - 1;
         let mut at = PageId(u64::from(lpn)).mixed() as usize & mask;
-        // The table is at most half full.
+        // The search ends, since the table is at most half full.
         while self.slots[at].0 != NONE && self.slots[at].0 != lpn {
             at = (at + 1) & mask;
         }
@@ -82,7 +83,7 @@ impl ShortIntervals {
         }
     }
 
-    /// Intervals by bucket, and the number of intervals longer than the range.
+    /// Returns the number of intervals by bucket, and the number of intervals longer than the range.
     pub(crate) fn counts(&self) -> (&[u64], u64) {
         (&self.counts, self.longer)
     }
@@ -102,8 +103,8 @@ impl ShortIntervals {
 mod tests {
     use super::*;
 
-    /// The rule: intervals below the range are counted, and others as longer. Page 7 is written every 10
-    /// writes, and all other writes are to new pages.
+    /// The rule: intervals below the range are counted by bucket, and others as longer. Page 7 is written
+    /// every 10 writes, and all other writes are to new pages.
     #[test]
     fn every_page_counts() {
         let mut short = ShortIntervals::new(100, 4);
@@ -130,7 +131,7 @@ mod tests {
         assert_eq!((short.counts(), short.bytes()), ((&[][..], 0), 0));
     }
 
-    /// The rule: a new start of measuring drops everything before.
+    /// The rule: a new start of measuring drops all earlier counts and write times.
     #[test]
     fn measuring_starts_from_empty_counts() {
         let mut short = ShortIntervals::new(100, 10);

@@ -1,14 +1,14 @@
 use super::*;
 use crate::victim::VictimConfig;
 
-/// A drive of 100 segments of 16 pages.
+/// Returns the geometry of a drive of 100 segments of 16 pages.
 fn drive() -> DriveShape {
     let victim = "greedy".parse::<VictimConfig>().unwrap();
     DriveShape { logical_pages: 1_000, segments: 100, segment_pages: 16, reserve: 4, victim }
 }
 
-/// MiDAS with HOT, G1 and G2, with predicted valid shares of 50 and 80 %, and a table of segments after 2,000
-/// writes.
+/// Returns MiDAS with the groups HOT, G1 and G2, with predicted valid shares of 50 and 80 %, and a table of
+/// segments after 2,000 writes.
 fn at_work(hot: u32, first: u32) -> (Midas, SegmentTable) {
     let mut midas = Midas::start(&MidasConfig::default(), &drive());
     let prediction =
@@ -50,8 +50,8 @@ fn groups_get_their_sizes_one_after_the_other() {
 }
 
 /// The rule: groups are given up at once if they are worse than the best ones by more than a tenth, and at
-/// the end of an epoch if they are worse by more than half a per cent. The cases are copies in 1,000 writes
-/// since the last look.
+/// the end of an epoch if they are worse by more than half a per cent. The cases are the numbers of copies in
+/// 1,000 writes since the last look.
 #[test]
 fn worse_sizes_are_given_up() {
     let had = |configuration, unsized_from| Some(Best { waf: 2.0, configuration, unsized_from });
@@ -64,7 +64,7 @@ fn worse_sizes_are_given_up() {
         let is_back = matches!(midas.events.last(), Some(Event { why: Why::Worse(..), unsized_from: 0, .. }));
         assert_eq!((is_back, midas.sizes.is_empty()), (is_worse, is_worse), "{copied}");
     }
-    // At the end of an epoch: the best groups had sizes.
+    // At the end of an epoch, the groups return to the best groups, which had sizes.
     for (copied, is_worse) in [(1_020, true), (1_005, false)] {
         let (mut midas, segments) = at_work(1, 2);
         let before = Configuration { hot: 3, ..midas.configuration.clone().unwrap() };
@@ -89,8 +89,8 @@ fn configuration(hot: u32, sized: &[u32]) -> Configuration {
     Configuration { hot, sized: sized.to_vec(), prediction }
 }
 
-/// The rule: segments keep their group if it has a size before and after. Segments of GN and of removed
-/// groups move to GN.
+/// The rule: segments keep their group if the group has a size before and after. Segments of GN and of
+/// removed groups move to GN.
 #[test]
 fn segments_of_the_last_group_stay_in_it() {
     let mut midas = Midas::start(&MidasConfig::default(), &drive());
@@ -107,7 +107,7 @@ fn segments_of_the_last_group_stay_in_it() {
 }
 
 /// The rule: the best groups return as they were: with all their sizes, with the first of them, or with none.
-/// The search for better ones then ends.
+/// The search for better groups ends after that.
 #[test]
 fn the_best_groups_return_with_their_sizes() {
     let all = configuration(3, &[4, 5, 6]);
@@ -128,7 +128,7 @@ fn the_best_groups_return_with_their_sizes() {
     }
 }
 
-/// Intervals of 100 and 1,900 writes, half of the writes each.
+/// Returns lifetimes of 100 and 1,900 writes, half of the writes each.
 fn two_lifetimes() -> Lifetimes {
     let mut counts = vec![0; 1_000];
     (counts[25], counts[475]) = (500, 500);
@@ -139,7 +139,7 @@ fn two_lifetimes() -> Lifetimes {
 /// empty, no page is hot.
 #[test]
 fn hot_is_learned_from_sixteen_segments() {
-    // HOT's segments now, its collected segments, and its size.
+    // The number of HOT's segments now, the number of its collected segments, and its size.
     for (has, collected, size, is_known) in
         [(3, 16, 1, true), (3, 15, 1, false), (0, 16, 1, false), (3, 16, 0, true), (3, 15, 0, false)]
     {
@@ -151,8 +151,8 @@ fn hot_is_learned_from_sixteen_segments() {
         recent.collected[0] = Collected { segments: collected, valid: 64, written: 250 };
         midas.learn(&recent, &segments);
         if is_known {
-            // A quarter of the writes, to 48 pages; of 256 pages 64 were valid. Half of the writes have
-            // lifetimes up to 192.
+            // A quarter of the writes goes to the 48 pages of HOT; of 256 collected pages 64 were valid. Half
+            // of the writes have lifetimes up to 192.
             let learned = Learned { hot_traffic: 0.5, hot_valid: 0.25, hot_residence: 192.0, last: 1.0 };
             assert_eq!(midas.learned, learned, "{has} {collected}");
         } else {
@@ -180,7 +180,7 @@ fn the_last_group_is_learned_from_sixteen_segments() {
 }
 
 /// The rule: still pages are those in full segments of groups without a size that were sealed a whole
-/// capacity ago and have no garbage.
+/// capacity ago and have no invalid page.
 #[test]
 fn still_pages_had_no_death_in_a_capacity() {
     let (midas, _) = at_work(1, 2);
@@ -216,7 +216,7 @@ fn shares_are_measured_on_sixteen_segments() {
         midas.note(&table, Why::Runaway);
         let event = &midas.events[0];
         let expected = is_measured.then_some(0.5);
-        // HOT, G1 and the others up to GN: eight more after sizes were given up.
+        // The event lists HOT, G1 and the others up to GN: eight groups more after sizes were given up.
         assert_eq!(event.measured[..3], [None, None, expected]);
         assert_eq!(event.measured.len(), if is_measured { 11 } else { 3 });
     }
@@ -252,7 +252,7 @@ fn copies_count_the_same_one_by_one_and_at_once() {
     }
 }
 
-/// The rule: measuring begins with the first victim, and nothing from before counts.
+/// The rule: measuring begins with the first victim, and no earlier write or copy counts.
 #[test]
 fn measuring_begins_with_the_first_victim() {
     let mut midas = Midas::start(&MidasConfig::default(), &drive());
@@ -277,8 +277,8 @@ fn measuring_begins_with_the_first_victim() {
     assert_eq!(midas.stretch.collected[1], Collected { segments: 2, valid: 30, written: 0 });
 }
 
-/// The rule: sizes are given up for good once 64 victims in a row have gained no space. Without sizes there
-/// are none to give up.
+/// The rule: sizes are given up for good once 64 victims in a row have gained no space. Groups without sizes
+/// have none to give up.
 #[test]
 fn sizes_that_gain_no_space_are_given_up() {
     for is_sized in [true, false] {
@@ -297,7 +297,7 @@ fn sizes_that_gain_no_space_are_given_up() {
     }
 }
 
-/// The state at the end of an epoch.
+/// The state of MiDAS at the end of an epoch.
 #[derive(Clone, Copy, Debug)]
 struct End {
     /// Whether these lifetimes are in force.
@@ -309,7 +309,8 @@ struct End {
     program: bool,
     /// The start of the last part of the epoch, which ends after 4,000 writes.
     since: u64,
-    /// The write amplification of the best groups, divided by the prediction of the next choice.
+    /// The write amplification of the best groups, divided by the prediction of the next choice; `None` if
+    /// there are no best groups.
     had: Option<f64>,
 }
 
@@ -326,8 +327,9 @@ impl End {
     };
     const FIRST: End = End { known: false, sized: false, ..End::LEARNING };
 
-    /// The reason for a change of the groups, or for none. `measured` is the write amplification in the last
-    /// part of the epoch, divided by the prediction of the next choice; no page was copied before.
+    /// Returns the reason for a change of the groups, or for none. `measured` is the write amplification in
+    /// the last part of the epoch, divided by the prediction of the next choice; no page was copied before
+    /// the last part.
     fn why(self, measured: f64) -> &'static str {
         let follows = if self.program { Definition::Program } else { Definition::Paper };
         let update = fulgurite_base::Share::percent(50);
@@ -401,8 +403,8 @@ fn sizes_are_adopted_if_their_prediction_is_better() {
     }
 }
 
-/// The rule: with `judge=no`, a choice is adopted once, whatever was measured. The program compares with the
-/// whole epoch; here no page was copied in its first half.
+/// The rule: with `judge=no`, a choice is adopted once, whatever was measured. With `as=program`, its
+/// prediction is compared with the whole epoch; here no page was copied in the first half.
 #[test]
 fn without_judge_sizes_are_adopted_once() {
     let first = End { judge: false, ..End::FIRST };
@@ -415,9 +417,9 @@ fn without_judge_sizes_are_adopted_once() {
     assert_eq!([1.01, 9.0].map(|measured| program.why(measured)), ["no gain", "lifetimes"]);
 }
 
-/// The rule: groups that are worse than the best ones are replaced by the next choice if its prediction is
-/// better, up to three choices, and then by the best groups. Stretches below three tenths of an epoch are not
-/// evaluated, nor are settled groups.
+/// The rule: groups that are worse than the best groups are replaced by the next choice if its prediction is
+/// better, up to three choices, and after that by the best groups. Stretches below three tenths of an epoch
+/// are not evaluated, nor are settled groups.
 #[test]
 fn three_choices_are_evaluated() {
     let worse = End { had: Some(1.1), ..End::LEARNING };
