@@ -1,5 +1,5 @@
-//! Measures the cost of a hit: the pool's synchronous path, and a look-up in a hash table of the same pages
-//! for comparison.
+//! Measures the cost of a hit: of the pool's synchronous path, and, for comparison, of a look-up in a hash
+//! table of the same pages.
 //!
 //! `cargo bench -p fulgurite-pool --bench hit`; `--test` makes a short run.
 
@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const PAGE_BYTES: u32 = 512;
 
-/// Nanoseconds for each request.
+/// Returns the mean wall-clock time of a request, in nanoseconds.
 fn time(pages: &[PageId], mut request: impl FnMut(PageId)) -> f64 {
     let start = Instant::now();
     pages.iter().for_each(|page| request(*page));

@@ -1,4 +1,5 @@
-//! A pool of 64 frames over a simulated drive: change pages, flush, and read them through a new pool.
+//! Uses a pool of 64 frames over a simulated drive: changes pages, flushes, and reads them through a new
+//! pool.
 //!
 //! `cargo run --release -p fulgurite-pool --example embed`
 
@@ -16,7 +17,7 @@ fn config(write_back: WriteBack) -> Result<PoolConfig, Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // A quarter of a P4510 that stores the contents of its pages.
+    // The drive is a quarter of a P4510 and stores the contents of its pages.
     let drive = preset::configure(Spec::parse("p4510:blocks=20,precondition=none")?)?;
     let executor = Executor::new(SimDrive::new(drive, 42, true)?);
 

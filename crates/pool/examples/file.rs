@@ -1,4 +1,4 @@
-//! A pool on a file: change a page, flush, and read it through a new pool.
+//! Uses a pool on a file: changes a page, flushes, and reads the page through a new pool.
 //!
 //! `cargo run --release -p fulgurite-pool --example file [PATH]`
 
@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Sixteen pages of 4 KiB in memory; on Linux, `fulgurite_uring::UringDevice` can be used in the same way.
+/// Opens a pool of sixteen frames of 4 KiB; on Linux, `fulgurite_uring::UringDevice` can be used in the same
+/// way.
 fn open(path: &Path) -> Outcome<(Executor<Drive>, BufferPool<Drive>)> {
     let drive = Drive::open(path, &DriveOptions { pages: Some(1_000), ..DriveOptions::default() })?;
     let executor = Executor::new(drive);

@@ -1,4 +1,4 @@
-//! A user's own replacement policy under ACE, compared with LRU.
+//! Runs a user's own replacement policy under ACE, and compares it with LRU.
 //!
 //! `cargo run --release -p fulgurite-pool --example own_policy`
 
@@ -16,7 +16,7 @@ use std::error::Error;
 const FRAMES: u32 = 1_000;
 const PAGES: u64 = 20_000;
 
-/// First in, first out: evicts the page that was read in first, used or not.
+/// FIFO (first in, first out): evicts the page that was read in first, used or not.
 #[derive(Default)]
 struct Fifo(VecDeque<FrameId>);
 

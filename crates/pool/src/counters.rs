@@ -1,36 +1,38 @@
-//! The counters of a pool.
+//! The counters of a buffer pool.
 
-/// Counters of a pool's requests and I/O.
+/// Counts of a pool's requests and I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolCounters {
-    /// Requests that found their page in the pool, on its way there, or on its way out.
+    /// The number of requests whose page was in the pool, was being read, or was evicted but still being
+    /// written.
     pub hits: u64,
-    /// Requests that read their page from the drive.
+    /// The number of requests that read their page from the drive.
     pub misses: u64,
-    /// Read requests to the drive.
+    /// The number of read commands that were sent to the drive.
     pub read_ios: u64,
-    /// Pages read.
+    /// The number of pages that were read.
     pub pages_read: u64,
-    /// Write-back batches.
+    /// The number of batches of dirty pages that were written back.
     pub write_ios: u64,
-    /// Pages written back, without [`PoolCounters::pages_flushed`].
+    /// The number of pages that were written back, without [`PoolCounters::pages_flushed`].
     pub pages_written: u64,
-    /// Pages written by [`crate::BufferPool::flush`].
+    /// The number of pages that [`crate::BufferPool::flush`] and [`crate::BufferPool::write_pages`] have
+    /// written.
     pub pages_flushed: u64,
-    /// Pages read before any request for them.
+    /// The number of pages that were read before any request for them.
     pub prefetched: u64,
-    /// Prefetched pages that were requested later.
+    /// The number of prefetched pages that were requested later.
     pub prefetch_hits: u64,
-    /// Prefetched pages that were evicted before any request for them.
+    /// The number of prefetched pages that were evicted before any request for them.
     pub prefetch_wasted: u64,
-    /// Pages that were requested between their eviction and the end of their write.
+    /// The number of pages that were requested after their eviction, while they were still being written.
     pub rescued: u64,
-    /// Misses that waited for a write.
+    /// The number of misses that waited for a write.
     pub write_waits: u64,
 }
 
 impl PoolCounters {
-    /// The difference to earlier counters of the same pool.
+    /// Returns what was counted since `before`, which are earlier counters of the same pool.
     pub fn since(&self, before: &PoolCounters) -> PoolCounters {
         PoolCounters {
             hits: self.hits - before.hits,

@@ -1,7 +1,9 @@
-//! Counts misses without a drive and without time, with the same policies and tables as a pool.
+//! A miss counter: it counts the misses and writes of a pool, without a drive and without time, with the same
+//! policies and tables as a pool.
 //!
-//! Requests are given in slices, so that the memory of a later request can be fetched into the cache while
-//! earlier ones are served: first the slot of its page, then the frame in this slot, with its link.
+//! Requests are given in slices, so that the memory for a later request can be fetched into the processor's
+//! cache while earlier requests are served: first the home slot of its page, then the frame in this slot with
+//! its list link.
 
 use crate::counters::PoolCounters;
 use crate::page_table::PageTable;
@@ -10,7 +12,7 @@ use crate::write_back::Plan;
 use crate::{Arrival, Cursor, FrameTable, Replacement, ReplacementPolicy, WriteBack};
 use fulgurite_base::{FrameId, PageId};
 
-/// How many requests ahead the slot of a page and its frame are fetched.
+/// The distance, in requests, at which the home slot of a page is fetched, and the distance for its frame.
 const SLOTS_AHEAD: usize = 24;
 const FRAMES_AHEAD: usize = 8;
 
@@ -20,12 +22,12 @@ pub struct MissCounter {
     rest: Rest,
 }
 
-/// Everything except the replacement policy.
+/// The parts of the counter other than the replacement policy.
 struct Rest {
     frames: FrameTable,
     table: PageTable,
     write_back: WriteBack,
-    /// Frames in use; they are taken in order and never freed.
+    /// The number of frames in use. Frames are taken in order and never freed.
     used: u32,
     plan: Plan,
     cursor: Cursor,
@@ -33,8 +35,8 @@ struct Rest {
 }
 
 impl MissCounter {
-    /// An empty pool of `frames`, at least one. Only the batch size of the write-back policy matters, because
-    /// no miss waits without time.
+    /// Creates an empty pool of `frames` frames, at least one. Only the batch size of the write-back policy
+    /// matters here, because no miss waits without time.
     pub fn new(frames: u32, replacement: Replacement, write_back: WriteBack) -> MissCounter {
         assert!(frames > 0, "a pool needs at least one frame");
         let rest = Rest {
@@ -49,7 +51,7 @@ impl MissCounter {
         MissCounter { replacement, rest }
     }
 
-    /// Serves requests, each for a page and with whether it changes that page.
+    /// Serves requests, each with its page and with whether it changes the page.
     pub fn request_all(&mut self, requests: &[(PageId, bool)]) {
         let MissCounter { replacement, rest } = self;
         dispatch!(
@@ -59,7 +61,7 @@ impl MissCounter {
         );
     }
 
-    /// The counters so far.
+    /// Returns the counters.
     pub fn counters(&self) -> PoolCounters {
         self.rest.counters
     }
@@ -71,7 +73,7 @@ impl Rest {
             if let Some((page, _)) = requests.get(at + SLOTS_AHEAD) {
                 self.table.prefetch(*page);
             }
-            // The slot was fetched sixteen requests ago, so the guess does not wait for memory.
+            // The home slot was fetched sixteen requests ago, so the guess does not wait for memory.
             if let Some(frame) = requests.get(at + FRAMES_AHEAD).and_then(|(page, _)| self.table.guess(*page))
             {
                 self.frames.prefetch(frame);
@@ -111,7 +113,7 @@ impl Rest {
 
     fn evict(&mut self, policy: &mut (impl ReplacementPolicy + ?Sized)) -> FrameId {
         let frames = &mut self.frames;
-        // Without batches the victim frame alone is written, so the order need not be read.
+        // Without batches only the victim frame is written, so the eviction order need not be read.
         if self.write_back.batches {
             self.cursor.reset();
             let order = std::iter::from_fn(|| policy.next(frames, &mut self.cursor));

@@ -1,25 +1,26 @@
-//! Remembers for a while which entries a cache has evicted, to tell which ones a slightly larger cache would
-//! have kept.
+//! A ghost table. It remembers for a while which entries a cache has evicted, to tell which ones a slightly
+//! larger cache would have kept.
 //!
 //! If an entry is requested again within the next `window` evictions, a cache with room for `window` more
 //! entries would still hold it. This is the ghost list of ARC (Megiddo and Modha, FAST 2003), but without an
-//! order: a hash table in which a later entry overwrites an earlier one in the same place. So its memory is
-//! fixed, and it forgets a few entries too early.
+//! order: it is a hash table in which a later entry overwrites an earlier one in the same slot. So its memory
+//! is fixed, and it forgets a few entries too early.
 
 use fulgurite_base::PageId;
 
-/// Slots of the table for each eviction of the window.
+/// The number of slots of the table for each eviction of the window.
 const PLACES: usize = 2;
 
-/// The evicted entries and the times of their evictions.
+/// The evicted entries of a cache and the times of their evictions.
 #[derive(Clone, Debug)]
 pub struct Departed {
-    /// The hash of an entry and the time of its eviction; [`NEVER`] in an empty slot.
+    /// For each slot, the hash of an entry and the time of its eviction; the time is [`NEVER`] in an empty
+    /// slot.
     table: Vec<(u64, u64)>,
     window: u64,
 }
 
-/// The time in an empty slot.
+/// The time of eviction in an empty slot.
 const NEVER: u64 = u64::MAX;
 
 impl Departed {
@@ -29,13 +30,14 @@ impl Departed {
         Departed { table: vec![(0, NEVER); (PLACES * entries).next_power_of_two()], window }
     }
 
-    /// Notes the eviction of an entry at `now`. Hashes of different entries must differ in their upper bits.
+    /// Records the eviction of an entry at `now`. Hashes of different entries must differ in their upper
+    /// bits.
     pub fn leave(&mut self, hash: u64, now: u64) {
         let place = self.place(hash);
         self.table[place] = (hash, now);
     }
 
-    /// Returns whether the entry that is inserted at `now` was evicted within the window, and forgets it.
+    /// Returns whether the entry that is inserted at `now` was evicted within the window. Forgets the entry.
     pub fn comes_back(&mut self, hash: u64, now: u64) -> bool {
         let place = self.place(hash);
         let (known, then) = self.table[place];
@@ -47,12 +49,13 @@ impl Departed {
     }
 
     fn place(&self, hash: u64) -> usize {
-        // Two shifts, because a table of one slot needs a shift by 64 bits, which would overflow.
+        // The shift is split in two, because a table of one slot needs a shift by 64 bits, which would
+        // overflow.
         (hash >> 1 >> (63 - self.table.len().trailing_zeros())) as usize
     }
 }
 
-/// A hash of a page for [`Departed`].
+/// Returns a hash of a page for [`Departed`].
 pub fn hash_of_page(page: PageId) -> u64 {
     page.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -60,13 +63,13 @@ pub fn hash_of_page(page: PageId) -> u64 {
 /// Counts of evicted pages and of evicted pages that were soon requested again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Departures {
-    /// Evicted pages.
+    /// The number of evicted pages.
     pub left: u64,
-    /// Misses that the window's number of additional frames would have avoided.
+    /// The number of misses that as many additional frames as the window has would have avoided.
     pub came_back: u64,
 }
 
-/// Counts the evictions of a pool.
+/// The ghost table of a pool, with counts of the pool's evictions and of the pages that came back.
 #[derive(Clone, Debug)]
 pub(crate) struct Watched {
     departed: Departed,

@@ -1,22 +1,22 @@
-//! The errors of a pool.
+//! The errors of making a buffer pool and of its requests.
 
 use fulgurite_base::PageId;
 use fulgurite_device::IoError;
 use thiserror::Error;
 
-/// Why the pool could not serve a request.
+/// The reason why the pool could not serve a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PoolError {
     /// The page could not be read.
     #[error("page {} could not be read: {error}", page.0)]
     Read {
-        /// The page.
+        /// The page that was requested.
         page: PageId,
-        /// The drive's error.
+        /// The error that the drive reported for the read.
         error: IoError,
     },
-    /// Dirty pages could not be written; they are still dirty and still in the pool. If misses do not wait
-    /// for writes, the next miss gets this error.
+    /// Dirty pages could not be written. These pages are still dirty and still in the pool. If misses do not
+    /// wait for writes, the next miss gets this error.
     #[error("write-back failed, the pages stay dirty: {0}")]
     WriteBack(IoError),
     /// The drive could not make its acknowledged writes durable.
@@ -24,18 +24,18 @@ pub enum PoolError {
     Flush(IoError),
 }
 
-/// Why a pool could not be made.
+/// The reason why a pool could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PoolConfigError {
-    /// No frames.
+    /// The configuration has no frames.
     #[error("a pool needs at least one frame")]
     NoFrames,
-    /// All frames would be spare frames.
+    /// All frames would be spare frames, so no frame could hold a page.
     #[error("{buffers} write buffers leave no frame of {frames}; a pool needs more frames than buffers")]
     Buffers {
-        /// Spare frames asked for.
+        /// The greatest number of spare frames that the write-back policy may use.
         buffers: u32,
-        /// Frames in all.
+        /// The number of frames of the pool, including the spare ones.
         frames: u32,
     },
     /// A pool page does not consist of whole device pages.
@@ -43,9 +43,9 @@ pub enum PoolConfigError {
         "a pool page of {page_bytes} bytes does not consist of whole device pages of {device_bytes} bytes"
     )]
     PageSize {
-        /// The page size in the configuration.
+        /// The page size of the pool, in bytes.
         page_bytes: u32,
-        /// The drive's page size.
+        /// The page size of the device, in bytes.
         device_bytes: u32,
     },
     /// The replacement policy needs erase counts, and the drive does not report them.

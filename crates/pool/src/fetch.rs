@@ -1,4 +1,4 @@
-//! Reads pages that will soon be needed, several with one command.
+//! Fetches pages that will soon be needed: reads several consecutive pages with one command.
 
 use crate::error::PoolError;
 use crate::miss::{Loading, Room};
@@ -9,18 +9,18 @@ use fulgurite_base::{FrameId, PageId};
 use fulgurite_device::{Arena, Buffer, Device, Operation};
 use std::rc::Rc;
 
-/// The most pages that one command reads. Longer commands are no faster, and each page waits for the end of
-/// its whole command.
+/// The most pages that one command reads. Longer commands are no faster, and each page arrives only at the
+/// end of its whole command.
 const LONGEST_RUN: u64 = 64;
 
-/// Consecutive pages on the drive, with the frames to read them into.
+/// A run: pages that are consecutive on the drive, with the frames to read them into.
 type Run<D> = Vec<Loading<D>>;
 
 impl<D: Device + 'static> BufferPool<D> {
     /// Begins to read those of `pages` that are neither in the pool nor being read. Consecutive pages are
     /// read with one command. Returns when all reads have been submitted. A request for one of the pages
-    /// meanwhile waits for this read. A page that cannot be read stays out of the pool; the next request for
-    /// it reads it again and gets the error.
+    /// waits for this read until it ends. A page that cannot be read stays out of the pool; the next request
+    /// for that page reads it again and gets the error.
     ///
     /// Fails if a write that makes room fails. If there are more pages than half of the frames, they displace
     /// each other.
@@ -42,13 +42,14 @@ impl<D: Device + 'static> BufferPool<D> {
             let frame = match inner.frame_at_once() {
                 Some(frame) => frame,
                 None => {
-                    // No task may wait for frames while it holds some: the held ones might be the missing
-                    // ones.
+                    // A task that waits for a frame must hold no other frames without submitting their reads,
+                    // because the held frames might be the missing ones. So the reads are submitted first.
                     inner.read_run(std::mem::take(&mut run));
                     inner.room().await?.0
                 }
             };
-            // Another task may have read it during the wait.
+            // Another task may have read the page during the wait, so the page is announced only if it is
+            // still missing.
             run.extend(inner.announce(*page, frame));
         }
         inner.read_run(run);
@@ -57,13 +58,13 @@ impl<D: Device + 'static> BufferPool<D> {
 }
 
 impl<D: Device + 'static> Inner<D> {
-    /// A frame, if there is one without waiting and no other task waits for one.
+    /// Returns a frame, if one is available without waiting and no other task waits for one.
     pub(crate) fn frame_at_once(self: &Rc<Self>) -> Option<FrameId> {
         if !self.turns.is_empty() {
             return None;
         }
         let mut state = self.state.borrow_mut();
-        // `room` reports failed writes.
+        // A failed write must be reported, and `room` does that, so no frame is taken here.
         if state.failure.is_some() {
             return None;
         }
@@ -73,7 +74,8 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Notes that a page is being read into `frame`. Gives the frame back if another task was faster.
+    /// Records that a page is being read into `frame`. Frees the frame if another task reads or has read this
+    /// page.
     fn announce(self: &Rc<Self>, page: PageId, frame: FrameId) -> Option<Loading<D>> {
         let is_known = {
             let mut state = self.state.borrow_mut();
@@ -88,18 +90,18 @@ impl<D: Device + 'static> Inner<D> {
             }
             is_known
         };
-        // `room` has given the next waiting task its turn, so that task finds a frame that was given back
-        // here.
+        // The freed frame needs no wake-up here: `room` has given the next waiting task its turn, and that
+        // task finds the frame.
         (!is_known).then(|| Loading::new(self, page, Some(frame)))
     }
 
-    /// Submits the read of consecutive pages. A task of its own makes them resident.
+    /// Submits the read of consecutive pages, and spawns a task that makes the pages resident.
     fn read_run(self: &Rc<Self>, mut run: Run<D>) {
         if run.len() > 1 {
             let io = self.submit_run(run[0].page, &run);
             self.handle.spawn(async move {
                 for (loading, outcome) in std::iter::zip(run, io.await) {
-                    // If the read failed, dropping `loading` gives the frame back.
+                    // If the read failed, dropping `loading` frees the frame.
                     if outcome.is_ok() {
                         loading.settle_fetched();
                     }

@@ -1,4 +1,5 @@
-//! Writes dirty pages on request: given ones, or all of them, which are then made durable.
+//! Writes dirty pages on request, either given pages or all of them, and makes all of them durable in the
+//! second case.
 
 use crate::FrameTable;
 use crate::error::PoolError;
@@ -10,7 +11,7 @@ use fulgurite_device::{Device, IoError, Operation};
 use rustc_hash::FxHashSet;
 use std::rc::Rc;
 
-/// The most pages that a flush writes together.
+/// The most dirty pages that [`BufferPool::flush`] writes in one batch.
 const FLUSH_BATCH: usize = 64;
 
 impl<D: Device + 'static> BufferPool<D> {
@@ -36,8 +37,8 @@ impl<D: Device + 'static> BufferPool<D> {
         Ok(())
     }
 
-    /// Writes every page that is dirty now and waits until the drive has made it durable, together with the
-    /// writes that were under way.
+    /// Writes every page that is dirty at the call. Waits until the drive has made these pages durable, and
+    /// also the pages whose writes were already under way.
     pub async fn flush(&self) -> Result<(), PoolError> {
         let inner = &self.0;
         // An earlier write that fails leaves its pages dirty, and the loop below writes them again.
@@ -72,17 +73,19 @@ impl<D: Device + 'static> BufferPool<D> {
                 (&*batch).await.map_err(PoolError::WriteBack)?;
             }
             match busy {
-                // Another task is changing this page; look at it again afterwards.
+                // Another task is changing this page, so the loop waits for the latch and then looks at the
+                // page again.
                 Some(waiter) => drop(Granted { inner, waiter }.await),
                 None if from == inner.state.borrow().frames.len() => break,
                 None => {}
             }
         }
-        // Misses may have written some of the dirty pages meanwhile.
+        // Misses may have written some of the dirty pages meanwhile, so the flush waits for their writes too.
         inner.written().await;
         let failed = {
             let mut state = inner.state.borrow_mut();
-            // A miss may have taken the error already, so only the count tells.
+            // A miss may have taken the error already, so only the count of failures tells that a write has
+            // failed.
             (state.failures > failures).then(|| state.failure.take().unwrap_or(IoError::Media))
         };
         match failed {
@@ -93,7 +96,7 @@ impl<D: Device + 'static> BufferPool<D> {
 }
 
 impl<D: Device + 'static> Inner<D> {
-    /// The writes of the given pages that are under way.
+    /// Returns the batches under way that write one of the given pages.
     fn writes_of(&self, pages: &[PageId]) -> Vec<Rc<Batch>> {
         let state = self.state.borrow();
         let frames = pages.iter().filter_map(|page| state.lookup(*page));

@@ -1,15 +1,16 @@
-//! The guards that give access to a page in the pool.
+//! Guards: a guard pins a page of the pool, holds its latch, and gives access to its bytes.
 
 use crate::state::Fixed;
 use crate::{Arrival, FrameTable, ReplacementPolicy};
 use fulgurite_device::Device;
 
-/// Shared access to a page. Other tasks may read it too; no task can change or evict it.
+/// A shared latch on a page. Other tasks may read the page too; no task can change or evict it.
 pub struct ReadGuard<D: Device + 'static>(pub(crate) Fixed<D>);
 
 impl<D: Device + 'static> ReadGuard<D> {
-    /// Moves the page to where a prefetched page would be in the eviction order, so that it is evicted soon
-    /// unless it is requested again. A dirty page keeps its place, because it would have to be written first.
+    /// Moves the page to the position of a prefetched page in the eviction order, so that it is evicted soon
+    /// unless it is requested again. A dirty page keeps its position, because its eviction would need a write
+    /// first.
     pub fn leaves_next(&self) {
         let state = &mut *self.0.inner.state.borrow_mut();
         let frame = self.0.frame;
@@ -22,22 +23,22 @@ impl<D: Device + 'static> ReadGuard<D> {
         }
     }
 
-    /// The page's bytes; empty if the device stores no contents.
+    /// Returns the page's bytes; empty if the device stores no contents.
     pub fn bytes(&self) -> &[u8] {
         bytes(&self.0)
     }
 }
 
-/// Exclusive access to a page.
+/// An exclusive latch on a page.
 pub struct WriteGuard<D: Device + 'static>(pub(crate) Fixed<D>);
 
 impl<D: Device + 'static> WriteGuard<D> {
-    /// The page's bytes; empty if the device stores no contents.
+    /// Returns the page's bytes; empty if the device stores no contents.
     pub fn bytes(&self) -> &[u8] {
         bytes(&self.0)
     }
 
-    /// The page's bytes, to change; empty if the device stores no contents.
+    /// Returns the page's bytes for changing; empty if the device stores no contents.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self.0.bytes() {
             // SAFETY: the latch is exclusive, so there is no other guard and no I/O; the arena

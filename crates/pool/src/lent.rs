@@ -1,4 +1,4 @@
-//! Lends frames of the pool as memory for data other than pages.
+//! Lends frames of the pool as memory for other data than pages.
 
 use crate::error::PoolError;
 use crate::pool::BufferPool;
@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Frames that a pool has lent. They hold no pages until they are given back; dropping this gives them all
-/// back.
+/// A borrower: the frames that a pool has lent to one user. A lent frame holds no page. Dropping the borrower
+/// gives all of its frames back.
 pub struct Lent {
     arena: Arc<Arena>,
     page_bytes: usize,
@@ -20,16 +20,17 @@ pub struct Lent {
     pool: Rc<dyn Lender>,
 }
 
-/// A frame for a borrower. Dropping it gives the frame back to the pool.
+/// A frame that was lent by [`Lent::borrow_soon`] and not yet added to the borrower. Dropping it gives the
+/// frame back to the pool.
 pub struct Loan {
     frame: Option<FrameId>,
     pool: Rc<dyn Lender>,
 }
 
-/// The wait for a frame.
+/// The wait for a frame to borrow.
 type Lending = Pin<Box<dyn Future<Output = Option<FrameId>>>>;
 
-/// A pool that lends frames.
+/// A pool that lends frames, whatever its device type is.
 trait Lender {
     fn lend(&self) -> Option<FrameId>;
     fn lend_soon(&self) -> Lending;
@@ -37,7 +38,7 @@ trait Lender {
 }
 
 impl<D: Device + 'static> BufferPool<D> {
-    /// A borrower without frames. It can borrow none if the device stores no contents.
+    /// Creates a borrower without frames. It can borrow none if the device stores no contents.
     pub fn borrower(&self) -> Lent {
         let inner = &self.0;
         let arena = inner.arena().unwrap_or_else(|| Arena::new(1));
@@ -47,17 +48,17 @@ impl<D: Device + 'static> BufferPool<D> {
 }
 
 impl Lent {
-    /// Borrows one more frame if that needs no waiting: a free one, or that of the page that is evicted next.
-    /// The frame keeps its old bytes. The pool never lends its last frame.
+    /// Borrows one more frame if that needs no waiting: a free frame, or the frame of the page that is
+    /// evicted next. The frame keeps its old bytes. The pool never lends its last frame.
     pub fn borrow_one(&mut self) -> Option<FrameId> {
         let frame = self.pool.lend()?;
         self.is_lent[frame.index()] = true;
         Some(frame)
     }
 
-    /// Waits for one more frame, as a miss does: the page that is evicted next may have to be written first.
-    /// Returns `None` if the pool lends no more frames, or if a write has failed; the next miss gets that
-    /// error.
+    /// Waits for one more frame, as a miss does, because the page that is evicted next may have to be written
+    /// first. Returns `None` if the pool lends no more frames, or if a write has failed; the next miss gets
+    /// the error of that write.
     pub fn borrow_soon(&self) -> impl Future<Output = Option<Loan>> + 'static {
         let pool = Rc::clone(&self.pool);
         async move {
@@ -66,7 +67,7 @@ impl Lent {
         }
     }
 
-    /// Adds the frame of a loan. Panics if it belongs to another borrower.
+    /// Adds the frame of a loan to this borrower. Panics if the loan was made for another borrower.
     pub fn add(&mut self, mut loan: Loan) -> FrameId {
         assert!(Rc::ptr_eq(&loan.pool, &self.pool), "a frame of another borrower");
         let frame = loan.frame.take().expect("a loan is taken once");
@@ -74,28 +75,28 @@ impl Lent {
         frame
     }
 
-    /// Gives a frame back. Panics if it was not lent.
+    /// Gives a frame back to the pool. Panics if the frame is not lent to this borrower.
     pub fn give_back(&mut self, frame: FrameId) {
         assert!(std::mem::take(&mut self.is_lent[frame.index()]), "the frame is not lent to this borrower");
         self.pool.take_back(frame);
     }
 
-    /// The bytes of a frame. Panics if it was not lent.
+    /// Returns the bytes of a frame. Panics if the frame is not lent to this borrower.
     #[inline]
     pub fn bytes(&self, frame: FrameId) -> &[u8] {
         // SAFETY: see `start`; `bytes_mut` needs `&mut self`, so the bytes do not change.
         unsafe { std::slice::from_raw_parts(self.start(frame), self.page_bytes) }
     }
 
-    /// The bytes of a frame, to change. Panics if it was not lent.
+    /// Returns the bytes of a frame for changing. Panics if the frame is not lent to this borrower.
     #[inline]
     pub fn bytes_mut(&mut self, frame: FrameId) -> &mut [u8] {
         // SAFETY: see `start`; `&mut self` makes this the only reference.
         unsafe { std::slice::from_raw_parts_mut(self.start(frame), self.page_bytes) }
     }
 
-    /// The address of a lent frame. It is in no table, free list or policy of the pool and under no I/O, so
-    /// no other code touches it.
+    /// Returns the address of a lent frame. The frame is in no table, free list or policy of the pool and
+    /// under no I/O, so no other code touches its bytes.
     #[inline]
     fn start(&self, frame: FrameId) -> *mut u8 {
         assert!(self.is_lent[frame.index()], "the frame is not lent to this borrower");
@@ -119,7 +120,7 @@ impl Drop for Loan {
 }
 
 impl<D: Device + 'static> Inner<D> {
-    /// Whether one more frame may be lent. The last frame for pages may not.
+    /// Returns whether one more frame may be lent. The last frame that can hold pages may not.
     fn may_lend(&self) -> bool {
         let state = self.state.borrow();
         state.lent + state.spare.most() + 1 < state.frames.len() && self.arena().is_some()
@@ -133,7 +134,7 @@ impl<D: Device + 'static> Lender for Rc<Inner<D>> {
         }
         let free = {
             let mut state = self.state.borrow_mut();
-            // Spare frames are kept for misses.
+            // Spare frames are reserved for misses, so only a further free frame is lent.
             let is_more = state.free.len() as u32 > state.spare.frames;
             if is_more { state.free.pop() } else { None }
         };
@@ -161,14 +162,15 @@ impl<D: Device + 'static> Lender for Rc<Inner<D>> {
             let (frame, _) = match inner.room().await {
                 Ok(room) => room,
                 Err(error) => {
-                    // The next miss must report this error.
+                    // The next miss must report this error, because the borrower only learns that there is no
+                    // frame.
                     if let PoolError::WriteBack(error) = error {
                         inner.state.borrow_mut().failure.get_or_insert(error);
                     }
                     return None;
                 }
             };
-            // Other tasks may have borrowed frames meanwhile.
+            // Other tasks may have borrowed frames during the wait, so the bound is checked again.
             let may_lend = inner.may_lend();
             {
                 let mut state = inner.state.borrow_mut();
@@ -265,7 +267,7 @@ mod tests {
             let loan = lent.borrow_soon().await.expect("a page can be written");
             let kept = lent.add(loan);
             assert!(FRAMES as usize - pool.limit() as usize > at_once, "one frame more is lent");
-            // Dropping a loan gives its frame back.
+            // Dropping a loan gives its frame back, so the limit rises again.
             let limit = pool.limit();
             drop(lent.borrow_soon().await.expect("another page can be written"));
             assert_eq!(pool.limit(), limit);
@@ -284,7 +286,7 @@ mod tests {
     #[test]
     fn pages_in_use_are_not_lent() {
         with_pool(|pool| async move {
-            // As many pages as the limit allows; no frame is spare yet.
+            // The pool latches as many pages as its limit allows; no frame is spare yet.
             let mut guards = Vec::new();
             for page in 0..u64::from(pool.limit()) {
                 guards.push(pool.read(PageId(page)).await.unwrap());

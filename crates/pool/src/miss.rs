@@ -1,8 +1,8 @@
-//! Misses: making room, reading the requested page, and prefetching beside it.
+//! Serves misses: makes room, reads the requested page, and prefetches further pages with it.
 //!
 //! When a read ends, its page leaves the table of pages that are being read. If the read failed, its frame
-//! becomes free as soon as no I/O can touch it. If the future is dropped, a task of its own waits for the end
-//! of the I/O and frees the frame.
+//! becomes free as soon as no I/O can touch the frame. If the miss's future is dropped, a separate task waits
+//! for the end of the I/O and frees the frame.
 
 use crate::error::PoolError;
 use crate::state::{Fixed, Inner, PoolState};
@@ -18,19 +18,19 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// A frame for a miss, or the reason why there is none yet.
+/// The outcome of an attempt to make room for a miss: a frame, or the reason why there is none yet.
 pub(crate) enum Room {
-    /// A frame for the page.
+    /// This frame can take the page.
     Frame(FrameId),
-    /// A batch that must be written first.
+    /// This batch must be written first.
     After(Rc<Batch>),
-    /// All frames are pinned, or the pages of all spare frames are being written, or another miss holds the
-    /// lock.
+    /// There is no frame: all frames are pinned, or the pages of all spare frames are being written, or
+    /// another miss holds the lock.
     None,
 }
 
 impl<D: Device + 'static> Inner<D> {
-    /// Reads `page` into a frame and fixes it.
+    /// Reads `page` into a frame, and pins and latches that frame.
     pub(crate) async fn load(self: &Rc<Self>, page: PageId, write: bool) -> Result<Fixed<D>, PoolError> {
         let recall = {
             let mut state = self.state.borrow_mut();
@@ -41,7 +41,8 @@ impl<D: Device + 'static> Inner<D> {
             state.prefetch.observe(page);
             state.replacement.miss(page)
         };
-        // From here on, an error or a dropped future removes the entry from `loading`.
+        // From here on, dropping `loading` on an error or with the future removes the entry from `loading` in
+        // the state.
         let mut loading = Loading::new(self, page, None);
         let (frame, may_prefetch) = self.room().await?;
         loading.frame = Some(frame);
@@ -51,8 +52,8 @@ impl<D: Device + 'static> Inner<D> {
             if self.write_back.batches {
                 self.drop_next(may_prefetch);
             }
-            // `room` has given the next waiting task its turn. That task finds the frames that are freed here
-            // and not used for prefetching.
+            // Frames that are freed here and not used for prefetching need no wake-up: `room` has given the
+            // next waiting task its turn, and that task finds them.
             self.prefetch(page, may_prefetch);
         }
         loading.read().await?;
@@ -61,7 +62,7 @@ impl<D: Device + 'static> Inner<D> {
         Ok(Fixed { inner: Rc::clone(self), frame })
     }
 
-    /// Fixes a frame for `page`, which is neither in the pool nor being read, without reading it.
+    /// Pins and latches a frame for `page`, which is neither in the pool nor being read, without reading it.
     pub(crate) async fn load_new(self: &Rc<Self>, page: PageId) -> Result<Fixed<D>, PoolError> {
         let recall = {
             let mut state = self.state.borrow_mut();
@@ -75,11 +76,11 @@ impl<D: Device + 'static> Inner<D> {
         Ok(Fixed { inner: Rc::clone(self), frame })
     }
 
-    /// A frame without a page, freed by eviction if necessary, and the number of further frames that may be
-    /// evicted for prefetching.
+    /// Returns a frame without a page, freed by eviction if necessary, and the number of further frames that
+    /// may be evicted for prefetching.
     pub(crate) async fn room(self: &Rc<Self>) -> Result<(FrameId, u32), PoolError> {
-        // The evictions for prefetching that the awaited batch allows; whether this miss has waited its turn;
-        // whether it has waited for a write.
+        // `batched` is the number of evictions for prefetching that the awaited batch allows. `again` tells
+        // whether this miss has waited for its turn, and `waited` whether it has waited for a write.
         let (mut batched, mut again, mut waited) = (None, false, false);
         // Misses that are already waiting go first.
         if !self.turns.is_empty() {
@@ -89,30 +90,34 @@ impl<D: Device + 'static> Inner<D> {
         loop {
             let failure = self.state.borrow_mut().failure.take();
             if let Some(error) = failure {
-                // The frame of this turn is left to the next waiting miss.
+                // The frame of this turn is left to the next waiting miss, because this miss ends with the
+                // error.
                 self.turns.next();
                 return Err(PoolError::WriteBack(error));
             }
             let room = self.make_room(&mut self.state.borrow_mut());
             match room {
                 Room::Frame(frame) => {
-                    // There may be a frame for the next waiting miss as well.
+                    // There may be another frame, so the next waiting miss gets its turn.
                     self.turns.next();
                     let state = self.state.borrow();
                     let may_prefetch = batched.unwrap_or(state.plan.prefetch);
                     return Ok((frame, if state.prefetch.is_none() { 0 } else { may_prefetch }));
                 }
                 Room::After(batch) => {
-                    // The plan is shared, and other misses overwrite it during the wait.
+                    // The plan is shared, and other misses overwrite it during the wait, so its number is
+                    // kept here.
                     batched = Some(self.state.borrow().plan.prefetch);
                     self.count_wait(&mut waited);
                     (&*batch).await.map_err(PoolError::WriteBack)?;
                     // A miss that held the lock has had its turn, so it continues before the waiting misses.
                     again |= self.write_back.lock;
-                    // Then plan again: the victim may have been requested while it was written.
+                    // The loop then plans again, because the victim may have been requested while it was
+                    // written.
                 }
                 Room::None => {
-                    // If there is a victim that cannot be evicted, writes hold all spare frames, or the lock.
+                    // There is a victim that cannot be evicted, so writes hold all spare frames or the lock:
+                    // the miss waits for a write.
                     if self.state.borrow().plan.evict.is_some() {
                         self.count_wait(&mut waited);
                     }
@@ -123,17 +128,19 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Counts this miss as one that waits for a write, at most once.
+    /// Counts this miss among those that wait for a write, at most once.
     fn count_wait(&self, waited: &mut bool) {
         self.state.borrow_mut().counters.write_waits += u64::from(!std::mem::replace(waited, true));
     }
 
-    /// Performs the part of the write-back policy's plan that needs no waiting.
+    /// Carries out what the write-back policy's plan allows without waiting: evictions, and the start of
+    /// writes.
     pub(crate) fn make_room(self: &Rc<Self>, state: &mut PoolState) -> Room {
-        // A failed write may have made a page resident again, beyond the limit.
+        // A failed write may have made a page resident again and so exceeded the limit.
         self.shrink(state, None);
         if let Some(frame) = state.take_free() {
-            // A pool that is filling up has frames to prefetch into. ACE prefetches only beside a batch.
+            // While the pool fills up, free frames can take prefetched pages. ACE, however, prefetches only
+            // together with a batch.
             state.plan.prefetch = if self.write_back.batches { 0 } else { u32::MAX };
             return Room::Frame(frame);
         }
@@ -141,14 +148,15 @@ impl<D: Device + 'static> Inner<D> {
             let PoolState { frames, replacement, plan, cursor, locked_by, under_way, .. } = &mut *state;
             self.write_back.plan(Order::new(replacement, frames, cursor), frames, plan);
             let Some(victim) = plan.evict else { return Room::None };
-            // The miss that began the locking write waits for that write itself and does not get here.
+            // The lock forbids other misses to evict. The miss that holds the lock waits for the write itself
+            // and does not get here.
             if is_under_way(locked_by) {
                 return Room::None;
             }
             let is_dirty = frames.is_dirty(victim);
             let is_clean = !is_dirty && !frames.has(victim, FrameTable::WRITING);
             let batch = self.take_batch(plan, *under_way);
-            // The end of any write gives this miss its turn.
+            // Nothing may be written now. The end of any write gives this miss its turn again.
             if is_dirty && batch.is_empty() {
                 return Room::None;
             }
@@ -175,20 +183,20 @@ impl<D: Device + 'static> Inner<D> {
                 state.spare.used(state.free.len() as u32);
                 return Room::Frame(spare);
             }
-            // The evicted frame becomes a spare frame when its page has been written. The next victim makes
-            // room for the miss.
+            // The evicted frame becomes a spare frame when its page has been written. The loop evicts the
+            // next victim to make room for the miss.
             state.resident -= 1;
         }
     }
 
-    /// Takes the plan's batch, cut to the bound on pages that are being written.
+    /// Takes the plan's batch, cut so that the bound on pages being written is kept.
     fn take_batch(&self, plan: &mut Plan, under_way: u32) -> Vec<FrameId> {
         plan.write.truncate(self.write_back.under_way.saturating_sub(under_way) as usize);
         std::mem::take(&mut plan.write)
     }
 
-    /// Evicts `victim` and begins to write `batch`, which contains a dirty victim and may be empty otherwise.
-    /// Returns the write.
+    /// Evicts `victim` and begins to write `batch`, which contains the victim if the victim is dirty, and may
+    /// be empty otherwise. Returns the batch if it is not empty.
     fn evict_beside(
         self: &Rc<Self>,
         state: &mut PoolState,
@@ -218,8 +226,8 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Removes `victim`, the first frame of the eviction order, from that order. Its page stays in the table
-    /// if it is being written or is about to be.
+    /// Removes `victim`, the first frame of the eviction order, from that order. Its page stays in the page
+    /// table if the page is being written or is about to be written.
     pub(crate) fn evict(&self, state: &mut PoolState, victim: FrameId) {
         let PoolState { frames, replacement, counters, table, watched, .. } = state;
         let evicted = replacement.evict(frames);
@@ -239,7 +247,7 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Makes a detached page that is requested resident again, and evicts another one for it.
+    /// Makes a requested page whose frame is detached resident again, and evicts another page for it.
     pub(crate) fn rescue(self: &Rc<Self>, state: &mut PoolState, frame: FrameId) {
         state.counters.rescued += 1;
         let page = state.frames.page(frame);
@@ -250,9 +258,9 @@ impl<D: Device + 'static> Inner<D> {
         self.shrink(state, Some(frame));
     }
 
-    /// Evicts until the pool is within its limit, as far as possible without waiting, and never evicts
-    /// `keep`. The bound and the lock of misses apply to its writes too, so a part may be left to the next
-    /// miss.
+    /// Evicts pages until the pool is within its limit, as far as possible without waiting, and never evicts
+    /// `keep`. The bound on writes under way and the lock apply to these evictions too, so some of them may
+    /// be left to the next miss.
     fn shrink(self: &Rc<Self>, state: &mut PoolState, keep: Option<FrameId>) {
         while state.resident > state.resident_max() {
             let PoolState { frames, replacement, plan, cursor, locked_by, under_way, .. } = &mut *state;
@@ -263,7 +271,8 @@ impl<D: Device + 'static> Inner<D> {
             if is_under_way(locked_by) {
                 return;
             }
-            // `keep` already has its frame, so the eviction for it ignores the bound.
+            // The page of `keep` already has its frame and cannot wait, so the eviction for it ignores the
+            // bound on writes.
             let under_way = if keep.is_some() { 0 } else { *under_way };
             let batch = self.take_batch(plan, under_way);
             if frames.is_dirty(victim) && batch.is_empty() {
@@ -279,7 +288,8 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Reads at most `most` pages that the policy expects after `page` into frames that need no write.
+    /// Prefetches at most `most` pages that the prefetch policy expects after `page`, into frames that need
+    /// no write.
     fn prefetch(self: &Rc<Self>, page: PageId, most: u32) {
         // The vector is taken out and put back, so that prefetching allocates nothing.
         let mut suggestions = std::mem::take(&mut self.state.borrow_mut().suggestions);
@@ -294,7 +304,7 @@ impl<D: Device + 'static> Inner<D> {
             let Some(frame) = self.room_at_once(&mut state) else { break };
             state.counters.prefetched += 1;
             state.loading.insert(page, Vec::new());
-            // `submit` borrows the state itself.
+            // `submit` borrows the state itself, so the borrow ends here.
             drop(state);
             let mut loading = Loading::new(self, page, Some(frame));
             loading.submit();
@@ -307,8 +317,8 @@ impl<D: Device + 'static> Inner<D> {
         self.state.borrow_mut().suggestions = suggestions;
     }
 
-    /// A frame for a page to prefetch: a free one, or the next in eviction order if it is clean, or a spare
-    /// one if the next in order is being written and enough spare frames are left.
+    /// Returns a frame for a page to prefetch: a free frame, or the next frame in eviction order if it is
+    /// clean. If that frame is being written and enough spare frames are left, returns a spare frame.
     fn room_at_once(&self, state: &mut PoolState) -> Option<FrameId> {
         if let Some(frame) = state.take_free() {
             return Some(frame);
@@ -332,12 +342,12 @@ impl<D: Device + 'static> Inner<D> {
     }
 }
 
-/// Whether a write holds the lock.
+/// Returns whether the write that holds the lock is still under way.
 fn is_under_way(locked_by: &Option<Rc<Batch>>) -> bool {
     locked_by.as_ref().is_some_and(|batch| batch.outcome().is_none())
 }
 
-/// The read of a page.
+/// The read of a page, from the drive or from the page store.
 enum Reading<D: Device + 'static> {
     Direct(Io<D>),
     Stored(PageIo),
@@ -354,7 +364,7 @@ impl<D: Device + 'static> Future for Reading<D> {
     }
 }
 
-/// A page that is being read.
+/// A page that is being read. Dropping it unsettled frees its frame when no I/O can touch the frame any more.
 pub(crate) struct Loading<D: Device + 'static> {
     inner: Rc<Inner<D>>,
     pub page: PageId,
@@ -390,14 +400,15 @@ impl<D: Device + 'static> Loading<D> {
         });
     }
 
-    /// Waits for the drive.
+    /// Waits for the end of the read.
     pub(crate) async fn read(&mut self) -> Result<(), PoolError> {
         let outcome = self.io.as_mut().expect("submitted").await;
         self.io = None;
         outcome.map_err(|error| PoolError::Read { page: self.page, error })
     }
 
-    /// Makes the read page resident. The requesting task gets the latch first, then the tasks that joined.
+    /// Makes the page that was read resident. The requesting task gets the latch first, then the tasks that
+    /// joined the read.
     fn deliver(mut self, arrival: Arrival) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();
@@ -409,19 +420,20 @@ impl<D: Device + 'static> Loading<D> {
         self.settled = true;
     }
 
-    /// Makes a prefetched page resident, and serves the tasks that requested it during the read.
+    /// Makes a prefetched page resident, and gives its latch to the tasks that requested it during the read.
     fn settle_prefetched(self) {
         self.settle(|_, joined| Arrival { prefetched: joined == 0, ..Arrival::default() });
     }
 
-    /// Makes a page resident that will certainly be needed.
+    /// Makes a fetched page resident. This page will certainly be needed, so it is inserted like a requested
+    /// one.
     pub(crate) fn settle_fetched(self) {
         let page = self.page;
         self.settle(|state, _| Arrival { recall: state.replacement.miss(page), ..Arrival::default() });
     }
 
-    /// Makes the read page resident and gives its latch to the tasks that joined. `arrival` gets the number
-    /// of these.
+    /// Makes the page that was read resident and gives its latch to the tasks that joined the read. The
+    /// closure `arrival` gets the number of these tasks.
     fn settle(mut self, arrival: impl FnOnce(&mut PoolState, usize) -> Arrival) {
         let mut state = self.inner.state.borrow_mut();
         let frame = self.frame();
@@ -431,7 +443,7 @@ impl<D: Device + 'static> Loading<D> {
         let arrival = arrival(&mut state, joined.len());
         state.deliver(frame, self.page, arrival, joined);
         self.settled = true;
-        // The frame can be evicted now.
+        // The frame can be evicted from now on, so a task that waits for a frame gets its turn.
         self.inner.turns.next();
     }
 }
@@ -454,7 +466,8 @@ impl<D: Device + 'static> Drop for Loading<D> {
         match self.io.take() {
             None => free(),
             Some(io) => self.inner.handle.spawn(async move {
-                // No task waits for the page any more; only the end of the I/O matters.
+                // No task waits for the page any more; the frame becomes free at the end of the I/O, whatever
+                // the outcome.
                 let _ = io.await;
                 free();
             }),

@@ -1,9 +1,10 @@
-//! An open-addressing hash table from pages to small numbers, such as frames.
+//! The page table: an open-addressing hash table from pages to small numbers, such as frame numbers.
 //!
-//! A slot holds 32 bits of the page's hash and the number. The page itself is stored with the frame of that
-//! number, so a slot has eight bytes, and a look-up touches one cache line of the table. At most a quarter of
-//! the slots are in use. A colliding entry goes to the next free slot. A removal moves later entries back, so
-//! there are no tombstones, and look-ups do not become slower.
+//! A slot of the table holds 32 bits of the page's hash, the *tag*, and the number. The page itself is stored
+//! with the frame of that number, so a slot has eight bytes, and a look-up touches one cache line of the
+//! table. At most a quarter of the slots are in use. The upper bits of the tag are the entry's *home slot*. A
+//! colliding entry goes to the next free slot. A removal moves later entries back, so there are no
+//! tombstones, and look-ups do not become slower.
 
 use fulgurite_base::{PageId, prefetch};
 
@@ -15,16 +16,17 @@ struct Slot {
     value: u32,
 }
 
-/// A table of fixed capacity. The `page_of` arguments return the page of a number in the table.
+/// A page table of fixed capacity. The `page_of` arguments of its methods return the page of a number in the
+/// table.
 #[derive(Clone, Debug)]
 pub(crate) struct PageTable {
     slots: Vec<Slot>,
-    /// The upper bits of a page's tag are its home slot.
+    /// The number of bits by which a tag is shifted right to get its home slot.
     shift: u32,
 }
 
 impl PageTable {
-    /// Room for `capacity` pages.
+    /// Creates a table for at most `capacity` pages.
     pub(crate) fn new(capacity: u32) -> PageTable {
         let bits = (4 * u64::from(capacity.max(1))).next_power_of_two().trailing_zeros();
         assert!(bits <= 32, "a table of {capacity} pages is too large");
@@ -46,14 +48,14 @@ impl PageTable {
         (slot + 1) & (self.slots.len() - 1)
     }
 
-    /// Begins to fetch the slot of `page` into the cache.
+    /// Begins to fetch the home slot of `page` into the processor's cache.
     #[inline]
     pub(crate) fn prefetch(&self, page: PageId) {
         prefetch(&self.slots, self.home(Self::tag(page)));
     }
 
-    /// The number in the home slot of `page`, if any. It is usually the number of this page, so it tells
-    /// which frame a look-up will probably touch.
+    /// Returns the number in the home slot of `page`, if any. It is usually the number of this page, so it
+    /// tells which frame a look-up will probably touch.
     #[inline]
     pub(crate) fn guess(&self, page: PageId) -> Option<u32> {
         let value = self.slots[self.home(Self::tag(page))].value;
@@ -78,7 +80,7 @@ impl PageTable {
         }
     }
 
-    /// The number of `page`.
+    /// Returns the number of `page`, if the page is in the table.
     #[inline]
     pub(crate) fn get(&self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
         self.find(page, page_of).map(|at| self.slots[at].value)
@@ -95,7 +97,7 @@ impl PageTable {
         self.slots[at] = Slot { tag, value };
     }
 
-    /// Removes `page` and returns its number.
+    /// Removes `page` and returns its number, if the page was in the table.
     #[inline]
     pub(crate) fn remove(&mut self, page: PageId, page_of: impl Fn(u32) -> PageId) -> Option<u32> {
         let found = self.find(page, page_of)?;
@@ -122,8 +124,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// The rule: at most a quarter of the slots is in use, and consecutive pages have home slots all over the
-    /// table.
+    /// The rule: a table has at least four slots for each page, and the home slots of consecutive pages are
+    /// spread over the whole table.
     #[test]
     fn pages_are_spread_over_four_slots_each() {
         let table = PageTable::new(1_000);
@@ -134,7 +136,7 @@ mod tests {
         assert!(homes.len() > 800, "{} homes", homes.len());
     }
 
-    /// The rule: two pages with the same tag are different entries.
+    /// The rule: two pages with the same tag are different entries, and each is found with its own number.
     #[test]
     fn pages_with_the_same_tag_are_told_apart() {
         let mut known = BTreeMap::new();
@@ -150,7 +152,8 @@ mod tests {
     }
 
     proptest! {
-        /// Compares the table with the standard library's map, with a nearly full table and colliding pages.
+        /// Compares the table with the standard library's map. The table is nearly full, and the pages
+        /// collide.
         #[test]
         fn a_table_behaves_like_a_map(operations in prop::collection::vec((any::<bool>(), 0u64..24), 0..400)) {
             const CAPACITY: u32 = 16;

@@ -1,4 +1,4 @@
-//! The pool's interface: making a pool, and finding pages in it.
+//! The buffer pool's interface: functions that make a pool, find pages in it and read pages into it.
 
 use crate::counters::PoolCounters;
 use crate::departed::{Departures, Watched};
@@ -14,24 +14,24 @@ use fulgurite_device::{Arena, Device, Handle};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// The shape and the policies of a pool.
+/// The configuration of a pool: its size, its page size, its policies and its page store.
 pub struct PoolConfig {
-    /// Frames in the pool, including those whose pages are being written.
+    /// The number of frames in the pool, including those whose pages are being written.
     pub frames: u32,
-    /// Bytes in a page: a multiple of the device's page size.
+    /// The size of a page in bytes, a multiple of the device's page size.
     pub page_bytes: u32,
-    /// Chooses the victim frame; it must be made for the same number of frames.
+    /// The policy that chooses the victim frame. It must be made for the same number of frames.
     pub replacement: Replacement,
-    /// Decides which pages are written when a frame is evicted, and whether the miss waits.
+    /// The policy that decides which pages are written when a frame is evicted, and whether the miss waits.
     pub write_back: WriteBack,
-    /// Decides which pages are read beside a missed page.
+    /// The policy that decides which pages are read together with a missed page.
     pub prefetch: Prefetch,
-    /// Stores the pages; without it, page n is page n of the drive.
+    /// The page store, which decides where pages are stored. Without one, page n is page n of the drive.
     pub store: Option<Rc<dyn PageStore>>,
 }
 
 impl PoolConfig {
-    /// A pool without prefetching and without a page store.
+    /// Creates a configuration without prefetching and without a page store.
     pub fn new(frames: u32, page_bytes: u32, replacement: Replacement, write_back: WriteBack) -> PoolConfig {
         PoolConfig { frames, page_bytes, replacement, write_back, prefetch: Prefetch::default(), store: None }
     }
@@ -47,7 +47,7 @@ impl<D: Device + 'static> Clone for BufferPool<D> {
 }
 
 impl<D: Device + 'static> BufferPool<D> {
-    /// An empty pool over the device behind `handle`.
+    /// Creates an empty pool over the device behind `handle`.
     pub fn new(handle: Handle<D>, config: PoolConfig) -> Result<BufferPool<D>, PoolConfigError> {
         let PoolConfig { frames, page_bytes, replacement, write_back, prefetch, store } = config;
         let caps = handle.caps();
@@ -90,18 +90,19 @@ impl<D: Device + 'static> BufferPool<D> {
         })))
     }
 
-    /// Pages that fit on the device.
+    /// Returns the number of pages that fit on the device.
     pub fn pages(&self) -> u64 {
         self.0.pages()
     }
 
-    /// Frames that may hold pages.
+    /// Returns the number of frames that may hold pages.
     pub fn limit(&self) -> u32 {
         self.0.state.borrow().resident_max()
     }
 
-    /// Sets the number of frames that may hold pages: at least one, and never more than the pool has without
-    /// its spare and lent frames. If the limit falls, pages beyond it stay until the next miss.
+    /// Sets the number of frames that may hold pages. The number is at least one, and never more than all
+    /// frames without the spare and lent ones. If the limit falls, pages beyond it stay in the pool until the
+    /// next miss.
     pub fn set_limit(&self, frames: u32) {
         self.0.state.borrow_mut().limit = frames;
     }
@@ -113,18 +114,18 @@ impl<D: Device + 'static> BufferPool<D> {
         self.0.state.borrow_mut().watched = Some(Watched::new(window));
     }
 
-    /// The counts since the call of [`BufferPool::watch_departures`].
+    /// Returns the counts since the call of [`BufferPool::watch_departures`].
     pub fn departures(&self) -> Departures {
         self.0.state.borrow().watched.as_ref().map_or(Departures::default(), |watched| watched.counts)
     }
 
-    /// Whether the pool is at its limit, so that each new page displaces another.
+    /// Returns whether the pool is at its limit, so that each new page displaces another.
     pub fn is_full(&self) -> bool {
         let state = self.0.state.borrow();
         state.resident >= state.resident_max()
     }
 
-    /// The unpinned pages in eviction order, and whether each is dirty.
+    /// Returns the unpinned pages in eviction order, and whether each is dirty.
     pub fn eviction_order(&self) -> Vec<(PageId, bool)> {
         let state = self.0.state.borrow();
         let mut cursor = Cursor::default();
@@ -132,35 +133,37 @@ impl<D: Device + 'static> BufferPool<D> {
         order.map(|frame| (state.frames.page(frame), state.frames.is_dirty(frame))).collect()
     }
 
-    /// The pool's counters so far.
+    /// Returns the pool's counters.
     pub fn counters(&self) -> PoolCounters {
         self.0.state.borrow().counters
     }
 
-    /// The page for reading, if it is in the pool and its latch is free.
+    /// Latches the page for reading, if it is in the pool and its latch is available.
     #[inline]
     pub fn try_read(&self, page: PageId) -> Option<ReadGuard<D>> {
         self.try_fix(page, false).map(ReadGuard)
     }
 
-    /// The page for changing, if it is in the pool and its latch is free. The page becomes dirty.
+    /// Latches the page for changing, if it is in the pool and its latch is available. The page becomes
+    /// dirty.
     #[inline]
     pub fn try_write(&self, page: PageId) -> Option<WriteGuard<D>> {
         self.try_fix(page, true).map(WriteGuard)
     }
 
-    /// The page for reading.
+    /// Latches the page for reading. Reads it from the drive first if it is not in the pool.
     pub async fn read(&self, page: PageId) -> Result<ReadGuard<D>, PoolError> {
         self.fix(page, false).await.map(ReadGuard)
     }
 
-    /// The page for changing. The page becomes dirty.
+    /// Latches the page for changing. Reads it from the drive first if it is not in the pool. The page
+    /// becomes dirty.
     pub async fn write(&self, page: PageId) -> Result<WriteGuard<D>, PoolError> {
         self.fix(page, true).await.map(WriteGuard)
     }
 
-    /// A page for changing, without reading it from the drive: the caller must fill all of it. If the page is
-    /// in the pool, its contents there are kept. The page becomes dirty.
+    /// Latches a page for changing, without reading it from the drive: the caller must overwrite all of it.
+    /// If the page is in the pool, its contents there are kept. The page becomes dirty.
     pub async fn create(&self, page: PageId) -> Result<WriteGuard<D>, PoolError> {
         loop {
             let is_known = {
@@ -171,7 +174,8 @@ impl<D: Device + 'static> BufferPool<D> {
                 return self.0.load_new(page).await.map(WriteGuard);
             }
             match self.fix(page, true).await {
-                // Another task's read of the page failed. The old contents do not matter here, so try again.
+                // Another task's read of the page failed. The old contents are not needed here, so the loop
+                // tries again.
                 Err(PoolError::Read { .. }) => {}
                 outcome => return outcome.map(WriteGuard),
             }
@@ -208,7 +212,8 @@ impl<D: Device + 'static> BufferPool<D> {
                 }
             };
             match waiter {
-                // There is no await between the look-up and the entry in `loading`, so a page is read once.
+                // No other task runs between the look-up and the entry in `loading`, so a page is read only
+                // once.
                 None => return inner.load(page, write).await,
                 Some(waiter) => {
                     if let Some(fixed) = (Granted { inner, waiter }).await {

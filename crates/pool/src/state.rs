@@ -1,10 +1,10 @@
-//! The state that all users of a pool share: its frames, the tasks that wait for them, and its counters.
+//! The state that all clones of a pool share: its frames, the tasks that wait for them, and its counters.
 //!
-//! A frame is free, or being read into, or resident. A resident frame is in the page table and in the
-//! replacement policy's order. While its page is being written, it may be read but not changed. With spare
-//! frames, it may also be evicted during the write. It is then *detached*: it stays in the page table, so
-//! that its page is still found, and becomes free when the write has ended. Only a frame's latch and flags
-//! decide which task may use its bytes.
+//! A frame is free, or a page is being read into it, or it is resident. A resident frame is in the page table
+//! and in the replacement policy's order. While its page is being written, the page may be read but not
+//! changed. With spare frames, a frame may also be evicted during its write. The frame is then *detached*: it
+//! stays in the page table, so that its page is still found, and becomes free when the write has ended. Only
+//! a frame's latch and flags decide which task may use its bytes.
 
 use crate::counters::PoolCounters;
 use crate::departed::Watched;
@@ -30,43 +30,45 @@ pub(crate) struct PoolState {
     pub table: PageTable,
     pub replacement: Replacement,
     pub prefetch: Prefetch,
-    /// Frames without a page.
+    /// Frames without a page, including the spare ones.
     pub free: Vec<FrameId>,
-    /// Frames that are resident or being read into, and the limit on them.
+    /// The number of frames that are resident or being read into, and the limit on this number.
     pub resident: u32,
     pub limit: u32,
-    /// Spare frames, for misses on dirty victim frames.
+    /// The number of spare frames, which take the reads of misses on dirty victim frames.
     pub spare: Spare,
-    /// Frames that are lent as memory.
+    /// The number of frames that are lent as memory for other data.
     pub lent: u32,
-    /// Pages that are being written.
+    /// The number of pages that are being written.
     pub under_way: u32,
-    /// Pages that are being read, and the other tasks that wait for them.
+    /// Pages that are being read, and the other tasks that wait for each of them.
     pub loading: FxHashMap<PageId, Vec<Rc<Waiter>>>,
     /// The tasks that wait for each latch. A frame with waiters is contended.
     pub latch_queues: FxHashMap<FrameId, VecDeque<Rc<Waiter>>>,
-    /// Writes in the order of their begin. Some of them may have ended.
+    /// Batches of writes in the order in which they began. Some of them may have ended.
     pub writing: VecDeque<Rc<Batch>>,
-    /// The error of a failed write that no task waited for.
+    /// The error of a failed write that no task waited for; the next miss reports it.
     pub failure: Option<IoError>,
-    /// Writes that have failed so far.
+    /// The number of batches whose write has failed so far.
     pub failures: u64,
-    /// The cleaner's batch that is being written, and the frames at the head of the order that it still
-    /// believes to be clean.
+    /// The cleaner's batch that is being written, and the number of frames at the head of the eviction order
+    /// that the cleaner still believes to be clean.
     pub cleaning: Option<Rc<Batch>>,
     pub clean_ahead: u32,
-    /// With a lock: the last batch that a miss waited for. Until it has ended, no other miss evicts.
+    /// The last batch that a miss waited for, if the write-back policy has a lock. Until this batch has
+    /// ended, no other miss evicts.
     pub locked_by: Option<Rc<Batch>>,
     pub plan: Plan,
     pub cursor: Cursor,
     pub suggestions: Vec<PageId>,
     pub counters: PoolCounters,
-    /// Counts pages that leave and come back, if [`crate::BufferPool::watch_departures`] was called.
+    /// Counts of pages that were evicted and soon read again, if [`crate::BufferPool::watch_departures`] was
+    /// called.
     pub watched: Option<Watched>,
 }
 
 impl PoolState {
-    /// The state of an empty pool over `frames`.
+    /// Creates the state of an empty pool over `frames`.
     pub(crate) fn new(
         frames: FrameTable,
         replacement: Replacement,
@@ -78,7 +80,7 @@ impl PoolState {
 
             replacement,
             prefetch,
-            // Popped from the end: frame 0 is used first.
+            // Frames are popped from the end, so frame 0 is used first.
             free: (0..frames.len()).rev().map(FrameId).collect(),
             resident: 0,
             limit: frames.len(),
@@ -107,7 +109,7 @@ impl PoolState {
         self.table.get(page, |frame| self.frames.page(FrameId(frame))).map(FrameId)
     }
 
-    /// The most frames that may be resident or being read into.
+    /// Returns the most frames that may be resident or being read into.
     #[inline]
     pub(crate) fn resident_max(&self) -> u32 {
         self.limit.min(self.frames.len() - self.spare.frames - self.lent).max(1)
@@ -120,7 +122,7 @@ impl PoolState {
         frame
     }
 
-    /// Notes that a page is read because a task needs it.
+    /// Records that a page is read because a task needs it.
     #[inline]
     pub(crate) fn comes(&mut self, page: PageId) {
         if let Some(watched) = &mut self.watched {
@@ -149,10 +151,10 @@ impl PoolState {
         self.prefetch.observe(self.frames.page(frame));
     }
 
-    /// Takes the latch of `frame` for a request, unless other tasks wait for it or it is taken.
+    /// Takes the latch of `frame` for a request, unless the latch is held or other tasks wait for it.
     #[inline]
     pub(crate) fn try_hit(&mut self, frame: FrameId, write: bool) -> bool {
-        // A detached frame is in no eviction order, so the policy must not hear of it.
+        // A detached frame is in no eviction order, so the replacement policy must not be told of the hit.
         if self.frames.has(frame, FrameTable::CONTENDED | FrameTable::DETACHED)
             || !self.frames.try_latch(frame, write)
         {
@@ -170,12 +172,13 @@ impl PoolState {
         waiter
     }
 
-    /// Gives the latch of `frame` to the waiting tasks, in order, until it is taken.
+    /// Gives the latch of `frame` to the waiting tasks, in order, until a task needs a latch that is not
+    /// available.
     pub(crate) fn hand_over(&mut self, frame: FrameId) {
-        // The queue leaves the map because a hit needs the whole state.
+        // The queue is taken out of the map, because a hit needs the whole state.
         let Some(mut queue) = self.latch_queues.remove(&frame) else { return };
         while let Some(waiter) = queue.front() {
-            // A waiter whose future was dropped is skipped.
+            // A waiter whose future was dropped no longer waits and is skipped.
             if waiter.is_waiting() {
                 if !self.frames.try_latch(frame, waiter.write) {
                     break;
@@ -192,7 +195,8 @@ impl PoolState {
         }
     }
 
-    /// Makes `page`, which is now in `frame`, resident, and serves the tasks that joined its read.
+    /// Makes `page`, which is now in `frame`, resident, and gives its latch to the tasks that joined its
+    /// read.
     pub(crate) fn deliver(
         &mut self,
         frame: FrameId,
@@ -218,10 +222,10 @@ pub(crate) struct Inner<D: Device + 'static> {
     pub store: Option<Rc<dyn PageStore>>,
     /// The tasks that wait for a frame to become free or evictable.
     pub turns: Turns,
-    /// Frame contents, if the device stores any.
+    /// The contents of all frames; `None` if the device stores no contents.
     pub arena: Option<Arc<Arena>>,
     pub page_bytes: usize,
-    /// Device pages in a pool page.
+    /// The number of device pages in a pool page.
     pub device_pages: u32,
 }
 
@@ -230,7 +234,8 @@ impl<D: Device + 'static> Inner<D> {
         self.handle.caps().pages / u64::from(self.device_pages)
     }
 
-    /// Drops one latch of `frame` and gives the latch, or the frame, to the next waiting task.
+    /// Drops one latch of `frame`. Gives the latch to the next task that waits for it, or the frame to the
+    /// next task that waits for a frame.
     #[inline]
     pub(crate) fn release(&self, frame: FrameId) {
         let unused = {
@@ -259,12 +264,13 @@ impl<D: Device + 'static> Inner<D> {
     }
 }
 
-/// The drive's address of a page of the pool. A page beyond the end of the drive gets an address beyond it.
+/// Returns the drive's address of a page of the pool. A page beyond the end of the drive gets an address
+/// beyond that end.
 pub(crate) fn address(page: PageId, device_pages: u32) -> Lpn {
     Lpn(page.0.saturating_mul(u64::from(device_pages)))
 }
 
-/// Waits for a latch. The output is `None` if the task must try again.
+/// The wait for a latch. The output is `None` if the task must look the page up again.
 pub(crate) struct Granted<'a, D: Device + 'static> {
     pub inner: &'a Rc<Inner<D>>,
     pub waiter: Rc<Waiter>,
@@ -284,21 +290,21 @@ impl<D: Device + 'static> Future for Granted<'_, D> {
 
 impl<D: Device + 'static> Drop for Granted<'_, D> {
     fn drop(&mut self) {
-        // If the dropped future already had the latch, the next task gets it.
+        // If the latch was already granted to the dropped future, the next task gets it.
         if let Wish::Latched(frame) = self.waiter.give_up() {
             self.inner.release(frame);
         }
     }
 }
 
-/// A pinned, latched frame.
+/// A pinned frame with its latch. Dropping it releases the latch.
 pub(crate) struct Fixed<D: Device + 'static> {
     pub inner: Rc<Inner<D>>,
     pub frame: FrameId,
 }
 
 impl<D: Device + 'static> Fixed<D> {
-    /// The address and the length of the page's bytes. Guards ask often, so this makes no buffer.
+    /// Returns the address and the length of the page's bytes. Guards call this often, so it makes no buffer.
     #[inline]
     pub(crate) fn bytes(&self) -> Option<(*mut u8, usize)> {
         let len = self.inner.page_bytes;

@@ -1,6 +1,6 @@
-//! Tasks that wait for a latch, for a page that is being read, for a frame, or for a write. They are served
-//! in the order of their requests. A released latch is given to the next waiter directly, so that no task
-//! starves.
+//! Queues of waiting tasks. A task waits for a latch, for a page that is being read, for a frame, or for a
+//! write. Tasks are served in the order of their requests. A released latch is given to the next waiting task
+//! directly, so that no task starves.
 
 use fulgurite_base::FrameId;
 use fulgurite_device::IoError;
@@ -11,22 +11,22 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// The state of a waiting task's request.
+/// The state of a waiting task's request: still waiting, or the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Not answered yet.
+    /// The request has no answer yet.
     Waiting,
-    /// The task holds the latch of this frame.
+    /// The task now holds the latch of this frame.
     Latched(FrameId),
-    /// The task must try again.
+    /// The task must make its request again.
     TryAgain,
     /// The task has taken the answer, or has given up.
     Over,
 }
 
-/// A waiting task.
+/// The request of a waiting task.
 pub(crate) struct Waiter {
-    /// Whether it needs the latch exclusively.
+    /// Whether the task needs an exclusive latch.
     pub write: bool,
     wish: Cell<Wish>,
     waker: Cell<Option<Waker>>,
@@ -48,23 +48,23 @@ impl Waiter {
         }
     }
 
-    /// Takes the answer; `None` if there is none yet.
+    /// Returns the answer and marks it as taken; `None` if there is none yet.
     pub(crate) fn poll(&self, context: &Context<'_>) -> Option<Wish> {
         if self.is_waiting() {
-            // A later poll may bring another waker, so the last one counts.
+            // A later poll may bring another waker, so only the waker of the last poll is kept.
             self.waker.set(Some(context.waker().clone()));
             return None;
         }
         Some(self.wish.replace(Wish::Over))
     }
 
-    /// Gives up. Returns an answer that was not taken.
+    /// Ends the wait. Returns the answer if it was not taken.
     pub(crate) fn give_up(&self) -> Wish {
         self.wish.replace(Wish::Over)
     }
 }
 
-/// Tasks that wait for their turn, in order.
+/// The queue of tasks that wait for their turn to look for a frame.
 #[derive(Default)]
 pub(crate) struct Turns(RefCell<VecDeque<Rc<Waiter>>>);
 
@@ -73,17 +73,18 @@ impl Turns {
         self.0.borrow().is_empty()
     }
 
-    /// Gives the next task its turn.
+    /// Gives the next waiting task its turn.
     pub(crate) fn next(&self) {
         while let Some(waiter) = self.0.borrow_mut().pop_front() {
-            // A dropped future leaves its entry in the queue.
+            // A dropped future leaves its entry in the queue, and that entry is skipped.
             if waiter.is_waiting() {
                 return waiter.answer(Wish::TryAgain);
             }
         }
     }
 
-    /// Waits for a turn. With `again`, the task goes to the front, because its last turn was in vain.
+    /// Waits for a turn. With `again`, the task goes to the front of the queue, because its last turn was in
+    /// vain.
     pub(crate) fn wait(&self, again: bool) -> Turn<'_> {
         let waiter = Waiter::new(false);
         let mut queue = self.0.borrow_mut();
@@ -95,8 +96,8 @@ impl Turns {
     }
 }
 
-/// The wait for a turn. If it is dropped after the turn was given and before the task noticed it, the next
-/// task gets the turn.
+/// The wait for a turn. If it is dropped after the turn was given and before the task took the turn, the next
+/// task gets it.
 pub(crate) struct Turn<'a> {
     turns: &'a Turns,
     waiter: Rc<Waiter>,
@@ -122,9 +123,9 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Pages that are written together, and the tasks that wait for them.
+/// A batch of pages that are written together, and the tasks that wait for the end of the write.
 pub(crate) struct Batch {
-    /// Their frames.
+    /// The frames whose pages are written.
     pub frames: Vec<FrameId>,
     outcome: Cell<Option<Result<(), IoError>>>,
     waiters: RefCell<Vec<Waker>>,
@@ -139,7 +140,7 @@ impl Batch {
         self.outcome.get()
     }
 
-    /// Gives the outcome to the waiting tasks. Returns whether there were any.
+    /// Gives the outcome to the waiting tasks. Returns whether any task waited.
     pub(crate) fn end(&self, outcome: Result<(), IoError>) -> bool {
         self.outcome.set(Some(outcome));
         let waiters = self.waiters.take();
@@ -157,7 +158,8 @@ impl Future for &Batch {
             return Poll::Ready(outcome);
         }
         let mut waiters = self.waiters.borrow_mut();
-        // A task that waits for several pages may poll here repeatedly, so its waker is kept once.
+        // A task that waits for several batches may poll this one repeatedly, so its waker is added only
+        // once.
         if !waiters.last().is_some_and(|last| last.will_wake(context.waker())) {
             waiters.push(context.waker().clone());
         }

@@ -1,8 +1,8 @@
-//! Writes: the batches of misses, and the cleaner.
+//! Writes dirty pages: the batches of misses, and those of the cleaner.
 //!
 //! A page counts as clean when its write begins, because no task can change it before the write has ended. If
-//! the write fails, the page becomes dirty again. A task of its own awaits each batch, so a batch ends
-//! properly even if no other task waits for it.
+//! the write fails, the page becomes dirty again. A separate task awaits each batch, so a batch ends properly
+//! even if no other task waits for it.
 
 use crate::state::{Inner, PoolState};
 use crate::store::PageBytes;
@@ -15,14 +15,14 @@ use fulgurite_device::{Device, IoError, Operation};
 use std::rc::Rc;
 
 impl<D: Device + 'static> Inner<D> {
-    /// Begins to write the batch of a miss.
+    /// Begins to write the batch of a miss or of the cleaner, which is not empty.
     pub(crate) fn write_batch(self: &Rc<Self>, state: &mut PoolState, batch: Vec<FrameId>) -> Rc<Batch> {
         state.counters.write_ios += 1;
         state.counters.pages_written += batch.len() as u64;
         self.start_write(state, batch).expect("a batch of a miss has its victim frame at least")
     }
 
-    /// Begins to write dirty frames, none of which is latched exclusively, all at once.
+    /// Begins to write dirty frames in one batch. None of them is latched exclusively.
     pub(crate) fn start_write(
         self: &Rc<Self>,
         state: &mut PoolState,
@@ -31,7 +31,7 @@ impl<D: Device + 'static> Inner<D> {
         if batch.is_empty() {
             return None;
         }
-        // Without spare frames, a frame is held in place until its write has ended.
+        // Without spare frames, a write pins its frame until the write has ended.
         state.under_way += batch.len() as u32;
         let held = if self.write_back.buffers == 0 { FrameTable::HELD } else { 0 };
         for frame in &batch {
@@ -43,7 +43,7 @@ impl<D: Device + 'static> Inner<D> {
             }
         }
         let ticket = Rc::new(Batch::new(batch));
-        // Ended writes are removed here, so that the list does not grow without bound.
+        // Batches that have ended are removed here, so that the list does not grow without bound.
         while state.writing.front().is_some_and(|first| first.outcome().is_some()) {
             state.writing.pop_front();
         }
@@ -88,7 +88,7 @@ impl<D: Device + 'static> Inner<D> {
             let awaited = ticket.end(outcome);
             if let Err(error) = outcome {
                 state.failures += 1;
-                // A waiting miss gets the error itself; otherwise the next miss gets it.
+                // A task that waits for the batch gets the error itself; otherwise the next miss gets it.
                 if !awaited {
                     state.failure = Some(error);
                 }
@@ -98,7 +98,7 @@ impl<D: Device + 'static> Inner<D> {
                 self.clean_ahead(state);
             }
         }
-        // Each frame of the batch may serve one waiting miss.
+        // Each frame of the batch may serve one waiting miss, so as many misses get their turn.
         for _ in &ticket.frames {
             self.turns.next();
         }
@@ -132,8 +132,8 @@ impl<D: Device + 'static> Inner<D> {
         }
     }
 
-    /// Runs the cleaner after an eviction or after one of its own batches: it writes the dirty frames at the
-    /// head of the eviction order, unless enough of these frames are known to be clean.
+    /// Runs the cleaner after an eviction or after one of the cleaner's own batches. The cleaner writes the
+    /// dirty frames at the head of the eviction order, unless enough of these frames are known to be clean.
     pub(crate) fn clean_ahead(self: &Rc<Self>, state: &mut PoolState) {
         let ahead = self.write_back.ahead;
         if ahead == 0 || state.cleaning.is_some() {

@@ -1,4 +1,5 @@
-//! ACE against its worked example, an independent oracle, and the published program's counts.
+//! Compares ACE with its worked example, with an independent oracle, and with the counts of the published
+//! program.
 
 mod common;
 
@@ -10,7 +11,7 @@ use fulgurite_pool::{
 };
 use proptest::prelude::*;
 
-/// Counts of one run: hits, misses, pages written, batches.
+/// The counts of one run: hits, misses, pages written, and batches written.
 type Counts = [u64; 4];
 
 /// Runs the requests one after another and returns the pool's counters.
@@ -34,7 +35,8 @@ fn counts(trace: &[(u64, bool)], frames: u32, write_back: WriteBack) -> Counts {
     [counters.hits, counters.misses, counters.pages_written, counters.write_ios]
 }
 
-/// The oracle: a simple LRU list, oldest first. With `n_w` = 1 it is LRU.
+/// Returns the counts of the oracle: a simple LRU list, oldest page first. With `n_w` = 1 it is LRU without
+/// batches.
 fn oracle(trace: &[(u64, bool)], frames: usize, n_w: usize) -> Counts {
     let mut pool: Vec<(u64, bool)> = Vec::new();
     let [mut hits, mut misses, mut written, mut batches] = [0; 4];
@@ -72,8 +74,8 @@ proptest! {
     }
 }
 
-/// The pool of the worked example of the ACE lecture: 8 6 2 3 5 7 4, most recent first, of which
-/// 2, 5 and 4 are dirty; then page 1 is written. Returns the pool, most recent first.
+/// Replays the worked example of the ACE lecture: the pool holds 8 6 2 3 5 7 4, most recently used first, of
+/// which 2, 5 and 4 are dirty; then page 1 is written. Returns the pool, most recently used first.
 fn worked_example(write_back: WriteBack) -> (Vec<(u64, bool)>, u64, u64) {
     let (executor, pool) = pool_over(mem(10), 7, write_back);
     let inside = pool.clone();
@@ -113,7 +115,8 @@ fn the_worked_example_with_ace_and_prefetching() {
     let inside = pool.clone();
     executor
         .block_on(async move {
-            // Pages 9 and 0 follow page 1 twice; before and after that, other pages fill the pool.
+            // Pages 9 and 0 follow page 1 twice, so they are named; before and after that, other pages fill
+            // the pool.
             for page in [1, 9, 0, 11, 12, 13, 14, 15, 16, 17, 1, 9, 0] {
                 request(&inside, page, false).await.unwrap();
             }
@@ -131,12 +134,13 @@ fn the_worked_example_with_ace_and_prefetching() {
     assert_eq!((pages_written, write_ios, prefetched), (3, 1, 2));
 }
 
-/// The rule of the lecture's Evictor: beside a batch, n_e frames are evicted, whether or not the prefetcher
-/// names a page. They are free for the next misses, which evict nothing and prefetch nothing.
+/// The rule of the lecture's Evictor: together with a batch, n_e frames are evicted, whether or not the
+/// prefetcher names a page. These frames are free for the next misses, which evict nothing and prefetch
+/// nothing.
 #[test]
 fn with_prefetching_a_batch_evicts_n_e_frames() {
     let (after_batch, after_two_more) = {
-        // No successor was seen twice, so no page is named.
+        // No successor was seen twice, so the prefetcher names no page.
         let prefetch = "history".parse::<PrefetchConfig>().unwrap().start().unwrap();
         let executor = Executor::new(mem(32));
         let config = PoolConfig { prefetch, ..config(7, WriteBack { n_e: 3, ..WriteBack::ace(4) }) };
@@ -165,7 +169,7 @@ fn with_prefetching_a_batch_evicts_n_e_frames() {
     assert_eq!(after_two_more, more);
 }
 
-/// The rule: ACE prefetches only beside a batch. A miss with a free frame or a clean victim prefetches
+/// The rule: ACE prefetches only together with a batch. A miss with a free frame or a clean victim prefetches
 /// nothing, even if the prefetcher names pages.
 #[test]
 fn without_a_batch_ace_prefetches_nothing() {
@@ -187,13 +191,13 @@ fn without_a_batch_ace_prefetches_nothing() {
     let clean: Vec<(u64, bool)> = (0..12).map(|page| (page, false)).collect();
     assert_eq!(prefetched(WriteBack::ace(3), &clean), 0);
     assert!(prefetched(WriteBack::SINGLE, &clean) > 0, "the prefetcher names pages");
-    // Page 0 is dirty, and the miss that evicts it is the second of a run: two more frames are evicted and
+    // Page 0 is dirty, and the miss that evicts it is the second of a run, so two more frames are evicted and
     // filled.
     let dirty = [(0, true), (20, false), (22, false), (24, false), (26, false), (30, false), (31, false)];
     assert_eq!(prefetched(WriteBack::ace(3), &dirty), 2);
 }
 
-/// The GNU C library's `rand()` with its default seed, which the published program uses unseeded.
+/// The GNU C library's `rand()` with its default seed. The published program uses this generator unseeded.
 struct GlibcRand(Vec<u32>);
 
 impl GlibcRand {
@@ -223,7 +227,8 @@ impl GlibcRand {
     }
 }
 
-/// The published generator: per request a type, a skew and a page; 90 % of requests to 10 % of pages.
+/// Generates the trace of the published generator, which draws a type, a skew and a page for each request: 90
+/// % of the requests go to 10 % of the pages.
 fn published_trace(requests: usize, pages: u64) -> Vec<(u64, bool)> {
     let mut rand = GlibcRand::new();
     let hot = pages / 10;
@@ -274,9 +279,9 @@ fn clean_first_policies_count_as_the_published_program() {
     assert_eq!(counts("cflru", WriteBack::SINGLE), [528_291, 305_092, 305_092]);
     assert_eq!(counts("cflru", WriteBack::ace(8)), [528_307, 305_264, 38_158]);
     assert_eq!(counts("lru-wsr", WriteBack::SINGLE), [528_480, 306_736, 306_736]);
-    // The program moves the hot dirty pages that a batch skips.
+    // The published program moves the hot dirty pages that a batch skips.
     assert_eq!(counts("lru-wsr:passed=move", WriteBack::ace(8)), [528_519, 306_984, 38_373]);
-    // By the virtual order they keep their places, and there are fewer misses.
+    // By the virtual eviction order, the skipped pages keep their places, and there are fewer misses.
     assert_eq!(counts("lru-wsr", WriteBack::ace(8)), [528_495, 306_912, 38_364]);
 }
 
@@ -288,8 +293,9 @@ fn the_pool_and_the_counter_have_the_same_counts() {
     let requests: Vec<(PageId, bool)> = trace.iter().map(|(page, write)| (PageId(*page), *write)).collect();
     for name in ReplacementConfig::registry().names().filter(|name| !name.ends_with("-e")) {
         for write_back in [WriteBack::SINGLE, WriteBack::ace(8)] {
-            // The counter evicts before it writes, so CCF-LRU checks all pages. The pool writes first and
-            // evicts the written page, so the others keep their second chance.
+            // Without batches, the counts of CCF-LRU differ: the miss counter evicts before it writes, so
+            // CCF-LRU checks all pages. The pool writes first and evicts the written page, so the other pages
+            // keep their second chance.
             if name == "ccf-lru" && !write_back.batches {
                 continue;
             }

@@ -1,6 +1,6 @@
-//! Miss counts on real traces. On the project's trace, the counts of all policies are pinned and compared
-//! with independent models of the papers. On a trace that the project may not distribute, they are compared
-//! with a trusted simulator.
+//! Checks miss counts on real traces. On the project's trace, the counts of all policies are pinned and
+//! compared with independent models of the papers. On a trace that the project may not distribute, the counts
+//! are compared with a trusted simulator.
 
 mod models;
 
@@ -12,11 +12,12 @@ use std::path::Path;
 
 const FRAMES: [u32; 8] = [500, 1_000, 2_000, 5_000, 10_000, 20_000, 30_000, 40_000];
 
-/// Misses of libCacheSim 0.1 (commit of 7 October 2024) on the CloudPhysics trace, one page for each request.
+/// The misses of libCacheSim 0.1 (commit of 7 October 2024) on the CloudPhysics trace, one page for each
+/// request, for each of the pool sizes `FRAMES`.
 const LIBCACHESIM: [(&str, [u64; 8]); 8] = [
     ("fifo", [96_483, 95_520, 94_588, 91_581, 79_210, 72_229, 71_976, 49_142]),
     ("lru", [95_398, 94_823, 94_189, 91_527, 79_438, 72_053, 68_348, 48_994]),
-    // Its Clock is a FIFO with one bit.
+    // The policy Clock of libCacheSim is a FIFO with one bit, which is called second chance here.
     ("second-chance", [95_293, 94_727, 94_081, 91_458, 84_750, 72_151, 64_351, 48_999]),
     ("arc", [94_218, 94_027, 92_829, 87_770, 79_413, 64_422, 64_282, 48_999]),
     ("2q", [94_565, 94_117, 93_075, 87_879, 78_831, 72_103, 71_898, 49_142]),
@@ -42,12 +43,12 @@ fn counts_equal_those_of_libcachesim() {
     for (name, expected) in LIBCACHESIM {
         assert_eq!(FRAMES.map(|frames| misses(&requests, name, frames)), expected, "{name}");
     }
-    // Textbooks' clock is second chance.
+    // The clock of textbooks is second chance.
     assert_eq!(FRAMES.map(|frames| misses(&requests, "clock:max=1,initial=0", frames)), LIBCACHESIM[2].1);
 }
 
-/// Misses on the project's trace, in 500 and in 2,000 frames. Without a drive no erase block was ever erased,
-/// so cflru-e equals cflru here.
+/// The misses on the project's trace, in 500 and in 2,000 frames. Without a drive no erase block was ever
+/// erased, so cflru-e equals cflru here.
 const OWN: [(&str, [u64; 2]); 17] = [
     ("fifo", [79_394, 66_298]),
     ("second-chance", [77_467, 65_937]),

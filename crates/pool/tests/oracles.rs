@@ -1,5 +1,5 @@
-//! Compares policies without a trusted simulator with simple models: a list of pages, the most recently used
-//! one last.
+//! Compares policies that the trusted simulator does not have with simple models: a list of pages, the most
+//! recently used one last.
 
 mod models;
 
@@ -7,7 +7,7 @@ use fulgurite_base::PageId;
 use fulgurite_pool::{MissCounter, ReplacementConfig, WriteBack};
 use proptest::prelude::*;
 
-/// A page in a model's pool.
+/// A page in the pool of a model.
 #[derive(Clone, Debug)]
 struct Entry {
     page: u64,
@@ -16,8 +16,8 @@ struct Entry {
     uses: u32,
 }
 
-/// The misses and the written pages of a model. `evict` removes the victim from the list. `hit` moves the
-/// used entry; it gets the entry and its place.
+/// Returns the misses and the written pages of a model. `evict` removes the victim from the list. `hit` moves
+/// the used entry; it gets the list and the entry's position.
 fn model(
     trace: &[(u64, bool)],
     frames: usize,
@@ -47,8 +47,8 @@ fn to_end(pool: &mut Vec<Entry>, at: usize) {
     pool.push(entry);
 }
 
-/// The least recent clean page of the last `window` pages; if there is none, the dirty page with the lowest
-/// rank by `choose`.
+/// Evicts the least recent clean page of the last `window` pages; if there is none, the dirty page with the
+/// lowest rank by `choose`.
 fn clean_first(window: usize, choose: impl Fn(&Entry) -> u32) -> impl FnMut(&mut Vec<Entry>) -> Entry {
     move |pool| {
         let window = window.min(pool.len());
@@ -59,10 +59,11 @@ fn clean_first(window: usize, choose: impl Fn(&Entry) -> u32) -> impl FnMut(&mut
     }
 }
 
-/// The oldest cold clean page. If there is none, the oldest of the other pages: a hot clean page becomes cold
-/// and is evicted, a hot dirty page becomes cold and moves to the end.
+/// Evicts the oldest cold clean page. If there is none, it checks the oldest of the other pages: a hot clean
+/// page becomes cold and is evicted, a hot dirty page becomes cold and moves to the end.
 fn ccf_lru(pool: &mut Vec<Entry>) -> Entry {
-    // The cold clean pages are exactly the cold clean list, because a used page becomes hot.
+    // The cold clean pages of the model are exactly the cold clean list of the paper, because a used page
+    // becomes hot.
     if let Some(at) = pool.iter().position(|entry| entry.cold && !entry.dirty) {
         return pool.remove(at);
     }
@@ -84,7 +85,8 @@ fn counted(trace: &[(u64, bool)], spec: &str, frames: u32) -> [u64; 2] {
 }
 
 proptest! {
-    /// Short traces over few pages and frames, which reach every branch.
+    /// The rule: on short traces over few pages and frames, which reach every branch, each policy has the
+    /// counts of its model.
     #[test]
     fn any_trace_gives_the_counts_of_the_papers(
         pages in prop::collection::vec(0u64..40, 1..600),
@@ -121,7 +123,8 @@ proptest! {
             to_end(pool, at);
         };
         prop_assert_eq!(counted(&trace, "ccf-lru", frames), model(&trace, all, ccf_lru, warm));
-        // A sweep whose hand is the head of a queue: a page is read in with one use and has at most five.
+        // Clock sweep with the head of a queue as its hand: a page is read in with one use and has at most
+        // five.
         let sweep = |pool: &mut Vec<Entry>| loop {
             if pool[0].uses == 0 {
                 break pool.remove(0);

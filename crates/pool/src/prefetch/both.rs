@@ -1,7 +1,8 @@
-//! Both: sequential prefetching if there is a run, else by history.
+//! The policy `both`: sequential prefetching if there is a run, otherwise prefetching by history.
 //!
-//! A run is detected at its second miss, even if its pages were never read before. History predicts scattered
-//! pages that were read in the same order before. So each finds pages that the other cannot. O(runs + n).
+//! A run of consecutive pages is detected at its second miss, even if its pages were never read before.
+//! History predicts scattered pages that were read in the same order before. So each of the two finds pages
+//! that the other cannot. O(runs + n).
 
 use super::history::{History, HistoryConfig};
 use super::policy::{Prefetch, PrefetchPolicy};

@@ -1,19 +1,19 @@
-//! History: expects that a page is followed by the same page as before.
+//! The policy `history`: expects that a page is followed by the same page as before.
 //!
-//! A table maps a page to its successor, the page that was requested after it. A successor is trusted when it
-//! was seen twice in a row, and replaced when another page follows. Successors are chained to predict several
-//! pages. The table is direct-mapped, so its memory is bounded: a page overwrites the entry of another page
-//! in the same slot. O(n).
+//! A table maps a page to its successor, the page that was requested after it. A successor is trusted after
+//! it was seen twice in a row, and it is replaced when another page follows. Successors are chained to
+//! predict several pages. The table is direct-mapped, so its memory is bounded: a page overwrites the entry
+//! of another page in the same slot. O(n).
 
 use super::policy::{Prefetch, PrefetchPolicy};
 use super::sequential::{MOST_PAGES, SequentialConfig};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Form, Opt, PageId, SpecError, opt, units};
 
-/// The most entries of the table: a gibibyte.
+/// The greatest number of entries that the option `table` accepts. A table of this size takes a gibibyte.
 const MOST_ENTRIES: u32 = 1 << 25;
 
-/// A count that is a power of two.
+/// The form of a count that is a power of two.
 const POWER_OF_TWO: Form<u32> = Form {
     written: "2^N",
     parse: |text| {
@@ -25,12 +25,12 @@ const POWER_OF_TWO: Form<u32> = Form {
     show: u32::to_string,
 };
 
-/// The options.
+/// The options of the policies `history` and `both`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryConfig {
-    /// The most pages for one miss.
+    /// The most pages that are prefetched for one miss.
     pub n: u32,
-    /// Entries of the table of successors, a power of two.
+    /// The number of entries of the table of successors, a power of two.
     pub table: u32,
 }
 
@@ -58,10 +58,10 @@ struct Entry {
     believed: bool,
 }
 
-/// A page number that no drive has.
+/// A page number that no drive has; it marks an empty entry.
 const NO_PAGE: PageId = PageId(u64::MAX);
 
-/// The table of successors.
+/// The table of successors, and the page that was observed last.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     entries: Vec<Entry>,
@@ -88,7 +88,8 @@ impl PrefetchPolicy for History {
         }
         let place = self.place(before);
         let entry = &mut self.entries[place];
-        // The entry may belong to another page in the same slot.
+        // The successor is trusted only if the entry is of the same page; it may be of another page in the
+        // same slot.
         let again = entry.page == before && entry.successor == page;
         *entry = Entry { page: before, successor: page, believed: again };
     }
@@ -97,7 +98,7 @@ impl PrefetchPolicy for History {
         let mut at = page;
         while pages.len() < most {
             let entry = &self.entries[self.place(at)];
-            // A chain of successors may be a cycle, and following it must end.
+            // A chain of successors may be a cycle, so a page that was already named ends it.
             if entry.page != at
                 || !entry.believed
                 || entry.successor == page

@@ -1,10 +1,10 @@
-//! Decides which pages to read beside a missed page. Each policy has a file. [`PrefetchConfig`] describes a policy and
-//! lists all of them, and [`Prefetch`] is a policy at work.
+//! Prefetch policies: decide which pages to read together with a missed page. Each policy has a file.
+//! [`PrefetchConfig`] names a policy with its options and lists all policies, and [`Prefetch`] is the running
+//! policy of a pool.
 //!
 //! A policy observes every miss, and the first request for every prefetched page, which would have been a
 //! miss without prefetching. At a miss it names pages that will soon be requested. The pool reads as many of
-//! them as it may evict frames for, beside the missed page, and inserts them at the head of the eviction
-//! order.
+//! these pages as it may evict frames for, and inserts them at the head of the eviction order.
 
 mod policy;
 mod sequential;
@@ -26,7 +26,7 @@ macro_rules! policies {
         }
 
         impl PrefetchConfig {
-            /// The policy at work.
+            /// Starts the policy for one pool.
             pub fn start(&self) -> Result<Prefetch, SpecError> {
                 match self {
                     $(PrefetchConfig::$variant(config) => $start(config),)*
@@ -49,7 +49,7 @@ fn nothing(_: &NoOptions) -> Result<Prefetch, SpecError> {
 }
 
 impl PrefetchConfig {
-    /// Whether nothing is ever prefetched.
+    /// Returns whether the policy never prefetches a page.
     pub fn is_none(&self) -> bool {
         matches!(self, PrefetchConfig::None(_))
     }
@@ -85,7 +85,8 @@ mod tests {
         assert!(sentence("history:table=64M").contains("accepted: one from"));
     }
 
-    /// The pages, at most two, that the policy `name` suggests for `then` after it has observed `pages`.
+    /// Returns the pages, at most two, that the policy `name` suggests for page `then` after it has observed
+    /// `pages`.
     fn suggested(name: &str, pages: &[u64], then: u64) -> Vec<u64> {
         let mut prefetch = name.parse::<PrefetchConfig>().unwrap().start().unwrap();
         pages.iter().for_each(|page| prefetch.observe(PageId(*page)));
@@ -94,13 +95,14 @@ mod tests {
         suggested.into_iter().map(|page| page.0).collect()
     }
 
-    /// The rule: a successor is trusted after it was seen twice in a row, until another one is seen.
+    /// The rule: `history` trusts a successor after it was seen twice in a row, until another successor is
+    /// seen.
     #[test]
     fn history_trusts_a_successor_that_was_seen_twice_in_a_row() {
         assert_eq!(suggested("history", &[7, 90], 7), []);
         assert_eq!(suggested("history", &[7, 90, 1, 7, 90], 7), [90]);
         assert_eq!(suggested("history", &[7, 90, 1, 7, 90, 2, 7, 30], 7), []);
-        // A chain ends at the first successor that is not trusted.
+        // A chain of successors ends at the first one that is not trusted.
         let twice = [7, 90, 30, 60, 7, 90, 30, 5];
         assert_eq!(suggested("history", &twice, 7), [90, 30]);
         assert_eq!(suggested("history", &twice, 30), []);
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!(suggested("history", &[7, 90, 1, 7, 7, 7, 90], 7), [90]);
     }
 
-    /// The rule: an entry is used only for its own page. Here most pages share a slot with others.
+    /// The rule: `history` uses an entry only for its own page. Here most pages share a slot with others.
     #[test]
     fn history_does_not_confuse_pages_in_one_slot() {
         let name = "history:table=2";
@@ -128,7 +130,7 @@ mod tests {
         }
     }
 
-    /// The rule: two consecutive pages make a run, and several runs are tracked independently.
+    /// The rule: `sequential` takes two consecutive pages for a run, and tracks several runs independently.
     #[test]
     fn sequential_trusts_a_run_of_two_pages() {
         assert_eq!(suggested("sequential", &[5], 5), []);
@@ -138,7 +140,7 @@ mod tests {
         assert_eq!(suggested("sequential", &[6, 5], 5), []);
     }
 
-    /// The rule: 32 runs are tracked, and a new run replaces the one that grew least recently.
+    /// The rule: `sequential` tracks 32 runs, and a new run replaces the one that grew least recently.
     #[test]
     fn a_new_run_replaces_the_one_that_grew_least_recently() {
         let begun = |runs: u64| (0..runs).map(|run| 100 * run);
@@ -149,7 +151,7 @@ mod tests {
         assert_eq!(last(32, &[], 1), [2, 3]);
         assert_eq!(last(33, &[], 1), []);
         assert_eq!(last(33, &[], 101), [102, 103]);
-        // The first of 32 runs has grown since, so a new run replaces the second.
+        // The first of 32 runs has grown since it began, so a new run replaces the second.
         assert_eq!(last(32, &[1, 9_000], 2), [3, 4]);
         assert_eq!(last(32, &[1, 9_000], 101), []);
     }
@@ -158,7 +160,7 @@ mod tests {
     fn both_uses_history_if_there_is_no_run() {
         let suggested = |name: &str, then: u64| {
             let mut prefetch = name.parse::<PrefetchConfig>().unwrap().start().unwrap();
-            // The same scattered pages twice, then a run.
+            // The pool misses the same scattered pages twice, and then a run.
             for page in [7, 90, 7, 90, 7, 40, 41] {
                 prefetch.observe(PageId(page));
             }

@@ -1,31 +1,32 @@
-//! The interface of a prefetch policy, and a policy at work in a pool.
+//! The interface of a prefetch policy, and the running policy of a pool.
 
 use fulgurite_base::PageId;
 
-/// A prefetch policy. A pool may move between threads, so a policy must be able to.
+/// A prefetch policy. A pool may move between threads, so a policy must be `Send`.
 pub(super) trait PrefetchPolicy: Send {
-    /// `page` was asked for and was not in the pool, or was there only because it had been prefetched.
+    /// Records that `page` was requested and was not in the pool, or was there only because it had been
+    /// prefetched.
     fn observe(&mut self, page: PageId);
 
-    /// Appends pages that will be wanted soon after `page`, at most `most`, soonest first.
+    /// Appends at most `most` pages that will be requested soon after `page`, soonest first.
     fn suggest(&self, page: PageId, most: usize, pages: &mut Vec<PageId>);
 }
 
-/// A prefetch policy at work; by default, one that names no page.
+/// The running prefetch policy of a pool. The default names no page.
 #[derive(Default)]
 pub struct Prefetch {
     policy: Option<Box<dyn PrefetchPolicy>>,
-    /// The most pages for one miss.
+    /// The most pages that are prefetched for one miss; 0 if the policy names no page.
     most: u32,
 }
 
 impl Prefetch {
-    /// A policy; at most `most` of its pages are read for one miss.
+    /// Starts a policy; at most `most` of its pages are read for one miss.
     pub(super) fn new(most: u32, policy: impl PrefetchPolicy + 'static) -> Prefetch {
         Prefetch { policy: Some(Box::new(policy)), most }
     }
 
-    /// Whether it never names a page.
+    /// Returns whether the policy never names a page.
     #[inline]
     pub fn is_none(&self) -> bool {
         self.most == 0

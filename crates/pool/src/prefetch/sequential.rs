@@ -1,20 +1,20 @@
-//! Sequential: expects the next pages after pages that were requested in a row.
+//! The policy `sequential`: expects the next pages after pages that were requested in a row.
 //!
-//! Several runs are tracked at once, each by the page that it expects next. A page that a run expects extends
-//! that run. Any other page begins a new run, which replaces the one that grew least recently. From the
-//! second page of a run on, the policy names the following pages. O(runs).
+//! Several runs of consecutive pages are tracked at once, each by the page that it expects next. A page that
+//! a run expects extends that run. Any other page begins a new run, which replaces the one that grew least
+//! recently. From the second page of a run on, the policy names the pages that follow. O(runs).
 
 use super::policy::{Prefetch, PrefetchPolicy};
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, PageId, SpecError, opt};
 
-/// The greatest number of pages for one miss that an option may ask for.
+/// The greatest number of pages for one miss that an option accepts.
 pub(super) const MOST_PAGES: u32 = 1_024;
 
-/// The options.
+/// The options of the policy `sequential`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequentialConfig {
-    /// The most pages for one miss.
+    /// The most pages that are prefetched for one miss.
     pub n: u32,
 }
 
@@ -33,20 +33,20 @@ pub(super) fn start(config: &SequentialConfig) -> Result<Prefetch, SpecError> {
     Ok(Prefetch::new(config.n, Sequential::default()))
 }
 
-/// Runs that are tracked at once: more than the usual number of concurrent scans.
+/// The number of runs that are tracked at once. It exceeds the usual number of concurrent scans.
 const RUNS: usize = 32;
-/// The length from which on a run is trusted.
+/// The least length of a trusted run, in pages.
 const BELIEVED: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Run {
     next: PageId,
     length: u32,
-    /// When it grew last.
+    /// The time at which the run grew last, counted in observed pages.
     at: u64,
 }
 
-/// The runs.
+/// The tracked runs, and the number of observed pages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sequential {
     runs: Vec<Run>,

@@ -1,11 +1,12 @@
-//! ARC: two LRU lists, of pages seen once and of pages seen more often, whose shares follow the misses.
+//! ARC: keeps two LRU lists, of pages seen once and of pages seen more often, and adapts their sizes to the
+//! misses.
 //!
-//! "ARC: A Self-Tuning, Low Overhead Replacement Cache" (Megiddo and Modha, FAST 2003). T1 and T2 hold
-//! frames, B1 and B2 remember as many pages that were evicted from them. A miss on a page in B1 shows that T1
-//! is too small and raises its target size p; a miss on a page in B2 lowers p. The step is the ratio of the
-//! sizes of B1 and B2, at least one. O(1). *Ambiguities.* p is a real number, because the ratio is one. B1
-//! and B2 are trimmed during the eviction for a miss, so with several concurrent misses, the case of the last
-//! one decides.
+//! "ARC: A Self-Tuning, Low Overhead Replacement Cache" (Megiddo and Modha, FAST 2003). T1 is the list of
+//! frames whose pages were seen once, and T2 the list of the other frames. B1 and B2 remember pages that were
+//! evicted from T1 and T2. A miss on a page in B1 shows that T1 is too small and raises its target size p; a
+//! miss on a page in B2 lowers p. The step is the ratio of the sizes of B1 and B2, at least one. O(1).
+//! *Ambiguities.* p is a real number, because the ratio is one. B1 and B2 are trimmed during the eviction for
+//! a miss, so with several concurrent misses, the list of the last missed page decides.
 
 use super::ghosts::Ghosts;
 use super::lists::{List, Lists};
@@ -20,15 +21,15 @@ const B2: List = List(1);
 const IN_B1: Recall = Recall(1);
 const IN_B2: Recall = Recall(2);
 
-/// T1, T2, B1, B2 and the target p.
+/// ARC's lists T1, T2, B1 and B2, and the target size p of T1.
 pub struct Arc {
     lists: Lists,
-    /// Whether a frame is in T2.
+    /// For each frame, whether it is in T2.
     is_frequent: Vec<bool>,
-    /// Frames in T1 and T2.
+    /// The numbers of frames in T1 and in T2.
     held: [u32; 2],
     ghosts: Ghosts,
-    /// The target size of T1.
+    /// The target size of T1, in frames.
     p: f64,
     frames: u32,
     /// The list that remembered the page of the last miss.
@@ -41,7 +42,7 @@ impl Arc {
             lists: Lists::new(frames, 2),
             is_frequent: vec![false; frames as usize],
             held: [0; 2],
-            // B1 and B2 hold as many pages as T1 and T2, and one more for a moment.
+            // B1 and B2 together remember as many pages as the pool has frames, and one more for a moment.
             ghosts: Ghosts::new(frames + 1, 2),
             p: 0.0,
             frames,
@@ -49,22 +50,23 @@ impl Arc {
         })
     }
 
-    /// Whether the next victim is in T1 if T1 holds `t1` frames.
+    /// Returns whether the next victim is in T1 if T1 holds `t1` frames.
     #[inline]
     fn recent_gives(&self, t1: u32) -> bool {
         let t1 = f64::from(t1);
-        // If the sizes are equal, the paper takes the page from T1 only for a miss in B2.
+        // If T1 has its target size, the paper takes the page from T1 only for a miss in B2.
         t1 > 0.0 && (t1 > self.p || (t1 == self.p && self.last == IN_B2))
     }
 
-    /// Forgets a page if necessary, so that T1 and B1 together have at most as many pages as the pool, and
-    /// all four lists twice as many. Returns whether a page that is evicted from T1 must be remembered.
+    /// Forgets a page if necessary, so that T1 and B1 together have at most as many pages as the pool has
+    /// frames, and all four lists twice as many. Returns whether a page that is evicted from T1 must be
+    /// remembered.
     fn trim(&mut self) -> bool {
         let (all, ghosts) = (self.frames as usize, [self.ghosts.len(B1), self.ghosts.len(B2)]);
         let recent = self.held[0] as usize + ghosts[0];
         if recent >= all {
             self.ghosts.pop(B1);
-            // With B1 empty, T1 alone fills the pool, and the paper forgets its oldest page.
+            // If B1 is empty, T1 alone fills the pool, and the paper forgets the oldest page of T1.
             return ghosts[0] > 0;
         }
         if recent + self.held[1] as usize + ghosts[1] >= 2 * all {
@@ -76,7 +78,7 @@ impl Arc {
 
 impl ReplacementPolicy for Arc {
     fn miss(&mut self, page: PageId) -> Recall {
-        // The sizes are taken before the removal, so the divisor is at least one.
+        // The sizes of B1 and B2 are taken before the page is removed, so the divisor is at least one.
         let sizes = [self.ghosts.len(B1) as f64, self.ghosts.len(B2) as f64];
         self.last = match self.ghosts.remove(page) {
             Some(B1) => {
@@ -116,7 +118,7 @@ impl ReplacementPolicy for Arc {
         self.lists.unlink(frame.0);
     }
 
-    /// `step` counts the frames from T1.
+    /// Reads the order without evicting. `step` counts the frames that were read from T1.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let [recent, frequent, _] = &mut cursor.places;
         // The order has no more frames from T1 than T1 holds, so the difference is not negative.

@@ -1,4 +1,5 @@
-//! CCF-LRU: cold clean pages are evicted first, then cold dirty ones; hot pages get a second chance.
+//! CCF-LRU (cold-clean-first LRU): evicts cold clean pages first, then cold dirty ones; hot pages get a
+//! second chance.
 //!
 //! "CCF-LRU: A New Buffer Replacement Algorithm for Flash Memory" (Li et al., IEEE TCE 55(3), 2009). There
 //! are two LRU lists: one of cold clean pages and one of all others, the mixed list. A page that is read in
@@ -6,7 +7,7 @@
 //! the mixed list. A use makes a page hot and moves it to the newest end of the mixed list. The victim is the
 //! oldest cold clean page. If there is none, the oldest page of the mixed list is checked: a cold or clean
 //! page is evicted, a hot dirty page becomes cold and moves to the newest end. O(1) amortised. *Ambiguity.* A
-//! page that is written back and stays in the pool keeps its list and its flag.
+//! page that is written back and stays in the pool keeps its list and its cold flag.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -16,7 +17,7 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 const COLD_CLEAN: List = List(0);
 const MIXED: List = List(1);
 
-/// Two lists and a cold flag for each frame.
+/// The cold clean list, the mixed list, and a cold flag for each frame.
 pub struct CcfLru {
     lists: Lists,
     cold: Vec<bool>,
@@ -27,7 +28,7 @@ impl CcfLru {
         Ok(CcfLru { lists: Lists::new(frames, 2), cold: vec![false; frames as usize] })
     }
 
-    /// Whether a page of the mixed list is evicted when it is the oldest.
+    /// Returns whether a page of the mixed list is evicted, without a second chance, when it is the oldest.
     #[inline]
     fn leaves_at_once(&self, frames: &FrameTable, frame: FrameId) -> bool {
         self.cold[frame.index()] || !frames.is_dirty(frame)
@@ -53,7 +54,8 @@ impl ReplacementPolicy for CcfLru {
         self.lists.unlink(frame.0);
     }
 
-    /// The cold clean list; then the mixed one without its hot dirty pages; then those.
+    /// Returns the pages of the cold clean list, then the pages of the mixed list without its hot dirty
+    /// pages, then these.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         self.lists.next_unpinned(COLD_CLEAN, frames, &mut cursor.places[1]).or_else(|| {
             let leaves = |frame| self.leaves_at_once(frames, frame);

@@ -1,4 +1,4 @@
-//! CFLRU: a write costs more than a read, so clean pages are evicted first.
+//! CFLRU (clean-first LRU): evicts clean pages first, because a write costs more than a read.
 //!
 //! "CFLRU: A Replacement Algorithm for Flash Memory" (Park et al., CASES 2006). The last `window` pages of
 //! the LRU list are the clean-first region. The victim is the region's least recent clean page or, if it has

@@ -1,4 +1,4 @@
-//! CFLRU/C: CFLRU that, without a clean page, evicts the dirty page with the fewest uses.
+//! CFLRU/C: CFLRU that, if there is no clean page, evicts the dirty page with the fewest uses.
 //!
 //! "Page Replacement Algorithms for NAND Flash Memory Storages" (Yoo et al., ICCSA 2007). The victim is the
 //! least recent clean page of the clean-first region. If there is none, it is the dirty page of the region

@@ -1,12 +1,12 @@
-//! The mechanism of the clean-first policies: CFLRU and its variants.
+//! The mechanism of the clean-first policies, which are CFLRU and its variants.
 //!
-//! The victim is the least recent *clean* page of a region at the old end of one LRU list. If there is none,
-//! the policy chooses one of the least recent dirty pages. Clean and dirty pages are also in separate lists,
-//! and each frame has the time of its last use, so that a search for a clean page never has to skip dirty
-//! ones. The newest frame of the region is remembered. Every operation is O(1) with two exceptions. A page
-//! that is written back and stays in the pool is inserted among the clean ones by its last use: a few steps,
-//! because pages are written in eviction order. A choice among a window of dirty pages compares the whole
-//! window.
+//! The victim is the least recent *clean* page of the region: the frames at the oldest end of one LRU list.
+//! If there is none, the policy chooses one of the least recent dirty pages. Clean and dirty pages are also
+//! in separate lists, and each frame has the time of its last use, so that a search for a clean page never
+//! has to skip dirty ones. The newest frame of the region, its border, is remembered. Every operation is O(1)
+//! with two exceptions. A page that is written back and stays in the pool is inserted among the clean pages
+//! by its last use, which takes a few steps, because pages are written in eviction order. A choice among a
+//! window of dirty pages compares the whole window.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor};
@@ -17,7 +17,8 @@ use fulgurite_base::{Declared, FrameId, Opt, Portion, SpecError, opt};
 /// The options of every clean-first policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanFirstConfig {
-    /// Frames of the clean-first region, or of the window in which a dirty page is chosen; at least one.
+    /// The number of frames of the clean-first region, or of the window in which a dirty page is chosen; at
+    /// least one.
     pub window: Portion,
 }
 
@@ -39,14 +40,14 @@ impl CleanFirstConfig {
     }
 }
 
-/// Which dirty page is evicted if there is no clean one.
+/// The rule by which a dirty page is chosen as the victim if there is no clean one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirtyChoice {
-    /// The least recently used.
+    /// The least recently used page is chosen.
     LeastRecent,
-    /// The one with the fewest uses.
+    /// The page with the fewest uses is chosen.
     FewestUses,
-    /// The one whose erase block has the fewest erases.
+    /// The page whose erase block has the fewest erases is chosen.
     FewestErases,
 }
 
@@ -54,22 +55,22 @@ const ALL: List = List(0);
 const CLEAN: List = List(0);
 const DIRTY: List = List(1);
 
-/// The lists, the region and the window.
+/// The LRU lists, the region and the window of a clean-first policy.
 pub(super) struct CleanFirst {
-    /// All frames by last use.
+    /// The list of all frames, ordered by last use.
     all: Lists,
-    /// Clean and dirty ones by last use.
+    /// The lists of clean frames and of dirty frames, each ordered by last use.
     kinds: Lists,
     is_clean: Vec<bool>,
-    /// When each frame was last used, counted in uses. Prefetched pages get decreasing negative times.
+    /// The time of each frame's last use, counted in uses. Prefetched pages get decreasing negative times.
     used: Vec<i64>,
     newest: i64,
     oldest: i64,
     uses: Vec<u32>,
     choice: DirtyChoice,
-    /// The number of least recent pages that are searched for a clean one.
+    /// The number of least recent pages that are searched for a clean one: the size of the region.
     region: u32,
-    /// The newest frame of the region, and the number of frames in the region.
+    /// The newest frame of the region, and the current number of frames in the region.
     border: Option<u32>,
     inside: u32,
     /// The number of least recent dirty pages that a choice compares.
@@ -110,7 +111,7 @@ impl CleanFirst {
             self.kinds.push_oldest(kind, frame);
             match self.inside < self.region {
                 true => self.inside += 1,
-                // The region keeps its size, so its newest frame is excluded.
+                // The region keeps its size, so its newest frame leaves the region.
                 false => self.border = self.border.and_then(|border| self.all.older(border)),
             }
             self.border = self.border.or(Some(frame));
@@ -155,13 +156,13 @@ impl CleanFirst {
     pub(crate) fn remove(&mut self, frame: FrameId) {
         let frame = frame.0;
         if self.border.is_some_and(|border| self.used[frame as usize] <= self.used[border as usize]) {
-            // The region includes the next newer frame, or shrinks.
+            // The next newer frame enters the region; if there is none, the region shrinks.
             let border = self.border.expect("just looked at");
             match self.all.newer(border) {
                 Some(newer) => self.border = Some(newer),
                 None => {
                     self.inside -= 1;
-                    // The border must be a frame of the list, and this frame is being removed from it.
+                    // The border must be a frame of the list, and this frame is being removed from the list.
                     if border == frame {
                         self.border = self.all.older(frame);
                     }
@@ -172,12 +173,12 @@ impl CleanFirst {
         self.kinds.unlink(frame);
     }
 
-    /// `places`: the last returned clean frame, the last dirty frame that was returned in order, and the
-    /// border, which moves by one frame with each returned one. `queue`: frames that were returned out of
-    /// order.
+    /// Reads the order without evicting. `places` has the last returned clean frame, the last dirty frame
+    /// that was returned in order, and the border, which moves by one frame with each returned frame. `queue`
+    /// has the frames that were returned out of order.
     pub(crate) fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         if cursor.step == 0 {
-            // A new cursor has no border, and the list may have none either, so `step` marks the start.
+            // `step` marks the start, because a new cursor has no border, and the list may have none either.
             cursor.places[2] = self.border;
             cursor.step = 1;
         }
@@ -200,13 +201,13 @@ impl CleanFirst {
         } else {
             gone.push_back((chosen, 0));
         }
-        // If all frames of the region are pinned, frames beyond it are evicted in order. The border then
-        // moves too, but never past the last frame.
+        // If all frames of the region are pinned, frames beyond the region are evicted in order. The border
+        // then moves too, but never past the last frame of the list.
         *border = border.and_then(|border| self.all.newer(border).or(Some(border)));
         Some(FrameId(chosen))
     }
 
-    /// The next unpinned frame of a list that was not returned yet.
+    /// Returns the next unpinned frame of a list that was not returned yet.
     #[inline]
     fn following(
         &self,
@@ -223,7 +224,7 @@ impl CleanFirst {
         None
     }
 
-    /// The dirty page of the region that is the victim.
+    /// Returns the dirty page of the region that is the victim.
     fn choose_dirty(
         &self,
         frames: &FrameTable,
@@ -239,7 +240,7 @@ impl CleanFirst {
         if self.choice == DirtyChoice::LeastRecent {
             return self.following(DIRTY, frames, &mut place, is_gone).filter(|dirty| is_inside(*dirty));
         }
-        // Pinned frames count for the window, because it is a range of the list.
+        // Pinned frames count among the window, because the window is a range of the list.
         let dirty = self.kinds.iter(DIRTY).filter(|frame| !is_gone(*frame)).take(self.window as usize);
         let unpinned = dirty.filter(|frame| is_inside(*frame) && !frames.is_pinned(FrameId(*frame)));
         unpinned.min_by_key(|frame| rank(*frame))
@@ -253,11 +254,11 @@ impl CleanFirst {
     }
 }
 
-/// Declares a policy: the mechanism with a choice among dirty pages, and the size of its region for a window and a
-/// number of frames.
+/// Declares a clean-first policy: the mechanism with a choice among dirty pages, and with the size of its
+/// region as a function of the window and the number of frames.
 macro_rules! clean_first_policy {
     ($policy:ident, $choice:ident, |$window:ident, $frames:ident| $region:expr) => {
-        /// See the module.
+        /// A clean-first policy; see the head of its module.
         pub struct $policy(CleanFirst);
 
         impl $policy {

@@ -11,13 +11,13 @@ use crate::FrameTable;
 use fulgurite_base::option::COUNT_16;
 use fulgurite_base::{Declared, FrameId, Opt, PageId, SpecError, opt};
 
-/// The count of a frame that holds no page.
+/// The mark of a frame that holds no page, in place of a usage count.
 const EMPTY: u8 = u8::MAX;
 
-/// The greatest count of a frame that holds a page.
+/// The greatest usage count that a frame with a page can have.
 const MOST_USES: u16 = EMPTY as u16 - 1;
 
-/// The options.
+/// The options of the policy `clock`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockConfig {
     /// The greatest usage count.
@@ -39,7 +39,7 @@ impl Declared for ClockConfig {
     ];
 }
 
-/// Usage counts and the hand.
+/// The usage count of each frame, and the hand.
 pub struct Clock {
     counts: Vec<u8>,
     hand: u32,
@@ -56,7 +56,7 @@ impl Clock {
                  initial up to max"
             )));
         }
-        // A count is one byte, so that a hit touches little memory.
+        // A usage count is one byte, so that a hit touches little memory.
         Ok(Clock { counts: vec![EMPTY; frames as usize], hand: 0, initial: initial as u8, max: max as u8 })
     }
 
@@ -82,14 +82,14 @@ impl ReplacementPolicy for Clock {
         self.counts[frame.index()] = EMPTY;
     }
 
-    /// Each round returns the frames whose count equals `step`.
+    /// Reads the order without evicting. Each round returns the frames whose usage count equals `step`.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let all = self.counts.len() as u32;
         while cursor.step <= u64::from(self.max) {
             while cursor.counts[0] < all {
                 let frame = (self.hand + cursor.counts[0]) % all;
                 cursor.counts[0] += 1;
-                // The count of an empty frame is above `max`, so no round takes it.
+                // The mark of an empty frame is above `max`, so no round returns such a frame.
                 if u64::from(self.counts[frame as usize]) == cursor.step && !frames.is_pinned(FrameId(frame))
                 {
                     return Some(FrameId(frame));
@@ -104,7 +104,7 @@ impl ReplacementPolicy for Clock {
     #[inline]
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let all = self.counts.len() as u32;
-        // After a full round of empty and pinned frames, there is no victim.
+        // If a full round finds only empty and pinned frames, there is no victim.
         let mut vain = 0;
         while vain < all {
             let frame = self.hand;
@@ -117,7 +117,7 @@ impl ReplacementPolicy for Clock {
                 return Some(FrameId(frame));
             } else {
                 *count -= 1;
-                // A lower count may make this frame a victim in the next round.
+                // The lower count may make this frame a victim in the next round, so the search goes on.
                 vain = 0;
             }
         }

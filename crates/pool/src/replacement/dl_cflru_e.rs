@@ -1,9 +1,10 @@
-//! DL-CFLRU/E: clean and dirty pages in two LRU lists; every clean page is evicted before any dirty one.
+//! DL-CFLRU/E (double-list CFLRU/E): keeps clean and dirty pages in two LRU lists, and evicts every clean
+//! page before any dirty one.
 //!
-//! By the authors of CFLRU/C. The victim is the least recent clean page. If there is none, it is the one of
-//! the `window` least recent dirty pages whose erase block was erased least often. The drive must report
-//! erase counts. *Ambiguity.* A page that is written back and stays in the pool is inserted among the clean
-//! ones by its last use. O(window) without clean pages.
+//! From the paper of CFLRU/C (Yoo et al., ICCSA 2007). The victim is the least recent clean page. If there is
+//! none, it is the one of the `window` least recent dirty pages whose erase block was erased least often. The
+//! drive must report erase counts. *Ambiguity.* A page that is written back and stays in the pool is inserted
+//! among the clean pages by its last use. O(window) without clean pages.
 
 use super::clean_first::{CleanFirst, CleanFirstConfig, DirtyChoice, clean_first_policy};
 

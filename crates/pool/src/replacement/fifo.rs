@@ -1,4 +1,4 @@
-//! FIFO: evicts the page that was read in first.
+//! FIFO (first in, first out): evicts the page that was read in first.
 //!
 //! Uses of a page do not change the order. Every operation is O(1), and a hit costs nothing.
 
@@ -9,7 +9,7 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
-/// Frames in the order in which their pages were read in.
+/// The frames in the order in which their pages were read in.
 pub struct Fifo(Lists);
 
 impl Fifo {

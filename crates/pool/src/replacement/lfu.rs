@@ -1,29 +1,29 @@
-//! LFU: evicts the page with the fewest uses; the last use breaks ties.
+//! LFU (least frequently used): evicts the page with the fewest uses; the last use breaks ties.
 //!
-//! A page's count begins when it is read in and is lost when it is evicted. Frames with the same count form a
-//! list by the time of their last use, and the lists form a chain by count (Shah, Mitra, Matani, "An O(1)
-//! algorithm for implementing the LFU cache eviction scheme", 2010). Every operation is O(1). A prefetched
-//! page has no use and is inserted at the front of the chain.
+//! A page's count of uses begins when it is read in and is lost when it is evicted. Frames with the same
+//! count form a list by the time of their last use, and the lists form a chain by count (Shah, Mitra, Matani,
+//! "An O(1) algorithm for implementing the LFU cache eviction scheme", 2010). Every operation is O(1). A
+//! prefetched page has no use and is inserted at the front of the chain.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
 use crate::FrameTable;
 use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
-/// The frames with one count. A class has the same number as its list.
+/// A class: the frames with one count of uses. A class has the same number as its list.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     uses: u64,
     members: u32,
 }
 
-/// Lists by count, and a chain of them in rising order of count.
+/// A list of frames for each count of uses, and a chain of the lists in rising order of count.
 pub struct Lfu {
     frames: Lists,
     classes: Vec<Class>,
-    /// The class of each frame.
+    /// For each frame, the number of its class.
     class: Vec<u32>,
-    /// Classes in use; the oldest has the lowest count.
+    /// The chain of the classes in use; the oldest class has the lowest count.
     chain: Lists,
     free: Vec<u32>,
 }
@@ -44,7 +44,7 @@ impl Lfu {
         })
     }
 
-    /// A new class, not yet in the chain.
+    /// Takes a free class for frames with `uses` uses. The class is not yet in the chain.
     fn new_class(&mut self, uses: u64) -> u32 {
         let class = self.free.pop().expect("there are as many classes as frames");
         self.classes[class as usize] = Class { uses, members: 0 };
@@ -73,7 +73,8 @@ impl Lfu {
 impl ReplacementPolicy for Lfu {
     fn insert(&mut self, frame: FrameId, _: PageId, arrival: Arrival) {
         let uses = u64::from(!arrival.prefetched);
-        // A page is read in with at most one use, so the search ends near the front of the chain.
+        // A page is read in with at most one use, so the search for its class ends near the front of the
+        // chain.
         let (mut class, mut below) = (self.chain.oldest(CHAIN), None);
         while let Some(found) = class.filter(|class| self.classes[*class as usize].uses < uses) {
             (class, below) = (self.chain.newer(found), Some(found));
@@ -96,11 +97,11 @@ impl ReplacementPolicy for Lfu {
     fn access(&mut self, frame: FrameId, _: bool) {
         let class = self.class[frame.index()];
         let Class { uses, members } = self.classes[class as usize];
-        // Only the next class of the chain can have one use more.
+        // Only the next class of the chain can have a count that is one higher.
         let above = self.chain.newer(class);
         match above.filter(|above| self.classes[*above as usize].uses == uses + 1) {
-            // The frame is alone in its class, and no class has one more use: the class itself changes its
-            // count.
+            // The frame is alone in its class, and no class has a count that is one higher, so the class
+            // itself changes its count.
             None if members == 1 => self.classes[class as usize].uses += 1,
             None => {
                 let new = self.new_class(uses + 1);

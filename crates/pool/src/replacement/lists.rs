@@ -1,24 +1,24 @@
-//! Doubly linked lists of frames, threaded through one array.
+//! Doubly linked lists of frames, threaded through one array of links.
 
 use super::policy::{Arrival, Cursor};
 use crate::FrameTable;
 use fulgurite_base::FrameId;
 
-/// A link: the neighbours of a frame, or, for a list's own link, its ends.
+/// A link: the two neighbours of a frame. The link of a list holds the two ends of that list.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     newer: u32,
     older: u32,
 }
 
-/// One of the lists.
+/// The number of one list among the lists of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct List(pub u32);
 
-/// Several lists over the same frames; a frame is in at most one list.
+/// Several lists over the same frames. A frame is in at most one list.
 ///
-/// Each list has a link of its own behind the frames' links: its `older` is the list's newest frame, its
-/// `newer` the oldest. So no operation needs a special case.
+/// Each list has a link of its own behind the frames' links: its `older` is the list's newest frame, and its
+/// `newer` is the list's oldest frame. So no operation needs a special case for the ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists {
     links: Vec<Link>,
@@ -26,9 +26,9 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
-    /// `lists` empty lists over `frames` frames.
+    /// Creates `lists` empty lists over `frames` frames.
     pub(crate) fn new(frames: u32, lists: u32) -> Lists {
-        // Both ends of an empty list's link are that link itself.
+        // Both ends of an empty list's link are the link itself.
         Lists { links: (0..frames + lists).map(|own| Link { newer: own, older: own }).collect(), frames }
     }
 
@@ -63,14 +63,14 @@ impl Lists {
         }
     }
 
-    /// Puts `frame`, which is in no list, just before `newer` in its list.
+    /// Puts `frame`, which is in no list, just before `newer`, in the list of `newer`.
     #[inline]
     pub(crate) fn insert_older(&mut self, newer: u32, frame: u32) {
         let older = self.links[newer as usize].older;
         self.link(frame, newer, older);
     }
 
-    /// Puts `frame`, which is in no list, just after `older` in its list.
+    /// Puts `frame`, which is in no list, just after `older`, in the list of `older`.
     #[inline]
     pub(crate) fn insert_newer(&mut self, older: u32, frame: u32) {
         let newer = self.links[older as usize].newer;
@@ -99,25 +99,25 @@ impl Lists {
         self.push_newest(list, frame);
     }
 
-    /// The oldest frame of `list`.
+    /// Returns the oldest frame of `list`.
     #[inline]
     pub(crate) fn oldest(&self, list: List) -> Option<u32> {
         self.inside(self.links[self.ends(list) as usize].newer)
     }
 
-    /// The next newer frame in `frame`'s list.
+    /// Returns the next newer frame in the list of `frame`.
     #[inline]
     pub(crate) fn newer(&self, frame: u32) -> Option<u32> {
         self.inside(self.links[frame as usize].newer)
     }
 
-    /// The next older frame in `frame`'s list.
+    /// Returns the next older frame in the list of `frame`.
     #[inline]
     pub(crate) fn older(&self, frame: u32) -> Option<u32> {
         self.inside(self.links[frame as usize].older)
     }
 
-    /// The frames of `list` from the oldest on.
+    /// Returns the frames of `list` from the oldest on.
     pub(crate) fn iter(&self, list: List) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.oldest(list), |frame| self.newer(*frame))
     }
@@ -134,14 +134,15 @@ impl Lists {
         next
     }
 
-    /// Begins to fetch `frame`'s link into the cache.
+    /// Begins to fetch the link of `frame` into the processor's cache.
     #[inline]
     pub(crate) fn prefetch(&self, frame: u32) {
         fulgurite_base::prefetch(&self.links, frame as usize);
     }
 
-    /// The next unpinned frame of a list whose pages get a second chance: first the frames for which `leaves`
-    /// is true, then the others. Uses `step` and the first of `places`.
+    /// Returns the next unpinned frame of a list whose pages get a second chance: first the frames for which
+    /// `leaves` is true, then the others. Keeps its position in the cursor's `step` and in the first of its
+    /// `places`.
     #[inline]
     pub(crate) fn next_after_second_chance(
         &self,
@@ -163,7 +164,7 @@ impl Lists {
     }
 
     /// Removes the oldest unpinned frame for which `leaves` is true. Frames before it move to the newest end;
-    /// `leaves` must be true for them at the next visit.
+    /// `leaves` must be true for these frames at the next visit.
     #[inline]
     pub(crate) fn evict_or_requeue(
         &mut self,
@@ -173,7 +174,7 @@ impl Lists {
     ) -> Option<FrameId> {
         let mut at = self.oldest(list);
         while let Some(frame) = at {
-            // The neighbour is read before the frame moves.
+            // The neighbour is read before the frame moves to the newest end.
             at = self.newer(frame);
             if frames.is_pinned(FrameId(frame)) {
                 continue;
@@ -189,7 +190,7 @@ impl Lists {
         None
     }
 
-    /// The next unpinned frame of a list after `place`.
+    /// Returns the next unpinned frame of a list after `place`, and moves `place` there.
     #[inline]
     pub(crate) fn next_unpinned(
         &self,
@@ -207,7 +208,7 @@ impl Lists {
 
     #[inline]
     fn inside(&self, link: u32) -> Option<u32> {
-        // A link behind those of the frames belongs to a list and ends it.
+        // A link behind the links of the frames belongs to a list, so it marks the end of that list.
         (link < self.frames).then_some(link)
     }
 }

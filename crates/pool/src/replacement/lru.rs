@@ -1,6 +1,6 @@
-//! LRU: evicts the page that was used least recently.
+//! LRU (least recently used): evicts the page that was used least recently.
 //!
-//! The textbook policy and the baseline for the others. Every operation is O(1).
+//! LRU is the textbook policy and the baseline for the others. Every operation is O(1).
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -9,7 +9,7 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
-/// Frames from the least to the most recently used.
+/// The frames from the least to the most recently used.
 pub struct Lru(Lists);
 
 impl Lru {

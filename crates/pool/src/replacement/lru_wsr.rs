@@ -1,11 +1,13 @@
-//! LRU-WSR: LRU in which a dirty page that is not cold gets a second chance.
+//! LRU-WSR (LRU with write sequence reordering): LRU in which a dirty page that is not cold gets a second
+//! chance.
 //!
 //! "LRU-WSR: Integration of LRU and Writes Sequence Reordering for Flash Memory" (Jung et al., IEEE TCE
 //! 54(3), 2008). The oldest page is evicted if it is clean, or dirty and cold. A dirty page that is not cold
-//! becomes cold and moves to the newest end. A use makes it hot again. O(1) amortised. *Ambiguities.* Hits on
-//! clean pages clear the cold flag as well, which matters only when they become dirty. A batch that is
-//! written before its eviction skips hot dirty pages. By the order law they keep their places
-//! (`passed=stay`); the program published with ACE moves them as an eviction would (`passed=move`).
+//! becomes cold and moves to the newest end. A use makes a page hot again. O(1) amortised. *Ambiguities.*
+//! Hits on clean pages clear the cold flag as well, which matters only when the pages become dirty. A batch
+//! that is written before its eviction skips hot dirty pages. By the order law, skipped pages keep their
+//! places in the list (`passed=stay`); the program published with ACE moves them as an eviction would
+//! (`passed=move`).
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -14,7 +16,7 @@ use fulgurite_base::{Choice, Declared, Form, FrameId, Opt, PageId, SpecError, op
 
 const QUEUE: List = List(0);
 
-/// Whether hot dirty pages that a batch skips stay or move; see the module.
+/// The treatment of hot dirty pages that a batch skips: stay or move; see the module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Passed {
@@ -27,10 +29,10 @@ impl Choice for Passed {
     const NAMES: &'static [(&'static str, Passed)] = &[("stay", Passed::Stay), ("move", Passed::Move)];
 }
 
-/// The options.
+/// The options of the policy `lru-wsr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LruWsrConfig {
-    /// Whether hot dirty pages that a batch skips stay or move.
+    /// Whether hot dirty pages that a batch skips keep their places in the list or move to its newest end.
     pub passed: Passed,
 }
 
@@ -81,8 +83,8 @@ impl ReplacementPolicy for LruWsr {
         self.queue.unlink(frame.0);
     }
 
-    /// First the pages that are evicted at once, then the hot dirty ones, which have used their second
-    /// chance.
+    /// Returns first the pages that are evicted at once, then the hot dirty ones, which have used their
+    /// second chance by then.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let leaves = |frame| self.leaves_at_once(frames, frame);
         self.queue.next_after_second_chance(QUEUE, frames, cursor, leaves)
@@ -100,7 +102,7 @@ impl ReplacementPolicy for LruWsr {
         let Some(last) = batch.last().filter(|_| self.move_passed) else { return };
         let mut at = self.queue.oldest(QUEUE);
         while let Some(frame) = at.filter(|frame| *frame != last.0) {
-            // The next frame is read first, because this one may move to the newest end.
+            // The next frame is read first, because this frame may move to the newest end.
             at = self.queue.newer(frame);
             let id = FrameId(frame);
             if !self.leaves_at_once(frames, id) && !frames.is_pinned(id) && !batch.contains(&id) {

@@ -1,5 +1,5 @@
-//! Decides which frame is evicted. Each policy has a file. [`ReplacementConfig`] describes a policy and lists
-//! all of them, and [`Replacement`] is a policy at work.
+//! Replacement policies: decide which frame is evicted. Each policy has a file. [`ReplacementConfig`] names a
+//! policy with its options and lists all policies, and [`Replacement`] is the running policy of a pool.
 
 mod policy;
 mod clock;
@@ -37,17 +37,17 @@ use std::fmt::Debug;
 use two_q::TwoQConfig;
 use w_tinylfu::WTinyLfuConfig;
 
-/// A user's own replacement policy, as a part of a description: it names the policy and makes it.
+/// A replacement policy of the user, as a configuration: it names the policy and starts it.
 pub trait CustomReplacement: Debug + Send + Sync {
-    /// The name.
+    /// Returns the name of the policy.
     fn name(&self) -> &str;
 
-    /// The canonical text: the name and the options that matter.
+    /// Returns the canonical text: the name, and the options that differ from their defaults.
     fn text(&self) -> String {
         self.name().to_owned()
     }
 
-    /// The policy for a pool of `frames`.
+    /// Starts the policy for a pool of `frames` frames.
     fn start(&self, frames: u32) -> Result<Box<dyn ReplacementPolicy>, SpecError>;
 }
 
@@ -60,7 +60,7 @@ macro_rules! policies {
         }
 
         impl ReplacementConfig {
-            /// The policy for a pool of `frames`.
+            /// Starts the policy for a pool of `frames` frames.
             ///
             /// Fails if the options contradict each other or do not suit this number of frames.
             pub fn start(&self, frames: u32) -> Result<Replacement, SpecError> {
@@ -74,15 +74,15 @@ macro_rules! policies {
             }
         }
 
-        /// A replacement policy at work.
+        /// The running replacement policy of a pool.
         #[allow(missing_docs)] // each variant's file documents it
         pub enum Replacement {
             $($variant($policy),)*
-            /// Any other policy.
+            /// The policy is the user's own.
             Custom(Box<dyn ReplacementPolicy>),
         }
 
-        /// Evaluates `$call` with the policy itself, so that a loop in it is compiled for each policy.
+        /// Evaluates `$call` with the policy itself, so that a loop in `$call` is compiled for each policy.
         macro_rules! dispatch {
             ($self:expr, $p:ident => $call:expr) => {
                 dispatch!($self, $p => $call, custom $p => $call)

@@ -1,20 +1,23 @@
-//! NRU: evicts a random page of the lowest non-empty class, by the bits referenced and dirty.
+//! NRU (not recently used): evicts a random page of the lowest non-empty class, by the referenced and dirty
+//! bits.
 //!
 //! Textbooks (Tanenbaum, "Modern Operating Systems") number the classes 2 · referenced + dirty and clear the
-//! referenced bits now and then. *Ambiguities.* They do not say how often: here every `clear=` requests, a
-//! count or a share of the frames, by default as many as there are frames. The random page is the first of
-//! its class after a random frame. That frame is drawn for every miss, so that the order can be read ahead
-//! without drawing. Bits are examined 64 at a time: a hit is O(1), an eviction O(frames / 64).
+//! referenced bits now and then. *Ambiguities.* Textbooks do not say how often: here the bits are cleared
+//! every `clear=` requests, a count or a share of the frames, by default as many as there are frames. The
+//! random page is the first page of its class after a random frame. That frame is drawn for every miss, so
+//! that the order can be read ahead without drawing. Bits are examined 64 at a time: a hit is O(1), an
+//! eviction O(frames / 64).
 
 use super::policy::{Arrival, Cursor, Recall, ReplacementPolicy};
 use crate::FrameTable;
 use fulgurite_base::option::PORTION;
 use fulgurite_base::{Declared, FrameId, Opt, PageId, Portion, Prng, SpecError, opt};
 
-/// The options.
+/// The options of the policy `nru`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NruConfig {
-    /// Requests between two clearings of the referenced bits; a share refers to the number of frames.
+    /// The number of requests between two clearings of the referenced bits; a share refers to the number of
+    /// frames.
     pub clear: Portion,
 }
 
@@ -33,15 +36,16 @@ impl Declared for NruConfig {
     )];
 }
 
-/// The bits held and referenced of each frame. The pool has the dirty bits.
+/// Two bits of each frame: whether it holds a page, and whether it is referenced. The frame table has the
+/// dirty bits.
 pub struct Nru {
     held: Vec<u64>,
     referenced: Vec<u64>,
     frames: u32,
-    /// The frame at which the search begins.
+    /// The randomly drawn frame at which the search for a victim begins.
     start: u32,
     random: Prng,
-    /// Requests between two clearings, and the requests left until the next one.
+    /// The number of requests between two clearings, and the number left until the next one.
     clear: u64,
     left: u64,
 }
@@ -68,11 +72,11 @@ impl Nru {
             self.left = self.clear;
             self.referenced.fill(0);
         }
-        // The bit is set after the clearing, so that this request counts for the new period.
+        // The bit is set after the clearing, so that this request counts in the new period.
         self.referenced[frame.index() / 64] |= 1 << (frame.index() % 64);
     }
 
-    /// The frames of `class` among the 64 of `word`.
+    /// Returns the frames of `class` among the 64 frames of word `word`, one bit each.
     fn class_word(&self, frames: &FrameTable, class: u64, word: usize) -> u64 {
         let pick = |bits: u64, wanted: bool| if wanted { bits } else { !bits };
         self.held[word]
@@ -80,7 +84,7 @@ impl Nru {
             & pick(frames.dirty_word(word), class & 1 != 0)
     }
 
-    /// The first unpinned frame of `class` among `from..until`.
+    /// Returns the first unpinned frame of `class` among the frames `from..until`.
     fn first(&self, frames: &FrameTable, class: u64, from: u32, until: u32) -> Option<u32> {
         let mut at = from;
         while at < until {
@@ -90,7 +94,7 @@ impl Nru {
                 continue;
             }
             at += word.trailing_zeros();
-            // A word may reach beyond `until`.
+            // A word may reach beyond `until`, so the frame is compared with it.
             if at < until && !frames.is_pinned(FrameId(at)) {
                 return Some(at);
             }
@@ -123,8 +127,8 @@ impl ReplacementPolicy for Nru {
         self.held[frame.index() / 64] &= !(1 << (frame.index() % 64));
     }
 
-    /// `step` counts half rounds, two for each class: from the start to the end, and from the first frame to
-    /// the start.
+    /// Reads the order without evicting. `step` counts half rounds, two for each class: from the start to the
+    /// end, and from the first frame to the start.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         while cursor.step < 8 {
             let (class, wrapped) = (cursor.step / 2, cursor.step % 2 == 1);

@@ -10,28 +10,29 @@ use std::collections::VecDeque;
 /// [`ReplacementPolicy::next`] gave them before. A property test checks it for every policy. A pool may move
 /// between threads, so a policy must be `Send`.
 pub trait ReplacementPolicy: Send {
-    /// A request for `page` missed. The pool will make room and then insert the page. A policy that remembers
-    /// evicted pages looks the page up here; its result is passed on in the [`Arrival`].
+    /// Handles a miss on `page`. The pool will make room and then insert the page. A policy that remembers
+    /// evicted pages looks the page up here; the returned result is passed on in the [`Arrival`].
     fn miss(&mut self, _page: PageId) -> Recall {
         Recall::default()
     }
 
-    /// `frame` now holds `page`.
+    /// Adds `frame`, which now holds `page`, to the eviction order.
     fn insert(&mut self, frame: FrameId, page: PageId, arrival: Arrival);
 
-    /// The page in `frame` was requested again.
+    /// Handles a further request for the page in `frame`. With `write`, the request changes the page.
     fn access(&mut self, frame: FrameId, write: bool);
 
-    /// The page in `frame` was written back and stays in the pool.
+    /// Handles the write-back of the page in `frame`, which is now clean and stays in the pool.
     fn cleaned(&mut self, _frame: FrameId) {}
 
-    /// The dirty frames of `batch`, in eviction order, are about to be written before their eviction.
+    /// Handles the batch of dirty frames that are about to be written before their eviction, in eviction
+    /// order.
     fn written_ahead(&mut self, _frames: &FrameTable, _batch: &[FrameId]) {}
 
-    /// `frame` lost its page for a reason other than an eviction by this policy.
+    /// Removes `frame`, which lost its page for a reason other than an eviction by this policy.
     fn remove(&mut self, frame: FrameId);
 
-    /// The next unpinned frame in eviction order after `cursor`. It changes only the cursor.
+    /// Returns the next unpinned frame in eviction order after `cursor`. Changes only the cursor.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId>;
 
     /// Removes the first frame of the eviction order and returns it.
@@ -41,54 +42,55 @@ pub trait ReplacementPolicy: Send {
         Some(frame)
     }
 
-    /// Whether the policy needs the erase counts of erase blocks, which not every drive reports.
+    /// Returns whether the policy needs the erase counts of erase blocks, which not every drive reports.
     fn needs_erase_counts(&self) -> bool {
         false
     }
 
-    /// Begins to fetch the memory that [`ReplacementPolicy::access`] will use.
+    /// Begins to fetch the memory that [`ReplacementPolicy::access`] will use into the processor's cache.
     #[inline]
     fn prefetch(&self, _frame: u32) {}
 
-    /// A frame that is probably evicted next: a hint for fetching its memory.
+    /// Returns a frame that is probably evicted next, as a hint for fetching its memory.
     #[inline]
     fn likely_victim(&self) -> Option<u32> {
         None
     }
 }
 
-/// A policy's memory of an evicted page, in the policy's own code; zero if it remembers nothing.
+/// The policy's memory of an evicted page, encoded as the policy chooses; zero if it remembers nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recall(pub u8);
 
-/// How a page is inserted into the pool.
+/// The way in which a page arrives in the pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// It was requested for changing.
+    /// Whether the page was requested for changing.
     pub write: bool,
-    /// It was not requested yet, so it is inserted at the head of the eviction order.
+    /// Whether the page was prefetched and not requested yet, so that it is inserted at the head of the
+    /// eviction order.
     pub prefetched: bool,
-    /// The result of [`ReplacementPolicy::miss`].
+    /// The result of [`ReplacementPolicy::miss`] for this page.
     pub recall: Recall,
 }
 
 /// The position of a reader in an eviction order. Each policy gives the fields its own meaning.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
-    /// Zero before the first frame.
+    /// A phase of the order, such as a round; zero before the first frame.
     pub step: u64,
-    /// Places in the policy's structures.
+    /// Positions in the policy's lists; `None` before the first frame of a list.
     pub places: [Option<u32>; 3],
-    /// Numbers.
+    /// Counts of frames that the policy needs.
     pub counts: [u32; 3],
     /// Frames that the order returns to later, each with a number.
     pub queue: VecDeque<(u32, u32)>,
 }
 
 impl Cursor {
-    /// Moves back to before the first frame.
+    /// Moves the cursor back to the position before the first frame.
     pub fn reset(&mut self) {
-        // The queue keeps its memory, because a cursor is reset for every miss.
+        // The queue keeps its allocation, because a cursor is reset for every miss.
         let mut queue = std::mem::take(&mut self.queue);
         queue.clear();
         *self = Cursor { queue, ..Cursor::default() };

@@ -2,14 +2,15 @@
 
 use fulgurite_base::{Portion, SpecError};
 
-/// The number of `frames` that an option asks for; `option` is its name in the error.
+/// Returns the number of frames that an option asks for, in a pool of `frames`. `option` is its name in the
+/// error.
 pub(super) fn frames_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
     at_most(portion, frames, frames, option)
 }
 
-/// The number of evicted pages that an option asks to remember, for a pool of `frames`.
+/// Returns the number of evicted pages that an option asks to remember, for a pool of `frames`.
 pub(super) fn ghosts_of(portion: Portion, frames: u32, option: &str) -> Result<u32, SpecError> {
-    // A table of pages has room for 2^30.
+    // A page table has room for at most 2^30 pages.
     at_most(portion, frames, frames.saturating_mul(10).min(1 << 30), option)
 }
 

@@ -1,14 +1,15 @@
-//! S3-FIFO: a small FIFO that filters, a main FIFO with reinsertion, and a FIFO of ghosts.
+//! S3-FIFO: a small FIFO that filters new pages, a main FIFO with reinsertion, and a FIFO of ghosts (evicted
+//! pages).
 //!
 //! "FIFO queues are all you need for cache eviction" (Yang et al., SOSP 2023). A new page enters the small
-//! queue, a tenth of the pool, or the main queue if the ghosts remember it. A use raises its count. The
+//! queue, a tenth of the pool, or the main queue if the ghosts contain it. A use raises the page's count. The
 //! oldest page of the small queue moves to the main queue if it was used at least `promote` times; otherwise
-//! it is evicted and remembered. The oldest page of the main queue is reinserted with one use less if it has
-//! any; otherwise it is evicted. Pages are evicted from the main queue when it is over its share. Hits are
-//! O(1) and move nothing; evictions are amortised O(1). *Ambiguities.* The paper's pseudocode promotes after
-//! more than one use (its text: at least two, so `promote=2`). It limits counts to 3; here a count is cut to
-//! 3 when it is examined, as in the authors' simulator. Ghosts remember nine tenths of a pool's pages, as
-//! there.
+//! it is evicted and becomes a ghost. The oldest page of the main queue is reinserted with one use less if it
+//! has any; otherwise it is evicted. Pages are evicted from the main queue when this queue is over its share.
+//! Hits are O(1) and move nothing; evictions are amortised O(1). *Ambiguities.* The paper's pseudocode
+//! promotes after more than one use (its text: at least two, so `promote=2`). The paper limits counts to 3;
+//! here a count is cut to 3 when it is examined, as in the authors' simulator. The number of ghosts is nine
+//! tenths of the pool's pages, as in that simulator.
 
 use super::ghosts::Ghosts;
 use super::lists::{List, Lists};
@@ -22,17 +23,17 @@ const SMALL: List = List(0);
 const MAIN: List = List(1);
 const GHOSTS: List = List(0);
 const REMEMBERED: Recall = Recall(1);
-/// The greatest count that matters in the main queue.
+/// The greatest count of uses that matters in the main queue.
 const MAX_USES: u8 = 3;
 
-/// The options.
+/// The options of the policy `s3-fifo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct S3FifoConfig {
-    /// Frames of the small queue.
+    /// The number of frames of the small queue.
     pub small: Portion,
-    /// Pages that are remembered after their eviction from the small queue.
+    /// The number of ghosts: pages that are remembered after their eviction from the small queue.
     pub ghosts: Portion,
-    /// Uses in the small queue after which a page moves to the main queue.
+    /// The number of uses in the small queue after which a page moves to the main queue.
     pub promote: u16,
 }
 
@@ -50,12 +51,12 @@ impl Declared for S3FifoConfig {
     ];
 }
 
-/// The queues.
+/// The small queue, the main queue and the ghosts.
 pub struct S3Fifo {
     lists: Lists,
     uses: Vec<u8>,
     is_main: Vec<bool>,
-    /// Frames in the small and in the main queue.
+    /// The numbers of frames in the small and in the main queue.
     held: [u32; 2],
     main_max: u32,
     promote: u8,
@@ -77,7 +78,7 @@ impl S3Fifo {
         })
     }
 
-    /// Whether the next victim is in the main queue if the queues hold `small` and `main` pages.
+    /// Returns whether the next victim is in the main queue if the two queues hold `small` and `main` pages.
     #[inline]
     fn main_gives(&self, [small, main]: [u32; 2]) -> bool {
         main > self.main_max || small == 0
@@ -101,7 +102,7 @@ impl S3Fifo {
                 self.ghosts.push(GHOSTS, frames.page(FrameId(frame)));
                 return Some(FrameId(frame));
             }
-            // Uses in the small queue do not count in the main one.
+            // Uses in the small queue do not count in the main queue.
             self.uses[frame as usize] = 0;
             self.is_main[frame as usize] = true;
             self.held[1] += 1;
@@ -149,15 +150,15 @@ impl ReplacementPolicy for S3Fifo {
         self.leave(frame.0);
     }
 
-    /// Simulates the evictions. `counts` are the frames that left the small queue, the promoted ones among
-    /// them, and the frames that left the main queue. `queue` has the frames that were appended to the main
-    /// queue meanwhile, with their uses.
+    /// Reads the order by simulating the evictions. `counts` has the number of frames that left the small
+    /// queue, of the promoted frames among them, and of the frames that left the main queue. `queue` has the
+    /// frames that were appended to the main queue meanwhile, with their uses.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let Cursor {
             places: [place_small, place_main, _], counts: [gone, promoted, main_gone], queue, ..
         } = cursor;
         let main_first = self.main_gives([self.held[0] - *gone, self.held[1] + *promoted - *main_gone]);
-        // If the first queue has no unpinned frame left, the other one is used.
+        // If the chosen queue has no unpinned frame left, the other queue gives the victim.
         for main in [main_first, !main_first] {
             loop {
                 let frame = match main {

@@ -1,8 +1,9 @@
 //! Second chance: FIFO, but a page that was used since its last check moves to the newest end once.
 //!
-//! Corbató 1968; textbooks also call it clock, with a hand in place of a queue. A hit sets a bit; O(1). An
-//! eviction checks the oldest page: if its bit is set, the bit is cleared and the page moves to the newest
-//! end, otherwise the page is evicted. Amortised O(1). Pinned pages are skipped unchanged.
+//! Second chance is by Corbató (1968); textbooks also call it clock, with a hand in place of a queue. A hit
+//! sets the page's referenced bit; O(1). An eviction checks the oldest page: if its bit is set, the bit is
+//! cleared and the page moves to the newest end, otherwise the page is evicted. Amortised O(1). Pinned pages
+//! are skipped unchanged.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -11,7 +12,7 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
-/// A queue, and a bit for each frame.
+/// A FIFO queue, and a referenced bit for each frame.
 pub struct SecondChance {
     queue: Lists,
     referenced: Vec<bool>,
@@ -39,7 +40,8 @@ impl ReplacementPolicy for SecondChance {
         self.queue.unlink(frame.0);
     }
 
-    /// First the pages without the bit, then those with it, which have used their second chance.
+    /// Returns first the pages without the referenced bit, then those with it, which have used their second
+    /// chance by then.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let leaves = |frame: FrameId| !self.referenced[frame.index()];
         self.queue.next_after_second_chance(QUEUE, frames, cursor, leaves)

@@ -1,9 +1,9 @@
-//! SIEVE: a FIFO whose hand skips pages that were used since it last passed, without moving them.
+//! SIEVE: a FIFO whose hand skips pages that were used since the hand last passed, without moving them.
 //!
 //! "SIEVE is Simpler than LRU" (Zhang et al., NSDI 2024). New pages are inserted at the newest end; the hand
-//! moves from the oldest to the newest page and starts over. A page with its bit set loses the bit and keeps
-//! its place, unlike in second chance, so old popular pages and new pages separate. A hit sets a bit; an
-//! eviction is amortised O(1). Pinned pages are skipped unchanged.
+//! moves from the oldest to the newest page and starts over. A hit sets the page's visited bit. A page whose
+//! bit is set loses the bit when the hand passes and keeps its place, unlike in second chance, so old popular
+//! pages and new pages separate. An eviction is amortised O(1). Pinned pages are skipped unchanged.
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};
@@ -12,11 +12,11 @@ use fulgurite_base::{FrameId, NoOptions, PageId, SpecError};
 
 const QUEUE: List = List(0);
 
-/// A queue, a bit for each frame, and the hand.
+/// A FIFO queue of the frames, a visited bit for each frame, and the hand.
 pub struct Sieve {
     queue: Lists,
     visited: Vec<bool>,
-    /// The frame at which the next eviction begins; `None` for the oldest.
+    /// The frame at which the search for the next victim begins; `None` for the oldest frame.
     hand: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ impl ReplacementPolicy for Sieve {
         self.visited[frame.index()] = false;
         match (arrival.prefetched, self.hand) {
             (false, _) => self.queue.push_newest(QUEUE, frame.0),
-            // The oldest end is where the hand will be next.
+            // Without a hand, the search begins at the oldest end, so a prefetched page is inserted there.
             (true, None) => self.queue.push_oldest(QUEUE, frame.0),
             (true, Some(hand)) => {
                 self.queue.insert_older(hand, frame.0);
@@ -48,14 +48,15 @@ impl ReplacementPolicy for Sieve {
 
     fn remove(&mut self, frame: FrameId) {
         if self.hand == Some(frame.0) {
-            // The hand must not stay on a frame that is in no list.
+            // The hand must not stay on a frame that is in no list, so it moves to the next newer frame.
             self.hand = self.queue.newer(frame.0);
         }
         self.queue.unlink(frame.0);
     }
 
-    /// The first round from the hand returns the pages that were not used, the second round the rest. `step`
-    /// counts half rounds: from the hand to the newest end, then from the oldest end to the hand.
+    /// Reads the order without evicting. The first round from the hand returns the pages that were not used,
+    /// the second round the rest. `step` counts half rounds: from the hand to the newest end, then from the
+    /// oldest end to the hand.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         while cursor.step < 4 {
             let (second, wrapped) = (cursor.step >= 2, cursor.step % 2 == 1);

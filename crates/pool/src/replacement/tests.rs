@@ -1,11 +1,11 @@
-//! Laws that every replacement policy obeys.
+//! Tests of the laws that every replacement policy obeys, and of single policies against slow models.
 
 use super::*;
 use proptest::prelude::*;
 
 const FRAMES: u32 = 12;
 
-/// A policy after a sequence of operations as a pool would perform them.
+/// Creates a policy and applies a sequence of operations to it, as a pool would perform them.
 fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> Replacement {
     let mut policy = name.parse::<ReplacementConfig>().unwrap().start(FRAMES).unwrap();
     frames.set_erase_counts(Box::new(|page| page.0 * 7 % 5));
@@ -34,7 +34,7 @@ fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> 
                 frames.set_dirty(id, frames.is_dirty(id) || *write);
             }
             _ => {
-                // Few different pages, so that remembered pages are requested again.
+                // There are only 17 different pages, so that remembered pages are requested again.
                 let page = PageId(at as u64 % 17);
                 let arrival =
                     Arrival { write: *write, prefetched: at % 5 == 0 && !*write, recall: policy.miss(page) };
@@ -48,7 +48,7 @@ fn used(name: &str, frames: &mut FrameTable, operations: &[(u8, u32, bool)]) -> 
     policy
 }
 
-/// Every policy, and every option that changes its mechanism.
+/// Returns the text of every policy, and of every option that changes a policy's mechanism.
 fn all() -> impl Iterator<Item = String> {
     let options = [
         "clock:max=1,initial=0",
@@ -65,7 +65,8 @@ fn all() -> impl Iterator<Item = String> {
 }
 
 proptest! {
-    /// The order law with some frames pinned: pinned frames are in neither order, all others are in both.
+    /// The rule: evicting until no frame is left gives the frames in the order that `next` returned before.
+    /// Pinned frames are in neither order, all others are in both.
     #[test]
     fn draining_by_evict_gives_the_order_that_next_gave(
         operations in prop::collection::vec((0u8..12, 0..FRAMES, any::<bool>()), 0..200),
@@ -75,7 +76,7 @@ proptest! {
             let mut frames = FrameTable::new(FRAMES);
             let mut policy = used(&name, &mut frames, &operations);
             let mut cursor = Cursor::default();
-            // One more than there are frames, so that an endless order fails.
+            // The limit is one more than the number of frames, so that an endless order fails.
             let most = FRAMES as usize + 1;
             let everything: Vec<FrameId> =
                 std::iter::from_fn(|| policy.next(&frames, &mut cursor)).take(most).collect();
@@ -105,7 +106,8 @@ struct Candidate {
     uses: u32,
 }
 
-/// The rank of a dirty page if there is no clean one; the lowest is evicted first.
+/// Returns the rank of a dirty page for the choice without a clean page; the page with the lowest rank is
+/// evicted first.
 type Rank = fn(&FrameTable, Candidate) -> u64;
 
 /// A slow model of the clean-first policies by their definition: one list, the least recently used page
@@ -118,7 +120,7 @@ struct SlowCleanFirst {
 }
 
 impl SlowCleanFirst {
-    /// The four policies over 12 frames, with windows from one frame to all of them.
+    /// Returns the four policies over 12 frames, with windows from one frame to all of them.
     fn all() -> impl Iterator<Item = (String, SlowCleanFirst)> {
         let policies: [(&str, Rank); 4] = [
             ("cflru", |_, _| 0),
@@ -139,9 +141,9 @@ impl SlowCleanFirst {
         self.list.iter().position(|page| page.frame == frame)
     }
 
-    /// The victim: the first clean page of the region; otherwise, of the first `window` dirty pages of the
-    /// region, the one with the lowest rank; otherwise, if all of these are pinned, the first unpinned page
-    /// of all.
+    /// Returns the victim: the first clean page of the region. If there is none, the victim is the page with
+    /// the lowest rank among the first `window` dirty pages of the region. If all of these are pinned, the
+    /// victim is the first unpinned page of the whole list.
     fn choice(&self, frames: &FrameTable) -> Option<FrameId> {
         let free = |page: &&Candidate| !frames.is_pinned(page.frame);
         let region = &self.list[..self.region.min(self.list.len())];
@@ -151,7 +153,7 @@ impl SlowCleanFirst {
         chosen.or_else(|| self.list.iter().find(free)).map(|page| page.frame)
     }
 
-    /// The eviction order of all unpinned pages.
+    /// Returns all unpinned pages in the order of their eviction.
     fn order(&mut self, frames: &FrameTable) -> Vec<FrameId> {
         let kept = self.list.clone();
         let order = std::iter::from_fn(|| {
@@ -167,7 +169,7 @@ impl SlowCleanFirst {
 
 proptest! {
     /// The rule: after any sequence of operations, CFLRU and its variants choose the same victim as the slow
-    /// model, and their virtual order is the order in which the slow model would evict.
+    /// model, and their virtual eviction order is the order in which the slow model would evict.
     #[test]
     fn clean_first_policies_choose_the_same_victims_as_a_slow_model(
         operations in prop::collection::vec((0u8..14, 0..FRAMES, any::<bool>()), 0..120),
@@ -192,7 +194,7 @@ proptest! {
                         prop_assert_eq!(policy.evict(&frames), expected, "{}, {:?}", &name, &slow.list);
                         slow.list.retain(|page| Some(page.frame) != expected);
                     }
-                    // Up to a third of the pages is pinned, so that whole regions can be pinned.
+                    // At most a third of the pages is pinned, so that whole regions can be pinned.
                     (3 | 4, Some(_)) if frames.is_pinned(frame) => {
                         frames.unlatch(frame);
                     }
@@ -226,7 +228,8 @@ proptest! {
 #[test]
 fn an_unused_prefetched_page_is_evicted_next() {
     for name in all() {
-        // By default, NRU clears its referenced bits after a few requests.
+        // By default, NRU clears its referenced bits after a few requests, so here the bits are kept for
+        // longer.
         let name = if name == "nru" { "nru:clear=1000".to_owned() } else { name };
         let mut frames = FrameTable::new(FRAMES);
         frames.set_erase_counts(Box::new(|_| 0));
@@ -249,11 +252,11 @@ fn an_unused_prefetched_page_is_evicted_next() {
     }
 }
 
-/// The rule: a page's uses do not count for the next page in the same frame.
+/// The rule: the uses of a page do not count for the next page in the same frame.
 #[test]
 fn a_page_does_not_inherit_the_uses_of_another() {
-    // W-TinyLFU also counts requests for evicted pages, and by default NRU clears its bits after a few
-    // requests.
+    // W-TinyLFU is left out, because it also counts requests for evicted pages. By default, NRU clears its
+    // referenced bits after a few requests, so here the bits are kept for longer.
     for name in all().filter(|name| !name.starts_with("w-tinylfu")) {
         let name = if name == "nru" { "nru:clear=1000".to_owned() } else { name };
         let order = |used: bool| {
@@ -317,7 +320,7 @@ fn an_unused_prefetched_page_is_evicted_before_pages_used_once() {
     }
 }
 
-/// The rule: SIEVE inserts a prefetched page at its hand, which has already passed older pages that were
+/// The rule: SIEVE inserts a prefetched page at its hand. The hand has already passed older pages that were
 /// used.
 #[test]
 fn sieve_inserts_a_prefetched_page_at_its_hand() {
@@ -354,14 +357,14 @@ fn the_clean_first_region_keeps_its_size() {
             Arrival { write, prefetched, ..Arrival::default() },
         );
     }
-    // The prefetched page is evicted first. Then the region is 0 and 1, both dirty. After the eviction of 0,
-    // it includes the clean page 2.
+    // The prefetched page is evicted first. Then the region consists of frames 0 and 1, both dirty. After the
+    // eviction of frame 0, the region includes the clean frame 2.
     let order: Vec<u32> = std::iter::from_fn(|| policy.evict(&frames)).map(|frame| frame.0).collect();
     assert_eq!(order, [3, 0, 2, 1]);
 }
 
-/// The rule: inserting a prefetched page clears the bits of its own frame and of no other, even if the frames
-/// fill their words of 64 bits exactly.
+/// The rule: inserting a prefetched page clears NRU's bits of its own frame and of no other, even if the
+/// frames fill their words of 64 bits exactly.
 #[test]
 fn nru_clears_the_bits_of_one_frame_only() {
     let mut frames = FrameTable::new(128);
@@ -379,7 +382,7 @@ fn nru_clears_the_bits_of_one_frame_only() {
     assert_eq!(order, [70].into_iter().chain(others).collect::<Vec<_>>());
 }
 
-/// The rule: if every page is pinned, nothing is evicted, and the order does not change.
+/// The rule: if every page is pinned, a policy evicts none, and its eviction order does not change.
 #[test]
 fn a_search_in_vain_changes_no_order() {
     for name in all() {
@@ -394,8 +397,8 @@ fn a_search_in_vain_changes_no_order() {
         for frame in (0..FRAMES).map(FrameId) {
             frames.unlatch(frame);
         }
-        // Among pages with the same uses, the first one inserted is evicted, or the first one from the start
-        // of the search.
+        // Among pages with the same uses, a policy evicts the first one inserted or the first one from the
+        // start of its search.
         let mut cursor = Cursor::default();
         let next = policy.next(&frames, &mut cursor);
         assert_eq!(policy.evict(&frames), next, "{name}");
@@ -405,8 +408,8 @@ fn a_search_in_vain_changes_no_order() {
     }
 }
 
-/// The rule: pages without a use since the last clearing are evicted before pages with one; in both groups,
-/// clean pages are evicted before dirty ones.
+/// The rule: NRU evicts pages without a use since the last clearing before pages with one; in both groups, it
+/// evicts clean pages before dirty ones.
 #[test]
 fn nru_evicts_from_the_lowest_class() {
     let mut frames = FrameTable::new(FRAMES);
@@ -416,8 +419,8 @@ fn nru_evicts_from_the_lowest_class() {
         frames.set_dirty(frame, frame.index() % 2 == 0);
         policy.insert(frame, frames.page(frame), Arrival::default());
     }
-    // The sixteenth request clears the bits. This request and the later ones, on the first five frames, count
-    // as uses.
+    // The sixteenth request clears the referenced bits. This request and the later ones, on the first five
+    // frames, count as uses.
     (0..3).chain(0..5).for_each(|frame| policy.access(FrameId(frame), false));
     let mut cursor = Cursor::default();
     let class = |frame: FrameId| (frame.index() < 5, frames.is_dirty(frame));
@@ -461,7 +464,8 @@ fn values_out_of_range_are_refused_with_the_accepted_ones() {
     for fits in ["clock:max=254,initial=254", "clock:max=1,initial=1"] {
         assert!(fits.parse::<ReplacementConfig>().unwrap().start(100).is_ok(), "{fits}");
     }
-    // A description that was not parsed from a text was not checked for its range.
+    // A configuration that was not parsed from a text was not checked for its range, so `start` must refuse
+    // it.
     let unused = ReplacementConfig::Clock(ClockConfig { max: 0, initial: 0 });
     assert!(unused.start(100).is_err());
     assert!(sentence("clock:max=3,initial=4").contains("accepted: max from 1 to 254, initial up to max"));
@@ -474,7 +478,7 @@ fn values_out_of_range_are_refused_with_the_accepted_ones() {
     assert!(sentence("lur").starts_with("unknown replacement `lur`; did you mean `lru`?"));
 }
 
-/// A user's own policy has a name and a text, and can be used like a built-in one.
+/// The rule: a user's own policy has a name and a text, and can be used like a built-in one.
 #[test]
 fn a_description_can_hold_a_users_own_policy() {
     #[derive(Debug)]
@@ -499,7 +503,7 @@ fn a_description_can_hold_a_users_own_policy() {
 
 #[test]
 fn a_policy_that_breaks_the_law_would_be_caught() {
-    /// Returns frames in rising order but evicts in falling order.
+    /// A policy that breaks the order law: it returns frames in rising order but evicts in falling order.
     struct Liar(Vec<FrameId>);
     impl ReplacementPolicy for Liar {
         fn insert(&mut self, frame: FrameId, _: PageId, _: Arrival) {
@@ -524,14 +528,14 @@ fn a_policy_that_breaks_the_law_would_be_caught() {
     assert_ne!(policy.next(&frames, &mut Cursor::default()), policy.evict(&frames));
 }
 
-/// ARC remembers as many pages as the pool holds, and one more if a miss on a remembered page overtakes
-/// another miss.
+/// The rule: ARC remembers as many pages as the pool holds, and one more if a miss on a remembered page
+/// overtakes another miss.
 #[test]
 fn arc_remembers_as_many_pages_as_the_pool_holds_and_one_for_a_concurrent_miss() {
     let start = || {
         let mut frames = FrameTable::new(2);
         let mut arc = "arc".parse::<ReplacementConfig>().unwrap().start(2).unwrap();
-        // Pages 1 and 3 are used again, so 2 is evicted from T1, and 1 from T2.
+        // Pages 1 and 3 are used again, so page 2 is evicted from T1, and page 1 from T2.
         for (page, frame, evicts, again) in
             [(1, 0, false, true), (2, 1, false, false), (3, 1, true, true), (4, 0, true, false)]
         {

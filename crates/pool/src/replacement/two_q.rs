@@ -1,12 +1,14 @@
-//! 2Q: new pages enter a FIFO; a page that is requested again after its eviction from it enters an LRU list.
+//! 2Q: a new page enters a FIFO; a page that is requested again after its eviction from the FIFO enters an
+//! LRU list.
 //!
 //! "2Q: A Low Overhead High Performance Buffer Management Replacement Algorithm" (Johnson and Shasha, VLDB
-//! 1994), full version. A1in is a FIFO of a quarter of the frames, in which a hit changes nothing. A1out
-//! remembers the numbers of pages evicted from A1in, half as many as the pool has frames. Am is an LRU list.
-//! A page that A1out remembers enters Am. If A1in is over its share, its oldest page is evicted and
-//! remembered in A1out; otherwise the oldest page of Am is evicted. O(1). *Ambiguities.* A1in is over its
-//! share if it has more than `in` frames, as in the paper's listing; if Am is empty, the victim is always
-//! from A1in. Pages that A1out forgets and pages that are evicted from Am are not remembered.
+//! 1994), full version. A1in is a FIFO of a quarter of the frames (the option `in`), in which a hit changes
+//! nothing. A1out remembers the numbers of pages evicted from A1in, half as many as the pool has frames (the
+//! option `out`). Am is an LRU list. A page that A1out remembers enters Am. If A1in is over its share, its
+//! oldest page is evicted and remembered in A1out; otherwise the oldest page of Am is evicted. O(1).
+//! *Ambiguities.* A1in is over its share if it has more than `in` frames, as in the paper's listing; if Am is
+//! empty, the victim is always from A1in. Pages that A1out forgets and pages that are evicted from Am are not
+//! remembered.
 
 use super::ghosts::Ghosts;
 use super::lists::{List, Lists};
@@ -21,12 +23,12 @@ const MAIN: List = List(1);
 const OUT: List = List(0);
 const WAS_IN: Recall = Recall(1);
 
-/// The options.
+/// The options of the policy `2q`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoQConfig {
-    /// Frames of A1in.
+    /// The number of frames of A1in.
     pub share_in: Portion,
-    /// Pages that A1out remembers.
+    /// The number of evicted pages that A1out remembers.
     pub out: Portion,
 }
 
@@ -43,10 +45,10 @@ impl Declared for TwoQConfig {
     ];
 }
 
-/// A1in, Am and A1out.
+/// 2Q's lists A1in, Am and A1out.
 pub struct TwoQ {
     lists: Lists,
-    /// Whether a frame is in A1in.
+    /// For each frame, whether it is in A1in.
     is_in: Vec<bool>,
     held_in: u32,
     in_max: u32,
@@ -95,7 +97,8 @@ impl ReplacementPolicy for TwoQ {
         self.lists.unlink(frame.0);
     }
 
-    /// First the surplus of A1in, then Am, then the rest of A1in. `step` counts the frames from A1in.
+    /// Reads the order without evicting: first the frames by which A1in exceeds its share, then Am, then the
+    /// rest of A1in. `step` counts the frames that were read from A1in.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let [place_in, place_main, _] = &mut cursor.places;
         // The order has no more frames from A1in than A1in holds, so the difference is not negative.

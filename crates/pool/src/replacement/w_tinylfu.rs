@@ -21,12 +21,12 @@ const WINDOW: List = List(0);
 const PROBATION: List = List(1);
 const PROTECTED: List = List(2);
 
-/// The options.
+/// The options of the policy `w-tinylfu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WTinyLfuConfig {
-    /// Frames of the window, at least one.
+    /// The number of frames of the window, at least one.
     pub window: Portion,
-    /// Frames of the protected list; a share refers to the main part.
+    /// The number of frames of the protected list; a share refers to the main part.
     pub protected: Portion,
 }
 
@@ -46,12 +46,12 @@ impl Declared for WTinyLfuConfig {
     ];
 }
 
-/// A count-min sketch of 4-bit counters that are halved from time to time.
+/// A count-min sketch: 4-bit counters of the requests for pages, which are halved from time to time.
 struct Sketch {
-    /// Sixteen counters in each word.
+    /// The counters, sixteen in each word.
     words: Vec<u64>,
     added: u64,
-    /// Additions until all counters are halved.
+    /// The number of additions after which all counters are halved.
     period: u64,
 }
 
@@ -61,7 +61,7 @@ impl Sketch {
         Sketch { words: vec![0; words], added: 0, period: 10 * u64::from(frames) }
     }
 
-    /// The word and the shift of the counter of `page` in each row.
+    /// Returns the word and the shift of the counter of `page` in each row of the sketch.
     #[inline]
     fn counters(&self, page: PageId) -> [(usize, u32); 4] {
         let mask = self.words.len() - 1;
@@ -69,7 +69,7 @@ impl Sketch {
         let within = (hash >> 60) as u32;
         // An odd step puts the four rows on four different words.
         let step = (hash >> 32) as usize | 1;
-        // Each row has its own bits of a word, so that no two rows use the same counter.
+        // Each row has its own bits of a word, so no two rows use the same counter.
         std::array::from_fn(|row| {
             let word = (hash as usize).wrapping_add(row.wrapping_mul(step)) & mask;
             (word, (row as u32 * 16) + (within & 3) * 4)
@@ -89,17 +89,17 @@ impl Sketch {
         }
         self.added += 1;
         if self.added == self.period {
-            // The mask removes the bit that each counter gets from its upper neighbour.
+            // The mask removes the bit that each counter gets from its upper neighbour in the shift.
             self.added /= 2;
             self.words.iter_mut().for_each(|word| *word = *word >> 1 & 0x7777_7777_7777_7777);
         }
     }
 }
 
-/// The three lists and the sketch.
+/// The three LRU lists (window, probation, protected) and the sketch.
 pub struct WTinyLfu {
     lists: Lists,
-    /// The list of each frame, and how many frames each holds.
+    /// For each frame, the number of its list; and for each list, the number of its frames.
     list: Vec<u8>,
     held: [u32; 3],
     pages: Vec<PageId>,
@@ -134,7 +134,7 @@ impl WTinyLfu {
         self.lists.push_newest(list, frame);
     }
 
-    /// Whether the window's candidate displaces the main part's victim frame.
+    /// Returns whether the window's candidate displaces the victim frame of the main part.
     fn admits(&self, candidate: u32, victim: u32) -> bool {
         let uses = |frame: u32| self.sketch.estimate(self.pages[frame as usize]);
         uses(candidate) > uses(victim)
@@ -154,7 +154,8 @@ impl ReplacementPolicy for WTinyLfu {
             self.lists.unlink(frame.0);
             self.lists.push_oldest(WINDOW, frame.0);
         }
-        // While the pool fills, the surplus of the window moves to the main part, which has room for it.
+        // While the pool fills, the oldest frames of a window over its share move to the main part, which has
+        // room for them.
         while self.held[0] > self.window_max {
             let Some(oldest) = self.lists.oldest(WINDOW) else { break };
             self.leave(oldest);
@@ -183,15 +184,15 @@ impl ReplacementPolicy for WTinyLfu {
         self.leave(frame.0);
     }
 
-    /// Simulates the evictions: `counts[0]` frames have left the window, and `queue` has the frames among
-    /// them that moved to the probation list.
+    /// Reads the order by simulating the evictions. `counts[0]` frames have left the window, and `queue` has
+    /// the frames among them that moved to the probation list.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         let Cursor { places: [window, probation, protected], counts: [gone, ..], queue, .. } = cursor;
         let peek = |list, place: &Option<u32>| {
             let mut place = *place;
             self.lists.next_unpinned(list, frames, &mut place).map(|frame| frame.0)
         };
-        // If the window is below its share, the victim is in the main part.
+        // If the window is below its share, only the main part gives a victim.
         let full = self.held[0] - *gone >= self.window_max;
         let candidate = peek(WINDOW, window).filter(|_| full);
         let on_probation = peek(PROBATION, probation);
@@ -223,7 +224,7 @@ impl ReplacementPolicy for WTinyLfu {
     fn evict(&mut self, frames: &FrameTable) -> Option<FrameId> {
         let frame = self.next(frames, &mut Cursor::default())?;
         let from_window = self.list[frame.index()] == WINDOW.0 as u8;
-        // The window's page that won the comparison moves to the main part.
+        // The window's page that won the comparison with the victim moves to the main part.
         let winner = self
             .lists
             .next_unpinned(WINDOW, frames, &mut None)

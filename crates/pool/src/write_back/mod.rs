@@ -1,13 +1,13 @@
-//! Decides which pages are written when a miss needs a frame, and whether the miss waits. Each policy has a
-//! file. [`WriteBackConfig`] is a policy with its options, and lists all policies. [`WriteBack`] has the
-//! numbers of a policy for one drive.
+//! Write-back policies: decide which dirty pages are written when a miss needs a frame, and whether the miss
+//! waits for the write. Each policy has a file. [`WriteBackConfig`] names a policy with its options and lists
+//! all policies. [`WriteBack`] holds the parameters of a policy for one drive.
 //!
 //! All policies are settings of one mechanism. A miss in a full pool asks the replacement policy for the
 //! victim frame. If the victim is dirty, the first `n_w` dirty frames of the eviction order are written
-//! together. Without write buffers, the miss waits for the batch, evicts the victim frame and reads. With
-//! write buffers, the victim frame is evicted at once, and a spare frame takes the read; the victim's page
-//! can still be found until its write has ended. A cleaner, if there is one, writes dirty frames before a
-//! miss needs them. With a lock, no other miss evicts while one waits for its write.
+//! together. Without spare frames (write buffers), the miss waits for the batch, evicts the victim frame and
+//! reads. With spare frames, the victim frame is evicted at once, and a spare frame takes the read; the
+//! victim's page can still be found until its write has ended. A cleaner, if there is one, writes dirty
+//! frames before a miss needs them. With a lock, no other miss evicts while one waits for its write.
 
 mod number;
 mod policy;
@@ -37,9 +37,9 @@ macro_rules! policies {
         }
 
         impl WriteBackConfig {
-            /// The policy's numbers for `drive`. Numbers that the options do not give follow from the drive's
-            /// measured ones. A closure that returns the write concurrency is a drive for every policy except
-            /// `auto`.
+            /// Returns the policy's parameters for `drive`. Parameters that the options do not set follow
+            /// from measurements of the drive. A closure that returns the write concurrency serves as the
+            /// drive for every policy except `auto`.
             pub fn resolve(&self, mut drive: impl MeasuredDrive) -> Result<WriteBack, SpecError> {
                 match self {
                     $(WriteBackConfig::$variant(config) => $resolve(config, &mut drive),)*

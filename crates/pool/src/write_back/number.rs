@@ -1,23 +1,23 @@
-//! The numbers of a write-back policy's options. A number that is not set follows from the drive or from
-//! another number.
+//! The parameters in a write-back policy's options. A parameter that is not set follows from the drive or
+//! from another parameter.
 
 use fulgurite_base::{Form, SpecError, units};
 use std::cmp::Ordering;
 
-/// The most pages that are written together: an NVMe queue holds no more commands.
+/// The most pages that are written together, which is the most commands that an NVMe queue holds.
 pub(super) const MOST_TOGETHER: u32 = 1 << 16;
 
-/// A number that is set, or follows from another one.
+/// A parameter that is set, or follows from another value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Number {
-    /// It follows from a number that the option names.
+    /// The parameter follows from the value that its option names, such as the write concurrency.
     #[default]
     Follows,
-    /// It is set.
+    /// The parameter is set to this number.
     Is(u32),
 }
 
-/// A number that follows from another one cannot be compared with a set one.
+/// A parameter that follows from another value cannot be compared with one that is set.
 impl PartialOrd for Number {
     fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
         match (self, other) {
@@ -36,7 +36,7 @@ impl Number {
     }
 }
 
-/// A form for numbers that follow from `$word` if they are not set.
+/// Declares a form for parameters that follow from `$word` if they are not set.
 macro_rules! follows {
     ($form:ident, $word:literal) => {
         pub(super) const $form: Form<Number> = Form {

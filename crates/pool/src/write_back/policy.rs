@@ -1,15 +1,14 @@
-//! The numbers that all write-back policies consist of, and the plans that follow from them for a miss and
-//! for the cleaner.
+//! The parameters of a write-back policy, and the plans that follow from them for a miss and for the cleaner.
 
 use crate::{Cursor, FrameTable, Replacement, ReplacementPolicy};
 use fulgurite_base::{FrameId, SpecError};
 
-/// The writes and evictions for a miss in a full pool.
+/// A plan: the writes and evictions for a miss in a full pool, or the writes of the cleaner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Dirty frames to write together, in eviction order.
+    /// The dirty frames to write together, in eviction order.
     pub(crate) write: Vec<FrameId>,
-    /// The frame to evict; `None` if every frame is in use.
+    /// The frame to evict; `None` if every frame is pinned.
     pub(crate) evict: Option<FrameId>,
     /// The number of further frames that may be evicted for prefetching.
     pub(crate) prefetch: u32,
@@ -23,7 +22,7 @@ pub(crate) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    /// The current order. `cursor` is reset first.
+    /// Starts reading the current eviction order. Resets `cursor` first.
     pub(crate) fn new(
         replacement: &'a Replacement,
         frames: &'a FrameTable,
@@ -43,20 +42,20 @@ impl Iterator for Order<'_> {
     }
 }
 
-/// Throughput over requests in flight: pairs of a number in flight, in rising order, and requests per second.
+/// Throughput over queue depth: pairs of a queue depth, in rising order, and requests per second.
 pub type Curve = Vec<(u32, f64)>;
 
-/// The measured numbers of a drive. Measuring may take long, so a policy asks only for the numbers that its
+/// A drive that can be measured. A measurement may take long, so a policy asks only for the values that its
 /// options do not set.
 pub trait MeasuredDrive {
-    /// The drive's write concurrency.
+    /// Returns the drive's write concurrency: the number of writes that the drive executes at once.
     fn k_w(&mut self) -> Result<u32, SpecError>;
 
-    /// Its throughput curves for reads and for writes of one page.
+    /// Returns the drive's throughput curves for reads and for writes of one page.
     fn curves(&mut self) -> Result<[Curve; 2], SpecError>;
 }
 
-/// A drive with a known write concurrency and nothing else.
+/// A closure is a drive whose write concurrency is known and nothing else.
 impl<F: FnMut() -> Result<u32, SpecError>> MeasuredDrive for F {
     fn k_w(&mut self) -> Result<u32, SpecError> {
         self()
@@ -69,34 +68,35 @@ impl<F: FnMut() -> Result<u32, SpecError>> MeasuredDrive for F {
     }
 }
 
-/// A write-back policy for one drive: the settings of the mechanism.
+/// The parameters of a write-back policy for one drive: the settings of the mechanism.
 #[derive(Clone, Debug)]
 pub struct WriteBack {
     /// Whether ACE's rules apply: a miss on a dirty victim writes the first `n_w` dirty frames of the
     /// eviction order, and pages are prefetched only beside such a batch, into the frames that the miss has
     /// evicted.
     pub batches: bool,
-    /// Dirty frames that a miss writes together.
+    /// The number of dirty frames that a miss writes together.
     pub n_w: u32,
-    /// Frames that a miss evicts together when pages are prefetched.
+    /// The number of frames that a miss evicts together when pages are prefetched.
     pub n_e: u32,
     /// The most spare frames. With 0, a miss on a dirty victim waits for its write.
     pub buffers: u32,
-    /// The least number of spare frames. Up to `buffers`, more frames become spare while writes need them.
+    /// The least number of spare frames. More frames become spare, up to `buffers`, while writes need them.
     pub buffers_least: u32,
-    /// The most pages that all misses together may have under write. A batch is cut to the rest of this
-    /// bound, and a miss without a rest waits.
+    /// The most pages that all misses together may have under write. A batch is cut to what this bound
+    /// leaves, and a miss waits if the bound leaves nothing.
     pub under_way: u32,
-    /// Frames at the head of the eviction order that the cleaner keeps clean; 0 without a cleaner.
+    /// The number of frames at the head of the eviction order that the cleaner keeps clean; 0 if there is no
+    /// cleaner.
     pub ahead: u32,
-    /// Frames that the cleaner writes together.
+    /// The number of frames that the cleaner writes together.
     pub cleaner_n_w: u32,
     /// Whether no other miss evicts while a miss waits for its write.
     pub lock: bool,
 }
 
 impl WriteBack {
-    /// Writes the one victim frame, waits, and evicts it.
+    /// The policy that writes only the victim frame, waits for the write, and evicts the frame.
     pub const SINGLE: WriteBack = WriteBack {
         batches: false,
         n_w: 1,
@@ -109,22 +109,22 @@ impl WriteBack {
         lock: false,
     };
 
-    /// ACE with batches of `n_w`, and as many evictions when pages are prefetched.
+    /// Returns ACE with batches of `n_w` frames, and as many evictions when pages are prefetched.
     pub const fn ace(n_w: u32) -> WriteBack {
         WriteBack { batches: true, n_w, n_e: n_w, ..WriteBack::SINGLE }
     }
 
-    /// The same policy with a fixed number of spare frames.
+    /// Returns the same policy with exactly `buffers` spare frames.
     pub fn with_buffers(self, buffers: u32) -> WriteBack {
         WriteBack { buffers, buffers_least: buffers, ..self }
     }
 
-    /// The most pages that a miss or the cleaner writes together.
+    /// Returns the most pages that a miss or the cleaner writes together.
     pub fn batch_pages(&self) -> u32 {
         self.n_w.max(self.cleaner_n_w)
     }
 
-    /// Plans a miss, given the frames in eviction order. `plan` is cleared first.
+    /// Plans the writes and evictions of a miss, given the frames in eviction order. Clears `plan` first.
     pub(crate) fn plan(
         &self,
         mut order: impl Iterator<Item = FrameId>,
@@ -132,7 +132,7 @@ impl WriteBack {
         plan: &mut Plan,
     ) {
         plan.write.clear();
-        // ACE prefetches only beside a batch, the other policies beside every read.
+        // ACE prefetches only together with a batch, the other policies with every read.
         plan.prefetch = if self.batches { 0 } else { u32::MAX };
         plan.evict = order.next();
         let Some(victim) = plan.evict else { return };
@@ -141,13 +141,13 @@ impl WriteBack {
         }
         plan.write.push(victim);
         if self.batches {
-            // The victim frame is one of the `n_e` and of the `n_w` frames.
+            // The victim frame is one of the `n_e` evicted and one of the `n_w` written frames.
             plan.prefetch = self.n_e - 1;
             plan.write.extend(order.filter(|frame| frames.is_dirty(*frame)).take(self.n_w as usize - 1));
         }
     }
 
-    /// Plans the cleaner's next batch: `plan.write` stays empty if all frames ahead are clean.
+    /// Plans the cleaner's next batch. `plan.write` stays empty if the first `ahead` frames are all clean.
     pub(crate) fn plan_cleaning(
         &self,
         order: impl Iterator<Item = FrameId>,
@@ -165,8 +165,8 @@ impl WriteBack {
 mod tests {
     use super::*;
 
-    /// The parts of a plan: writes, eviction and evictions for prefetching. `dirty` tells which frames of the
-    /// order are dirty.
+    /// Returns the writes, the eviction and the evictions for prefetching of a plan. `dirty` tells for each
+    /// frame of the order whether it is dirty.
     fn planned(write_back: &WriteBack, dirty: &[bool]) -> (Vec<u32>, Option<u32>, u32) {
         let (frames, order) = frames(dirty);
         let mut plan = Plan { write: vec![FrameId(99)], ..Plan::default() };
@@ -182,7 +182,8 @@ mod tests {
         (frames, (0..dirty.len() as u32).map(FrameId))
     }
 
-    /// The rule: ACE prefetches only beside a batch, into the n_e - 1 frames that follow the victim.
+    /// The rule: ACE prefetches only together with a batch, into the n_e - 1 frames that follow the victim in
+    /// the eviction order.
     #[test]
     fn ace_plans_a_batch_for_a_dirty_victim_and_nothing_for_a_clean_one() {
         let ace = WriteBack { n_e: 3, ..WriteBack::ace(4) };
@@ -194,7 +195,8 @@ mod tests {
         assert_eq!(planned(&WriteBack::SINGLE, &[false, true]), (vec![], Some(0), u32::MAX));
     }
 
-    /// The rule: the cleaner looks at `ahead` frames and writes the first n_w dirty ones of them.
+    /// The rule: the cleaner examines the first `ahead` frames of the eviction order and writes the first n_w
+    /// dirty ones of them.
     #[test]
     fn the_cleaner_looks_at_the_configured_number_of_frames() {
         let cleaned = |n_w: u32, dirty: &[bool]| {

@@ -1,4 +1,4 @@
-//! Pools over an ideal drive, driven one request after another.
+//! Makes pools over an ideal drive, and makes requests one after another.
 
 use fulgurite_base::{Nanos, PageId};
 use fulgurite_device::{Device, Executor, MemDevice};
@@ -15,7 +15,7 @@ pub(crate) fn mem(pages: u64) -> MemDevice {
     MemDevice::new(pages, PAGE_BYTES, 64, Nanos::from_micros(10))
 }
 
-/// A pool over `device` and the executor that runs it.
+/// Creates a pool over `device` and the executor that runs the pool's tasks.
 pub(crate) fn pool_over<D: Device + 'static>(
     device: D,
     frames: u32,

@@ -1,10 +1,10 @@
 //! Simple, slow models of replacement policies: lists of pages, oldest first, searched from end to end. Each
 //! model follows its paper and shares no code with the policy that it checks.
 
-/// Serves a request for a page. Returns whether it was a miss.
+/// A model of a policy. It serves a request for a page and returns whether the request was a miss.
 pub(crate) type Model = Box<dyn FnMut(u64) -> bool>;
 
-/// Removes `page` from a list. Returns whether the list had it.
+/// Removes `page` from a list. Returns whether the page was in the list.
 fn take(list: &mut Vec<u64>, page: u64) -> bool {
     list.iter().position(|held| *held == page).map(|at| list.remove(at)).is_some()
 }
@@ -36,7 +36,7 @@ pub(crate) fn lru(frames: usize) -> Model {
 }
 
 pub(crate) fn lfu(frames: usize) -> Model {
-    // Page, uses, time of the last use.
+    // Each entry has the page, its uses, and the time of its last use.
     let mut pool: Vec<(u64, u64, u64)> = Vec::new();
     let mut now = 0;
     Box::new(move |page| {
@@ -86,7 +86,7 @@ pub(crate) fn sieve(frames: usize) -> Model {
                 hand = (hand + 1) % frames;
             }
             queue.remove(hand);
-            // After the newest page, the hand goes to the oldest one, not to the page that is inserted now.
+            // After the newest page, the hand goes to the oldest page, not to the page that is inserted now.
             hand %= frames - 1;
         }
         queue.push((page, false));
@@ -121,7 +121,7 @@ pub(crate) fn two_q(frames: usize) -> Model {
     })
 }
 
-/// Figure 4 of the paper; p is a real number.
+/// Models figure 4 of the ARC paper (Megiddo and Modha, FAST 2003); p is a real number.
 pub(crate) fn arc(frames: usize) -> Model {
     let [mut t1, mut t2, mut b1, mut b2]: [Vec<u64>; 4] = Default::default();
     let (c, mut p) = (frames as f64, 0.0f64);
@@ -165,7 +165,7 @@ pub(crate) fn arc(frames: usize) -> Model {
 }
 
 pub(crate) fn s3_fifo(frames: usize) -> Model {
-    // Pages with their uses.
+    // Each entry of the two queues has the page and its uses.
     let [mut small, mut main]: [Vec<(u64, u32)>; 2] = Default::default();
     let mut ghosts: Vec<u64> = Vec::new();
     let (main_most, ghosts_most) = (frames - frames / 10, frames * 9 / 10);
@@ -201,7 +201,7 @@ pub(crate) fn s3_fifo(frames: usize) -> Model {
 /// A policy's name, and the function that makes its model for a number of frames.
 pub(crate) type Named = (&'static str, fn(usize) -> Model);
 
-/// Every model.
+/// The models of all policies that have one.
 pub(crate) const MODELS: [Named; 8] = [
     ("fifo", fifo),
     ("lru", lru),

@@ -1,4 +1,5 @@
-//! Batches, flushes and the cleaner: which pages are written, when, and which tasks wait.
+//! Tests of batches, flushes and the cleaner: which pages are written, when, and which tasks wait for the
+//! writes.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::contents::start_and_give_up;
@@ -23,7 +24,7 @@ fn no_frame_is_lost_when_the_limit_falls_and_rises() {
                         request(&user, page, page % 2 == 0).await.unwrap();
                     }
                     user.flush().await.unwrap();
-                    // The next victim stays clean.
+                    // All pages except the next victim become dirty, so this victim stays clean.
                     for (page, _) in user.eviction_order().into_iter().skip(1) {
                         request(&user, page.0, true).await.unwrap();
                     }
@@ -31,7 +32,7 @@ fn no_frame_is_lost_when_the_limit_falls_and_rises() {
                     request(&user, 60, false).await.unwrap();
                     user.set_limit(9);
                     user.flush().await.unwrap();
-                    // Enough misses for unneeded spare frames to hold pages again.
+                    // The requests cause enough misses for unneeded spare frames to hold pages again.
                     for page in 0..600 {
                         request(&user, page % 64, false).await.unwrap();
                     }
@@ -44,13 +45,13 @@ fn no_frame_is_lost_when_the_limit_falls_and_rises() {
     }
 }
 
-/// For each of the first pages of the eviction order, whether it is dirty.
+/// Returns for each of the first `pages` pages of the eviction order whether it is dirty.
 fn dirty_ahead(pool: &BufferPool<MemDevice>, pages: usize) -> Vec<bool> {
     pool.eviction_order().into_iter().take(pages).map(|(_, dirty)| dirty).collect()
 }
 
-/// The rule: the cleaner keeps the first `ahead` frames of the order clean, and runs again when half of them
-/// were evicted.
+/// The rule: the cleaner keeps the first `ahead` frames of the eviction order clean, and runs again when half
+/// of these frames were evicted.
 #[test]
 fn the_cleaner_runs_again_when_half_of_its_frames_were_evicted() {
     let background =
@@ -64,7 +65,7 @@ fn the_cleaner_runs_again_when_half_of_its_frames_were_evicted() {
         let mut seen = Vec::new();
         for page in 20..25 {
             request(&user, page, true).await.unwrap();
-            // The cleaner's batch has ended.
+            // After this time, the cleaner's batch has ended.
             handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
             seen.push(dirty_ahead(&user, 5));
         }
@@ -74,17 +75,17 @@ fn the_cleaner_runs_again_when_half_of_its_frames_were_evicted() {
         [false, false, false, false, true],
         [false, false, false, true, true],
         [false, false, true, true, true],
-        // When fewer than half of the four are left, the cleaner writes four more.
+        // When fewer than half of the four frames are known to be clean, the cleaner writes four more.
         [false, false, false, false, true],
         [false, false, false, true, true],
     ];
     assert_eq!(seen.unwrap(), expected);
-    // One write of a miss with a dirty victim, and two batches of the cleaner.
+    // A miss with a dirty victim has written once, and the cleaner has written two batches.
     assert_eq!((pool.counters().write_ios, pool.counters().pages_written), (3, 8));
 }
 
-/// The rule: the cleaner has at most one batch under write, for any number of concurrent misses; with
-/// `ahead=1` it keeps the next victim clean.
+/// The rule: the cleaner has at most one batch under write, for any number of concurrent misses. With
+/// `ahead=1`, the cleaner keeps the next victim clean.
 #[test]
 fn the_cleaner_has_at_most_one_batch_and_can_look_at_one_frame() {
     let cleaner = |spec: &str| spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(4)).unwrap();
@@ -107,7 +108,7 @@ fn the_cleaner_has_at_most_one_batch_and_can_look_at_one_frame() {
         handle.sleep_until(soon).await;
         asks.counters().write_ios
     });
-    // Each of three misses has written a page, and the first one that finished has started the cleaner.
+    // Each of the three misses has written a page, and the first one that finished has started the cleaner.
     assert_eq!(begun, Ok(3 + 1));
 
     let (executor, pool) = pool_over(mem(64), 6, cleaner("background:ahead=1,n_w=1"));
@@ -123,7 +124,7 @@ fn the_cleaner_has_at_most_one_batch_and_can_look_at_one_frame() {
 }
 
 /// The rule: if misses wait for their writes, a frame that is being written is not evicted, and other misses
-/// take the next frame of the order.
+/// evict the next frame of the eviction order.
 #[test]
 fn a_frame_is_held_while_it_is_written() {
     let (executor, pool) = pool_over(mem(64), 3, WriteBack::SINGLE);
@@ -135,15 +136,15 @@ fn a_frame_is_held_while_it_is_written() {
             }
         })
         .unwrap();
-    // The first miss writes page 0, the second takes the clean frame of page 1 at once, the third that of
-    // page 2.
+    // The first miss writes page 0, the second takes the clean frame of page 1 at once, and the third takes
+    // the clean frame of page 2.
     assert_eq!(three_misses(&executor, &pool), (vec![10, 10, 20], 1));
     let mut held: Vec<u64> = pool.eviction_order().into_iter().map(|(page, _)| page.0).collect();
     held.sort_unstable();
     assert_eq!(held, [40, 41, 42]);
 }
 
-/// A store that counts its writes.
+/// A page store that counts its writes.
 #[derive(Default)]
 struct Asked(Cell<usize>);
 
@@ -174,7 +175,7 @@ fn a_flush_without_dirty_pages_writes_nothing() {
     assert_eq!(asked.0.get(), 0);
 }
 
-/// A store that notes the number of pages of each write.
+/// A page store that records the number of pages of each write.
 struct Widths(RefCell<Vec<usize>>);
 
 impl PageStore for Widths {

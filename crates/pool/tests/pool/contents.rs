@@ -1,5 +1,5 @@
-//! The contents of pages under concurrent users: a page always has its last written bytes, and a dropped
-//! request loses no frame and no update.
+//! Tests of the contents of pages under concurrent users: a page always has its last written bytes, and a
+//! dropped request loses no frame and no update.
 
 use crate::common::{PAGE_BYTES, config, mem, pool_over, request};
 use crate::fetching::Plain;
@@ -15,8 +15,8 @@ use std::future::Future;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-/// `users` tasks change and read random pages of a pool much smaller than the data. Every page is
-/// stamped with its number and a version; a read must see the last version written.
+/// Runs `users` tasks that change and read random pages of a pool much smaller than the data. Every page is
+/// stamped with its number and a version; a read must see the version that was written last.
 fn stamped_run(users: usize, shape: PoolConfig) -> BufferPool<MemDevice> {
     let pages = 64;
     let executor = Executor::new(mem(pages));
@@ -28,7 +28,8 @@ fn stamped_run(users: usize, shape: PoolConfig) -> BufferPool<MemDevice> {
         executor.spawn(async move {
             let mut page = 0;
             for _ in 0..300 {
-                // Half of the requests go to a few pages, and some continue behind the last one.
+                // Half of the requests go to a few pages, and a quarter continue with the page after the last
+                // one.
                 page = match prng.below(4) {
                     0 => prng.below(pages),
                     1 => (page + 1) % pages,
@@ -55,7 +56,7 @@ fn stamped_run(users: usize, shape: PoolConfig) -> BufferPool<MemDevice> {
     executor.run().unwrap();
     let flushing = pool.clone();
     executor.block_on(async move { flushing.flush().await.unwrap() }).unwrap();
-    // A fresh pool reads every page from the drive itself.
+    // A fresh pool is empty, so it reads every page from the drive.
     let fresh = BufferPool::new(executor.handle(), config(4, WriteBack::SINGLE)).unwrap();
     executor
         .block_on(async move {
@@ -115,14 +116,14 @@ fn a_page_can_be_found_during_its_write() {
         for page in 0..4 {
             user.write(PageId(page)).await.unwrap().bytes_mut().fill(page as u8 + 1);
         }
-        // Evicts page 0. Its write takes as long as the read.
+        // This miss evicts page 0. The write of page 0 takes as long as the miss's read.
         request(&user, 10, false).await.unwrap();
     });
     executor.spawn(async move {
         handle.sleep_until(Nanos::from_micros(45)).await;
         assert_eq!(other.read(PageId(0)).await.unwrap().bytes()[5], 1);
         assert_eq!(handle.now(), Nanos::from_micros(45), "the page needs no read");
-        // A change must wait for the write.
+        // A change of the page must wait for the end of its write.
         other.write(PageId(0)).await.unwrap().bytes_mut().fill(9);
         assert_eq!(handle.now(), Nanos::from_micros(50));
     });
@@ -134,7 +135,7 @@ fn a_page_can_be_found_during_its_write() {
 
 #[test]
 fn no_task_starves_for_a_latch() {
-    // Readers that always hold the page, and one writer that waits for it.
+    // Five readers together hold the latch of the page at all times, and one writer waits for the latch.
     let (executor, pool) = pool_over(mem(8), 4, WriteBack::SINGLE);
     let changed = Rc::new(RefCell::new(None));
     for reader in 0..5u64 {
@@ -155,7 +156,7 @@ fn no_task_starves_for_a_latch() {
         *when.borrow_mut() = Some(handle.now());
     });
     executor.run().unwrap();
-    // Only the readers that held the latch at the time of the request are served before the writer.
+    // Only the readers that held the latch when the writer requested it are served before the writer.
     assert!(changed.borrow().unwrap() <= Nanos::from_micros(50 + 11));
 }
 
@@ -180,7 +181,7 @@ fn a_page_beyond_the_drive_is_an_error() {
     }
 }
 
-/// Polls a future once and drops it.
+/// Polls a future once and drops it, as a task does that gives a request up.
 pub(crate) fn start_and_give_up(future: impl Future) {
     let mut future = Box::pin(future);
     assert!(matches!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
@@ -246,7 +247,7 @@ fn a_miss_gets_a_frame_when_one_is_released() {
     });
     executor.spawn(async move { request(&waiting, 1, false).await.unwrap() });
     executor.run().unwrap();
-    // The frame is held until 500 µs; then a write-back and a read take 10 µs each.
+    // The frame is pinned until 500 µs; then a write-back and a read take 10 µs each.
     assert_eq!(executor.with_device(|device| device.now()), Nanos::from_micros(520));
 }
 
@@ -284,7 +285,7 @@ fn a_pool_is_freed_with_its_executor_during_reads() {
     assert!(known.upgrade().is_none(), "the pool is freed");
 }
 
-/// The rule: [`PoolCounters::since`] is the difference of every counter.
+/// The rule: [`PoolCounters::since`] subtracts every counter.
 #[test]
 fn counters_since_are_differences() {
     let counters = |of: fn(u64) -> u64| PoolCounters {
@@ -305,7 +306,7 @@ fn counters_since_are_differences() {
     assert_eq!(after.since(&before), counters(|count| count));
 }
 
-/// The rule: if a request is dropped after it was given a latch, the next waiting request gets the latch.
+/// The rule: if a request is dropped after it was granted a latch, the next waiting request gets the latch.
 #[test]
 fn the_latch_of_a_dropped_request_goes_to_the_next() {
     let (executor, pool) = pool_over(mem(16), 2, WriteBack::SINGLE);

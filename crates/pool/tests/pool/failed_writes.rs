@@ -1,4 +1,4 @@
-//! A failed write loses no page, and its error is reported to the right task.
+//! Tests of failed writes: a failed write loses no page, and its error is reported to the right task.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::write_backs;
@@ -45,8 +45,8 @@ fn a_failed_write_never_makes_a_page_clean() {
     }
 }
 
-/// A pool of four frames and two spare ones, all in use: the write of the first victim has failed, so its
-/// page is resident again.
+/// Creates a pool of six frames, of which four hold pages and two are spare. The write of the first victim
+/// has failed, so its page is resident again.
 fn with_a_page_that_came_back(
     replacement: &str,
 ) -> (Executor<FaultDevice<MemDevice>>, BufferPool<FaultDevice<MemDevice>>) {
@@ -78,8 +78,8 @@ fn a_page_whose_write_failed_is_dirty_again() {
     assert_eq!(dirty, [false, true, true, true, true], "clean pages are evicted first");
 }
 
-/// The rule: such a page exceeds the limit, and one page is evicted for it when another detached page is
-/// requested.
+/// The rule: a page that is resident again after its failed write exceeds the limit. One page is evicted for
+/// it when another detached page is requested.
 #[test]
 fn a_page_whose_write_failed_counts_as_resident() {
     let (executor, pool) = with_a_page_that_came_back("lru");
@@ -96,8 +96,8 @@ fn a_page_whose_write_failed_counts_as_resident() {
     assert_eq!((pool.counters().rescued, pool.eviction_order().len()), (1, 4));
 }
 
-/// The rule: the next miss evicts one more page, so that the pool has its spare frames again and misses wait
-/// for no write.
+/// The rule: the miss after a failed write of an evicted page evicts one more page, so that the pool has its
+/// spare frames again and misses wait for no write.
 #[test]
 fn a_page_whose_write_failed_does_not_keep_a_spare_frame() {
     let (executor, pool) = with_a_page_that_came_back("lru");
@@ -120,7 +120,7 @@ fn a_page_whose_write_failed_does_not_keep_a_spare_frame() {
 }
 
 /// The rule: if no task waited for a failed write, the next task that needs a frame gets the error, also if
-/// it fetches pages.
+/// that task fetches pages.
 #[test]
 fn a_fetch_reports_an_earlier_failed_write() {
     let device = FaultDevice::new(mem(64), vec![Fault::FailWrite(0)]);
@@ -148,7 +148,7 @@ fn an_eviction_for_a_detached_page_ignores_the_bound() {
             for page in [0, 1] {
                 request(&user, page, true).await.unwrap();
             }
-            // Page 0 is requested during its write.
+            // Page 0 is requested while it is being written.
             let other = user.clone();
             let mut miss = Box::pin(request(&other, 10, false));
             assert!(miss.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -177,8 +177,8 @@ fn a_flush_reports_a_failed_write() {
     }
 }
 
-/// The rule: a flush reports a failed write of every page that was dirty when it began, even if a miss began
-/// that write meanwhile and got the error too.
+/// The rule: a flush reports the failed write of any page that was dirty when the flush began, even if a miss
+/// began that write meanwhile and got the error too.
 #[test]
 fn a_flush_reports_a_failed_write_of_a_concurrent_miss() {
     let device = FaultDevice::new(mem(16), vec![Fault::FailWrite(1)]);
@@ -226,7 +226,7 @@ fn a_flush_repeats_earlier_failed_writes() {
     let (executor, pool) = pool_over(device, 3, raw);
     let (user, handle) = (pool.clone(), executor.handle());
     let outcome = executor.block_on(async move {
-        // No task waits for the write of page 0.
+        // The write of page 0 fails, and no task waits for it.
         for page in 0..3 {
             request(&user, page, page == 0).await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! Prefetching, and fetching several pages at once.
+//! Tests of prefetching, and of fetching several pages at once.
 
 use crate::common::{PAGE_BYTES, config, mem, pool_over, request};
 use fulgurite_base::{Lpn, Nanos, PageId};
@@ -9,8 +9,8 @@ use fulgurite_pool::{
 };
 use std::rc::Rc;
 
-/// The rule: unused prefetched pages are the next victims, except for more prefetching, and are counted as
-/// wasted.
+/// The rule: prefetched pages that were not requested are the next victims of misses, but not of further
+/// prefetching. When they are evicted, they are counted as wasted.
 #[test]
 fn unused_prefetched_pages_are_evicted_next_and_counted() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
@@ -20,8 +20,8 @@ fn unused_prefetched_pages_are_evicted_next_and_counted() {
     let (user, handle) = (pool.clone(), executor.handle());
     let orders = executor.block_on(async move {
         let mut orders = Vec::new();
-        // The second page of the run prefetches 7 and 8. Then the pool is full, and 30 and 31 are a run as
-        // well.
+        // The second page of the run 5, 6 prefetches 7 and 8. Then the pool is full, and pages 30 and 31 are
+        // a run as well.
         for page in [5, 6, 20, 30, 31, 40] {
             request(&user, page, false).await.unwrap();
             handle.sleep_until(handle.now() + Nanos::from_micros(100)).await;
@@ -37,20 +37,20 @@ fn unused_prefetched_pages_are_evicted_next_and_counted() {
             (vec![8, 7, 5, 6], 2, 0),
             (vec![8, 7, 5, 6, 20], 2, 0),
             (vec![8, 7, 5, 6, 20, 30], 2, 0),
-            // Page 31 takes the frame of 8. Its prefetching would need the frame of 7, which is prefetched
-            // and unused.
+            // Page 31 takes the frame of page 8. Prefetching for page 31 would need the frame of page 7,
+            // which is prefetched and unused, so nothing is prefetched.
             (vec![7, 5, 6, 20, 30, 31], 2, 1),
             (vec![5, 6, 20, 30, 31, 40], 2, 2),
         ]
     );
 }
 
-/// The rule: if prefetching a page fails, the page stays out of the pool, and the next request reads it
-/// again.
+/// The rule: if prefetching a page fails, the page stays out of the pool, and the next request for this page
+/// reads it again.
 #[test]
 fn the_next_request_reads_a_page_whose_prefetching_failed() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
-    // Pages 5 and 6 are read, and then 7 and 8 are prefetched.
+    // Pages 5 and 6 are read, and then pages 7 and 8 are prefetched. The read of page 7 fails.
     let executor = Executor::new(FaultDevice::new(numbered(64), vec![Fault::FailRead(2)]));
     let shape = PoolConfig { prefetch, ..config(8, WriteBack::SINGLE) };
     let pool = BufferPool::new(executor.handle(), shape).unwrap();
@@ -63,7 +63,7 @@ fn the_next_request_reads_a_page_whose_prefetching_failed() {
             }
         })
         .unwrap();
-    // Pages 5, 6 and 7 missed; 8 hit.
+    // Pages 5, 6 and 7 missed; page 8 was hit.
     assert_eq!((pool.counters().misses, pool.counters().prefetch_hits), (3, 1));
 }
 
@@ -104,7 +104,7 @@ fn a_prefetched_page_requested_during_its_read_counts_as_used() {
         }
     });
     executor.spawn(async move {
-        // Page 6 is read from 10 to 20 µs, with 7 and 8 beside it.
+        // Page 6 is read from 10 to 20 µs, and pages 7 and 8 are prefetched at the same time.
         handle.sleep_until(Nanos::from_micros(15)).await;
         request(&other, 7, false).await.unwrap();
     });
@@ -122,13 +122,14 @@ fn pages_in_the_pool_or_beyond_the_drive_are_not_prefetched() {
     let pool = BufferPool::new(executor.handle(), shape).unwrap();
     let (user, other, handle) = (pool.clone(), pool.clone(), executor.handle());
     executor.spawn(async move {
-        // 60 is the second page of a run, so 61 to 64 are expected. The drive ends with 63.
+        // Page 60 is the second page of a run, so pages 61 to 64 are expected. The last page of the drive is
+        // 63.
         for page in [62, 59, 60] {
             request(&user, page, false).await.unwrap();
         }
     });
     executor.spawn(async move {
-        // Page 60 is requested at 20 µs.
+        // Page 60 is requested at 20 µs, so page 63 is being read by then.
         handle.sleep_until(Nanos::from_micros(15)).await;
         request(&other, 63, false).await.unwrap();
     });
@@ -139,8 +140,8 @@ fn pages_in_the_pool_or_beyond_the_drive_are_not_prefetched() {
     assert_eq!(held, [59, 60, 61, 62, 63]);
 }
 
-/// The rule: prefetching uses spare frames only while more than half of them are free; the others are kept
-/// for misses.
+/// The rule: prefetching uses spare frames only while more than half of them are free; the other half is
+/// reserved for misses.
 #[test]
 fn prefetching_leaves_half_of_the_spare_frames() {
     let prefetch = "sequential".parse::<PrefetchConfig>().unwrap().start().unwrap();
@@ -162,14 +163,15 @@ fn prefetching_leaves_half_of_the_spare_frames() {
             ] {
                 request(&user, page, write).await.unwrap();
             }
-            // Page 0 is evicted, the next four pages are being written, and 20 is the second page of a run.
+            // Page 0 is evicted, the next four pages are being written, and page 20 is the second page of a
+            // run.
             request(&user, 20, false).await.unwrap();
         })
         .unwrap();
     assert_eq!((pool.counters().prefetched, pool.counters().write_waits), (2, 0));
 }
 
-/// Writes each page's number into it.
+/// Creates a drive on which each page holds its number.
 fn numbered(pages: u64) -> MemDevice {
     let executor = Executor::new(mem(pages));
     let pool = BufferPool::new(executor.handle(), config(4, WriteBack::SINGLE)).unwrap();
@@ -191,7 +193,7 @@ fn consecutive_pages_are_fetched_with_one_command() {
     executor
         .block_on(async move {
             drop(reader.read(PageId(12)).await.unwrap());
-            // The runs are 10 and 11, 13 to 15, and 20: page 12 is in the pool, and 11 is named twice.
+            // The runs are 10 and 11, 13 to 15, and 20. Page 12 is in the pool, and page 11 is named twice.
             let wanted = [10, 11, 11, 12, 13, 14, 15, 20].map(PageId);
             reader.fetch(&wanted).await.unwrap();
             for page in wanted {
@@ -206,7 +208,7 @@ fn consecutive_pages_are_fetched_with_one_command() {
 }
 
 /// The rule: a command reads at most as many device pages as the drive allows, also if a pool page consists
-/// of many.
+/// of many device pages.
 #[test]
 fn a_run_is_fetched_with_as_many_commands_as_the_drive_needs() {
     let (pages, per_page) = (24, 64);
@@ -224,12 +226,12 @@ fn a_run_is_fetched_with_as_many_commands_as_the_drive_needs() {
             }
         })
         .unwrap();
-    // The drive allows 1,024 device pages in a command, which are 16 pool pages.
+    // The drive allows 1,024 device pages in a command, and these are 16 pool pages.
     assert_eq!((pool.counters().read_ios, pool.counters().pages_read), (2, 24));
 }
 
-/// The rule: if another task requests a page while `fetch` waits for its frame, the page is read once, and
-/// the frame is given back.
+/// The rule: if another task requests a page while `fetch` waits for the page's frame, the page is read once,
+/// and the frame is freed.
 #[test]
 fn a_page_that_another_task_read_meanwhile_is_not_fetched() {
     let (executor, pool) = pool_over(numbered(64), 2, WriteBack::SINGLE);
@@ -238,11 +240,11 @@ fn a_page_that_another_task_read_meanwhile_is_not_fetched() {
     executor.spawn(async move {
         request(&user, 0, true).await.unwrap();
         let held = user.read(PageId(1)).await.unwrap();
-        // Page 0 is written first, from 20 to 30 µs.
+        // Making room needs the write of page 0 first, from 20 to 30 µs.
         user.fetch(&[PageId(7)]).await.unwrap();
         sleeper.sleep_until(begin + Nanos::from_micros(100)).await;
         drop(held);
-        // Both frames can still be used.
+        // No frame was lost, so both frames can still be used.
         let both = (user.read(PageId(8)).await.unwrap(), user.read(PageId(9)).await.unwrap());
         assert_eq!(both.1.bytes()[..8], 9u64.to_le_bytes());
     });
@@ -290,7 +292,8 @@ fn the_next_request_reads_a_page_whose_fetch_failed() {
     assert_eq!(pool.counters().prefetched, 9);
 }
 
-/// The rule: after the failed fetch of a run, the next request for each of its pages reads that page again.
+/// The rule: after the failed fetch of a run of pages, the next request for each of the pages reads that page
+/// again.
 #[test]
 fn the_next_requests_read_a_run_whose_fetch_failed() {
     let device = FaultDevice::new(numbered(64), vec![Fault::FailRead(0)]);
@@ -307,7 +310,7 @@ fn the_next_requests_read_a_run_whose_fetch_failed() {
     assert_eq!((pool.counters().prefetched, pool.counters().misses), (2, 2));
 }
 
-/// A store that keeps page n at page n of the drive.
+/// A page store that keeps page n at page n of the drive.
 pub(crate) struct Plain(pub Handle<MemDevice>);
 
 impl PageStore for Plain {
@@ -320,8 +323,8 @@ impl PageStore for Plain {
     }
 }
 
-/// The rule: a run is fetched in the same way from a store that reads page by page as from one that uses one
-/// command.
+/// The rule: a run is fetched in the same way from a page store that reads page by page as from one that uses
+/// one command.
 #[test]
 fn a_store_that_reads_one_page_at_a_time_fetches_a_run() {
     let executor = Executor::new(numbered(64));
@@ -356,8 +359,8 @@ fn fetching_a_page_in_the_pool_needs_no_frame() {
     assert_eq!((left, pool.counters().pages_read), (vec![0, 1, 2, 3], 4));
 }
 
-/// The rule: the prefetch policy observes the first use of a prefetched page, so that a run continues.
-/// Otherwise the page behind the prefetched ones would begin a new run.
+/// The rule: the prefetch policy observes the first use of a prefetched page, so that a run of consecutive
+/// pages continues. Otherwise the page behind the prefetched ones would begin a new run.
 #[test]
 fn a_run_continues_behind_its_prefetched_pages() {
     let prefetch = "sequential:n=2".parse::<PrefetchConfig>().unwrap().start().unwrap();
@@ -373,7 +376,7 @@ fn a_run_continues_behind_its_prefetched_pages() {
             }
         })
         .unwrap();
-    // The run is trusted at page 1, and from then on every third page misses.
+    // The run is trusted from page 1 on, and from then on every third page misses.
     let PoolCounters { misses, prefetched, prefetch_hits, .. } = pool.counters();
     assert_eq!((misses, prefetched, prefetch_hits), (4, 6, 6));
 }

@@ -1,4 +1,4 @@
-//! Many users of one pool, failures of the drive, and dropped requests.
+//! Tests of a pool with many users, with failures of the drive, and with dropped requests.
 
 mod batches;
 #[path = "../common/mod.rs"]
@@ -13,7 +13,8 @@ mod stores;
 
 use fulgurite_pool::{WriteBack, WriteBackConfig};
 
-/// A write-back policy for each mechanism: waiting or not, one page or a batch, with and without a cleaner.
+/// Returns a write-back policy for each mechanism: waiting or not, one page or a batch, with and without a
+/// cleaner.
 fn write_backs() -> Vec<WriteBack> {
     let specs = [
         "single",

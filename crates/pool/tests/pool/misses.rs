@@ -1,4 +1,4 @@
-//! Misses: the writes that they wait for, the order in which they continue, and spare frames.
+//! Tests of misses: the writes that they wait for, the order in which they continue, and spare frames.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::contents::start_and_give_up;
@@ -37,8 +37,8 @@ fn a_read_does_not_wait_for_an_unrelated_write() {
     }
 }
 
-/// The times at which three simultaneous misses get their pages, in µs. Two of the four frames are dirty and
-/// are the first victims.
+/// Returns the times at which three simultaneous misses get their pages, in µs, and the number of misses that
+/// waited for a write. Two of the four frames are dirty and are the first victims.
 fn misses_at_once(spec: &str) -> (Vec<u64>, u64) {
     let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
     let (executor, pool) = pool_over(mem(64), 4, write_back);
@@ -68,8 +68,8 @@ pub(crate) fn three_misses(executor: &Executor<MemDevice>, pool: &BufferPool<Mem
     (ended, pool.counters().write_waits)
 }
 
-/// The times at which three simultaneous misses get their pages, in µs, and the number of them that waited
-/// for a write. The pool is full, and the first `dirty` pages of the order are dirty.
+/// Returns the times at which three simultaneous misses get their pages, in µs, and the number of misses that
+/// waited for a write. The pool is full, and the first `dirty` pages of the eviction order are dirty.
 fn full_pool(spec: &str, frames: u32, dirty: u64) -> (Vec<u64>, u64) {
     let write_back = spec.parse::<WriteBackConfig>().unwrap().resolve(|| Ok(2)).unwrap();
     let (executor, pool) = pool_over(mem(64), frames, write_back);
@@ -92,8 +92,8 @@ fn full_pool(spec: &str, frames: u32, dirty: u64) -> (Vec<u64>, u64) {
 fn spare_frames_follow_the_writes_under_way() {
     assert_eq!(full_pool("raw:buffers=1", 8, 2), (vec![10, 20, 20], 2));
     assert_eq!(full_pool("raw:buffers=2", 8, 2), (vec![10, 10, 10], 0));
-    // With a third dirty victim, the second miss finds no clean frame behind its own, so it waits for a write
-    // too.
+    // With a third dirty victim, the second miss finds no clean frame after its own victim, so it waits for a
+    // write too.
     assert_eq!(full_pool("raw:buffers=2", 8, 3), (vec![10, 20, 20], 2));
 }
 
@@ -116,16 +116,16 @@ fn unneeded_spare_frames_hold_pages_again() {
         };
         requests(0..7, true);
         assert_eq!(pool.limit(), 7);
-        // Two simultaneous misses need one spare frame each.
+        // Simultaneous misses need more than one spare frame.
         three_misses(&executor, &pool);
         assert_eq!(pool.limit(), 6);
-        // Misses in sequence need at most one.
+        // Misses in sequence need at most one spare frame.
         requests(0..600, write);
         assert_eq!(pool.limit(), 7, "changed: {write}");
     }
 }
 
-/// The rule: a miss in a pool at its limit takes no frame that the limit leaves empty.
+/// The rule: a miss in a pool at its limit uses no frame that the limit leaves empty.
 #[test]
 fn a_miss_at_the_limit_takes_no_empty_frame() {
     let (executor, pool) = pool_over(mem(64), 8, WriteBack::SINGLE);
@@ -144,15 +144,15 @@ fn a_miss_at_the_limit_takes_no_empty_frame() {
     assert_eq!((took, pool.counters().write_waits), (Nanos::from_micros(20), 1));
 }
 
-/// The rule: all misses together have at most `under_way` pages under write. A miss beyond that waits, and
-/// continues with pages that the writes of other misses have cleaned.
+/// The rule: all misses together have at most `under_way` pages under write. A miss that would exceed this
+/// bound waits, and continues with pages that the writes of other misses have cleaned.
 #[test]
 fn misses_share_a_bound_on_pages_under_write() {
     assert_eq!(full_pool("ace:n_w=2,under_way=6", 8, 8), (vec![20, 20, 20], 3));
-    // The second miss continues with the page that the first one has cleaned beside its own; the third writes
-    // again.
+    // The second miss continues with the page that the first miss has written together with its own victim;
+    // the third miss writes again.
     assert_eq!(full_pool("ace:n_w=2,under_way=2", 8, 8), (vec![20, 20, 30], 3));
-    // The bound leaves room for a batch of one page.
+    // The bound leaves room for one more page, so a batch is cut to one page.
     assert_eq!(full_pool("ace:n_w=2,under_way=3", 8, 8), (vec![20, 20, 20], 3));
 }
 
@@ -160,9 +160,11 @@ fn misses_share_a_bound_on_pages_under_write() {
 /// frame. The misses continue in the order of their requests. Reads and writes of the drive take 10 µs each.
 #[test]
 fn under_the_lock_misses_evict_one_after_another() {
-    // Without the lock: two concurrent writes, and a clean frame that costs only its read.
+    // Without the lock, two misses write concurrently, and the third takes a clean frame, which costs only
+    // its read.
     assert_eq!(misses_at_once("single"), (vec![10, 20, 20], 2));
-    // The second miss begins its write when the first write has ended, and the third continues after it.
+    // The second miss begins its write when the first write has ended, and the third miss continues after the
+    // second write.
     assert_eq!(misses_at_once("single:lock=yes"), (vec![20, 30, 30], 3));
 }
 
@@ -176,7 +178,7 @@ fn a_dropped_or_failed_miss_releases_the_lock() {
             request(&pool, page, true).await.unwrap();
         }
         // The first victim is page 0, and its miss is dropped during the write. The second victim is page 1,
-        // and its write fails.
+        // and the write of page 1 fails.
         start_and_give_up(pool.read(PageId(40)));
         let second = request(&pool, 41, true).await;
         let third = request(&pool, 42, true).await;
@@ -186,7 +188,7 @@ fn a_dropped_or_failed_miss_releases_the_lock() {
 }
 
 /// Runs misses on the pages 1, 2 and 3, requested 1, 2 and 3 µs after `since`, and returns the pages in the
-/// order in which the misses are served. Each miss holds its page for a while.
+/// order in which the misses are served. Each miss keeps its page pinned for a while.
 fn served_order(
     executor: &Executor<MemDevice>,
     pool: &BufferPool<MemDevice>,
@@ -208,8 +210,9 @@ fn served_order(
     order.take()
 }
 
-/// The order in which three misses get the only frame. The frame is held while the misses are requested; its
-/// holder releases it, takes it again before any other task runs, and releases it finally.
+/// Returns the order in which three misses get the only frame. The frame is pinned while the misses are
+/// requested. The holder of the pin releases it, takes it again before any other task runs if `take_again` is
+/// set, and releases it finally.
 fn order_of_misses(take_again: bool) -> Vec<u64> {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let (holder, handle) = (pool.clone(), executor.handle());
@@ -223,11 +226,11 @@ fn order_of_misses(take_again: bool) -> Vec<u64> {
             drop(guard);
         }
     });
-    // While one miss holds the frame, the next one gets its turn and finds the frame in use.
+    // While one miss pins the frame, the next miss gets its turn and finds the frame pinned.
     served_order(&executor, &pool, Nanos::from_micros(20), Nanos::from_micros(50))
 }
 
-/// The rule: a miss whose turn was in vain stays before later misses.
+/// The rule: a miss whose turn was in vain stays before later misses in the queue.
 #[test]
 fn a_miss_that_must_wait_again_keeps_its_place() {
     assert_eq!(order_of_misses(false), [1, 2, 3]);
@@ -242,18 +245,18 @@ fn a_miss_that_held_the_lock_stays_before_waiting_misses() {
     let (holder, handle) = (pool.clone(), executor.handle());
     executor.spawn(async move {
         request(&holder, 0, true).await.unwrap();
-        // Page 0 is written for the first miss, from 20 to 30 µs, and is in use when the write has ended.
+        // Page 0 is written for the first miss, from 20 to 30 µs, and is pinned when the write has ended.
         handle.sleep_until(Nanos::from_micros(25)).await;
         let guard = holder.read(PageId(0)).await.unwrap();
         handle.sleep_until(Nanos::from_micros(100)).await;
         drop(guard);
     });
-    // The end of the write was the turn of the second miss, also in vain; the third has not had a turn.
+    // The end of the write was also the turn of the second miss, in vain; the third miss has not had a turn.
     assert_eq!(served_order(&executor, &pool, Nanos::from_micros(19), Nanos::ZERO), [2, 1, 3]);
     assert_eq!(pool.counters().pages_written, 1);
 }
 
-/// The rule: a miss that waited for its turn before it wrote under the lock keeps its place too.
+/// The rule: a miss that waited for its turn before it wrote under the lock keeps its place in the queue.
 #[test]
 fn a_miss_that_waited_before_it_held_the_lock_keeps_its_place() {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack { lock: true, ..WriteBack::SINGLE });
@@ -262,7 +265,7 @@ fn a_miss_that_waited_before_it_held_the_lock_keeps_its_place() {
         let guard = holder.write(PageId(0)).await.unwrap();
         handle.sleep_until(Nanos::from_micros(50)).await;
         drop(guard);
-        // Page 0 is written for the first miss, from 50 to 60 µs, and is in use when the write has ended.
+        // Page 0 is written for the first miss, from 50 to 60 µs, and is pinned when the write has ended.
         handle.sleep_until(Nanos::from_micros(55)).await;
         let guard = holder.read(PageId(0)).await.unwrap();
         handle.sleep_until(Nanos::from_micros(100)).await;
@@ -271,8 +274,8 @@ fn a_miss_that_waited_before_it_held_the_lock_keeps_its_place() {
     assert_eq!(served_order(&executor, &pool, Nanos::from_micros(19), Nanos::ZERO), [2, 1, 3]);
 }
 
-/// The time, in µs, at which a task is served that releases the only frame at 100 µs and calls `again` at the
-/// same moment. Three misses of 10 µs each were requested before.
+/// Returns the time, in µs, at which `again` ends. The task that calls `again` has released the only frame at
+/// 100 µs, at the same moment. Three misses of 10 µs each were requested before.
 fn comes_again<F: Future<Output = ()>>(again: impl FnOnce(BufferPool<MemDevice>) -> F + 'static) -> u64 {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
     let (holder, handle, served) = (pool.clone(), executor.handle(), Rc::new(Cell::new(Nanos::ZERO)));
@@ -288,11 +291,12 @@ fn comes_again<F: Future<Output = ()>>(again: impl FnOnce(BufferPool<MemDevice>)
     served.get().0 / 1_000
 }
 
-/// The rule: a request behind waiting misses is served after them, even if a frame is free at that moment.
+/// The rule: a request that comes after waiting misses is served after them, even if a frame is free at that
+/// moment.
 #[test]
 fn no_request_overtakes_waiting_misses() {
     assert_eq!(comes_again(|pool| async move { request(&pool, 5, false).await.unwrap() }), 140);
-    // A fetch ends when its reads are submitted.
+    // A fetch ends when its reads are submitted, so it ends 10 µs before a request would.
     assert_eq!(comes_again(|pool| async move { pool.fetch(&[PageId(5)]).await.unwrap() }), 130);
 }
 
@@ -316,8 +320,8 @@ fn the_frame_of_a_failed_read_serves_a_waiting_miss() {
     assert_eq!(pool.counters().write_waits, 0);
 }
 
-/// The rule: if a miss is dropped after it was given its turn and before it noticed, the next miss gets the
-/// turn.
+/// The rule: if a miss is dropped after it was given its turn and before it took the turn, the next miss gets
+/// the turn.
 #[test]
 fn the_turn_of_a_dropped_miss_goes_to_the_next() {
     let (executor, pool) = pool_over(mem(16), 1, WriteBack::SINGLE);
@@ -354,7 +358,7 @@ fn a_miss_that_reports_a_failed_write_passes_its_turn_on() {
         for page in 0..2 {
             request(&user, page, true).await.unwrap();
         }
-        // Page 0 is written behind a read, and no miss waits for the write.
+        // Page 0 is written after a read that does not wait for it, so no miss waits for the write.
         request(&user, 10, false).await.unwrap();
     });
     for page in 11..13 {

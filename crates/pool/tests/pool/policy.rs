@@ -1,4 +1,4 @@
-//! The calls from the pool to a replacement policy, and erase counts.
+//! Tests of the calls from the pool to a replacement policy, and of erase counts.
 
 use crate::common::{PAGE_BYTES, config, mem, pool_over, request};
 use fulgurite_base::{Lpn, Nanos, PageId, Prng, Spec};
@@ -26,7 +26,7 @@ fn a_policy_gets_erase_counts_from_the_drive_or_is_refused() {
     let mut prng = Prng::new(5, "pages");
     executor
         .block_on(async move {
-            // Enough writes for garbage collection to erase some blocks more often than others.
+            // These writes are enough for garbage collection to erase some blocks more often than others.
             for _ in 0..60_000 {
                 request(&user, prng.below(30_000), true).await.unwrap();
             }
@@ -34,15 +34,15 @@ fn a_policy_gets_erase_counts_from_the_drive_or_is_refused() {
         .unwrap();
     let erases: Vec<u64> = (0..30_000).filter_map(|page| handle.erases(Lpn(page))).collect();
     assert!(erases.iter().max() > erases.iter().min(), "all blocks are equally worn");
-    // The window is two of the eight frames: the victim is the less worn of the two least recent pages.
+    // The window is two of the eight frames, so the victim is the less worn of the two least recent pages.
     let order = pool.eviction_order();
     let first = handle.erases(Lpn(order[0].0.0)).unwrap_or(0);
     assert!(order[1..2].iter().all(|(page, _)| first <= handle.erases(Lpn(page.0)).unwrap_or(0)));
 }
 
-/// The rule: the replacement policy learns which pages a batch writes before their eviction, also if the miss
-/// does not wait for the batch. LRU-WSR with `passed=move` then moves the hot dirty page that the batch
-/// skips, as an eviction would.
+/// The rule: the pool tells the replacement policy which pages a batch writes before their eviction, also if
+/// the miss does not wait for the batch. LRU-WSR with `passed=move` then moves the hot dirty page that the
+/// batch skips, as an eviction would.
 #[test]
 fn the_policy_learns_which_pages_a_batch_writes() {
     let (first, second, hot) = (0, 2, 4);
@@ -60,12 +60,12 @@ fn the_policy_learns_which_pages_a_batch_writes() {
                     for page in 0..5 {
                         request(&inside, page, page % 2 == 0).await.unwrap();
                     }
-                    // A clean page is evicted each time, and a dirty page before it becomes cold; the use in
-                    // between keeps one page hot.
+                    // A clean page is evicted each time, and a dirty page before it in the order becomes
+                    // cold. The use of page `hot` in between keeps this page hot.
                     for page in [5, hot, 6] {
                         request(&inside, page, false).await.unwrap();
                     }
-                    // Both cold dirty pages are written, and the hot one between them is skipped.
+                    // Both cold dirty pages are written, and the hot page between them is skipped.
                     request(&inside, 7, false).await.unwrap();
                 })
                 .unwrap();
@@ -77,7 +77,7 @@ fn the_policy_learns_which_pages_a_batch_writes() {
     }
 }
 
-/// The rule: the replacement policy learns which pages the cleaner writes.
+/// The rule: the pool tells the replacement policy which pages the cleaner writes.
 #[test]
 fn the_policy_learns_which_pages_the_cleaner_writes() {
     let order = |passed: &str, seed: u64| {
@@ -104,7 +104,7 @@ fn the_policy_learns_which_pages_the_cleaner_writes() {
 }
 
 /// The rule: with LRU, a clean page after `leaves_next` is evicted before pages with earlier requests, and a
-/// dirty page keeps its place. Under every policy, a new page evicts exactly one page, and never the dirty
+/// dirty page keeps its position. Under every policy, a new page evicts exactly one page, and never the dirty
 /// one.
 #[test]
 fn leaves_next_makes_a_clean_page_the_next_victim() {
@@ -134,8 +134,8 @@ fn leaves_next_makes_a_clean_page_the_next_victim() {
     }
 }
 
-/// The rule: the counts are the evicted pages, and the pages that are read again within a window of
-/// evictions.
+/// The rule: [`BufferPool::departures`] counts the evicted pages, and the pages that are read again within a
+/// window of evictions.
 #[test]
 fn evicted_pages_that_are_read_again_are_counted() {
     for (window, came_back) in [(64, 6), (1, 0)] {
@@ -144,7 +144,8 @@ fn evicted_pages_that_are_read_again_are_counted() {
         let inside = pool.clone();
         executor
             .block_on(async move {
-                // Two rounds over six pages: two more frames would have kept each page of the second round.
+                // The requests go twice over six pages, so two more frames would have kept each page of the
+                // second round.
                 for page in (0..6).chain(0..6) {
                     request(&inside, page, page % 2 == 0).await.unwrap();
                 }
@@ -154,7 +155,7 @@ fn evicted_pages_that_are_read_again_are_counted() {
     }
 }
 
-/// The rule: a fetch of an evicted page is counted like a miss on it.
+/// The rule: a fetch of an evicted page is counted like a miss on that page.
 #[test]
 fn a_fetched_page_counts_as_read_again() {
     let (executor, pool) = pool_over(mem(64), 4, WriteBack::SINGLE);
@@ -171,7 +172,7 @@ fn a_fetched_page_counts_as_read_again() {
     assert_eq!(pool.departures(), Departures { left: 4, came_back: 2 });
 }
 
-/// An ideal drive that reports erase counts and keeps the registered memory.
+/// An ideal drive that reports erase counts and counts the registrations of memory.
 struct Worn {
     inner: MemDevice,
     caps: Caps,
@@ -219,7 +220,7 @@ fn a_policy_gets_the_erase_counts_of_the_drive() {
     let registered = Rc::new(Cell::new(0));
     let executor = Executor::new(Worn::new(&registered));
     let replacement = "cflru-e:window=4".parse::<ReplacementConfig>().unwrap().start(4).unwrap();
-    // A pool page consists of two device pages, so that its address differs from its number.
+    // A pool page consists of two device pages, so that the address of a page differs from its number.
     let shape = PoolConfig::new(4, 2 * PAGE_BYTES, replacement, WriteBack::SINGLE);
     let pool = BufferPool::new(executor.handle(), shape).unwrap();
     assert_eq!((registered.get(), pool.pages()), (1, 32));

@@ -1,4 +1,4 @@
-//! Pools with a changing limit, and lent frames.
+//! Tests of pools with a changing limit, and of lent frames.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::write_backs;
@@ -8,7 +8,7 @@ use fulgurite_pool::{BufferPool, PageBytes, PageIo, PageStore, PoolConfig, Write
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The rule: after the limit falls, the next miss shrinks the pool to it, and no page is lost.
+/// The rule: after the limit falls, the next miss shrinks the pool to the new limit, and no page is lost.
 #[test]
 fn a_pool_shrinks_to_its_limit_at_the_next_miss() {
     for write_back in write_backs() {
@@ -32,7 +32,7 @@ fn a_pool_shrinks_to_its_limit_at_the_next_miss() {
     }
 }
 
-/// A store that keeps page n at page n of the drive, and counts the pages under write, now and at most.
+/// A page store that keeps page n at page n of the drive. It counts the pages under write, now and at most.
 struct Counted {
     handle: Handle<MemDevice>,
     now: Rc<Cell<usize>>,
@@ -63,8 +63,8 @@ impl PageStore for Counted {
     }
 }
 
-/// The rule: while a pool shrinks, it writes at most as many pages at once as misses may, and one at a time
-/// with a lock.
+/// The rule: while a pool shrinks, it writes at most as many pages at once as misses may write, and one page
+/// at a time with a lock.
 #[test]
 fn a_shrinking_pool_keeps_the_bound_and_the_lock() {
     for write_back in write_backs() {
@@ -102,7 +102,7 @@ fn a_pool_is_full_at_its_limit() {
         executor.block_on(async move { request(&user, page, false).await.unwrap() }).unwrap();
     }
     assert!(pool.is_full());
-    // A page in the pool is available for changing at once, unless another task holds it.
+    // A page in the pool can be latched for changing at once, unless another task holds its latch.
     let changed = pool.try_write(PageId(2)).expect("the page is in the pool");
     assert!(pool.try_write(PageId(2)).is_none() && pool.try_write(PageId(9)).is_none());
     drop(changed);

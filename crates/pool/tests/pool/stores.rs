@@ -1,4 +1,5 @@
-//! Page stores between the pool and the drive: a log is made durable first, and reads may fail.
+//! Tests of page stores between the pool and the drive: a page store makes a log durable first, and its reads
+//! may fail.
 
 use crate::common::{config, mem, pool_over, request};
 use crate::write_backs;
@@ -12,8 +13,8 @@ use std::rc::Rc;
 /// The pages of a write, each with its first byte.
 type LogRecord = Vec<(u64, u8)>;
 
-/// A store whose log takes 30 µs to become durable before the pages are written, and fails once. Page n is
-/// stored at 63 - n.
+/// A page store with a log (write-ahead logging): the log takes 30 µs to become durable before the pages are
+/// written, and fails once. Page n is stored at page 63 - n of the drive.
 struct LogFirst {
     handle: Handle<MemDevice>,
     logged: Rc<RefCell<Vec<LogRecord>>>,
@@ -65,13 +66,14 @@ fn a_new_page_is_not_read_and_chosen_pages_are_written() {
             user.write_pages(&[PageId(3), PageId(5), PageId(0)]).await.unwrap();
             let dirty: Vec<_> = user.eviction_order().into_iter().filter(|(_, dirty)| *dirty).collect();
             assert_eq!(dirty, [(PageId(2), true), (PageId(4), true)]);
-            // A page that is in the pool already keeps its contents.
+            // Page 3 is in the pool already, so it keeps its contents.
             assert_eq!(user.create(PageId(3)).await.unwrap().bytes()[0], 3);
         })
         .unwrap();
 }
 
-/// The rule: a request for a page that is being created waits for the new page and does not read the old one.
+/// The rule: a request for a page that is being created waits for the new page and does not read the old page
+/// from the drive.
 #[test]
 fn a_request_waits_for_a_page_that_is_being_created() {
     let (executor, pool) = pool_over(mem(64), 2, WriteBack::SINGLE);
@@ -80,7 +82,7 @@ fn a_request_waits_for_a_page_that_is_being_created() {
         for page in 0..2 {
             request(&creating, page, true).await.unwrap();
         }
-        // A dirty victim is written first, from 20 to 30 µs.
+        // The dirty victim is written first, from 20 to 30 µs.
         creating.create(PageId(7)).await.unwrap().bytes_mut().fill(7);
     });
     executor.spawn(async move {
@@ -92,7 +94,8 @@ fn a_request_waits_for_a_page_that_is_being_created() {
     assert_eq!(pool.counters().pages_read, 2);
 }
 
-/// A store that notes pages when their write ends. The drive fails once.
+/// A page store that takes 300 µs for a write and records the pages when their write has ended. The write
+/// with the number `fails` fails; 0 means that none fails.
 pub(crate) struct Slow {
     pub handle: Handle<MemDevice>,
     pub begun: Cell<u32>,
@@ -173,7 +176,8 @@ fn the_log_is_durable_before_the_pages() {
                 while user.flush().await.is_err() {}
             })
             .unwrap();
-        // Every page that reached the drive was in the log before, with the same contents.
+        // Every page that reached the drive was in the log before, with the same contents, as the WAL rule
+        // demands.
         let logged: Vec<(u64, u8)> = logged.borrow().concat();
         let store = LogFirst { handle: executor.handle(), logged: Rc::default() };
         let shape = PoolConfig { store: Some(Rc::new(store)), ..config(4, WriteBack::SINGLE) };
@@ -204,7 +208,7 @@ fn a_failed_read_leaves_the_pool_usable() {
     assert_eq!(outcome, Ok((Err(error), Ok(()), Ok(()))));
 }
 
-/// A store whose reads fail.
+/// A page store whose reads fail.
 struct Unreadable;
 
 impl PageStore for Unreadable {
