@@ -1,10 +1,11 @@
-//! Pinned memory for I/O.
+//! Memory for I/O: arenas that never move, and buffers, which are ranges of an arena.
 //!
 //! A [`Buffer`] is a range of bytes in an [`Arena`] and keeps the arena alive. So a device never loses a
-//! buffer under an operation, even if the future that asked for the I/O is dropped. The compiler does not
-//! check concurrent access to the bytes; a protocol does. While a read is in flight, only the device may
-//! touch them. While a write is in flight, nothing may change them. Access is therefore `unsafe`, and only
-//! devices and the buffer pool use it. The pool's latches enforce the protocol.
+//! buffer during an operation, even if the future that asked for the I/O is dropped. The compiler does not
+//! check concurrent access to the bytes; a protocol excludes conflicts. While a read is in flight, only the
+//! device may access the bytes of its buffer. While a write is in flight, no code may change the bytes of its
+//! buffer. Access is therefore `unsafe`, and only devices and the buffer pool use it. The pool's latches
+//! enforce the protocol.
 
 use fulgurite_base::advise_huge_pages;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -13,27 +14,27 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Direct I/O requires page-aligned memory.
+/// The alignment of an arena, in bytes: direct I/O requires page-aligned memory.
 const ALIGNMENT: usize = 4096;
-/// The alignment that every allocator provides.
+/// The alignment that every allocator provides, in bytes.
 const USUAL_ALIGNMENT: usize = 16;
 
 /// Zeroed, page-aligned memory that never moves.
 pub struct Arena {
     start: NonNull<u8>,
     len: usize,
-    /// The allocation. It is longer than the arena, so that it contains an aligned start.
+    /// The start of the allocation, which is longer than the arena, so that it contains an aligned start.
     allocated: NonNull<u8>,
     layout: Layout,
 }
 
 impl Arena {
-    /// An arena of `len` bytes, at least one.
+    /// Allocates an arena of `len` bytes, at least one.
     pub fn new(len: usize) -> Arc<Arena> {
         let len = len.max(1);
-        // The system provides memory of the usual alignment as zeroed pages, on first use. For a larger
-        // alignment, the allocator would write zeros over the whole range, which takes a third of a second
-        // per GiB.
+        // The allocation has the usual alignment, because the system then provides the memory as zeroed
+        // pages, on first use. For a larger alignment, the allocator would write zeros over the whole range,
+        // which takes a third of a second per GiB.
         let layout = len
             .checked_add(ALIGNMENT - 1)
             .and_then(|bytes| Layout::from_size_align(bytes, USUAL_ALIGNMENT).ok())
@@ -41,7 +42,8 @@ impl Arena {
         // SAFETY: the layout's size is not zero.
         let allocated = unsafe { alloc_zeroed(layout) };
         let Some(allocated) = NonNull::new(allocated) else { handle_alloc_error(layout) };
-        // SAFETY: the start skips less than the alignment, and the allocation is longer by as many bytes.
+        // SAFETY: the aligned start skips fewer bytes than the alignment, and the allocation is longer by as
+        // many bytes.
         let start = unsafe { allocated.add(allocated.align_offset(ALIGNMENT)) };
         // SAFETY: the bytes from the start on were allocated, and no other code has their address yet.
         let unused = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast::<MaybeUninit<u8>>(), len) };
@@ -49,13 +51,14 @@ impl Arena {
         Arc::new(Arena { start, len, allocated, layout })
     }
 
-    /// Length in bytes.
+    /// Returns the length of the arena in bytes.
     #[allow(clippy::len_without_is_empty)] // never empty
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The first of the bytes `offset..offset + len`. Panics if they are not inside the arena.
+    /// Returns the address of the first of the bytes `offset..offset + len`. Panics if these bytes are not
+    /// inside the arena.
     #[inline]
     pub fn address(&self, offset: usize, len: usize) -> NonNull<u8> {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "bytes outside their arena");
@@ -63,7 +66,7 @@ impl Arena {
         unsafe { self.start.add(offset) }
     }
 
-    /// The bytes `offset..offset + len`. Panics if they are not inside the arena.
+    /// Returns a buffer of the bytes `offset..offset + len`. Panics if these bytes are not inside the arena.
     pub fn buffer(self: &Arc<Arena>, offset: usize, len: usize) -> Buffer {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "buffer outside its arena");
         Buffer { arena: Arc::clone(self), offset, len }
@@ -73,7 +76,7 @@ impl Arena {
 // SAFETY: an arena only returns addresses. All access to the bytes goes through the `unsafe` functions of
 // `Buffer`, whose callers promise that no conflicting access happens at the same time, on any thread.
 unsafe impl Send for Arena {}
-// SAFETY: as above.
+// SAFETY: as for `Send` above.
 unsafe impl Sync for Arena {}
 
 impl Drop for Arena {
@@ -92,41 +95,42 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Length in bytes.
+    /// Returns the length of the buffer in bytes.
     #[allow(clippy::len_without_is_empty)] // no caller has a use for an empty buffer
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The bytes `offset..offset + len` of this buffer. Panics if they are not inside.
+    /// Returns a buffer of the bytes `offset..offset + len` of this buffer. Panics if they are not inside
+    /// this buffer.
     pub fn part(&self, offset: usize, len: usize) -> Buffer {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "part outside its buffer");
         Buffer { arena: Arc::clone(&self.arena), offset: self.offset + offset, len }
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     pub fn as_ptr(&self) -> *mut u8 {
         // SAFETY: `offset` lies inside the arena.
         unsafe { self.arena.start.as_ptr().add(self.offset) }
     }
 
-    /// The bytes, for reading.
+    /// Returns the bytes for reading.
     ///
     /// # Safety
-    /// Neither the device nor other code may change them while the reference exists.
+    /// Neither the device nor other code may change the bytes while the reference exists.
     pub unsafe fn bytes(&self) -> &[u8] {
         // SAFETY: the range is in bounds and initialised by `Arena::new`; the caller promises that nothing
         // changes it.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.len) }
     }
 
-    /// The bytes, for writing.
+    /// Returns the bytes for writing.
     ///
     /// # Safety
-    /// Neither the device nor other code may read or write them while the reference exists.
+    /// Neither the device nor other code may read or write the bytes while the reference exists.
     #[allow(clippy::mut_from_ref)] // the protocol in the module's head makes the access exclusive
     pub unsafe fn bytes_mut(&self) -> &mut [u8] {
-        // SAFETY: as above.
+        // SAFETY: the range is in bounds and initialised; the caller promises that no other code accesses it.
         unsafe { std::slice::from_raw_parts_mut(self.as_ptr(), self.len) }
     }
 }
@@ -150,7 +154,7 @@ mod tests {
         let all = unsafe { whole.bytes_mut() };
         (0..100).for_each(|at| all[at as usize] = at);
         let part = arena.buffer(20, 50).part(7, 3);
-        // SAFETY: as above; the bytes are only read from here on.
+        // SAFETY: no device has these bytes, and they are only read from here on.
         assert_eq!((part.len(), unsafe { part.bytes() }), (3, [27, 28, 29].as_slice()));
         let start = arena.address(0, 100).as_ptr() as usize;
         assert_eq!((start % ALIGNMENT, arena.address(20, 1).as_ptr() as usize), (0, start + 20));

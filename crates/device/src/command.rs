@@ -1,4 +1,4 @@
-//! The commands that a device takes, and the completions that it returns.
+//! The interface of a device: its commands, completions, capabilities and errors.
 
 use crate::failure::{Doing, Failure};
 use crate::{Arena, Buffer};
@@ -7,25 +7,26 @@ use std::io;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Identifies a command in flight. The submitter chooses it, and the completion returns it.
+/// A tag identifies a command in flight. The submitter chooses the tag, and the completion returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u64);
 
 /// An I/O operation. Addresses and lengths are in pages of [`Caps::page_bytes`].
 ///
-/// A buffer holds exactly `pages` pages and belongs to the device until the command completes. Without a
-/// buffer, the command takes time and moves no bytes; only simulated drives accept that.
+/// A buffer holds exactly `pages` pages and belongs to the device until the command completes. The caller of
+/// a command without a buffer neither gives nor gets bytes: a simulated drive then moves no bytes, and a real
+/// drive uses a buffer of its own, with unspecified contents.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)] // each variant describes its fields
 pub enum Operation {
-    /// Read `pages` pages from `lpn`. A page never written, or trimmed, reads as zeros.
+    /// Reads `pages` pages from `lpn` on. A page that was never written, or was trimmed, reads as zeros.
     Read { lpn: Lpn, pages: u32, into: Option<Buffer> },
-    /// Write `pages` pages at `lpn`. With `durable`, they are durable when the command completes, whether or
-    /// not other writes are; only devices with [`Caps::durable_writes`] can do this.
+    /// Writes `pages` pages from `lpn` on. With `durable`, these pages are durable when the command
+    /// completes, whether or not other writes are. Only devices with [`Caps::durable_writes`] can do this.
     Write { lpn: Lpn, pages: u32, from: Option<Buffer>, stream: StreamId, durable: bool },
-    /// Discard `pages` pages from `lpn`.
+    /// Discards the contents of `pages` pages from `lpn` on.
     Trim { lpn: Lpn, pages: u32 },
-    /// Make the destination pages of `runs` share the contents of the source pages, without a copy. The
+    /// Makes the destination pages of `runs` share the contents of the source pages, without a copy. The
     /// command is atomic. When it completes, it is durable, together with all earlier writes to the sources.
     ///
     /// A page may be a destination once in a command, and it must not be a source too. A page may be a source
@@ -33,29 +34,29 @@ pub enum Operation {
     /// [`IoError::Invalid`] if it breaks these rules, if it has no runs or a run without pages, or if it has
     /// more pages than [`Caps::share_pages`].
     Share { runs: Box<[ShareRun]> },
-    /// Complete when all writes that completed before are durable.
+    /// Completes when all writes that completed before are durable.
     Flush,
 }
 
-/// Consecutive destination and source pages of an [`Operation::Share`].
+/// A run: consecutive destination pages and consecutive source pages of an [`Operation::Share`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareRun {
-    /// The first page that changes.
+    /// The first destination page, whose contents change.
     pub destination: Lpn,
-    /// The first page whose contents it gets.
+    /// The first source page, whose contents the first destination page gets.
     pub source: Lpn,
-    /// The number of pages.
+    /// The number of pages of the run.
     pub pages: u32,
 }
 
 impl ShareRun {
-    /// The pages of all runs together.
+    /// Returns the number of pages of all runs together.
     pub fn total(runs: &[ShareRun]) -> u64 {
         runs.iter().map(|run| u64::from(run.pages)).sum()
     }
 
-    /// The error of a share of `runs` on a device with these capabilities, if any. It is separate from
-    /// [`Operation::fault`], so that reads and writes do not pay for it.
+    /// Returns the error with which a device with these capabilities refuses a share of `runs`, if any. This
+    /// function is separate from [`Operation::fault`], so that reads and writes do not pay for it.
     #[inline(never)]
     fn fault(runs: &[ShareRun], caps: &Caps) -> Option<IoError> {
         if caps.share_pages == 0 {
@@ -71,8 +72,8 @@ impl ShareRun {
         (!is_sound).then_some(IoError::Invalid)
     }
 
-    /// Whether a page is a destination twice, or both a destination and a source. All runs are within the
-    /// device.
+    /// Returns whether a page is a destination twice, or both a destination and a source. All runs must be
+    /// within the device.
     fn overlap(runs: &[ShareRun]) -> bool {
         let range = |first: Lpn, pages: u32| (first.0, first.0 + u64::from(pages));
         let mut destinations: Vec<(u64, u64)> =
@@ -88,22 +89,22 @@ impl ShareRun {
 }
 
 impl Operation {
-    /// A read without a buffer.
+    /// Returns a read without a buffer.
     pub fn read(lpn: Lpn, pages: u32) -> Operation {
         Operation::Read { lpn, pages, into: None }
     }
 
-    /// A write without a buffer or hint.
+    /// Returns a write without a buffer and without a placement hint.
     pub fn write(lpn: Lpn, pages: u32) -> Operation {
         Operation::Write { lpn, pages, from: None, stream: StreamId::default(), durable: false }
     }
 
-    /// A share of one run.
+    /// Returns a share of one run.
     pub fn share(destination: Lpn, source: Lpn, pages: u32) -> Operation {
         Operation::Share { runs: Box::new([ShareRun { destination, source, pages }]) }
     }
 
-    /// The error of this operation on a device with these capabilities, if any.
+    /// Returns the error with which a device with these capabilities refuses this operation, if any.
     pub fn fault(&self, caps: &Caps) -> Option<IoError> {
         let (lpn, pages, buffer) = match self {
             Operation::Read { lpn, pages, into } => (*lpn, *pages, into.as_ref()),
@@ -132,13 +133,13 @@ impl Operation {
 }
 
 impl Failure {
-    /// The failure of `operation`, from the error of a system call.
+    /// Returns the failure of `operation`, given the error of a system call.
     pub fn of(operation: &Operation, error: &io::Error) -> Failure {
         let (doing, lpn, pages) = match operation {
             Operation::Read { lpn, pages, .. } => (Doing::Read, *lpn, *pages),
             Operation::Write { lpn, pages, .. } => (Doing::Write, *lpn, *pages),
             Operation::Trim { lpn, pages } => (Doing::Trim, *lpn, *pages),
-            // The failure names the first run; the others are at other addresses.
+            // The failure names only the first run, because the other runs are at other addresses.
             Operation::Share { runs } => runs
                 .first()
                 .map_or((Doing::Share, Lpn(0), 0), |run| (Doing::Share, run.destination, run.pages)),
@@ -148,33 +149,33 @@ impl Failure {
     }
 }
 
-/// An operation and its tag.
+/// A command: an operation with its tag.
 #[derive(Clone, Debug)]
 pub struct Command {
-    /// Returned by the completion.
+    /// The tag, which the completion returns.
     pub tag: Tag,
-    /// The operation.
+    /// The operation to execute.
     pub operation: Operation,
 }
 
-/// The end of a command.
+/// A completion: the end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The tag of the command.
+    /// The tag of the completed command.
     pub tag: Tag,
-    /// The time on the device's clock.
+    /// The time of the completion on the device's clock.
     pub at: Nanos,
-    /// The outcome.
+    /// The outcome of the command.
     pub status: Result<(), IoError>,
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum IoError {
     /// The address range exceeds the device.
     #[error("the address is beyond the end of the device")]
     OutOfRange,
-    /// The device cannot do this; see its [`Caps`].
+    /// The device cannot execute this command; see its [`Caps`].
     #[error("the device does not support this command")]
     Unsupported,
     /// The command is malformed: it has no pages or too many, a buffer of another length, or a share whose
@@ -186,10 +187,10 @@ pub enum IoError {
     /// Too much of the medium is worn out for further writes. Existing data can still be read.
     #[error("the device is worn out and accepts no more writes")]
     WornOut,
-    /// The medium failed.
+    /// The medium reported an error.
     #[error("the medium reported an error")]
     Media,
-    /// The data read differs from the data written.
+    /// The data that were read differ from the data that were written.
     #[error("what was read is not what was written there")]
     Corrupt,
     /// The operating system reported an error for a command to a real drive.
@@ -197,47 +198,49 @@ pub enum IoError {
     System(Failure),
 }
 
-/// The queue is full; the command is returned unchanged.
+/// The error of a full queue. It returns the command unchanged.
 #[derive(Debug)]
 pub struct QueueFull(pub Command);
 
-/// The properties and capabilities of a device. Callers decide by these values.
+/// The properties and capabilities of a device. Callers choose their commands by these values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caps {
-    /// Bytes in a page, the unit of addresses.
+    /// The size of a page in bytes. A page is the unit of addresses.
     pub page_bytes: u32,
-    /// Pages of the device.
+    /// The number of pages of the device.
     pub pages: u64,
-    /// The most commands in flight at once.
+    /// The queue depth: the most commands that can be in flight at once.
     pub queue_depth: u32,
-    /// The longest read or write, in pages.
+    /// The length of the longest read or write, in pages.
     pub pages_per_command: u32,
-    /// The largest write in bytes that a power cut never tears, if it is aligned to its own length. A power
-    /// of two; 0 if the device guarantees none.
+    /// The length in bytes of the largest write that a power cut never tears, if the write is aligned to its
+    /// own length. It is a power of two, or 0 if the device guarantees no such write.
     pub atomic_bytes: u32,
     /// Whether the device supports durable writes; see [`Operation::Write`].
     pub durable_writes: bool,
-    /// The most pages of one [`Operation::Share`], over all of its runs; 0 if the device cannot share.
+    /// The most pages of one [`Operation::Share`], all runs together; 0 if the device cannot share pages.
     pub share_pages: u32,
-    /// Placement streams that the device keeps apart; 1 means that hints have no effect.
+    /// The number of placement streams that the device keeps apart; 1 means that placement hints have no
+    /// effect.
     pub streams: u16,
-    /// Whether written bytes can be read back; false if only their timing is simulated.
+    /// Whether written bytes can be read back. It is false if the device simulates only the timing.
     pub contents: bool,
-    /// Whether [`Device::erases`] returns counts.
+    /// Whether [`Device::erases`] returns the erase counts of erase blocks.
     pub erase_counts: bool,
-    /// Pages that the device erases together if they were written in sequence; 0 if unknown.
+    /// The number of pages that the device erases together if they were written in sequence; 0 if it is
+    /// unknown.
     pub erase_pages: u32,
 }
 
 impl Caps {
-    /// Whether all of these pages are on the device. An address near 2^64 does not wrap around to a valid
-    /// one.
+    /// Returns whether all of these pages are on the device. An address near 2^64 does not wrap around to a
+    /// valid one.
     #[inline]
     fn has(&self, lpn: Lpn, pages: u32) -> bool {
         lpn.0.checked_add(u64::from(pages)).is_some_and(|end| end <= self.pages)
     }
 
-    /// The capabilities of the simplest drive that keeps data: one page in each command.
+    /// Returns the capabilities of the simplest drive that stores data: each command has one page.
     pub fn plain(page_bytes: u32, pages: u64, queue_depth: u32) -> Caps {
         Caps {
             page_bytes,
@@ -255,63 +258,66 @@ impl Caps {
     }
 }
 
-/// A drive, simulated or real. It is single-threaded; only [`Device::wait`] blocks.
+/// A drive, simulated or real. It is single-threaded, and only [`Device::wait`] blocks.
 pub trait Device {
-    /// The properties and capabilities of the device; constant.
+    /// Returns the properties and capabilities of the device, which never change.
     fn caps(&self) -> &Caps;
 
-    /// The device's clock.
+    /// Returns the time on the device's clock: virtual time of a simulated drive, wall-clock time of a real
+    /// one.
     fn now(&self) -> Nanos;
 
-    /// Queues a command. Only a full queue refuses; a malformed command completes with an error.
+    /// Queues a command. Only a full queue refuses the command; a malformed command completes with an error.
     fn submit(&mut self, command: Command) -> Result<(), QueueFull>;
 
-    /// The number of erases of the erase block that holds `lpn`; `None` if the page was never written or
-    /// [`Caps::erase_counts`] is false.
+    /// Returns the number of erases of the erase block that holds `lpn`. It is `None` if the page was never
+    /// written or [`Caps::erase_counts`] is false.
     fn erases(&self, _lpn: Lpn) -> Option<u64> {
         None
     }
 
-    /// Announces memory that most commands will use, so that a drive can map it once.
+    /// Announces memory that most commands will use, so that a drive can map this memory once.
     fn register(&mut self, _arena: &Arc<Arena>) {}
 
     /// Waits until a command completes or the clock reaches `deadline`, whichever is first, and appends the
-    /// completions in order. Without a command in flight and without a deadline it returns at once.
+    /// completions in order. Returns at once if no command is in flight and there is no deadline.
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>);
 
-    /// A way to wait for the device while other threads use it; `None` if only [`Device::wait`] can wait.
+    /// Returns a way to wait for the device while other threads use it; `None` if only [`Device::wait`] can
+    /// wait.
     fn parker(&self) -> Option<Arc<dyn Park>> {
         None
     }
 
-    /// Hands out a command that was submitted but not started, so that the caller can carry it out itself.
-    /// With a tag, it hands out that command, and others may have been started; without a tag, it does so
-    /// only if there is a single command. The command stays in flight until [`Device::end_errand`].
+    /// Hands out a command that was submitted but not started, so that the caller can execute it itself. With
+    /// a tag, this function hands out the command with that tag and may have started others. Without a tag,
+    /// it hands out a command only if it is the only one. The command stays in flight until
+    /// [`Device::end_errand`].
     fn take_errand(&mut self, _tag: Option<Tag>) -> Option<Errand> {
         None
     }
 
-    /// Ends a command from [`Device::take_errand`] that the caller has carried out. [`Device::wait`] does not
-    /// report it.
+    /// Ends a command from [`Device::take_errand`] that the caller has executed. [`Device::wait`] does not
+    /// report this command.
     fn end_errand(&mut self) {}
 
-    /// Whether the device works only on the thread that opened it.
+    /// Returns whether the device works only on the thread that opened it.
     fn is_bound_to_thread(&self) -> bool {
         false
     }
 }
 
-/// A command that the requesting thread carries out itself. This is the fastest way if the thread would only
-/// wait: no other thread has to notice the completion.
+/// An errand: a command that the requesting thread executes itself. This is the fastest way if the thread
+/// would only wait, because no other thread has to notice the completion.
 pub struct Errand {
-    /// The command's tag.
+    /// The tag of the command.
     pub tag: Tag,
-    /// The work; it blocks until the drive is done.
+    /// Executes the command and blocks until the drive has finished it.
     pub work: Box<dyn FnOnce() -> Result<(), IoError> + Send>,
 }
 
 impl Errand {
-    /// Carries out the command.
+    /// Executes the command.
     pub fn run(self) -> Done {
         Done { tag: self.tag, status: (self.work)() }
     }
@@ -320,20 +326,20 @@ impl Errand {
 /// The outcome of an [`Errand`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
-    /// The command's tag.
+    /// The tag of the command.
     pub tag: Tag,
-    /// The status of the command.
+    /// The outcome of the command.
     pub status: Result<(), IoError>,
 }
 
-/// Waits for a device without borrowing it. Threads that share a device under a lock can so wait without the
-/// lock.
+/// Waits for a device without borrowing it. So threads that share a device under a lock can wait without
+/// holding that lock.
 pub trait Park: Send + Sync {
     /// Returns when the device has completions for [`Device::wait`], when [`Park::unpark`] was called since
     /// the last return, or when `timeout` has passed. It may also return early.
     fn park(&self, timeout: Option<Nanos>);
 
-    /// Ends the current [`Park::park`], or the next one at once.
+    /// Ends the current [`Park::park`], or makes the next one return at once.
     fn unpark(&self);
 }
 
@@ -341,8 +347,9 @@ pub trait Park: Send + Sync {
 mod tests {
     use super::*;
 
-    /// The rule: an address range is within the device, a read or a write has a valid length and a buffer of
-    /// that length, and only a device that supports durable writes gets one.
+    /// The rule: a command is refused if its address range is not within the device, if a read or a write has
+    /// an invalid length or a buffer of another length, or if a durable write goes to a device that does not
+    /// support durable writes.
     #[test]
     fn a_faulty_command_is_refused_with_its_error() {
         let fault = |operation: Operation| operation.fault(&caps(10));
@@ -359,10 +366,10 @@ mod tests {
         let into = |bytes| Some(Arena::new(4096).buffer(0, bytes));
         let read = |bytes| fault(Operation::Read { lpn: Lpn(0), pages: 2, into: into(bytes) });
         assert_eq!([read(1024), read(512), read(1536)], [None, invalid, invalid]);
-        // The length of a trim is not limited.
+        // The length of a trim is not limited, so a trim of the whole device is accepted.
         assert_eq!([0, 1].map(|first| fault(Operation::Trim { lpn: Lpn(first), pages: 100 })), [None, range]);
         assert_eq!(fault(Operation::Flush), None);
-        // A durable write is valid only on a device that supports it.
+        // A durable write is valid only on a device that supports durable writes.
         let durable = |durable_writes| {
             let operation = Operation::Write {
                 lpn: Lpn(0),
@@ -380,9 +387,9 @@ mod tests {
         Caps { pages_per_command: 8, share_pages, ..Caps::plain(512, 100, 1) }
     }
 
-    /// The rule: all pages of a share are on the device, each run has a page, and the total is at most what
-    /// the device accepts. No page is a destination twice, or both a destination and a source, in any order
-    /// of the runs.
+    /// The rule: a share is refused unless all of its pages are on the device, each run has a page, and the
+    /// total is at most what the device accepts. No page may be a destination twice, or both a destination
+    /// and a source, in any order of the runs.
     #[test]
     fn a_faulty_share_is_refused_with_its_error() {
         type Runs<'a> = &'a [(u64, u64, u32)];
@@ -402,7 +409,7 @@ mod tests {
             (&[(0, 91, 10)], range),
             (&[(0, 1, 1), (u64::MAX, 0, 1)], range),
             (&[(0, 1, 1), (2, u64::MAX, 1)], range),
-            // Lengths of single runs and of all runs.
+            // These shares test the lengths of single runs and of all runs together.
             (&[], invalid),
             (&[(0, 50, 0)], invalid),
             (&[(0, 50, 1), (1, 51, 0)], invalid),
@@ -433,7 +440,8 @@ mod tests {
         assert_eq!(share(&[(0, 90, 10)]).fault(&caps(0)), Some(IoError::Unsupported));
     }
 
-    /// The rule: shares do not make the operations larger that reads and writes carry through every queue.
+    /// The rule: the variant for shares does not enlarge the type of operations, because reads and writes
+    /// carry this type through every queue.
     #[test]
     fn shares_do_not_enlarge_operations() {
         assert!(

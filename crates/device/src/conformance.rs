@@ -1,4 +1,4 @@
-//! Tests that every device must pass.
+//! The conformance tests: tests that every device must pass.
 //!
 //! The test suite of a device calls [`check`] with a constructor. The device needs at least 64 pages and a
 //! queue of at least 4. If [`Caps::contents`] is false, only timing and errors are checked.
@@ -136,7 +136,7 @@ fn a_dropped_future_leaves_its_command_to_complete<D: Device + 'static>(device: 
                 Box::pin(handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(buffer) }));
             let poll = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert_eq!(poll, Poll::Pending);
-            // With the future goes the last reference to the arena outside the device.
+            // Dropping the future also drops the last reference to the arena outside the device.
             drop(read);
             handle.submit(Operation::read(Lpn(1), 1)).await
         }
@@ -145,7 +145,7 @@ fn a_dropped_future_leaves_its_command_to_complete<D: Device + 'static>(device: 
     assert_eq!(handle.conservation(), (2, 2), "the dropped future's command was not reaped");
 }
 
-/// A buffer of one page filled with `byte`.
+/// Returns a buffer of one page filled with `byte`.
 fn page_of(caps: &Caps, byte: u8) -> Buffer {
     let bytes = caps.page_bytes as usize;
     let buffer = Arena::new(bytes).buffer(0, bytes);
@@ -154,26 +154,26 @@ fn page_of(caps: &Caps, byte: u8) -> Buffer {
     buffer
 }
 
-/// Writes a page of `byte` and waits for the completion.
+/// Writes a page filled with `byte` and waits for the completion.
 fn write_page<D: Device>(device: &mut D, lpn: Lpn, byte: u8) {
     let from = Some(page_of(device.caps(), byte));
     submit(device, 0, Operation::Write { lpn, pages: 1, from, stream: StreamId::default(), durable: false });
     assert_eq!(drain(device, 1)[0].status, Ok(()));
 }
 
-/// Reads a page and returns its byte; all bytes must be equal.
+/// Reads a page and returns its byte. Panics unless all bytes of the page are equal.
 fn read_page<D: Device>(device: &mut D, lpn: Lpn) -> u8 {
     let buffer = page_of(device.caps(), 0xee);
     submit(device, 0, Operation::Read { lpn, pages: 1, into: Some(buffer.clone()) });
     assert_eq!(drain(device, 1)[0].status, Ok(()));
-    // SAFETY: the read has completed.
+    // SAFETY: the read has completed, so the device no longer changes the buffer.
     let bytes = unsafe { buffer.bytes() };
     assert!(bytes.iter().all(|byte| *byte == bytes[0]), "a page of mixed bytes");
     bytes[0]
 }
 
 fn what_was_written_is_read_back<D: Device>(mut device: D) {
-    // Three rounds over all pages, so that garbage collection on a simulated SSD moves some of them.
+    // Three rounds over all pages make garbage collection on a simulated SSD move some of the pages.
     for round in 1..=3u8 {
         for lpn in 0..64 {
             write_page(&mut device, Lpn(lpn), lpn as u8 ^ round);
@@ -184,7 +184,7 @@ fn what_was_written_is_read_back<D: Device>(mut device: D) {
     }
 }
 
-/// Only a device with this capability accepts a durable write.
+/// Checks that a device executes a durable write if it has this capability, and refuses the write otherwise.
 fn durable_writes_are_done_or_refused<D: Device>(mut device: D) {
     write_page(&mut device, Lpn(9), 1);
     let (from, stream) = (Some(page_of(device.caps(), 2)), StreamId::default());
@@ -216,18 +216,18 @@ fn shared_pages_are_those_of_the_source<D: Device>(mut device: D) {
         write_page(&mut device, Lpn(lpn), lpn as u8);
     }
     write_page(&mut device, Lpn(23), 9);
-    // Page 7 is empty, and its destination loses its contents.
+    // Page 7 is trimmed, so its destination, page 23, reads as zeros after the share.
     submit(&mut device, 0, Operation::Trim { lpn: Lpn(7), pages: 1 });
     submit(&mut device, 1, Operation::share(Lpn(20), Lpn(4), 4));
     assert!(drain(&mut device, 2).iter().all(|completion| completion.status.is_ok()));
     assert_eq!([20, 21, 22, 23].map(|lpn| read_page(&mut device, Lpn(lpn))), [4, 5, 6, 0]);
-    // Later writes to one of the pages do not change the other.
+    // The pages are separate after the share: a later write to one of them does not change the other.
     write_page(&mut device, Lpn(4), 40);
     write_page(&mut device, Lpn(21), 50);
     assert_eq!([4, 5, 20, 21].map(|lpn| read_page(&mut device, Lpn(lpn))), [40, 5, 4, 50]);
 }
 
-/// Runs of a share: destination, source and pages.
+/// The runs of a share: destination, source and number of pages of each.
 type Runs<'a> = &'a [(u64, u64, u32)];
 
 /// Shares `runs` with one command and returns its status.
@@ -252,7 +252,7 @@ fn one_share_has_several_runs<D: Device>(mut device: D) {
         let expected = changed.iter().find(|(at, _)| *at == lpn).map_or(lpn as u8, |(_, source)| *source);
         assert_eq!(read_page(&mut device, Lpn(lpn)), expected, "page {lpn}");
     }
-    // Later writes to one of the pages do not change the other.
+    // The pages are separate after the share: a later write to one of them does not change the other.
     write_page(&mut device, Lpn(5), 100);
     write_page(&mut device, Lpn(20), 101);
     assert_eq!([5, 20, 40].map(|lpn| read_page(&mut device, Lpn(lpn))), [100, 101, 5]);
@@ -268,7 +268,8 @@ fn a_share_that_is_refused_changes_nothing<D: Device>(mut device: D) {
         (&[(0, 8, 2), (4, pages - 1, 2)], IoError::OutOfRange),
         (&[], IoError::Invalid),
         (&[(0, 8, 2), (4, 10, 0)], IoError::Invalid),
-        // A page that is a destination twice, one that is also a source, and a run that overlaps itself.
+        // These shares have a page that is a destination twice, a page that is also a source, and a run that
+        // overlaps itself.
         (&[(0, 8, 2), (1, 12, 1)], IoError::Invalid),
         (&[(0, 8, 2), (4, 1, 1)], IoError::Invalid),
         (&[(0, 8, 2), (4, 5, 2)], IoError::Invalid),
@@ -284,7 +285,7 @@ fn a_share_that_is_refused_changes_nothing<D: Device>(mut device: D) {
 fn a_share_has_as_many_pages_as_the_device_says<D: Device>(mut device: D) {
     let Caps { pages, share_pages, .. } = *device.caps();
     let most = u64::from(share_pages);
-    // All runs have one source. On a device with fewer pages than the limit, no share is too long.
+    // All runs have the same source page. On a device with fewer pages than the limit, no share is too long.
     let runs = |count: u64| -> Vec<(u64, u64, u32)> { (1..=count).map(|page| (page, 0, 1)).collect() };
     write_page(&mut device, Lpn(0), 77);
     if most + 1 < pages {

@@ -1,41 +1,41 @@
-//! The operating system's error for a command to a real drive.
+//! The failure of a command to a real drive: the operation, its pages, and the operating system's error.
 
 use fulgurite_base::Lpn;
 use std::fmt;
 use std::io::{self, ErrorKind};
 
-/// The operation that failed.
+/// The operation that failed, as an activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// Reading pages.
+    /// The command read pages.
     Read,
-    /// Writing pages.
+    /// The command wrote pages.
     Write,
-    /// Writing pages to a temporary file, because the drive itself is opened for reading.
+    /// The command wrote pages to a temporary file, because the drive itself is opened for reading.
     WriteBeside,
-    /// Freeing pages.
+    /// The command freed pages.
     Trim,
-    /// Sharing pages, which no real drive supports.
+    /// The command shared pages, which no real drive supports.
     Share,
-    /// Making writes durable.
+    /// The command made earlier writes durable.
     Flush,
 }
 
-/// A failed command to a real drive, with the system's error.
+/// The failure of a command to a real drive, with the system's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The operation that failed.
     pub doing: Doing,
-    /// The first page, in pages of the drive.
+    /// The first page of the command, in pages of the drive.
     pub lpn: Lpn,
-    /// The number of pages; 0 for a flush.
+    /// The number of pages of the command; 0 for a flush.
     pub pages: u32,
     /// The system's error number; `None` if the file ended before the pages did.
     pub code: Option<i32>,
 }
 
 impl Failure {
-    /// The advice for the user.
+    /// Returns the advice to the user for this error.
     fn advice(&self) -> &'static str {
         let kind = self.code.map(|code| io::Error::from_raw_os_error(code).kind());
         match kind {
@@ -93,7 +93,7 @@ mod tests {
             "reading page 7: the file ends before it; the file is shorter than when it was opened; \
              restore it from a copy"
         );
-        // 28 is "no space left" on every system that Fulgurite knows.
+        // The error number 28 is "no space left" on every system that Fulgurite supports.
         let full = Failure::of(&Operation::write(Lpn(10), 8), &io::Error::from_raw_os_error(28)).to_string();
         assert!(full.starts_with("writing pages 10 to 17: ") && full.contains("(os error 28)"), "{full}");
         assert!(full.ends_with("; make room on the file system that holds it, then try again"), "{full}");

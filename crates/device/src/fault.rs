@@ -1,24 +1,24 @@
-//! A device with planted faults. Tests use it to show that the code above a device notices faults.
+//! A device with injected faults. Tests use it to show that the code above a device notices faults.
 
 use crate::{Arena, Caps, Command, Completion, Device, IoError, Operation, Park, QueueFull, Tag};
 use fulgurite_base::{Lpn, Nanos};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// One fault. Counts start at zero.
+/// An injected fault. The numbers of writes, reads and completions start at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The n-th write fails with a medium error and changes nothing.
+    /// The write with this number fails with a medium error and changes no page.
     FailWrite(u64),
-    /// The n-th read fails with a medium error.
+    /// The read with this number fails with a medium error.
     FailRead(u64),
-    /// The n-th completion is never delivered.
+    /// The completion with this number is never delivered.
     LoseCompletion(u64),
-    /// The n-th completion is delivered twice.
+    /// The completion with this number is delivered twice.
     RepeatCompletion(u64),
 }
 
-/// Wraps a device and injects [`Fault`]s.
+/// A device that wraps another device and injects [`Fault`]s.
 pub struct FaultDevice<D> {
     inner: D,
     faults: Vec<Fault>,
@@ -29,12 +29,12 @@ pub struct FaultDevice<D> {
 }
 
 impl<D: Device> FaultDevice<D> {
-    /// Wraps `inner` with these `faults`.
+    /// Wraps the device `inner` and injects `faults`.
     pub fn new(inner: D, faults: Vec<Fault>) -> FaultDevice<D> {
         FaultDevice { inner, faults, reads: 0, writes: 0, completions: 0, failed: FxHashSet::default() }
     }
 
-    /// The wrapped device.
+    /// Returns the wrapped device.
     pub fn inner(&self) -> &D {
         &self.inner
     }
@@ -65,11 +65,12 @@ impl<D: Device> Device for FaultDevice<D> {
         };
         let fails = self.faults.contains(&fault);
         let tag = command.tag;
-        // A failed command takes time like any other but changes nothing, so a flush takes its place.
+        // A failed command takes time like any other but changes nothing, so a flush is submitted in its
+        // place.
         let operation = if fails { Operation::Flush } else { command.operation.clone() };
-        // The refused command may be that flush, so the caller's own command is returned.
+        // The command that a full queue refuses may be that flush, so the caller's own command is returned.
         self.inner.submit(Command { tag, operation }).map_err(|_| QueueFull(command))?;
-        // A refused command is submitted again, so only accepted commands are counted.
+        // The caller submits a refused command again, so only accepted commands are counted.
         match fault {
             Fault::FailRead(_) => self.reads += 1,
             _ => self.writes += 1,

@@ -1,8 +1,8 @@
-//! The seam between software and drives.
+//! The interface between software and drives, with an executor for tasks over one drive.
 //!
 //! A [`Device`] takes [`Command`]s and returns [`Completion`]s, like an NVMe queue pair. Time belongs to the
-//! device: [`Device::wait`] of a simulated drive advances its virtual clock to the next event, that of a real
-//! drive enters the kernel. So one [`Executor`] serves both, and no code above reads a clock.
+//! device: [`Device::wait`] of a simulated drive advances its virtual clock to the next event, and that of a
+//! real drive enters the kernel. So one [`Executor`] serves both, and no code above the device reads a clock.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 

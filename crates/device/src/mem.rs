@@ -1,7 +1,8 @@
-//! An ideal drive: contents in memory, a fixed latency for each command, no interference.
+//! An ideal drive: it stores the contents in memory, each command has a fixed latency, and commands do not
+//! delay each other.
 //!
-//! It is the reference for comparing other devices, and the drive for runs that only count hits and misses.
-//! Completions are ordered by time, then by submission.
+//! The ideal drive is the reference for comparing other devices, and the drive for runs that only count hits
+//! and misses. Completions are ordered by time, and at equal times by submission.
 
 use crate::{Caps, Command, Completion, Device, IoError, Operation, QueueFull, ShareRun, Tag};
 use fulgurite_base::Nanos;
@@ -9,20 +10,21 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// A drive in memory.
+/// The ideal drive, in memory.
 pub struct MemDevice {
     caps: Caps,
     latency: Nanos,
     now: Nanos,
     submitted: u64,
-    /// (end, order of submission): the heap gives the next command to complete.
+    /// The commands in flight, each as its end and its number in the order of submission. The heap gives the
+    /// next command to complete.
     pending: BinaryHeap<Reverse<(Nanos, u64)>>,
     in_flight: FxHashMap<u64, (Tag, Result<(), IoError>)>,
     contents: FxHashMap<u64, Box<[u8]>>,
 }
 
 impl MemDevice {
-    /// A drive of `pages` pages of `page_bytes`. Every command takes `latency`.
+    /// Creates a drive of `pages` pages of `page_bytes` bytes each. Every command takes `latency`.
     pub fn new(pages: u64, page_bytes: u32, queue_depth: u32, latency: Nanos) -> MemDevice {
         let caps = Caps {
             pages_per_command: 1024,
@@ -41,7 +43,7 @@ impl MemDevice {
         }
     }
 
-    /// Performs the operation at once; only its completion is delayed.
+    /// Executes the operation at once; only its completion is delayed.
     fn perform(&mut self, operation: &Operation) {
         let page_bytes = self.caps.page_bytes as usize;
         match operation {
@@ -108,7 +110,7 @@ impl Device for MemDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        // The clock does not go back if the deadline has passed.
+        // The clock does not go back if the deadline has already passed.
         let deadline = deadline.map(|deadline| deadline.max(self.now));
         let next = self.pending.peek().map(|Reverse((at, _))| *at);
         let Some(until) = next.into_iter().chain(deadline).min() else { return };

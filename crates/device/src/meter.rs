@@ -1,26 +1,27 @@
-//! Checks conservation and Little's law while requests are in progress. Conservation means that every
-//! submitted request completes once.
+//! A meter that checks conservation and Little's law while requests are in progress. Conservation means that
+//! every submitted request completes once.
 //!
 //! Two sums are kept independently: the number of requests in flight integrated over time, and the latencies
-//! of all requests. Once no request is in flight, they must be equal. Divided by the elapsed time, the first
-//! is QD and the second X·R, so this is Little's law.
+//! of all requests. Once no request is in flight, the two sums must be equal. Divided by the elapsed time,
+//! the first sum is the mean queue depth, and the second is the throughput times the mean latency, so this is
+//! Little's law.
 
 use fulgurite_base::Nanos;
 use thiserror::Error;
 
-/// A violation of a law of queues.
+/// A violation of conservation or of Little's law.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // each message names the fields
 pub enum MeterError {
-    /// Requests were lost or invented.
+    /// The numbers of submitted and completed requests differ, so requests were lost or invented.
     #[error("conservation is broken: {submitted} requests were submitted, {completed} completed")]
     Conservation { submitted: u64, completed: u64 },
-    /// Σ latency differs from the integral of the number in flight by more than 1 %.
+    /// The sum of latencies differs from the integral of the number of requests in flight by more than 1 %.
     #[error("Little's law is broken: ∫N dt = {area_ns} ns but Σ latency = {latency_ns} ns")]
     LittlesLaw { area_ns: u128, latency_ns: u128 },
 }
 
-/// Counts requests and time for one queue.
+/// Counts the requests of one queue and integrates their number over time.
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
     submitted: u64,
@@ -31,18 +32,19 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Notes a request that is submitted at `now`.
+    /// Counts a request that is submitted at `now`.
     #[inline]
     pub fn submit(&mut self, now: Nanos) {
         self.advance(now);
         self.submitted += 1;
     }
 
-    /// Notes a request that completes at `now` after `latency`.
+    /// Counts a request that completes at `now` after `latency`.
     #[inline]
     pub fn complete(&mut self, now: Nanos, latency: Nanos) {
         self.advance(now);
-        // A completion that is reported late was counted as in flight from its end until now.
+        // A completion that is reported late was counted as in flight from its end until now, so that time is
+        // subtracted.
         self.area_ns = self.area_ns.saturating_sub(u128::from(self.last.saturating_sub(now).0));
         self.completed += 1;
         self.latency_ns += u128::from(latency.0);
@@ -53,21 +55,21 @@ impl Meter {
         // After a fault, completions may exceed submissions; `check` reports that.
         let in_flight = self.submitted - self.completed.min(self.submitted);
         self.area_ns += u128::from(in_flight) * u128::from(now.saturating_sub(self.last).0);
-        // A completion may be reported after a later event, but the clock does not go back.
+        // The clock does not go back, although a completion may be reported after a later event.
         self.last = self.last.max(now);
     }
 
-    /// Requests submitted.
+    /// Returns the number of submitted requests.
     pub fn submitted(&self) -> u64 {
         self.submitted
     }
 
-    /// Requests completed.
+    /// Returns the number of completed requests.
     pub fn completed(&self) -> u64 {
         self.completed
     }
 
-    /// Checks both laws. Call it when no request should be in flight.
+    /// Checks conservation and Little's law. Call this function when no request should be in flight.
     pub fn check(&self) -> Result<(), MeterError> {
         let Meter { submitted, completed, area_ns, latency_ns, .. } = *self;
         if submitted != completed {
@@ -104,7 +106,7 @@ mod tests {
     fn a_late_completion_counts_once() {
         let mut meter = Meter::default();
         (0..10).for_each(|_| meter.submit(Nanos(0)));
-        // All ten end at 1000. Each is followed by another request a little later.
+        // All ten requests end at 1000. Each is followed by another request a little later.
         for step in 1..=10 {
             meter.complete(Nanos(1_000), Nanos(1_000));
             meter.submit(Nanos(1_000 + step));
@@ -117,7 +119,7 @@ mod tests {
     fn a_completion_after_a_new_request_counts_once() {
         let mut meter = Meter::default();
         (0..4).for_each(|_| meter.submit(Nanos(0)));
-        // The host sleeps, and then submits a request first.
+        // The host sleeps, and then submits a request before it reports the four completions.
         meter.submit(Nanos(5_000));
         (0..4).for_each(|_| meter.complete(Nanos(100), Nanos(100)));
         meter.complete(Nanos(5_100), Nanos(100));

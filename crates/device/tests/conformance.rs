@@ -1,4 +1,4 @@
-//! The ideal drive passes the conformance tests, and the executor detects a faulty drive.
+//! Tests that the ideal drive passes the conformance tests, and that the executor detects a faulty drive.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
@@ -56,7 +56,7 @@ fn a_repeated_completion_ends_the_run_with_a_reason() {
 fn a_batch_ends_with_its_last_command() {
     let executor = Executor::new(MemDevice::new(128, 512, 2, Nanos::from_micros(10)));
     let handle = executor.handle();
-    // Five commands through a queue of two: three rounds of 10 µs.
+    // Five commands pass through a queue of two in three rounds of 10 µs.
     let ended = executor.block_on(async move {
         handle.submit_all((0..5).map(|page| Operation::write(Lpn(page), 1))).await.unwrap();
         handle.now()
@@ -115,7 +115,7 @@ fn each_core_has_its_own_cpu_time_and_tasks() {
         });
     }
     executor.run().unwrap();
-    // Tasks 0 and 2 are on core 0. The tasks that they spawn are on core 0 too, behind both of them.
+    // Tasks 0 and 2 are on core 0. The tasks that they spawn are on core 0 too, and run after both of them.
     assert_eq!(*log.borrow(), [(0, 100), (1, 100), (2, 200), (11, 200), (10, 300), (12, 400)]);
 }
 
@@ -123,7 +123,7 @@ fn each_core_has_its_own_cpu_time_and_tasks() {
 fn cores_submit_in_turn_to_a_full_device_in_order() {
     let executor = Executor::with_cores(MemDevice::new(128, 512, 2, Nanos::from_micros(10)), 3);
     let log = Rc::new(RefCell::new(Vec::new()));
-    // Core 0 first asks for five pages, the others for one and two.
+    // Core 0 first asks for five pages, then core 1 for one page and core 2 for two.
     for (core, pages) in [(0, 5), (1, 1), (2, 2)] {
         let (handle, log) = (executor.handle(), Rc::clone(&log));
         executor.spawn_on(core, async move {
@@ -138,7 +138,7 @@ fn cores_submit_in_turn_to_a_full_device_in_order() {
         });
     }
     executor.run().unwrap();
-    // Two commands find room at once. Then each round takes two, from one core after another.
+    // Two commands find room at once. Then each round takes two commands, from one core after another.
     let expected = [(1, 0, 0), (1, 0, 1), (2, 0, 2), (2, 1, 0), (3, 2, 0), (3, 0, 3), (4, 2, 1), (4, 0, 4)];
     assert_eq!(*log.borrow(), expected);
 }
@@ -158,7 +158,7 @@ fn a_command_does_not_overtake_waiting_ones() {
             });
         }
         executor.run().unwrap();
-        // Task 0 asks again after its first read, while task 1 has waited from the beginning.
+        // Task 0 submits again after its first read, while task 1 has waited from the beginning.
         assert_eq!(*log.borrow(), [0, 1, 0, 1], "{cores} cores");
     }
 }

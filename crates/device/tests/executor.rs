@@ -1,4 +1,4 @@
-//! Driving the executor step by step, and wakers of other executors.
+//! Tests that drive the executor step by step, and tests of wakers of other executors.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{
@@ -19,7 +19,7 @@ fn mem(latency: Nanos) -> MemDevice {
     MemDevice::new(128, 512, 32, latency)
 }
 
-/// A drive with all optional functions of a device. It hands out the last command as an errand.
+/// A drive with all optional functions of a device. It hands out its last command as an errand.
 struct Probe {
     inner: MemDevice,
     last: Option<Command>,
@@ -97,7 +97,7 @@ impl Device for Probe {
     }
 }
 
-/// The place for the outcome of a read.
+/// A cell for the outcome of a read; `None` until the read ends.
 type Outcome = Rc<Cell<Option<Result<(), IoError>>>>;
 
 /// Starts a read of a page in a task.
@@ -121,7 +121,7 @@ fn a_future_that_ends_at_once_becomes_no_task() {
     assert_eq!(executor.run(), Ok(()), "nothing is left that a run would wait for");
 }
 
-/// The rule: a command whose future was dropped wakes no task.
+/// The rule: the completion of a command whose future was dropped wakes no task.
 #[test]
 fn a_command_without_a_future_wakes_no_task() {
     let executor = Executor::new(mem(LATENCY));
@@ -132,7 +132,7 @@ fn a_command_without_a_future_wakes_no_task() {
         let mut sleep = pin!(handle.sleep_until(Nanos(3 * LATENCY.0)));
         poll_fn(|context| {
             count.set(count.get() + 1);
-            // This task waits for the read and drops it before it has ended.
+            // This task waits for the read once and drops the read before it has ended.
             if let Some(mut read) = read.take() {
                 assert!(pin!(&mut read).poll(context).is_pending());
             }
@@ -173,7 +173,7 @@ fn turns_run_everything_without_waiting() {
     assert_eq!(outcome.get(), None, "the turn has woken the task, and the next one runs it");
     executor.turn().unwrap();
     assert_eq!(outcome.get(), Some(Ok(())));
-    // Timers are checked even if no command is in flight.
+    // A turn checks the timers even if no command is in flight.
     let (handle, ended) = (executor.handle(), Rc::new(Cell::new(false)));
     let slot = Rc::clone(&ended);
     executor.spawn(async move {
@@ -217,7 +217,7 @@ fn a_future_is_dropped_after_its_patience() {
         };
         let patient = handle.within(Nanos(100), after(60)).await;
         let impatient = handle.within(Nanos(100), after(1_000)).await;
-        // A future that ends exactly at the end of `patience` has ended in time.
+        // A future that ends exactly when `patience` is over has ended in time.
         let exact = handle.within(Nanos(100), after(260)).await;
         (patient, impatient, exact, handle.now())
     });
@@ -238,7 +238,7 @@ fn a_waker_works_outside_the_executor() {
     }));
     executor.turn().unwrap();
     assert_eq!((executor.outlook(), polls.get()), (Outlook::Idle, 1));
-    // Two wakes before the task runs count as one.
+    // Two wakes before the task runs count as one wake.
     for _ in 0..2 {
         kept.borrow().as_ref().unwrap().wake_by_ref();
     }
@@ -250,7 +250,7 @@ fn a_waker_works_outside_the_executor() {
     assert_eq!((executor.run(), polls.get()), (Ok(()), 3));
 }
 
-/// Counts its wakes.
+/// A waker that counts its wakes.
 #[derive(Default)]
 struct Count(AtomicUsize);
 
@@ -281,7 +281,7 @@ fn a_future_wakes_the_waker_that_polled_it() {
 fn a_request_dropped_in_flight_is_reaped() {
     let executor = Executor::new(MemDevice::new(128, 512, 1, LATENCY));
     let handle = executor.handle();
-    // One command at a time, so that they end one after the other.
+    // The device executes one command at a time, so the commands end one after the other.
     let outcome = executor.block_on(async move {
         drop(handle.submit_all((0..3).map(|page| Operation::read(Lpn(page), 1))));
         handle.submit(Operation::read(Lpn(3), 1)).await
@@ -322,7 +322,7 @@ fn an_errand_is_only_for_the_task_that_asked() {
     assert!(executor.errand(other, false).is_none(), "another task has submitted the last command");
     let errand = executor.errand(task, false).expect("it is the last command");
     executor.with_device(|device| assert!(device.last.is_none()));
-    // The other read was started; it is waited for once the device has been polled.
+    // The other read was started; the executor waits for it once the device has been polled.
     assert_eq!(executor.outlook(), Outlook::Ready);
     executor.turn().unwrap();
     assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
@@ -355,19 +355,19 @@ fn any_thread_may_take_the_errand_of_a_for_all_task() {
     assert!(!executor.has_errand_for_all(), "it is given out once");
     executor.end_errand(errand.run()).unwrap();
     executor.turn().unwrap();
-    // Beside an ordinary command there is more to do. The device is asked for the other command, which this
-    // device has already started.
+    // While an ordinary command is in flight, the errand is not the only step. The device is asked for the
+    // errand's command, which this device has already started.
     handle.spawn_for_all(read(2));
     executor.run_ready();
     begin_read(&executor, 3);
     assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
-    // An ordinary command is for its own task alone, even if it is the only one.
+    // Only its own task may take an ordinary command as an errand, even if it is the only command.
     executor.turn().unwrap();
     begin_read(&executor, 4);
     assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
 }
 
-/// The rule: awaited tasks run first, but delay the other tasks only for a bounded time.
+/// The rule: awaited tasks run first, but they delay the other tasks only for a bounded number of tasks.
 #[test]
 fn awaited_tasks_run_first_but_starve_no_task() {
     let executor = Executor::new(mem(LATENCY));
@@ -394,7 +394,7 @@ fn dropping_an_executor_drops_tasks_spawned_meanwhile() {
     struct Adds(Handle<MemDevice>, Rc<()>);
     impl Drop for Adds {
         fn drop(&mut self) {
-            // The handle also keeps the executor's core alive, so nothing else drops it.
+            // The handle also keeps the executor's core alive, so only dropping the executor ends this cycle.
             let held = (Rc::clone(&self.1), self.0.clone());
             self.0.spawn(async move { drop(held) });
         }
@@ -447,7 +447,7 @@ fn only_the_thread_with_the_errand_waits_for_it() {
     executor.end_errand(errand.run()).unwrap();
     executor.run().unwrap();
     assert_eq!(outcome.get(), Some(Err(IoError::Media)));
-    // The finished errand is not counted: the next command is waited for.
+    // The finished errand is not counted, so the executor waits for the next command.
     begin_read(&executor, 1);
     executor.turn().unwrap();
     assert_eq!(executor.outlook(), Outlook::Waiting { until: None });
@@ -485,7 +485,7 @@ fn the_named_write_fails_and_changes_nothing() {
     let outcomes = executor.block_on(async move {
         let page = |byte: u8| {
             let buffer = Arena::new(512).buffer(0, 512);
-            // SAFETY: no other code has the address of the buffer.
+            // SAFETY: the buffer is new, so no other code has its address.
             unsafe { buffer.bytes_mut() }.fill(byte);
             buffer
         };
@@ -498,7 +498,7 @@ fn the_named_write_fails_and_changes_nothing() {
         let (into, read) = (page(0), page(0));
         handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(into.clone()) }).await.unwrap();
         handle.submit(Operation::Read { lpn: Lpn(1), pages: 1, into: Some(read.clone()) }).await.unwrap();
-        // SAFETY: the reads have completed.
+        // SAFETY: the reads have completed, so the device no longer changes the buffers.
         let found = unsafe { (into.bytes()[0], read.bytes()[0]) };
         (outcomes, found)
     });

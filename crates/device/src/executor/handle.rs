@@ -22,45 +22,46 @@ impl<D> Clone for Handle<D> {
 }
 
 impl<D: Device> Handle<D> {
-    /// The properties and capabilities of the device.
+    /// Returns the properties and capabilities of the device.
     pub fn caps(&self) -> Rc<Caps> {
         Rc::clone(&self.core.borrow().caps)
     }
 
-    /// The device's clock.
+    /// Returns the time on the device's clock.
     #[inline]
     pub fn now(&self) -> Nanos {
         self.core.borrow().device.now()
     }
 
-    /// The number of erases of the erase block that holds `lpn`, if the device counts them.
+    /// Returns the number of erases of the erase block that holds `lpn`, if the device counts erases.
     pub fn erases(&self, lpn: Lpn) -> Option<u64> {
         self.core.borrow().device.erases(lpn)
     }
 
-    /// Announces memory that most commands will use.
+    /// Announces memory that most commands will use, so that the device can map this memory once.
     pub fn register(&self, arena: &Arc<Arena>) {
         self.core.borrow_mut().device.register(arena);
     }
 
-    /// Commands submitted to the device and completions received so far.
+    /// Returns the number of commands submitted to the device and the number of completions received.
     pub fn conservation(&self) -> (u64, u64) {
         let core = self.core.borrow();
         (core.submitted, core.completed)
     }
 
-    /// Adds a task on the same core as the running one.
+    /// Adds a task on the same core as the running task.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         self.spawn_as(Box::pin(future), Kind::Ordinary);
     }
 
-    /// The same for a task that a thread waits for: it runs before others.
+    /// Adds a task that a thread waits for, on the same core as the running task. The task runs before other
+    /// tasks.
     pub fn spawn_awaited(&self, future: impl Future<Output = ()> + 'static) {
         self.spawn_as(Box::pin(future), Kind::Awaited);
     }
 
-    /// The same for a task that many threads wait for. Each of them may carry out its commands; see
-    /// [`Executor::errand`](super::Executor::errand).
+    /// Adds a task that many threads wait for, on the same core as the running task. Each of these threads
+    /// may execute the task's commands; see [`Executor::errand`](super::Executor::errand).
     pub fn spawn_for_all(&self, future: impl Future<Output = ()> + 'static) {
         self.spawn_as(Box::pin(future), Kind::ForAll);
     }
@@ -71,19 +72,19 @@ impl<D: Device> Handle<D> {
         core.spawn(future, cpu, kind);
     }
 
-    /// Submits one operation now; the future ends when it completes.
+    /// Submits one operation at once. The future ends when the operation completes.
     pub fn submit(&self, operation: Operation) -> Io<D> {
         self.submit_all(std::iter::once(operation))
     }
 
-    /// Submits the operations now, all at once. The future ends when the last of them completes, with the
+    /// Submits all of the operations at once. The future ends when the last operation completes, with the
     /// first failure if there was one.
     pub fn submit_all(&self, operations: impl Iterator<Item = Operation>) -> Io<D> {
         let slot = self.core.borrow_mut().submit(operations);
         Io { handle: self.clone(), slot }
     }
 
-    /// Waits until the clock reads `at`.
+    /// Waits until the device's clock reads `at`.
     pub async fn sleep_until(&self, at: Nanos) {
         let mut set: Option<(Nanos, u64)> = None;
         poll_fn(|context| {
@@ -92,7 +93,7 @@ impl<D: Device> Handle<D> {
                 return Poll::Ready(());
             }
             // A task may be polled for other reasons, but one sleep needs only one timer. The timer wakes the
-            // last task that polled.
+            // task that polled last.
             core.set_timer(at, &mut set, context);
             Poll::Pending
         })
@@ -111,8 +112,8 @@ impl<D: Device> Handle<D> {
         .await
     }
 
-    /// Lets other tasks run, and the drive start its commands, before this task goes on. No time passes. This
-    /// is for a task with a long computation beside reads of its own.
+    /// Lets other tasks run, and the drive start its commands, before this task continues. No virtual time
+    /// passes. A task with a long computation calls this function while reads of its own are in flight.
     pub async fn pause(&self) {
         let mut is_set = false;
         poll_fn(|context| {
@@ -120,7 +121,7 @@ impl<D: Device> Handle<D> {
                 return Poll::Ready(());
             }
             let mut core = self.core.borrow_mut();
-            // A timer fires after the device was polled.
+            // A timer for the present moment fires only after the device was polled.
             let now = core.device.now();
             core.set_timer(now, &mut None, context);
             Poll::Pending
@@ -128,14 +129,14 @@ impl<D: Device> Handle<D> {
         .await;
     }
 
-    /// Charges `cost` of CPU time to the task's core. Tasks on the same core queue for it.
+    /// Charges `cost` of CPU time to the task's core. Tasks on the same core queue for the CPU time.
     pub async fn compute(&self, cost: Nanos) {
         let done = {
             let mut core = self.core.borrow_mut();
             let now = core.device.now();
             let cpu = core.cpu();
             let free = &mut core.cpus[cpu].free;
-            // The core is reserved at once, so that the next task queues behind this one.
+            // The CPU time is reserved at once, so that the next task queues behind this task.
             *free = (*free).max(now) + cost;
             *free
         };
@@ -143,7 +144,7 @@ impl<D: Device> Handle<D> {
     }
 }
 
-/// The end of one or more commands; see [`Handle::submit_all`].
+/// The wait for the end of one or more commands; see [`Handle::submit_all`].
 #[must_use = "the outcome of I/O must be looked at"]
 pub struct Io<D> {
     handle: Handle<D>,

@@ -1,8 +1,9 @@
-//! A single-threaded executor: one core drives one device, or several simulated cores share one.
+//! A single-threaded executor of tasks over one device: one core drives the device, or several simulated
+//! cores share it.
 //!
-//! In each turn it runs every ready task, lets the device wait, and wakes tasks by the tags of completions.
-//! Tasks run in the order in which they were woken, except that tasks with waiting threads run first. So a
-//! run on a simulated drive repeats exactly.
+//! In each turn the executor runs every ready task, lets the device wait, and wakes tasks by the tags of
+//! completions. Tasks run in the order in which they were woken, except that tasks with waiting threads run
+//! first. So a run on a simulated drive repeats exactly.
 //!
 //! Each simulated core has its own CPU time and its own queue for commands that the device has no room for.
 //! All tasks run on one thread, in the order of the device's clock. A task stays on its core, and the tasks
@@ -27,36 +28,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
-/// The next thing that an executor can do.
+/// The next step that an executor can take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outlook {
     /// Tasks can run, or commands wait to be submitted to the device: call [`Executor::turn`].
     Ready,
     /// Commands are in flight, or timers are set: a thread should wait for the device.
     Waiting {
-        /// When the next timer fires, on the device's clock.
+        /// The time at which the next timer fires, on the device's clock; `None` if no timer is set.
         until: Option<Nanos>,
     },
-    /// Nothing to do. Tasks that have not ended wait for each other, or for an event outside.
+    /// No step is possible. Tasks that have not ended wait for each other, or for an event outside the
+    /// executor.
     Idle,
 }
 
-/// Runs tasks over one device. Several cores are simulated; see the module.
+/// Runs tasks over one device. Several cores are simulated; see the head of this module.
 pub struct Executor<D> {
     core: Rc<RefCell<Core<D>>>,
     wakes: ForeignWakes,
     interrupt: Arc<AtomicBool>,
-    /// Always empty; kept to reuse its memory.
+    /// A list of completions, always empty between calls; it is kept to reuse its memory.
     completions: Cell<Vec<Completion>>,
 }
 
 impl<D: Device + 'static> Executor<D> {
-    /// An executor that drives `device`, on one core.
+    /// Creates an executor that drives `device` from one core.
     pub fn new(device: D) -> Executor<D> {
         Executor::with_cores(device, 1)
     }
 
-    /// An executor that drives `device` from this many cores, at least one.
+    /// Creates an executor that drives `device` from `cores` cores, at least one.
     ///
     /// Several cores are simulated, so the device should be simulated too: on a real drive all of them share
     /// one thread.
@@ -71,17 +73,17 @@ impl<D: Device + 'static> Executor<D> {
         }
     }
 
-    /// The interface for tasks.
+    /// Returns the interface for tasks.
     pub fn handle(&self) -> Handle<D> {
         Handle { core: Rc::clone(&self.core) }
     }
 
-    /// Adds a task, on the first core; it first runs in [`Executor::run`].
+    /// Adds a task on the first core. The task first runs in [`Executor::run`].
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         self.spawn_on(0, future);
     }
 
-    /// Adds a task on a core. Cores are numbered from 0; larger numbers wrap around.
+    /// Adds a task on the core `cpu`. Cores are numbered from 0; larger numbers wrap around.
     pub fn spawn_on(&self, cpu: u32, future: impl Future<Output = ()> + 'static) {
         let mut core = self.core.borrow_mut();
         let cpu = cpu as usize % core.cpus.len();
@@ -108,7 +110,7 @@ impl<D: Device + 'static> Executor<D> {
         let deadline = self.core.borrow().timers.first_key_value().map(|((at, _), _)| *at);
         let (any, now) = self.advance(deadline)?;
         let core = self.core.borrow();
-        // A device returns early without a completion only if nothing is in flight.
+        // A device returns early without a completion only if no command is in flight, so tasks are stalled.
         if !any && deadline.is_none_or(|deadline| now < deadline) {
             return Err(RunError::Stalled {
                 tasks: core.tasks.len(),
@@ -120,7 +122,8 @@ impl<D: Device + 'static> Executor<D> {
         Ok(())
     }
 
-    /// Runs the ready tasks, submits their commands to the device and takes completions. It does not wait.
+    /// Runs the ready tasks, submits their commands to the device and takes completions. It does not wait for
+    /// the device.
     pub fn turn(&self) -> Result<(), RunError> {
         self.run_ready();
         let core = self.core.borrow();
@@ -132,30 +135,32 @@ impl<D: Device + 'static> Executor<D> {
         self.advance(Some(now)).map(drop)
     }
 
-    /// Takes a command for the caller to carry out itself, without the executor; see [`Device::take_errand`].
-    /// The command must be of `task` and the only one since the last turn. With `for_all`, it may also be the
-    /// command of a task from [`Handle::spawn_for_all`], even if other commands were submitted.
+    /// Takes a command as an errand, so that the caller executes it itself, without the executor; see
+    /// [`Device::take_errand`]. The command must be of `task` and the only one since the last turn. With
+    /// `for_all`, it may also be the command of a task from [`Handle::spawn_for_all`], even if other commands
+    /// were submitted.
     pub fn errand(&self, task: TaskId, for_all: bool) -> Option<Errand> {
         let mut core = self.core.borrow_mut();
         let for_all_tag = core.for_all_tag.filter(|_| for_all);
-        // Commands that wait for room in the queue must go first.
+        // Commands that wait for room in the device's queue must be submitted before a later one is executed.
         if core.waiting > 0 || (for_all_tag.is_none() && core.submitter != task.0) {
             return None;
         }
         let errand = core.device.take_errand(for_all_tag)?;
         core.errands += 1;
-        // If other commands were started, the device may already have completions.
+        // If other commands were started, the device may already have completions, so the device must be
+        // polled.
         (core.fresh, core.begun, core.for_all_tag) = (core.begun > 1, 0, None);
         Some(errand)
     }
 
-    /// A flag for other threads: when it is set, a turn returns after the running task, even if others are
-    /// ready.
+    /// Returns a flag for other threads: if the flag is set, a turn returns after the running task, even if
+    /// other tasks are ready.
     pub fn interrupt(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.interrupt)
     }
 
-    /// Whether the only thing to do is one command that any waiting thread may carry out; see
+    /// Returns whether the only possible step is one command that any waiting thread may execute; see
     /// [`Executor::errand`].
     pub fn has_errand_for_all(&self) -> bool {
         let core = self.core.borrow();
@@ -163,7 +168,7 @@ impl<D: Device + 'static> Executor<D> {
         core.begun == 1 && core.is_last_for_all() && core.waiting == 0 && !core.is_ready() && !is_woken()
     }
 
-    /// Ends an errand and wakes the task that waits for it.
+    /// Ends an errand and wakes the task that waits for its command.
     pub fn end_errand(&self, Done { tag, status }: Done) -> Result<(), RunError> {
         let mut core = self.core.borrow_mut();
         core.errands -= 1;
@@ -172,7 +177,7 @@ impl<D: Device + 'static> Executor<D> {
         core.complete(Completion { tag, at, status })
     }
 
-    /// The next thing that can be done.
+    /// Returns the next step that the executor can take.
     #[inline]
     pub fn outlook(&self) -> Outlook {
         let core = self.core.borrow();
@@ -181,7 +186,8 @@ impl<D: Device + 'static> Executor<D> {
             return Outlook::Ready;
         }
         let until = core.timers.first_key_value().map(|((at, _), _)| *at);
-        // Only the thread that carries out an errand waits for it.
+        // Only the thread that executes an errand waits for it, so errands do not count as commands in
+        // flight.
         if until.is_some() || core.submitted > core.completed + core.errands {
             Outlook::Waiting { until }
         } else {
@@ -189,11 +195,11 @@ impl<D: Device + 'static> Executor<D> {
         }
     }
 
-    /// Lets the device wait until a command completes or until `deadline`. Returns whether any has completed,
-    /// and the time.
+    /// Lets the device wait until a command completes or until `deadline`. Returns whether any command has
+    /// completed, and the time on the device's clock.
     fn advance(&self, deadline: Option<Nanos>) -> Result<(bool, Nanos), RunError> {
         let mut core = self.core.borrow_mut();
-        // The last completions have made room in the queue.
+        // The last completions have made room in the device's queue for commands that waited.
         core.drain_backlogs();
         let mut completions = self.completions.take();
         core.device.wait(deadline, &mut completions);
@@ -208,9 +214,9 @@ impl<D: Device + 'static> Executor<D> {
     }
 
     /// Polls `future` at once and returns its output if it ends. Otherwise it becomes a task. Then `end` is
-    /// called with the task's id, and the closure that it returns is called with the output of the task.
+    /// called with the task's id, and the closure that `end` returns is called with the output of the task.
     ///
-    /// Must not be called by a task.
+    /// A task must not call this function.
     pub fn try_now<T, E: FnOnce(T) + 'static>(
         &self,
         future: impl Future<Output = T> + 'static,
@@ -227,7 +233,7 @@ impl<D: Device + 'static> Executor<D> {
         match poll {
             Poll::Ready(output) => {
                 core.tasks.remove(id as usize);
-                // The borrow of the core ends before the future is dropped, since locals drop in reverse
+                // The borrow of the core ends before the future is dropped, because locals drop in reverse
                 // order. Dropping the future may borrow the core.
                 Some(output)
             }
@@ -239,11 +245,11 @@ impl<D: Device + 'static> Executor<D> {
         }
     }
 
-    /// Drops a task. Its commands in flight still complete.
+    /// Cancels a task by dropping it. Its commands in flight still complete.
     ///
-    /// Must not be called by a task.
+    /// A task must not call this function.
     pub fn cancel(&self, task: TaskId) {
-        // The task is dropped outside the borrow, because dropping it may borrow the core.
+        // The task is dropped outside the borrow of the core, because dropping it may borrow the core.
         let _future = self.core.borrow_mut().tasks.try_remove(task.0 as usize);
     }
 
@@ -254,7 +260,8 @@ impl<D: Device + 'static> Executor<D> {
         Ok(output)
     }
 
-    /// Runs `future` to its end and returns its output. Other tasks run meanwhile and then stay unfinished.
+    /// Runs `future` to its end and returns its output. Other tasks run meanwhile and stay unfinished if they
+    /// have not ended by then.
     pub fn run_until<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> Result<T, RunError> {
         let output = Rc::new(Cell::new(None));
         let slot = Rc::clone(&output);
@@ -268,41 +275,44 @@ impl<D: Device + 'static> Executor<D> {
         }
     }
 
-    /// Calls `f` with the device, for inspection between runs.
+    /// Calls `f` with the device, so that the device can be inspected between runs.
     pub fn with_device<T>(&self, f: impl FnOnce(&mut D) -> T) -> T {
         f(&mut self.core.borrow_mut().device)
     }
 
-    /// Runs the ready tasks until none is left or [`Executor::interrupt`] is set. Their commands are
-    /// submitted at the next [`Executor::turn`].
+    /// Runs the ready tasks until none is left or the flag of [`Executor::interrupt`] is set. The commands of
+    /// the tasks are submitted at the next [`Executor::turn`].
     pub fn run_ready(&self) {
         while self.run_one() && !self.interrupt.swap(false, Ordering::Relaxed) {}
     }
 
-    /// Runs the ready tasks until none is left.
+    /// Runs the ready tasks until none is left, regardless of interrupts.
     fn run_all(&self) {
         while self.run_one() {}
     }
 
-    /// Runs one ready task. Returns whether there was one.
+    /// Runs one ready task. Returns whether a task was ready.
     fn run_one(&self) -> bool {
         loop {
             let mut core = self.core.borrow_mut();
-            // Wakers must be `Send` and cannot reach the core, so their wakes are collected here.
+            // Wakers must be `Send` and cannot reach the core, so the tasks that they have woken are
+            // collected here.
             for task in self.wakes.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-                // A wake after this line is a new one.
+                // The flag is cleared first, because a wake after this line is a new one.
                 core.woken[task as usize].store(false, Ordering::Release);
                 core.make_ready(task);
             }
             let Some(id) = core.next_ready() else { return false };
-            // A task may be woken twice, or after it has ended; both are harmless.
+            // A task may be woken twice, or after it has ended; both are harmless, because no task is found
+            // here then.
             let Some(mut task) = core.tasks.get_mut(id as usize).and_then(Option::take) else { continue };
             let waker = core.begin(id);
-            // The borrow ends here, because the task borrows the core itself.
+            // The borrow of the core ends here, because the task borrows the core itself.
             drop(core);
             let poll = task.as_mut().poll(&mut Context::from_waker(&waker));
             let mut core = self.core.borrow_mut();
-            // The borrow ends before an ended task is dropped, since locals drop in reverse order.
+            // The borrow of the core ends before an ended task is dropped, because locals drop in reverse
+            // order.
             match poll {
                 Poll::Pending => core.tasks[id as usize] = Some(task),
                 Poll::Ready(()) => drop(core.tasks.remove(id as usize)),
@@ -314,9 +324,10 @@ impl<D: Device + 'static> Executor<D> {
 
 impl<D> Drop for Executor<D> {
     fn drop(&mut self) {
-        // Tasks hold handles to the core, and the core holds the tasks: this breaks the cycle. The futures
-        // are dropped outside the borrow, because they borrow the core themselves. Some spawn tasks as they
-        // are dropped, to wait for I/O in flight.
+        // Tasks hold handles to the core, and the core holds the tasks, so dropping the tasks breaks this
+        // cycle. The futures are dropped outside the borrow, because they borrow the core themselves. Some
+        // futures spawn tasks as they are dropped, to wait for I/O in flight, so the loop repeats until no
+        // task is left.
         loop {
             let tasks = std::mem::take(&mut self.core.borrow_mut().tasks);
             if tasks.is_empty() {

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Wake, Waker};
 use thiserror::Error;
 
-/// The reasons why a run cannot go on.
+/// The reasons why an executor cannot continue to run its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // each message names the fields
 pub enum RunError {
-    /// Tasks wait, and nothing in flight can wake them.
+    /// Tasks wait, and no command in flight and no timer can wake them.
     #[error(
         "stalled: {tasks} tasks wait, {in_flight} commands were never completed \
          (submitted {submitted}, completed {completed})"
@@ -27,39 +27,40 @@ pub enum RunError {
     StrayCompletion(u64),
 }
 
-/// The task or waker to wake. A task of this executor is woken by its number, which needs no clone and no
-/// lock. A future that is polled with another waker (as in `FuturesUnordered`) keeps a clone of that waker.
+/// The task or the waker to wake at the end of a request. A task of this executor is woken by its number,
+/// which needs no clone and no lock. A future that is polled with another waker (as in `FuturesUnordered`)
+/// keeps a clone of that waker.
 pub(super) enum Waiter {
     Nobody,
     Task(u32),
     Foreign(Waker),
 }
 
-/// One request of a task: one or more commands that complete together.
+/// A request of a task: one or more commands that complete together.
 pub(super) struct Slot {
-    /// Distinguishes this request from an earlier one in the same slot.
+    /// The serial number, which distinguishes this request from an earlier one in the same slot.
     pub(crate) serial: u32,
     pub(crate) remaining: u32,
     pub(crate) failure: Option<IoError>,
     pub(crate) waiter: Waiter,
-    /// The future was dropped, so the last completion frees the slot.
+    /// Whether the future of the request was dropped, so that the last completion frees the slot.
     pub(crate) abandoned: bool,
 }
 
 pub(super) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// Identifies a task of an executor while it runs.
+/// The id of a task while an executor runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskId(pub(super) u32);
 
-/// Wakes that come through a standard [`Waker`].
+/// The tasks that were woken through a standard [`Waker`] and not yet made ready.
 pub(super) type ForeignWakes = Arc<Mutex<Vec<u32>>>;
 
 struct TaskWaker {
     task: u32,
-    /// Whether the task is already among `wakes`; one wake is enough. A task that waits for several events
-    /// leaves several wakers. With a wake for each of them, a task that waits for all of them again after
-    /// every wake would be woken more and more often.
+    /// Whether the task is already among `wakes`, because one wake is enough. A task that waits for several
+    /// events leaves several wakers. If each of these wakers added a wake, a task that waits for all events
+    /// again after every wake would be woken more and more often.
     is_woken: Arc<AtomicBool>,
     wakes: ForeignWakes,
 }
@@ -72,27 +73,28 @@ impl Wake for TaskWaker {
     }
 }
 
-/// The priority of a task.
+/// The kind of a task, which decides its priority.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Ordinary,
-    /// A thread waits for the task; see [`Executor::try_now`](super::Executor::try_now) and
+    /// A thread waits for the task, so it runs before ordinary tasks; see
+    /// [`Executor::try_now`](super::Executor::try_now) and
     /// [`Handle::spawn_awaited`](super::Handle::spawn_awaited).
     Awaited,
-    /// Many threads wait for the task, and each of them may carry out its commands; see
+    /// Many threads wait for the task, and each of them may execute its commands; see
     /// [`Handle::spawn_for_all`](super::Handle::spawn_for_all).
     ForAll,
 }
 
-/// Awaited tasks run first. After this many of them, one of the other tasks runs.
+/// The most awaited tasks that run while other tasks are ready, before one of these other tasks runs.
 const MOST_OVERTAKEN: u32 = 16;
 
 /// A simulated core.
 #[derive(Default)]
 pub(super) struct Cpu {
-    /// The time at which it has done all work that was charged to it.
+    /// The time at which the core has done all work that was charged to it.
     pub(crate) free: Nanos,
-    /// Its commands that the device had no room for, in order.
+    /// The commands of the core's tasks that the device had no room for, in order.
     pub(crate) backlog: VecDeque<Command>,
 }
 
@@ -101,42 +103,42 @@ pub(super) struct Core<D> {
     pub(crate) caps: Rc<Caps>,
     pub(crate) slots: Slab<Slot>,
     pub(crate) cpus: Vec<Cpu>,
-    /// Commands in all backlogs.
+    /// The number of commands in the backlogs of all cores.
     pub(crate) waiting: usize,
     /// The core whose backlog submits the next command.
     pub(crate) next_cpu: usize,
-    /// `None` while the task runs.
+    /// The tasks; `None` in the slot of a task while it runs.
     pub(crate) tasks: Slab<Option<Task>>,
     /// The core of the task in each slot of `tasks`.
     pub(crate) homes: Vec<u32>,
     /// The priority of the task in each slot of `tasks`.
     pub(crate) kinds: Vec<Kind>,
-    /// The waker of each slot of `tasks`. It only names the slot, so it serves all tasks that occupy the slot
-    /// in turn.
+    /// The waker of each slot of `tasks`. A waker names only its slot, so it serves all tasks that occupy the
+    /// slot one after another.
     pub(crate) wakers: Vec<Waker>,
-    /// Whether the task in each slot is among the wakes that came through its waker.
+    /// For each slot of `tasks`, whether its task is among the wakes that came through its waker.
     pub(crate) woken: Vec<Arc<AtomicBool>>,
     pub(crate) ready: VecDeque<u32>,
-    /// Ready tasks that threads wait for.
+    /// The ready tasks that threads wait for.
     pub(crate) urgent: VecDeque<u32>,
-    /// How many of these ran while other tasks were ready.
+    /// The number of awaited tasks that ran while other tasks were ready, since one of the other tasks ran.
     pub(crate) overtaken: u32,
-    /// Timers by time; equal times in the order in which they were set.
+    /// The timers by their time; timers of equal times are in the order in which they were set.
     pub(crate) timers: BTreeMap<(Nanos, u64), Waiter>,
     pub(crate) timers_set: u64,
     /// The running task, and the pointer that identifies its waker.
     pub(crate) current: (u32, *const ()),
     pub(crate) submitted: u64,
     pub(crate) completed: u64,
-    /// Commands in flight that their callers carry out.
+    /// The number of commands in flight that their callers execute as errands.
     pub(crate) errands: u64,
     /// The task that submitted the last command.
     pub(crate) submitter: u32,
-    /// The last command of a [`Kind::ForAll`] task since the device last waited.
+    /// The tag of the last command of a [`Kind::ForAll`] task since the device last waited.
     pub(crate) for_all_tag: Option<Tag>,
-    /// Whether the device has unprocessed news: submitted commands or finished errands.
+    /// Whether the device must be polled: commands were submitted or errands have ended.
     pub(crate) fresh: bool,
-    /// Commands submitted since the device last waited.
+    /// The number of commands submitted since the device last waited.
     pub(crate) begun: u32,
     pub(crate) wakes: ForeignWakes,
 }
@@ -173,7 +175,8 @@ impl<D: Device> Core<D> {
         }
     }
 
-    /// Adds a task on a core. Without a future it reserves the slot for a task that is already running.
+    /// Adds a task on a core. Without a future, this function reserves the slot for a task that is already
+    /// running.
     pub(crate) fn add(&mut self, future: Option<Task>, cpu: usize, kind: Kind) -> u32 {
         let task = u32::try_from(self.tasks.insert(future)).expect("fewer than 2^32 tasks");
         if self.wakers.len() == task as usize {
@@ -205,7 +208,7 @@ impl<D: Device> Core<D> {
         }
     }
 
-    /// The next task to run.
+    /// Takes the next task to run from the queues of ready tasks.
     pub(crate) fn next_ready(&mut self) -> Option<u32> {
         let is_due = self.overtaken >= MOST_OVERTAKEN && !self.ready.is_empty();
         if !is_due && let Some(task) = self.urgent.pop_front() {
@@ -220,12 +223,12 @@ impl<D: Device> Core<D> {
         !self.ready.is_empty() || !self.urgent.is_empty()
     }
 
-    /// The core of the running task.
+    /// Returns the core of the running task.
     pub(crate) fn cpu(&self) -> usize {
         self.homes.get(self.current.0 as usize).map_or(0, |cpu| *cpu as usize)
     }
 
-    /// Notes that a task runs. Returns its waker.
+    /// Records that `task` is running. Returns the waker of the task.
     pub(crate) fn begin(&mut self, task: u32) -> Waker {
         let waker = self.wakers[task as usize].clone();
         self.current = (task, waker.data());
@@ -233,7 +236,7 @@ impl<D: Device> Core<D> {
     }
 
     pub(crate) fn submit(&mut self, operations: impl Iterator<Item = Operation>) -> usize {
-        // The number of commands grows, so a serial repeats only after 2^32 of them.
+        // The number of submitted commands only grows, so a serial number repeats only after 2^32 commands.
         let serial = self.submitted as u32;
         let slot = self.slots.insert(Slot {
             serial,
@@ -267,12 +270,12 @@ impl<D: Device> Core<D> {
         }
     }
 
-    /// Whether the last command belongs to a [`Kind::ForAll`] task.
+    /// Returns whether the last command belongs to a [`Kind::ForAll`] task.
     pub(crate) fn is_last_for_all(&self) -> bool {
         self.kinds.get(self.submitter as usize) == Some(&Kind::ForAll)
     }
 
-    /// Submits waiting commands while the device has room, one of each core in turn.
+    /// Submits waiting commands while the device has room, one command of each core in turn.
     pub(crate) fn drain_backlogs(&mut self) {
         while self.waiting > 0 {
             let backlog = &mut self.cpus[self.next_cpu].backlog;
@@ -301,7 +304,7 @@ impl<D: Device> Core<D> {
             return Ok(());
         }
         let waiter = std::mem::replace(&mut slot.waiter, Waiter::Nobody);
-        // No future is left to free the slot.
+        // The future of an abandoned request is gone, so the slot is freed here.
         if slot.abandoned {
             self.slots.remove(key);
         }
@@ -326,8 +329,8 @@ impl<D: Device> Core<D> {
         now
     }
 
-    /// Sets a timer that wakes the polling task: the timer named by `set`, or a new one, which is then stored
-    /// there.
+    /// Sets a timer that wakes the polling task: the timer named by `set`, or a new one, whose key is then
+    /// stored in `set`.
     pub(crate) fn set_timer(&mut self, at: Nanos, set: &mut Option<(Nanos, u64)>, context: &Context<'_>) {
         let key = *set.get_or_insert_with(|| {
             self.timers_set += 1;
