@@ -1,5 +1,5 @@
-//! Defines an enum of everything of one kind that is chosen by name, such as replacement policies. The
-//! definition is a table with one row for each name.
+//! The macro `config_enum!`, which defines the enum of one kind of configuration that is chosen by name, such
+//! as replacement policies. Its input is a table with one row for each name.
 
 use crate::{Entry, Registry, Spec, SpecError};
 
@@ -14,8 +14,9 @@ impl<T> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
 }
 
 impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
-    /// Checks every name and each of its options, for tests. Writing out a default must not change the
-    /// canonical text, another value must change it, and the text must read back as the same configuration.
+    /// Checks every name of the registry and each of its options, for tests. Writing out a default must not
+    /// change the canonical text, another value must change it, and the text must read back as the same
+    /// configuration.
     pub fn check_texts(&self) -> Result<(), String> {
         const VALUES: [&str; 12] = ["1", "2", "3", "4", "7", "16", "1%", "37%", "99%", "4KiB", "0.5", "9999"];
         let text = |name: &str| -> Result<String, String> {
@@ -35,11 +36,11 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
                 if with(&option.default)? != *name {
                     return Err(format!("{name}: the default of {} changes the text", option.key));
                 }
-                // An option that accepts a single value cannot change the text.
+                // An option that accepts a single value cannot change the canonical text, so it is skipped.
                 if option.bounds.as_ref().is_some_and(|(least, most)| least == most) {
                     continue;
                 }
-                // The option may refuse some of these values; one that it accepts is enough.
+                // The option may refuse some of these values; one value that it accepts is enough.
                 let values = VALUES.into_iter().chain(option.written.split('|'));
                 if !values.filter_map(|value| with(value).ok()).any(|text| text != *name) {
                     return Err(format!("{name}: no value of {} changes the text", option.key));
@@ -50,7 +51,7 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
     }
 }
 
-/// Defines the enum of one kind of thing that is chosen by name.
+/// Defines the enum of one kind of configuration that is chosen by name.
 ///
 /// ```ignore
 /// config_enum! {
@@ -61,8 +62,8 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
 /// }
 /// ```
 ///
-/// A row has the name, the variant, the type of its options (a [`Declared`](crate::Declared) type) and one
-/// line of help. The defaults of the options are those of `Default`, or the value after `=`:
+/// A row of the table has the name, the variant, the type of its options (a [`Declared`](crate::Declared)
+/// type) and one line of help. The defaults of the options are those of `Default`, or the value after `=`:
 /// `Skewed(SkewConfig = SkewConfig::new(90))`.
 ///
 /// The enum gets `registry()`, `from_spec()`, `FromStr`, `name()`, and a `Display` that writes the canonical
@@ -81,13 +82,13 @@ macro_rules! config_enum {
         pub enum $config {
             $(#[doc = $about] $variant($options),)*
             $(
-                /// A user's own.
+                /// The configuration is the user's own.
                 Custom(std::sync::Arc<dyn $custom>),
             )?
         }
 
         impl $config {
-            /// All names of this kind.
+            /// Returns the registry of all names of this kind.
             pub fn registry()
             -> &'static $crate::Registry<fn(&mut $crate::Spec) -> Result<$config, $crate::SpecError>> {
                 type Make = fn(&mut $crate::Spec) -> Result<$config, $crate::SpecError>;
@@ -114,7 +115,7 @@ macro_rules! config_enum {
                 Self::registry().read(spec)
             }
 
-            /// The name, without options.
+            /// Returns the name, without options.
             pub fn name(&self) -> &str {
                 match self {
                     $($config::$variant(_) => $name,)*
@@ -131,7 +132,7 @@ macro_rules! config_enum {
             }
         }
 
-        /// The canonical text: the name and those options that differ from their defaults.
+        /// Writes the canonical text: the name, and those options that differ from their defaults.
         impl std::fmt::Display for $config {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let text = match self {

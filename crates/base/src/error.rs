@@ -1,19 +1,20 @@
-//! The error for text that a user wrote. For a typing error it offers the nearest known name.
+//! The error for text that a user wrote. If a name was mistyped, the error offers the nearest known name.
 
 use thiserror::Error;
 
-/// A request that cannot be met: one sentence that names the argument and the accepted values.
+/// A refused text of the user: one sentence that names the argument and the accepted values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct SpecError(String);
 
 impl SpecError {
-    /// An error with this sentence.
+    /// Creates an error with this sentence.
     pub fn new(sentence: impl Into<String>) -> SpecError {
         SpecError(sentence.into())
     }
 
-    /// An error for a name that is not in `known`. It offers the nearest known name.
+    /// Creates the error for a name that is not in `known`. It offers the nearest known name, and lists all
+    /// known names.
     pub fn unknown(kind: &str, name: &str, known: &[&str]) -> SpecError {
         let offer = offer(name, known);
         let listing = if known.is_empty() {
@@ -24,7 +25,8 @@ impl SpecError {
         SpecError(format!("unknown {kind} `{name}`{offer} ({listing})"))
     }
 
-    /// The same where there are too many names to list; `list` is the command that shows them.
+    /// Creates the error for an unknown name if there are too many known names to list. The argument `list`
+    /// is the command that shows them.
     pub fn unknown_of_many(kind: &str, name: &str, known: &[&str], list: &str) -> SpecError {
         let count = known.len();
         let offer = match offer(name, known) {
@@ -39,14 +41,14 @@ fn offer(name: &str, known: &[&str]) -> String {
     nearest(name, known).map_or_else(String::new, |near| format!("; did you mean `{near}`?"))
 }
 
-/// Offers up to three known names that begin with `name`.
+/// Returns the offer of up to three known names that begin with `name`, as text.
 fn offer_longer(name: &str, known: &[&str]) -> String {
     let longer: Vec<&str> =
         known.iter().copied().filter(|known| known.starts_with(name) && !name.is_empty()).take(3).collect();
     if longer.is_empty() { String::new() } else { format!("; did you mean `{}`?", longer.join("` or `")) }
 }
 
-/// The member of `known` that is closest to `name`, if it is close enough to be a typing error.
+/// Returns the member of `known` that is closest to `name`, if it is close enough to be a typing error.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     known
         .iter()
@@ -69,7 +71,7 @@ mod tests {
         let sentence =
             SpecError::unknown_of_many("column", "wfa", &["ops", "waf"], "list columns").to_string();
         assert_eq!(sentence, "unknown column `wfa`; did you mean `waf`? (`list columns` shows all 2)");
-        // Several names begin with this word.
+        // Several known names begin with this word, so the first three of them are offered.
         let columns = ["ops", "latency_mean_ns", "latency_p50_ns", "latency_p95_ns", "latency_p99_ns"];
         let sentence = SpecError::unknown_of_many("column", "latency", &columns, "list columns").to_string();
         assert!(

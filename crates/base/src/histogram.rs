@@ -1,4 +1,5 @@
-//! Latency distributions: exact count, sum, mean, variance and maximum; percentiles to three digits.
+//! Histograms of latencies: count, sum, mean, variance and maximum are exact; percentiles have three
+//! significant digits.
 
 use crate::Nanos;
 
@@ -11,22 +12,22 @@ pub struct Histogram {
     max: u64,
 }
 
-/// Summary of a distribution of durations, in nanoseconds.
+/// A summary of a distribution of durations, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
-    /// The exact mean.
+    /// The exact mean, in nanoseconds.
     pub mean_ns: f64,
-    /// The exact population standard deviation; `None` where its sums overflow.
+    /// The exact population standard deviation, in nanoseconds; `None` if the sums in it overflow.
     pub stddev_ns: Option<f64>,
-    /// The median; percentiles are as [`Histogram::percentile_ns`] gives them.
+    /// The median, in nanoseconds. The percentiles are those of [`Histogram::percentile_ns`].
     pub p50_ns: u64,
-    /// The 95th percentile.
+    /// The 95th percentile, in nanoseconds.
     pub p95_ns: u64,
-    /// The 99th percentile.
+    /// The 99th percentile, in nanoseconds.
     pub p99_ns: u64,
-    /// The 99.9th percentile.
+    /// The 99.9th percentile, in nanoseconds.
     pub p999_ns: u64,
-    /// The exact maximum.
+    /// The exact maximum, in nanoseconds.
     pub max_ns: u64,
 }
 
@@ -42,7 +43,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Adds one duration.
+    /// Adds one duration to the histogram.
     #[inline]
     pub fn record(&mut self, duration: Nanos) {
         self.buckets.record(duration.0).expect("an auto-resizing histogram takes any u64");
@@ -51,7 +52,7 @@ impl Histogram {
         self.max = self.max.max(duration.0);
     }
 
-    /// Removes all durations and keeps the memory.
+    /// Removes all durations and keeps the memory of the buckets.
     pub fn clear(&mut self) {
         // Resetting touches every bucket, so it is skipped for an empty histogram.
         if self.count() > 0 {
@@ -60,7 +61,7 @@ impl Histogram {
         (self.sum, self.sum_of_squares, self.max) = (0, 0, 0);
     }
 
-    /// The summary of the durations; `None` when empty.
+    /// Returns the summary of the durations; `None` if there are none.
     pub fn summary(&self) -> Option<Summary> {
         Some(Summary {
             mean_ns: self.mean_ns()?,
@@ -73,37 +74,39 @@ impl Histogram {
         })
     }
 
-    /// The number of durations recorded.
+    /// Returns the number of recorded durations.
     pub fn count(&self) -> u64 {
         self.buckets.len()
     }
 
-    /// The exact sum of the durations, in nanoseconds.
+    /// Returns the exact sum of the durations, in nanoseconds.
     pub fn sum_ns(&self) -> u128 {
         self.sum
     }
 
-    /// The exact mean in nanoseconds; `None` when empty.
+    /// Returns the exact mean, in nanoseconds; `None` if there are no durations.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.count() > 0).then(|| self.sum as f64 / self.count() as f64)
     }
 
-    /// The exact population standard deviation in nanoseconds; `None` when empty.
+    /// Returns the exact population standard deviation, in nanoseconds; `None` if there are no durations or
+    /// the sums overflow.
     pub fn stddev_ns(&self) -> Option<f64> {
         let n = u128::from(self.count());
-        // n·Σx² − (Σx)² is exact in integers; floats only see the final quotient.
+        // The difference n·Σx² − (Σx)² is exact in integers; only its root and the quotient are
+        // floating-point numbers.
         let spread = n.checked_mul(self.sum_of_squares)?.checked_sub(self.sum.checked_mul(self.sum)?)?;
         (n > 0).then(|| (spread as f64).sqrt() / n as f64)
     }
 
-    /// The smallest recorded value that at least `percent` of all values do not exceed, to three
-    /// significant digits; `None` when empty.
+    /// Returns the smallest recorded duration that at least `percent` of all durations do not exceed, in
+    /// nanoseconds and to three significant digits; `None` if there are no durations.
     pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
-        // The upper end of a bucket may lie above the maximum.
+        // The upper end of a bucket may lie above the maximum, so the result is bounded by the maximum.
         (self.count() > 0).then(|| self.buckets.value_at_quantile(percent / 100.0).min(self.max))
     }
 
-    /// The exact maximum; `None` when empty.
+    /// Returns the exact maximum, in nanoseconds; `None` if there are no durations.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count() > 0).then_some(self.max)
     }
@@ -125,7 +128,7 @@ mod tests {
         }
         let summary = histogram.summary().unwrap();
         assert_eq!((summary.mean_ns, summary.p50_ns, summary.p99_ns, summary.max_ns), (20.0, 20, 30, 30));
-        // The deviations are 10, 0 and 10.
+        // The deviations from the mean are 10, 0 and 10.
         assert!((summary.stddev_ns.unwrap().powi(2) - 200.0 / 3.0).abs() < 1e-9);
     }
 
@@ -140,7 +143,7 @@ mod tests {
         assert_eq!(histogram.mean_ns(), Some(200_002.0));
         assert_eq!(histogram.max_ns(), Some(1_000_000));
         assert_eq!(histogram.percentile_ns(60.0), Some(3));
-        // Population variance of the five values, by hand: 159,999,200,002.
+        // The population variance of the five values, computed by hand, is 159,999,200,002.
         assert!((histogram.stddev_ns().unwrap().powi(2) - 159_999_200_002.0).abs() < 1.0);
     }
 }

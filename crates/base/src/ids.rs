@@ -1,35 +1,35 @@
-//! Types for numbers that must not be mixed up, such as logical and physical page numbers.
+//! Number types that must not be mixed up, such as logical and physical page numbers.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A stream of writes. Pages of one stream are expected to be invalidated at about the same time, so they are
-/// written to segments of their own. The host may name a stream as a hint with each write; a placement policy
-/// chooses the stream of each page.
+/// A stream of writes. Pages of one stream are expected to become invalid at about the same time, so they are
+/// written to separate segments. The host may name a stream as a placement hint with each write; a placement
+/// policy chooses the stream of each page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u16);
 
-/// A point in time, or a duration, in nanoseconds. A simulated drive starts at zero.
+/// A point in time, or a duration, in nanoseconds. The clock of a simulated drive starts at zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The origin of virtual time.
+    /// The start of virtual time, and the duration zero.
     pub const ZERO: Nanos = Nanos(0);
-    /// Later than any event.
+    /// A time later than any event.
     pub const MAX: Nanos = Nanos(u64::MAX);
 
-    /// A duration given in whole microseconds.
+    /// Returns a duration of `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Nanos {
         Nanos(micros * 1_000)
     }
 
-    /// The same quantity in seconds, for printing and for rates.
+    /// Returns the same time in seconds, for printing and for rates.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// `self − earlier`, or zero if `earlier` is later.
+    /// Returns `self − earlier`, or zero if `earlier` is later than `self`.
     pub fn saturating_sub(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
@@ -70,7 +70,8 @@ impl fmt::Display for Nanos {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lpn(pub u64);
 
-/// A physical page number inside a simulated drive. 2^32 pages of 4 KiB are 16 TiB.
+/// A physical page number inside a simulated drive. It addresses up to 2^32 pages, which are 16 TiB of 4 KiB
+/// pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ppn(pub u32);
 
@@ -79,8 +80,9 @@ pub struct Ppn(pub u32);
 pub struct PageId(pub u64);
 
 impl PageId {
-    /// 64 well-mixed bits; the upper bits are mixed best. One multiplication suffices for random pages. The
-    /// strides that are common in databases would form clusters, so there are two.
+    /// Returns 64 well-mixed bits, of which the upper bits are mixed best. One multiplication would suffice
+    /// for random pages. The strides that are common in databases would then form clusters, so there are two
+    /// multiplications.
     #[inline]
     pub fn mixed(self) -> u64 {
         let hash = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -88,12 +90,12 @@ impl PageId {
     }
 }
 
-/// A slot of the buffer pool.
+/// The number of a frame of the buffer pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub u32);
 
 impl FrameId {
-    /// The frame as an index into per-frame arrays.
+    /// Returns the number as an index into arrays with an element for each frame.
     pub fn index(self) -> usize {
         self.0 as usize
     }

@@ -1,7 +1,8 @@
-//! The vocabulary that every other crate shares. It does no I/O.
+//! The types that all other crates share: times, page numbers, random numbers, histograms, and texts with
+//! units and options.
 //!
-//! Invariant: this crate reads no clock, no environment variable and no file. Time comes from a device as
-//! [`Nanos`], randomness from a [`Prng`] that the caller passes in.
+//! Invariant: this crate does no I/O and reads no clock, no environment variable and no file. Time comes from
+//! a device as [`Nanos`], and randomness from a [`Prng`] that the caller passes in.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 
@@ -26,8 +27,8 @@ pub use prng::Prng;
 pub use spec::{FromOption, Spec};
 pub use units::{Portion, Share};
 
-/// The FNV-1a hash of `bytes`, for names and identifiers. It is the same on every machine and in every
-/// version.
+/// Returns the FNV-1a hash (Fowler, Noll and Vo) of `bytes`, for names and identifiers. The hash is the same
+/// on every machine and in every version.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     // The numbers are the offset basis and the prime of the 64-bit FNV-1a hash.
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,4 +1,5 @@
-//! Declares the options of a name, as in `name:key=value,key=value`. Each option is declared once.
+//! Declares the options of a configuration that is chosen by name, as in `name:key=value,key=value`. Each
+//! option is declared once.
 //!
 //! A type with options implements [`Declared`]. Its table has one row for each option: the key, the notation
 //! of its value, the bounds and the meaning. Parsing, error sentences, lists, help and the canonical text all
@@ -7,36 +8,36 @@
 use crate::units::{self, Portion, Share};
 use crate::{Nanos, Spec, SpecError};
 
-/// How values of a type are written and read.
+/// A form: the notation of the values of a type, and how a value is read and written.
 pub struct Form<V: 'static> {
     /// The notation of a value, for help: `N`, `4KiB`, `yes|no`.
     pub written: &'static str,
-    /// Reads a value.
+    /// Reads a value from its text.
     pub parse: fn(&str) -> Result<V, SpecError>,
     /// Writes a value as `parse` reads it.
     pub show: fn(&V) -> String,
 }
 
-/// A count that fits into 16 bits: `8`.
+/// The form of a count that fits into 16 bits: `8`.
 pub const COUNT_16: Form<u16> =
     Form { written: "N", parse: |text| narrow(text, u64::from(u16::MAX)), show: u16::to_string };
-/// A count that fits into 32 bits: `250K`.
+/// The form of a count that fits into 32 bits: `250K`.
 pub const COUNT: Form<u32> =
     Form { written: "N", parse: |text| narrow(text, u64::from(u32::MAX)), show: u32::to_string };
-/// A count that fits into 64 bits.
+/// The form of a count that fits into 64 bits: `8G`.
 pub const COUNT_64: Form<u64> = Form { written: "N", parse: units::parse_count, show: u64::to_string };
-/// A size in bytes: `4KiB`.
+/// The form of a size in bytes: `4KiB`.
 pub const SIZE: Form<u64> =
     Form { written: "SIZE", parse: units::parse_size, show: |bytes| units::format_size(*bytes) };
-/// A share of a whole: `6%`.
+/// The form of a share of a whole: `6%`.
 pub const SHARE: Form<Share> = Form { written: "%", parse: units::parse_share, show: Share::to_string };
-/// A count, or a share of a whole: `500`, `6%`, `1/3`.
+/// The form of a count, or of a share of a whole: `500`, `6%`, `1/3`.
 pub const PORTION: Form<Portion> =
     Form { written: "N|%|1/N", parse: units::parse_portion, show: Portion::to_string };
-/// A time in microseconds: `5.95`.
+/// The form of a time in microseconds: `5.95`.
 pub const MICROS: Form<Nanos> =
     Form { written: "µs", parse: units::parse_micros, show: |time| units::format_micros(*time) };
-/// `yes` or `no`.
+/// The form of `yes` or `no`.
 pub const YES_NO: Form<bool> = Form {
     written: "yes|no",
     parse: units::parse_yes_no,
@@ -48,20 +49,20 @@ fn narrow<V: TryFrom<u64>>(text: &str, most: u64) -> Result<V, SpecError> {
         .map_err(|_| SpecError::new(format!("`{text}` is too large; accepted: at most {most}")))
 }
 
-/// A type with a few values, each with a name.
+/// A type with a few named values.
 pub trait Choice: Copy + PartialEq + 'static {
-    /// Every value with its name.
+    /// All values, each with its name.
     const NAMES: &'static [(&'static str, Self)];
 }
 
 impl<V: Choice> Form<V> {
-    /// The form of a type with a few named values; `written` lists the names: `u|1+u`.
+    /// Returns the form of a type with a few named values; `written` lists the names: `u|1+u`.
     pub const fn choice(written: &'static str) -> Form<V> {
         Form { written, parse: parse_choice, show: |value| name_of(*value).to_owned() }
     }
 }
 
-/// The value called `text`.
+/// Returns the value with the name `text`.
 pub fn parse_choice<V: Choice>(text: &str) -> Result<V, SpecError> {
     let found = V::NAMES.iter().find(|(name, _)| *name == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
@@ -70,13 +71,13 @@ pub fn parse_choice<V: Choice>(text: &str) -> Result<V, SpecError> {
     })
 }
 
-/// The name of a value.
+/// Returns the name of a value.
 pub fn name_of<V: Choice>(value: V) -> &'static str {
     V::NAMES.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| name)
 }
 
 impl<V: PartialOrd> Form<V> {
-    /// Reads a value and refuses it outside `least..=most`.
+    /// Reads a value and refuses it if it is outside `least..=most`.
     pub fn parse_within(&self, text: &str, least: &V, most: &V) -> Result<V, SpecError> {
         let value = (self.parse)(text)?;
         if value < *least || value > *most {
@@ -87,7 +88,7 @@ impl<V: PartialOrd> Form<V> {
     }
 }
 
-/// One option of a `T`; made by [`opt!`](crate::opt).
+/// The declaration of one option of a type `T`, made by [`opt!`](crate::opt).
 pub struct Opt<T: 'static> {
     /// The key in `key=value`.
     pub key: &'static str,
@@ -95,16 +96,18 @@ pub struct Opt<T: 'static> {
     pub about: &'static str,
     /// The notation of a value.
     pub written: &'static str,
-    /// The least and the greatest accepted value as text; `None` if every value of the form is accepted.
+    /// Returns the least and the greatest accepted value as text; `None` if every value of the form is
+    /// accepted.
     pub bounds: fn() -> Option<(String, String)>,
-    /// Reads a value into a `T`.
+    /// Reads the option's value from text and stores it in a `T`.
     pub set: fn(&mut T, &str) -> Result<(), SpecError>,
-    /// The value in a `T`, as text.
+    /// Returns the option's value in a `T`, as text.
     pub show: fn(&T) -> String,
 }
 
-/// Declares one option: `opt!("d", choices, COUNT, 1 => 1000, "how many are drawn")`. The field may be nested
-/// (`collect.reserve`). The bounds are optional.
+/// Declares one option: `opt!("d", choices, COUNT, 1 => 1000, "how many are drawn")`. The arguments are the
+/// key, the field, the form, the bounds (optional) and the description. The field may be nested
+/// (`collect.reserve`).
 #[macro_export]
 macro_rules! opt {
     ($key:literal, $($field:ident).+, $form:expr, $least:expr => $most:expr, $about:literal) => {
@@ -137,11 +140,11 @@ macro_rules! opt {
 
 /// A type whose options are declared in one table.
 pub trait Declared: Sized + 'static {
-    /// Every option.
+    /// The declarations of all options.
     const OPTIONS: &'static [Opt<Self>];
 
     /// Takes the declared options out of `spec` and returns this value with them applied. Each option is
-    /// checked against its bounds; the caller checks combinations of options.
+    /// checked against its bounds; the caller must check combinations of options.
     fn with_options(mut self, spec: &mut Spec) -> Result<Self, SpecError> {
         for option in Self::OPTIONS {
             if let Some(text) = spec.take_text(option.key) {
@@ -152,7 +155,7 @@ pub trait Declared: Sized + 'static {
         Ok(self)
     }
 
-    /// The options that differ from those of `usual`, as text: `d=4,window=2%`.
+    /// Returns the options that differ from those of `usual`, as text: `d=4,window=2%`.
     fn options_beside(&self, usual: &Self) -> String {
         let shown =
             Self::OPTIONS.iter().map(|option| (option.key, (option.show)(self), (option.show)(usual)));
@@ -160,7 +163,7 @@ pub trait Declared: Sized + 'static {
         differing.map(|(key, own, _)| format!("{key}={own}")).collect::<Vec<_>>().join(",")
     }
 
-    /// Refuses values outside their bounds, for a value that was not made from text.
+    /// Refuses options outside their bounds, for a value that was not made from text.
     fn check_bounds(&self) -> Result<(), SpecError>
     where
         Self: Clone,
@@ -169,12 +172,12 @@ pub trait Declared: Sized + 'static {
         // Reading a value back from its text fails if the value is outside its bounds.
         bounded.map(|option| (option, (option.show)(self))).try_for_each(|(option, text)| {
             let refused = |error| SpecError::new(format!("{}: {error}", option.key));
-            // Only the result matters, so the value is set on a clone.
+            // Only the outcome of the check matters, so the value is set on a clone.
             (option.set)(&mut self.clone(), &text).map_err(refused)
         })
     }
 
-    /// The options as lists and help show them, with the values of `self` as defaults.
+    /// Returns the options as lists and help show them, with the values of `self` as defaults.
     fn describe_options(&self) -> Vec<OptionHelp> {
         let help = |option: &Opt<Self>| OptionHelp {
             key: option.key,
@@ -187,8 +190,8 @@ pub trait Declared: Sized + 'static {
     }
 }
 
-/// The error for value `text` of option `key` of `name`. If the error begins with the value, the key is
-/// joined to it.
+/// Returns the error for the value `text` of the option `key` of `name`. If the error begins with the value,
+/// the key is joined to the value.
 fn refusal(key: &str, name: &str, text: &str, error: &SpecError) -> SpecError {
     let error = error.to_string();
     SpecError::new(match error.strip_prefix(text).and_then(|rest| rest.strip_prefix(" is ")) {
@@ -197,7 +200,7 @@ fn refusal(key: &str, name: &str, text: &str, error: &SpecError) -> SpecError {
     })
 }
 
-/// The options of a name that has none.
+/// The options of a configuration that has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NoOptions;
 
@@ -205,7 +208,7 @@ impl Declared for NoOptions {
     const OPTIONS: &'static [Opt<NoOptions>] = &[];
 }
 
-/// An option as lists and help show it.
+/// The description of an option in lists and help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionHelp {
     /// The key in `key=value`.
@@ -214,39 +217,40 @@ pub struct OptionHelp {
     pub about: &'static str,
     /// The notation of a value.
     pub written: &'static str,
-    /// The value that is used if the option is not given.
+    /// The value of the option if it is not given, as text.
     pub default: String,
-    /// The least and the greatest accepted value, if the option has bounds.
+    /// The least and the greatest accepted value as text; `None` if the option has no bounds.
     pub bounds: Option<(String, String)>,
 }
 
-/// `name:options`, or the name alone if `options` is empty.
+/// Returns `name:options`, or the name alone if `options` is empty.
 pub fn with_name(name: &str, options: &str) -> String {
     if options.is_empty() { name.to_owned() } else { format!("{name}:{options}") }
 }
 
-/// One thing that can be chosen by name, and its constructor.
+/// An entry of a registry: a configuration that can be chosen by name, with its constructor.
 pub struct Entry<M: 'static> {
-    /// Its name.
+    /// The name by which the configuration is chosen.
     pub name: &'static str,
-    /// One line about it, without its options.
+    /// One line of help about the configuration, without its options.
     pub about: &'static str,
-    /// Its options, with their defaults.
+    /// Returns the options of the configuration, with their defaults.
     pub options: fn() -> Vec<OptionHelp>,
-    /// Its constructor.
+    /// The constructor of the configuration.
     pub make: M,
 }
 
-/// All things of one kind that can be chosen by name. The `registry()` of each kind returns it.
+/// All configurations of one kind that can be chosen by name. The method `registry()` of each kind returns
+/// its registry.
 pub struct Registry<M: 'static> {
-    /// The kind, for error sentences: `victim`.
+    /// The name of the kind, for error sentences: `victim`.
     pub kind: &'static str,
-    /// The things, in the order in which lists show them.
+    /// The entries, in the order in which lists show them.
     pub entries: &'static [Entry<M>],
 }
 
 impl<M> Registry<M> {
-    /// The entry called `name`. The error offers the nearest name.
+    /// Returns the entry with the name `name`. The error offers the nearest name.
     pub fn get(&self, name: &str) -> Result<&'static Entry<M>, SpecError> {
         self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.names().collect();
@@ -254,7 +258,7 @@ impl<M> Registry<M> {
         })
     }
 
-    /// Every name.
+    /// Returns the names of all entries.
     pub fn names(&self) -> impl Iterator<Item = &'static str> + use<M> {
         self.entries.iter().map(|entry| entry.name)
     }
@@ -300,7 +304,7 @@ mod tests {
         let draw = read("draw:cost=1+u,d=1K").unwrap();
         assert_eq!(draw, Draw { choices: 1_000, cost: Cost::Both });
         assert_eq!(with_name("draw", &draw.options_beside(&USUAL)), "draw:d=1000,cost=1+u");
-        // A default that is written out is still the default.
+        // A default that is written out is still the default, so the canonical text omits it.
         assert_eq!(with_name("draw", &read("draw:d=10").unwrap().options_beside(&USUAL)), "draw");
     }
 

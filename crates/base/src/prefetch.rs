@@ -1,6 +1,8 @@
-//! Asks the processor to load memory that is used soon. This is a hint: correctness does not depend on it.
+//! Prefetch instructions: ask the processor to load memory that is used soon. This is only a hint, so
+//! correctness does not depend on it.
 
-/// Begins to load `entries[index]` into the cache, on processors that can. An index out of range is ignored.
+/// Begins to load `entries[index]` into the processor's cache, on processors that can. An index out of range
+/// is ignored.
 #[inline(always)]
 pub fn prefetch<T>(entries: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Deterministic randomness: xoshiro256++ in named substreams.
+//! A deterministic pseudo-random number generator: xoshiro256++ in named substreams.
 //!
 //! A run has one seed. Each consumer of random numbers takes a substream by name, so adding a consumer does
 //! not change the numbers that the others draw. Draws are integers, so they are the same on every machine.
@@ -7,26 +7,28 @@ use crate::units::Share;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// A pseudo-random number generator. Its seed and its name determine all numbers that it draws.
+/// A pseudo-random number generator. The seed and the name of its substream determine all numbers that it
+/// draws.
 #[derive(Clone, Debug)]
 pub struct Prng(Xoshiro256PlusPlus);
 
 impl Prng {
-    /// The substream `name` of the run seeded with `seed`.
+    /// Creates the substream `name` of the run with the seed `seed`.
     pub fn new(seed: u64, name: &str) -> Prng {
         let hash = crate::fnv1a(name.as_bytes());
-        // `seed_from_u64` then mixes with SplitMix64.
+        // Seed and hash are combined simply here, because `seed_from_u64` then mixes the bits with
+        // SplitMix64.
         let mixed = hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17);
         Prng(Xoshiro256PlusPlus::seed_from_u64(mixed))
     }
 
-    /// 64 uniform bits.
+    /// Draws 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A uniform integer in `0..n`, without bias (Lemire, 2019). `n` must not be zero.
+    /// Draws a uniform integer in `0..n`, without bias (Lemire, 2019). `n` must not be zero.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         debug_assert!(n > 0);
@@ -41,13 +43,13 @@ impl Prng {
         (wide >> 64) as u64
     }
 
-    /// True with probability `share`.
+    /// Returns true with probability `share`.
     #[inline]
     pub fn chance(&mut self, share: Share) -> bool {
         self.below(u64::from(Share::ONE.ppm())) < u64::from(share.ppm())
     }
 
-    /// A uniform number in `[0, 1)` with 53 bits. By IEEE 754 it is the same on every machine.
+    /// Draws a uniform number in `[0, 1)` with 53 bits. By IEEE 754 it is the same on every machine.
     #[inline]
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
@@ -60,7 +62,7 @@ mod tests {
 
     #[test]
     fn substreams_are_pinned() {
-        // Golden numbers: if they changed, every recorded result would change.
+        // These are golden numbers: if they changed, every recorded result would change.
         let mut a = Prng::new(42, "workload");
         let first = [a.next_u64(), a.next_u64()];
         assert_eq!(first, [3264558026967516685, 14410103883846867758]);
@@ -75,7 +77,8 @@ mod tests {
         for _ in 0..70_000 {
             counts[prng.below(7) as usize] += 1;
         }
-        // Binomial(70000, 1/7): sigma 92.6; five sigma.
+        // The counts are binomial (70,000 draws, probability 1/7) with a standard deviation of 92.6; the
+        // bound is five standard deviations.
         assert!(counts.iter().all(|&c| (c as i64 - 10_000).abs() < 463), "{counts:?}");
     }
 }

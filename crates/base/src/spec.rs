@@ -1,22 +1,22 @@
-//! A name with options, as a user types it: `name` or `name:key=value,key=value`.
+//! A spec is a name with options, as a user types it: `name` or `name:key=value,key=value`.
 //!
-//! Devices, policies and workloads are all chosen this way. A constructor takes each option that it knows
+//! Devices, policies and workloads are all chosen by a spec. A constructor takes each option that it knows
 //! with [`Spec::take`] and calls [`Spec::finish`], which refuses any option that is left.
 
 use crate::units::{self, Share};
 use crate::{Nanos, SpecError};
 
-/// A parsed `name:key=value,…`.
+/// A parsed spec `name:key=value,…`. Its options are those that no constructor has taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
     name: String,
     options: Vec<(String, String)>,
-    /// Every key that was passed to [`Spec::take`]: the accepted keys, for error sentences.
+    /// The keys that were passed to [`Spec::take`]. They are the accepted keys, which error sentences list.
     asked: Vec<&'static str>,
 }
 
-/// Whether a list of numbers is probably one number with grouped digits, such as `1,000`. A group after the
-/// first may begin with a zero; a value of a list does not.
+/// Returns whether a list of numbers is probably one number with grouped digits, such as `1,000`. A group
+/// after the first may begin with a zero; a value of a list does not.
 fn is_grouped(text: &str) -> bool {
     let is_digits = |item: &str| !item.is_empty() && item.bytes().all(|byte| byte.is_ascii_digit());
     let mut items = text.split(',');
@@ -25,11 +25,11 @@ fn is_grouped(text: &str) -> bool {
 }
 
 impl Spec {
-    /// The one name whose options are specs themselves: `switch:A,B@N`. All text after the colon belongs to
+    /// The one name whose options are specs themselves: `switch:A,B@N`. All text after its colon belongs to
     /// it.
     pub const NESTED: &'static str = "switch";
 
-    /// Parses one spec.
+    /// Parses the text of one spec.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
         if let Some((Self::NESTED, inner)) = text.split_once(':') {
             let options = vec![(Self::NESTED.to_owned(), inner.to_owned())];
@@ -68,8 +68,8 @@ impl Spec {
         Ok(Spec { name: name.to_owned(), options, asked: Vec::new() })
     }
 
-    /// Splits a comma-separated list into its specs. An item with `=` and no `:` before it belongs to the
-    /// name before it. After `switch:`, all items up to the `@` belong to the `switch:`.
+    /// Splits a comma-separated list into its specs. An item with `=` and no `:` before the `=` belongs to
+    /// the spec before it. After `switch:`, all items up to the `@` belong to the `switch:`.
     pub fn split_list(text: &str) -> Result<Vec<String>, SpecError> {
         if is_grouped(text) {
             return Err(SpecError::new(format!(
@@ -83,7 +83,8 @@ impl Spec {
                 let name = last.split_once(':').map(|(name, _)| name);
                 name == Some(Self::NESTED) && !last.contains('@')
             };
-            // The value of an option may be a spec with options of its own.
+            // The value of an option may be a spec with options of its own, so only the text before the first
+            // `:` is examined.
             let continues = item.split(':').next().is_some_and(|before| before.contains('='));
             match items.last_mut() {
                 _ if text.is_empty() => {
@@ -108,22 +109,22 @@ impl Spec {
         Ok(items)
     }
 
-    /// The name before the colon.
+    /// Returns the name before the colon.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether the option `key` was given.
+    /// Returns whether the option `key` was given and not taken yet.
     pub fn has(&self, key: &str) -> bool {
         self.options.iter().any(|(given, _)| given == key)
     }
 
-    /// The options not yet taken.
+    /// Returns the options that were not taken yet.
     pub fn options(&self) -> &[(String, String)] {
         &self.options
     }
 
-    /// Takes option `key` and parses it with `parse`; `None` if it was not given.
+    /// Takes the option `key` and parses it with `parse`; `None` if the option was not given.
     fn take_with<T>(
         &mut self,
         key: &'static str,
@@ -133,14 +134,14 @@ impl Spec {
         parse(&value).map(Some).map_err(|error| SpecError::new(format!("{key} of {}: {error}", self.name)))
     }
 
-    /// Takes the text of option `key`; `None` if it was not given.
+    /// Takes the text of the option `key`; `None` if the option was not given.
     pub fn take_text(&mut self, key: &'static str) -> Option<String> {
         self.asked.push(key);
         let at = self.options.iter().position(|(known, _)| known == key)?;
         Some(self.options.remove(at).1)
     }
 
-    /// Takes option `key` and parses it by its type; `None` if it was not given.
+    /// Takes the option `key` and parses it by its type; `None` if the option was not given.
     pub fn take<T: FromOption>(&mut self, key: &'static str) -> Result<Option<T>, SpecError> {
         self.take_with(key, T::from_option)
     }

@@ -1,5 +1,5 @@
-//! Numbers with units, as a user types them: `4KiB`, `8GB`, `2M`, `6%`, `5.95` µs. Parsing is exact, in
-//! integers.
+//! Reads and writes numbers with units, as a user types them: `4KiB`, `8GB`, `2M`, `6%`, `5.95` µs. Parsing
+//! is exact, in integers.
 
 use crate::{Nanos, SpecError};
 
@@ -8,39 +8,40 @@ use crate::{Nanos, SpecError};
 pub struct Share(u32);
 
 impl Share {
-    /// 0 %.
+    /// The share 0 %.
     pub const ZERO: Share = Share(0);
-    /// 100 %.
+    /// The share 100 %.
     pub const ONE: Share = Share(1_000_000);
 
-    /// A share in whole percent; may exceed 100.
+    /// Returns a share of `percent` percent, which may exceed 100.
     pub const fn percent(percent: u32) -> Share {
         Share(percent * 10_000)
     }
 
-    /// A share in parts per million.
+    /// Returns a share of `ppm` parts per million.
     pub const fn from_ppm(ppm: u32) -> Share {
         Share(ppm)
     }
 
-    /// The share in parts per million.
+    /// Returns the share in parts per million.
     pub const fn ppm(self) -> u32 {
         self.0
     }
 
-    /// The share as a fraction.
+    /// Returns the share as a fraction of 1.
     pub fn as_f64(self) -> f64 {
         f64::from(self.0) / 1e6
     }
 
-    /// The logical part of `total` if this share of it is over-provisioned: total / (1 + share).
+    /// Returns the logical part of `total` physical pages if the over-provisioning ρ = (physical − logical) /
+    /// logical is this share: total / (1 + share).
     pub fn on_top_within(self, total: u64) -> u64 {
-        // The product may exceed 64 bits, so it is computed in 128.
+        // The product may exceed 64 bits, so the computation uses 128 bits.
         let one = u64::from(Share::ONE.0);
         (u128::from(total) * u128::from(one) / u128::from(one + u64::from(self.0))) as u64
     }
 
-    /// `⌊total × share⌋`.
+    /// Returns this share of `total`, rounded down.
     pub fn of(self, total: u64) -> u64 {
         (u128::from(total) * u128::from(self.0) / 1_000_000) as u64
     }
@@ -60,26 +61,27 @@ impl std::fmt::Display for Share {
 /// A part of a whole, as a count or as a share: `500`, `6%`, `1/3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Portion {
-    /// A number.
+    /// The part is this number.
     Count(u64),
-    /// A share of the whole.
+    /// The part is this share of the whole.
     Share(Share),
-    /// The whole divided by this number. It is exact where a share in parts per million would be rounded.
+    /// The part is the whole divided by this number. It is exact where a share in parts per million would be
+    /// rounded.
     Fraction(u32),
 }
 
 impl Portion {
-    /// 0 %.
+    /// The portion 0 %.
     pub const ZERO: Portion = Portion::Share(Share::ZERO);
-    /// 100 %.
+    /// The portion 100 %.
     pub const ALL: Portion = Portion::Share(Share::ONE);
 
-    /// A share in whole percent; may exceed 100.
+    /// Returns a portion of `percent` percent, which may exceed 100.
     pub const fn percent(percent: u32) -> Portion {
         Portion::Share(Share::percent(percent))
     }
 
-    /// The number that this portion is of `total`, rounded down.
+    /// Returns the number that this portion is of `total`, rounded down.
     pub fn of(self, total: u64) -> u64 {
         match self {
             Portion::Count(count) => count,
@@ -89,8 +91,8 @@ impl Portion {
     }
 }
 
-/// A count and a share have no order, because a share depends on the whole. So bounds that are shares do not
-/// refuse counts.
+/// A count and a share have no order, because the number of a share depends on the whole. So bounds that are
+/// shares do not refuse counts.
 impl PartialOrd for Portion {
     fn partial_cmp(&self, other: &Portion) -> Option<std::cmp::Ordering> {
         match (self, other) {
@@ -125,7 +127,7 @@ const SIZES: [(&str, u64); 13] = [
     ("TB", 1_000_000_000_000),
     ("PB", 1_000_000_000_000_000),
     ("EB", 1_000_000_000_000_000_000),
-    // This is the last entry, because all other units end with `B` too.
+    // This unit is the last entry, because all other units end with `B` too.
     ("B", 1),
 ];
 
@@ -153,14 +155,14 @@ pub fn parse_size(text: &str) -> Result<u64, SpecError> {
     parse_scaled(number, scale).ok_or_else(|| too_large(text, number).unwrap_or_else(fault))
 }
 
-/// The size that was probably meant by a text without a unit, or with the notation of another program: `4K`,
-/// `4kb`, `512`.
+/// Returns the size that was probably meant by a text without a unit, or with the notation of another
+/// program: `4K`, `4kb`, `512`.
 fn meant_size(text: &str) -> Option<String> {
     let (number, unit) = text.split_at(text.find(char::is_alphabetic).unwrap_or(text.len()));
     let (number, unit) = (number.trim(), unit.to_lowercase());
     let is_meant = |known: &str| match unit.len() {
         0 => known == "B",
-        // The `K` of other programs is 1024.
+        // Other programs mean 1024 by `K`.
         1 => known.len() == 3 && known.to_lowercase().starts_with(&unit),
         _ => known.to_lowercase() == unit,
     };
@@ -199,7 +201,7 @@ pub fn parse_portion(text: &str) -> Result<Portion, SpecError> {
     })
 }
 
-/// Parses a duration written in microseconds, with up to three decimals: `40`, `5.95`.
+/// Parses a duration that is written in microseconds, with up to three decimals: `40`, `5.95`.
 pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
     let fault = || {
         SpecError::new(format!(
@@ -209,10 +211,10 @@ pub fn parse_micros(text: &str) -> Result<Nanos, SpecError> {
     parse_scaled(text, 1_000).map(Nanos).ok_or_else(fault)
 }
 
-/// `bytes` with the largest binary unit that divides it.
+/// Returns `bytes` as text, with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
-    // The first four are the binary units for output. Larger units are only read; larger sizes are shown in
-    // TiB.
+    // Only the first four units are used for output. Larger units are only read, so larger sizes are shown
+    // in TiB.
     SIZES[..4]
         .iter()
         .rev()
@@ -220,7 +222,7 @@ pub fn format_size(bytes: u64) -> String {
         .map_or_else(|| format!("{bytes}B"), |(unit, scale)| format!("{}{unit}", bytes / scale))
 }
 
-/// Units of sizes for people, the largest first.
+/// The units of sizes in text for people, the largest first.
 pub const HUMANE_SIZES: [(f64, &str); 5] = [
     (1_099_511_627_776.0, " TiB"),
     (1_073_741_824.0, " GiB"),
@@ -229,37 +231,37 @@ pub const HUMANE_SIZES: [(f64, &str); 5] = [
     (1.0, " B"),
 ];
 
-/// `bytes` for people: `9.53 GiB`. The exact text that users can type is [`format_size`].
+/// Returns `bytes` as text for people: `9.53 GiB`. The exact text that users can type is [`format_size`].
 pub fn humane_size(bytes: u64) -> String {
     humane(bytes as f64, &HUMANE_SIZES)
 }
 
-/// `bytes` rounded up to a whole number of the largest unit that is not larger than `bytes`. Three digits
-/// would round the least accepted size down to a size that is refused.
+/// Returns `bytes` rounded up to a whole number of the largest unit that is not larger than `bytes`. Three
+/// significant digits would round the least accepted size down to a size that is refused.
 pub fn whole_size(bytes: u64) -> u64 {
     let unit = HUMANE_SIZES.iter().map(|(scale, _)| *scale as u64).find(|scale| bytes >= *scale);
     bytes.checked_next_multiple_of(unit.unwrap_or(1)).unwrap_or(bytes)
 }
 
-/// A value with three significant digits, in the largest unit that is not larger than the value. `units`
-/// begins with the largest.
+/// Returns a value with three significant digits, in the largest unit that is not larger than the value. The
+/// list `units` begins with the largest unit.
 pub fn humane(value: f64, units: &[(f64, &str)]) -> String {
-    // A value that would round to 1000 of one unit is written as 1.00 of the next.
+    // A value that would round to 1000 of one unit is written as 1.00 of the next unit.
     let fits = units.iter().find(|(scale, _)| value.abs() >= 0.9995 * scale);
     let (scale, name) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
     let scaled = value / scale;
-    // Counts and sizes that are whole are written without decimals. For measured values, trailing zeros show
-    // the precision.
+    // Counts and sizes that are whole are written without decimals. In measured values, trailing zeros show
+    // the precision, so they are kept.
     let is_whole = scaled.fract() == 0.0 && (scale == 1.0 || name.ends_with('B'));
     if is_whole { format!("{scaled:.0}{name}") } else { format!("{}{name}", significant(scaled)) }
 }
 
-/// Three significant digits.
+/// Returns a number with three significant digits.
 pub fn significant(number: f64) -> String {
     significant_to(number, 3)
 }
 
-/// `digits` significant digits; all digits before the decimal point are kept.
+/// Returns a number with `digits` significant digits; all digits before the decimal point are kept.
 pub fn significant_to(number: f64, digits: u8) -> String {
     if number == 0.0 {
         return "0".to_owned();
@@ -267,14 +269,14 @@ pub fn significant_to(number: f64, digits: u8) -> String {
     let decimals =
         |number: f64| (i32::from(digits) - 1 - number.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{number:.*}", decimals(number));
-    // Rounding may add a digit before the decimal point: 9.996 is 10.0 and not 10.00.
+    // Rounding may add a digit before the decimal point: 9.996 is written as 10.0 and not as 10.00.
     match text.parse().map_or(0, decimals) {
         fewer if fewer < decimals(number) => format!("{number:.fewer$}"),
         _ => text,
     }
 }
 
-/// A duration in microseconds as [`parse_micros`] reads it.
+/// Returns a duration in microseconds as [`parse_micros`] reads it.
 pub fn format_micros(time: Nanos) -> String {
     let (whole, rest) = (time.0 / 1_000, time.0 % 1_000);
     if rest == 0 {
@@ -288,13 +290,14 @@ fn split_suffix<'a>(text: &'a str, table: &[(&str, u64)]) -> Option<(&'a str, u6
     table.iter().find_map(|(suffix, scale)| text.strip_suffix(suffix).map(|number| (number, *scale)))
 }
 
-/// The error for a well-formed whole number that does not fit into 64 bits.
+/// Returns the error for a well-formed whole number that does not fit into 64 bits; `None` for other texts.
 fn too_large(text: &str, number: &str) -> Option<SpecError> {
     let is_whole = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
     is_whole.then(|| SpecError::new(format!("`{text}` is too large; accepted: at most {}", u64::MAX)))
 }
 
-/// `number × scale` where `number` may have a decimal point; `None` unless the result is whole.
+/// Returns `number × scale`. The text `number` may have a decimal point; the result is `None` unless it is
+/// whole.
 fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
     let digits = |text: &str| -> Option<u64> {
         let ok = text.starts_with(|c: char| c.is_ascii_digit())
@@ -306,7 +309,7 @@ fn parse_scaled(number: &str, scale: u64) -> Option<u64> {
     };
     let power = 10u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
     let scaled_decimals = u128::from(digits(decimals)?) * u128::from(scale);
-    // An underscore would count as a decimal place.
+    // An underscore would count as a decimal place, so it is refused after the decimal point.
     if decimals.contains('_') || !scaled_decimals.is_multiple_of(u128::from(power)) {
         return None;
     }
@@ -327,8 +330,8 @@ mod tests {
         }
     }
 
-    /// The rule: rounding leaves three significant digits, and a value that rounds to 1000 of a unit uses the
-    /// next unit.
+    /// The rule: a rounded value has three significant digits, and a value that rounds to 1000 of a unit uses
+    /// the next unit.
     #[test]
     fn rounding_keeps_three_digits() {
         let texts = [0.9994, 0.9996, 9.994, 9.996, 99.96, 999.6, 0.0, -9.996].map(significant);
@@ -338,8 +341,8 @@ mod tests {
         assert_eq!(texts, ["999", "1.00 K", "999 K", "1.00 M"]);
     }
 
-    /// The rule: the size that is given as the least is at least the required size, and three digits show it
-    /// exactly.
+    /// The rule: a size that is given to users as the least is at least the required size, and three
+    /// significant digits show it exactly.
     #[test]
     fn the_least_size_is_rounded_up() {
         let sizes = [(0, "0 B"), (700, "700 B"), (1_024_100, "1001 KiB"), (66_432 << 10, "65 MiB")];
@@ -410,7 +413,7 @@ mod tests {
         for text in ["", "x", "1/0", "1/", "2/3", "-1%", "1/-2"] {
             assert!(parse_portion(text).unwrap_err().to_string().contains("neither a count nor"), "{text}");
         }
-        // Bounds that are shares refuse only shares.
+        // A bound that is a share refuses only shares.
         assert!(Portion::percent(200) > Portion::ALL && Portion::Fraction(3) < Portion::Fraction(2));
         assert_eq!(Portion::Count(9).partial_cmp(&Portion::ALL), None);
     }
