@@ -1,4 +1,4 @@
-//! Opens the file or block device of a drive. A file that does not exist is made, a file or device with
+//! Opens the file or block device of a drive. A file that does not exist is created, a file or device with
 //! Fulgurite's mark is used, and any other one is refused.
 
 use crate::mark::{self, MARK_BYTES, Mark};
@@ -13,19 +13,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The options for opening a drive.
+/// The options for opening a real drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveOptions {
-    /// Bytes in a page: a power of two, at least 512.
+    /// The size of a page in bytes, a power of two from 512 to 1 MiB.
     pub page_bytes: u32,
-    /// Pages on the drive; `None` for those of an existing drive.
+    /// The number of pages of the drive; `None` to use the size of an existing drive.
     pub pages: Option<u64>,
-    /// Commands that may be in flight at once.
+    /// The queue depth: the most commands that may be in flight at once.
     pub queue_depth: u32,
-    /// Poll for completions without sleeping, which uses a core for a lower latency. io_uring only.
+    /// Whether the device polls for completions without sleeping, which uses a core for a lower latency. It
+    /// affects io_uring only.
     pub poll: bool,
     /// Whether several threads will use the device, one at a time. A ring for a single thread is a little
-    /// cheaper but refuses other threads. io_uring only.
+    /// cheaper but refuses other threads. It affects io_uring only.
     pub many_threads: bool,
     /// Whether a file or device without Fulgurite's mark may be overwritten.
     pub destroy_contents: bool,
@@ -44,18 +45,18 @@ impl Default for DriveOptions {
     }
 }
 
-/// The reason why a drive could not be opened. Nothing was changed.
+/// The reason why a drive could not be opened. The drive was not changed.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// A system call failed.
     #[error("{}: {error}", path.display())]
     Io {
-        /// The drive.
+        /// The path of the drive.
         path: PathBuf,
-        /// The system's error.
+        /// The error that the system reported.
         error: io::Error,
     },
-    /// The file or device has no mark.
+    /// The file or device has no mark of Fulgurite.
     #[error(
         "{} was not made by Fulgurite; its contents are kept unless they may be destroyed (--destroy-contents)",
         .0.display()
@@ -67,10 +68,10 @@ pub enum OpenError {
     /// The folder of a new drive does not exist.
     #[error("{} cannot be made: there is no such folder; accepted: a place in a folder that exists", .0.display())]
     NoFolder(PathBuf),
-    /// A folder, a pipe or a terminal, which cannot store pages.
+    /// The path leads to a folder, a pipe or a terminal, which cannot store pages.
     #[error("{} is neither a file nor a block device; accepted: one of them", .0.display())]
     NotADrive(PathBuf),
-    /// A file that holds this command's own input or output, such as `/dev/stdout`.
+    /// The file holds this command's own input or output, such as `/dev/stdout`.
     #[error("{} is this command's own input or output", .0.display())]
     OwnStream(PathBuf),
     /// This process or another one has the drive open.
@@ -82,63 +83,64 @@ pub enum OpenError {
         path.display(), units::humane_size(*bytes), units::humane_size(*free)
     )]
     NoRoom {
-        /// The drive.
+        /// The path of the drive.
         path: PathBuf,
-        /// The requested size, in bytes.
+        /// The requested size of the drive, in bytes.
         bytes: u64,
-        /// The available space, in bytes.
+        /// The space that is available for the drive, in bytes.
         free: u64,
     },
-    /// A block device cannot grow.
+    /// The block device is smaller than the requested size, and a block device cannot grow.
     #[error("{} has room for {has} pages, {asked} were asked for", path.display())]
     TooSmall {
-        /// The drive.
+        /// The path of the drive.
         path: PathBuf,
-        /// Pages that fit.
+        /// The number of pages that fit on the device.
         has: u64,
-        /// The requested pages.
+        /// The number of pages that were requested.
         asked: u64,
     },
     /// The page size is not supported.
     #[error("a page of {0} bytes cannot be used; accepted: a power of two from 512 to 1 MiB")]
     PageSize(u32),
-    /// io_uring is not available or forbidden.
+    /// io_uring is not available, or it is forbidden.
     #[error("io_uring cannot be used here ({0}); accepted here: engine=psync")]
     NoUring(io::Error),
 }
 
-/// An open drive.
+/// The open file or device of a drive, its capabilities and its lock.
 pub(crate) struct DriveFile {
     pub file: Arc<File>,
     pub caps: Caps,
-    /// Keeps other users out until it is dropped.
+    /// The lock, which keeps other users out until it is dropped.
     _lock: Lock,
 }
 
-/// The lock of a drive.
+/// The lock of a drive. Dropping it unlocks the drive.
 pub(crate) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a process that is being started may hold a copy of it for a moment.
+        // The lock is released explicitly, because closing the file is not enough: a process that is being
+        // started may hold a copy of the file for a moment.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// The file or device at a path.
+/// The kind of file that was found at a path.
 pub(crate) enum Found {
     Nothing,
-    /// A file or device.
+    /// The path leads to a file or a block device.
     Drive {
-        /// Bytes before the place of the mark.
+        /// The number of bytes before the address of the mark.
         bytes: u64,
         /// Whether this is a file of length zero, which has no contents to lose. A block device always has
         /// contents.
         is_empty: bool,
         is_block_device: bool,
-        /// Bytes that the file occupies on the disk.
+        /// The number of bytes that the file occupies on the disk.
         taken: u64,
-        /// The mark, if there is one.
+        /// The mark; `None` if the file or device has no mark.
         mark: Option<Mark>,
     },
 }
@@ -172,24 +174,24 @@ pub(crate) fn look(path: &Path) -> Result<Found, OpenError> {
     Ok(Found::Drive { bytes, is_empty: all == 0 && !is_block_device, is_block_device, taken, mark })
 }
 
-/// Whether standard input, output or error is the file of `stat`. Such a file may still be empty, because its
-/// contents are not written yet.
+/// Returns whether standard input, output or error is the file of `stat`. Such a file may still be empty,
+/// because its contents are not written yet.
 fn is_own_stream(stat: &Stat) -> bool {
-    // Device and inode identify a file under any name.
+    // The device number and the inode number identify a file under any name.
     let same = |stream: BorrowedFd| {
         rustix::fs::fstat(stream).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
     };
     same(io::stdin().as_fd()) || same(io::stdout().as_fd()) || same(io::stderr().as_fd())
 }
 
-/// The folder of `path`.
+/// Returns the folder of `path`.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."))
 }
 
-/// Fails if the file system has no room for a file of `bytes` that occupies `taken` bytes already.
+/// Fails if the file system has no room for a file of `bytes` bytes that occupies `taken` bytes already.
 fn check_room(path: &Path, bytes: u64, taken: u64) -> Result<(), OpenError> {
-    // If the file system does not report its free space, the drive is tried.
+    // If the file system does not report its free space, the check passes and the write itself may fail.
     let Ok(system) = rustix::fs::statvfs(folder_of(path)) else { return Ok(()) };
     let free = system.f_bavail.saturating_mul(system.f_frsize);
     match bytes.saturating_add(MARK_BYTES).saturating_sub(taken) <= free {
@@ -214,7 +216,7 @@ pub fn check(path: &Path, options: &DriveOptions) -> Result<u64, OpenError> {
         Found::Drive { mark: None, is_empty: false, .. } if !options.destroy_contents => {
             Err(OpenError::NotOurs(path.to_owned()))
         }
-        // A file that is too short for pages and a mark does not tell a size.
+        // A file that is too short for pages and a mark tells no size, so the options must give one.
         Found::Drive { mark: None, bytes: 0, is_block_device: false, taken, .. } => {
             room_for(options.pages.ok_or_else(no_size)?, taken)
         }
@@ -236,7 +238,7 @@ impl DriveFile {
     pub(crate) fn open(path: &Path, options: &DriveOptions) -> Result<DriveFile, OpenError> {
         let pages = check(path, options)?;
         let lock = lock(path)?;
-        // The mark behind the pages starts at a whole block, where `look` expects it.
+        // The mark is behind the pages and starts at a whole block, because `look` expects it there.
         let bytes = (pages * u64::from(options.page_bytes)).next_multiple_of(MARK_BYTES);
         // The lock has created the file if it did not exist.
         let (has, is_block_device, is_empty, mark) = match look(path)? {
@@ -245,7 +247,7 @@ impl DriveFile {
                 (bytes, is_block_device, is_empty, mark)
             }
         };
-        // Contents without a mark are overwritten from the start.
+        // A file without a mark has nothing to keep, so it is overwritten from the start.
         let (kept, whole) = match mark {
             Some(Mark::Whole | Mark::Loading) => (has, true),
             Some(Mark::Making { kept }) => (kept.min(has), false),
@@ -254,7 +256,7 @@ impl DriveFile {
         if !whole || bytes > kept {
             mark::make(path, kept, bytes.max(kept), is_block_device).map_err(|error| {
                 if is_empty {
-                    // The incomplete file that a full disk has left is removed.
+                    // The incomplete file that a full disk has left is removed, because it has no contents.
                     let _ = std::fs::remove_file(path);
                 }
                 at(path)(error)
@@ -279,13 +281,13 @@ impl DriveFile {
 }
 
 /// Opens the drive and locks it for this user before anything is written to it. A file that does not exist is
-/// created, so that only one of two concurrent users can make the drive.
+/// created, so that only one of two concurrent users can create the drive.
 fn lock(path: &Path) -> Result<Lock, OpenError> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     locked(file.map_err(at(path))?, path, FlockOperation::NonBlockingLockExclusive)
 }
 
-/// Locks a file in the mode `how`, without waiting.
+/// Locks a file in the mode `how`, without waiting for other users.
 pub(crate) fn locked(file: File, path: &Path, how: FlockOperation) -> Result<Lock, OpenError> {
     match rustix::fs::flock(&file, how) {
         Ok(()) => Ok(Lock(file)),
@@ -294,12 +296,12 @@ pub(crate) fn locked(file: File, path: &Path, how: FlockOperation) -> Result<Loc
     }
 }
 
-/// The longest write that the file system and the drive below it never tear (Linux 6.11 and later), in bytes;
-/// 0 if there is no such promise.
+/// Returns the length in bytes of the longest write that the file system and the drive below it never tear
+/// (Linux 6.11 and later); 0 if the system guarantees none.
 #[cfg(target_os = "linux")]
 pub(crate) fn atomic_bytes(file: &File) -> u32 {
     use rustix::fs::{AtFlags, StatxFlags};
-    /// `STATX_WRITE_ATOMIC`.
+    /// The flag `STATX_WRITE_ATOMIC`, which asks for the limits of atomic writes.
     const WRITE_ATOMIC: StatxFlags = StatxFlags::from_bits_retain(0x1_0000);
     match rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, WRITE_ATOMIC) {
         Ok(stat) if stat.stx_mask & WRITE_ATOMIC.bits() != 0 => stat.stx_atomic_write_unit_max,
@@ -312,11 +314,11 @@ pub(crate) fn atomic_bytes(_file: &File) -> u32 {
     0
 }
 
-/// The flags of the system call for a write of `bytes` at `at`: untorn if the drive supports that, and
-/// durable if `durable` is set.
+/// Returns the flags of the system call that writes `bytes` bytes at `at`. The write is untorn if the drive
+/// supports that, and durable if `durable` is set.
 #[cfg(target_os = "linux")]
 pub(crate) fn write_flags(caps: &Caps, at: u64, bytes: u32, durable: bool) -> u32 {
-    // `RWF_ATOMIC`: the call fails if the write could be torn.
+    // The flag `RWF_ATOMIC`: the call fails if the write could be torn.
     const UNTORN: u32 = 0x40;
     const DURABLE: u32 = rustix::io::ReadWriteFlags::DSYNC.bits();
     let is_atomic =
@@ -324,14 +326,14 @@ pub(crate) fn write_flags(caps: &Caps, at: u64, bytes: u32, durable: bool) -> u3
     (if is_atomic { UNTORN } else { 0 }) | (if durable { DURABLE } else { 0 })
 }
 
-/// Opens the drive without the page cache, or with it if the file system has no direct I/O.
+/// Opens the drive with direct I/O, or through the page cache if the file system has no direct I/O.
 fn open_direct(path: &Path) -> io::Result<File> {
     let open = |flags: OFlags| {
         OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
     };
     #[cfg(target_os = "linux")]
     match open(OFlags::DIRECT) {
-        // File systems without direct I/O answer EINVAL.
+        // File systems without direct I/O answer EINVAL, so the drive is then opened through the page cache.
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::INVAL.raw_os_error()) => {}
         outcome => return outcome,
     }

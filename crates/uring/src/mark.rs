@@ -1,7 +1,6 @@
-//! The mark behind the last page of a drive that Fulgurite made, and the making of drives.
-//!
-//! The mark also tells whether the drive is being made or enlarged, or whether data are being loaded into it.
-//! So a drive that an interrupted command has left is still recognised as Fulgurite's.
+//! The mark behind the last page of a drive that Fulgurite created, and the creation of drives.
+//! The mark also tells whether the drive is being created or enlarged, or whether data are being loaded into
+//! it. So a drive that an interrupted command has left is still recognised as Fulgurite's.
 
 use rustix::fs::SeekFrom;
 use std::fs::{File, OpenOptions};
@@ -14,29 +13,30 @@ const WHOLE: &[u8; 24] = b"fulgurite drive, mark 1\n";
 const MAKING: &[u8; 24] = b"fulgurite drive, making\n";
 const LOADING: &[u8; 24] = b"fulgurite drive, loading";
 
-/// The mark has a block of its own, of the largest alignment that direct I/O may need.
+/// The size of the mark in bytes. The mark has a block of its own, of the largest alignment that direct I/O
+/// may need.
 pub(crate) const MARK_BYTES: u64 = 4096;
 
-/// A new drive is filled once, in pieces of this size. Otherwise its first reads would find holes, and its
-/// first writes would include the allocation of space.
+/// The size in bytes of the pieces in which a new drive is filled once. Without the filling, the drive's
+/// first reads would find holes, and its first writes would include the allocation of space.
 const FILL_BYTES: usize = 1 << 20;
 
-/// The kinds of mark.
+/// The kinds of mark, each a state of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// The drive is complete.
     Whole,
-    /// The drive is being made or enlarged, and only its first bytes are valid.
+    /// The drive is being created or enlarged, and only its first bytes are valid.
     Making {
-        /// The number of valid bytes.
+        /// The number of valid bytes at the start of the drive.
         kept: u64,
     },
-    /// Data are being loaded, so the earlier contents may be lost.
+    /// Data are being loaded into the drive, so the earlier contents may be lost.
     Loading,
 }
 
 impl Mark {
-    /// Reads the mark at `place`, if there is one.
+    /// Reads the mark at `place`; `None` if there is none.
     pub(crate) fn read(file: &File, place: u64) -> Option<Mark> {
         let mut bytes = [0; 32];
         file.read_exact_at(&mut bytes, place).ok()?;
@@ -62,22 +62,24 @@ impl Mark {
     }
 }
 
-/// The place of the mark in a file or device of `bytes` bytes: its last whole block.
+/// Returns the address of the mark in a file or device of `bytes` bytes: the start of its last whole block.
 pub(crate) fn place(bytes: u64) -> u64 {
     (bytes / MARK_BYTES * MARK_BYTES).saturating_sub(MARK_BYTES)
 }
 
-/// Makes the file at `path` a drive of `bytes` bytes, with zeros from `kept` on and the mark behind them.
+/// Turns the file at `path` into a drive of `bytes` bytes, with zeros from `kept` on and the mark behind
+/// them.
 pub(crate) fn make(path: &Path, kept: u64, bytes: u64, is_block_device: bool) -> io::Result<()> {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
     let end = if is_block_device {
-        // The mark is expected at the end of the device, even if the pages in use end before it.
+        // The mark is expected at the end of the device, even if the used pages end before it.
         place(rustix::fs::seek(&file, SeekFrom::End(0))?)
     } else {
         file.set_len(bytes + MARK_BYTES)?;
         bytes
     };
-    // This mark is durable before the filling, so that the drive is recognised if the filling is interrupted.
+    // This mark is durable before the filling begins, so that the drive is recognised if the filling is
+    // interrupted.
     Mark::Making { kept }.write(&file, end)?;
     file.sync_all()?;
     let zeros = vec![0; FILL_BYTES];
@@ -87,28 +89,29 @@ pub(crate) fn make(path: &Path, kept: u64, bytes: u64, is_block_device: bool) ->
         file.write_all_at(&zeros[..len as usize], at)?;
         at += len;
     }
-    // The contents must be durable before the mark of a complete drive.
+    // The contents must be durable before the mark says that the drive is complete.
     file.sync_all()?;
     Mark::Whole.write(&file, bytes)?;
     Mark::Whole.write(&file, end)?;
     file.sync_all()
 }
 
-/// Makes an empty file a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. It occupies disk
-/// space only as it is written, unlike a drive that is made by opening it. If the disk is full by then, the
-/// write fails.
+/// Turns an empty file into a drive of `bytes` bytes, a multiple of 4096, that reads as zeros. The drive
+/// occupies disk space only as it is written, unlike a drive that is created by opening it. So a write fails
+/// if the disk is full by then.
 pub fn make_sparse(file: &File, bytes: u64) -> io::Result<()> {
     // The length is set first, so that a file system without room fails before anything is written.
     file.set_len(bytes + MARK_BYTES)?;
     Mark::Whole.write(file, bytes)
 }
 
-/// Whether Fulgurite made the file at `path` as a drive.
+/// Returns whether Fulgurite created the file at `path` as a drive.
 pub fn is_drive(path: &Path) -> bool {
     found(path).is_some()
 }
 
-/// Whether a load into the drive at `path` has begun and not ended, so that its contents are incomplete.
+/// Returns whether a load into the drive at `path` has begun and not ended, so that its contents are
+/// incomplete.
 pub fn is_half_loaded(path: &Path) -> bool {
     found(path) == Some(Mark::Loading)
 }
@@ -119,7 +122,7 @@ fn found(path: &Path) -> Option<Mark> {
     Mark::read(&file, place(bytes))
 }
 
-/// Notes the begin or the end of a load in the mark of the drive at `path`, which Fulgurite made.
+/// Records the begin or the end of a load in the mark of the drive at `path`, which Fulgurite created.
 ///
 /// Fails if the drive cannot be written.
 pub fn mark_loading(path: &Path, begins: bool) -> io::Result<()> {

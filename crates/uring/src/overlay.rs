@@ -1,4 +1,5 @@
-//! Reads a file or block device and stores all writes elsewhere, so the original never changes.
+//! An overlay device: it reads a file or block device and stores all writes in another file, so the original
+//! never changes.
 
 use crate::read_only::ReadOnlyFile;
 use fulgurite_base::{Lpn, Nanos};
@@ -12,33 +13,33 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes in a page.
+/// The size of a page, in bytes.
 const PAGE_BYTES: u32 = 4096;
 
-/// A read-only file as a drive: written pages are stored in a second file and read from there. So a store
+/// A read-only file as a drive. Written pages are stored in a second file and read from there. So a store
 /// that was not closed can be recovered and read without a change of its file.
 ///
 /// Commands are executed one after the other with plain system calls, through the page cache, which reads
 /// ahead.
 pub struct OverlayDevice {
     below: ReadOnlyFile,
-    /// The written pages, each at its own address.
+    /// The second file, with the written pages, each at its own address.
     beside: File,
     /// The numbers of the written pages.
     written: BTreeSet<u64>,
     caps: Caps,
     queue: VecDeque<Command>,
-    /// The buffer of commands that have none.
+    /// The buffer for commands that have none.
     scratch: Arc<Arena>,
     opened: Instant,
 }
 
 impl OverlayDevice {
-    /// A drive with the contents of `below`. `beside` is an empty file without other users.
+    /// Creates a drive with the contents of `below`. The file `beside` must be empty and have no other users.
     pub fn new(below: ReadOnlyFile, beside: File) -> OverlayDevice {
         let caps = Caps {
             pages_per_command: (1 << 20) / PAGE_BYTES,
-            // The value of the drive itself, so that a store protects its pages here in the same way.
+            // This is the value of the drive itself, so that a store protects its pages here in the same way.
             atomic_bytes: below.atomic_bytes(),
             ..Caps::plain(PAGE_BYTES, below.bytes() / u64::from(PAGE_BYTES), 256)
         };
@@ -62,7 +63,7 @@ impl OverlayDevice {
         let outcome = match operation {
             Operation::Read { lpn, pages, into } => {
                 let buffer = into.clone().unwrap_or_else(|| scratch(*pages));
-                // SAFETY: from submission to completion the buffer is the device's.
+                // SAFETY: from submission to completion the buffer belongs to the device.
                 self.read(*lpn, unsafe { buffer.bytes_mut() })
             }
             Operation::Write { lpn, pages, from, .. } => {
@@ -75,18 +76,18 @@ impl OverlayDevice {
                 (lpn.0..lpn.0 + u64::from(*pages)).try_for_each(|page| self.write(Lpn(page), &zeros))
             }
             Operation::Share { .. } => return Err(IoError::Unsupported),
-            // Written pages do not outlive the device, so a flush has nothing to do.
+            // Written pages do not outlive the device, so a flush has nothing to make durable.
             Operation::Flush => Ok(()),
         };
         outcome.map_err(|error| {
             let failure = Failure::of(operation, &error);
-            // A trim writes zeros here.
+            // A trim writes zeros here, so its failure is that of a write to the second file.
             let is_read = failure.doing == Doing::Read;
             IoError::System(if is_read { failure } else { Failure { doing: Doing::WriteBeside, ..failure } })
         })
     }
 
-    /// Reads pages. Consecutive pages in the same file are read together.
+    /// Reads pages from `first` on. Consecutive pages in the same file are read together.
     fn read(&self, first: Lpn, into: &mut [u8]) -> io::Result<()> {
         let page = PAGE_BYTES as usize;
         let pages = (into.len() / page) as u64;
@@ -132,7 +133,7 @@ impl Device for OverlayDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        // A command blocks until it ends, so one command yields a completion.
+        // A command blocks until it ends, so each wait executes one command and returns its completion.
         if let Some(Command { tag, operation }) = self.queue.pop_front() {
             let status = self.perform(&operation);
             completions.push(Completion { tag, at: self.now(), status });

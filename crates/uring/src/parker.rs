@@ -1,4 +1,4 @@
-//! Lets a thread wait for the ring of a device that it does not hold.
+//! A parker: it lets a thread wait for the ring of a device that the thread does not hold.
 
 use fulgurite_base::Nanos;
 use fulgurite_device::Park;
@@ -6,15 +6,16 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Waits until a ring has completions. The ring's file can be polled by any thread.
+/// Waits until a ring has completions, or until another thread ends the wait. Any thread can poll the ring's
+/// file.
 pub(crate) struct RingParker {
     ring: OwnedFd,
-    /// Becomes readable when a thread ends the wait.
+    /// The event that another thread makes readable to end the wait.
     event: OwnedFd,
 }
 
 impl RingParker {
-    /// A parker for the ring with this file.
+    /// Creates a parker for the ring with this file.
     pub(crate) fn new(ring: BorrowedFd<'_>) -> io::Result<RingParker> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(RingParker { ring: ring.try_clone_to_owned()?, event })
@@ -39,7 +40,8 @@ impl Park for RingParker {
     }
 
     fn unpark(&self) {
-        // It fails only if the counter is at its maximum, and then the event is readable already.
+        // The write fails only if the counter of the event is at its maximum, and then the event is readable
+        // already.
         let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
     }
 }

@@ -1,5 +1,5 @@
-//! Executes one command after the other with plain system calls. This is slow and simple, and works on every
-//! Unix.
+//! A synchronous device: it executes one command after the other with plain system calls. It is slow and
+//! simple, and works on every Unix.
 
 use crate::drive_file::{DriveFile, DriveOptions, OpenError};
 use fulgurite_base::Nanos;
@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 pub struct PsyncDevice {
     drive: DriveFile,
     queue: VecDeque<Command>,
-    /// The buffer of commands that have none.
+    /// The buffer for commands that have none.
     scratch: Arc<Arena>,
     opened: Instant,
 }
 
 impl PsyncDevice {
-    /// Opens the drive at `path`.
+    /// Opens the drive at `path`, and creates or enlarges it if necessary.
     pub fn open(path: &Path, options: &DriveOptions) -> Result<PsyncDevice, OpenError> {
         let drive = DriveFile::open(path, options)?;
         let longest = drive.caps.page_bytes as usize * drive.caps.pages_per_command as usize;
@@ -37,7 +37,7 @@ impl PsyncDevice {
     }
 }
 
-/// Executes a command with plain system calls. `scratch` is the buffer of a command that has none.
+/// Executes a command with plain system calls. `scratch` is the buffer for a command that has none.
 pub(crate) fn perform(
     file: &File,
     caps: &Caps,
@@ -52,7 +52,7 @@ pub(crate) fn perform(
     let outcome = match operation {
         Operation::Read { lpn, pages, into } => {
             let buffer: Buffer = into.clone().unwrap_or_else(|| scratch(*pages));
-            // SAFETY: from submission to completion the buffer is the device's.
+            // SAFETY: from submission to completion the buffer belongs to the device.
             file.read_exact_at(unsafe { buffer.bytes_mut() }, lpn.0 * page)
         }
         Operation::Write { lpn, pages, from, durable, .. } => {
@@ -71,7 +71,8 @@ pub(crate) fn perform(
     outcome.map_err(|error| IoError::System(Failure::of(operation, &error)))
 }
 
-/// Writes all bytes, untorn if the drive supports that, and durable if `durable` is set.
+/// Writes all bytes at the address `at`. The write is untorn if the drive supports that, and durable if
+/// `durable` is set.
 fn write(file: &File, caps: &Caps, mut bytes: &[u8], mut at: u64, durable: bool) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     loop {
@@ -98,7 +99,7 @@ fn write(file: &File, caps: &Caps, mut bytes: &[u8], mut at: u64, durable: bool)
     }
 }
 
-/// Frees the range, or writes zeros if the file system cannot free it.
+/// Frees the range of bytes, or writes zeros if the file system cannot free it.
 fn trim(file: &File, at: u64, zeros: &[u8]) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -129,7 +130,7 @@ impl Device for PsyncDevice {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        // A command blocks until it ends, so one command yields a completion.
+        // A command blocks until it ends, so each wait executes one command and returns its completion.
         if let Some(Command { tag, operation }) = self.queue.pop_front() {
             let PsyncDevice { drive, scratch, .. } = self;
             let status = perform(&drive.file, &drive.caps, scratch, &operation);

@@ -1,4 +1,4 @@
-//! A read-only file or block device.
+//! A file or block device that is only read.
 
 use crate::drive_file::{self, Found, Lock, OpenError, at, atomic_bytes, look};
 use rustix::fs::FlockOperation;
@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct ReadOnlyFile {
     file: File,
     bytes: u64,
-    /// Keeps writers out until it is dropped.
+    /// The lock, which keeps writers out until it is dropped.
     _lock: Lock,
 }
 
@@ -33,17 +33,17 @@ impl ReadOnlyFile {
         Ok(ReadOnlyFile { file, bytes, _lock: lock })
     }
 
-    /// Its length in bytes, including a mark at its end.
+    /// Returns the length in bytes, including a mark at the end.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Reads the bytes from `at` on. Fails if the file is too short.
+    /// Reads the bytes from `at` on into `into`. Fails if the file is too short.
     pub fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(into, at)
     }
 
-    /// The longest write that the drive never tears, in bytes.
+    /// Returns the length in bytes of the longest write that the drive never tears.
     pub(crate) fn atomic_bytes(&self) -> u32 {
         atomic_bytes(&self.file)
     }

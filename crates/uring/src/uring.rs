@@ -1,9 +1,9 @@
-//! Keeps many commands in flight through io_uring.
+//! A device that keeps many commands in flight through io_uring.
 //!
 //! Submitted commands are collected and passed to the kernel together by the next [`Device::wait`], so that a
 //! batch costs one system call. The file and the memory given to [`Device::register`] are registered with the
-//! ring, so the kernel need not look up the file and map the memory for every command. A command that ends
-//! short or is interrupted continues where it stopped.
+//! ring, so the kernel need not look up the file and map the memory for every command. A command that
+//! transfers too few bytes or is interrupted continues at the byte where it stopped.
 //!
 //! If several threads use the device, a single command is faster if the waiting thread executes it with a
 //! plain system call: see [`Device::take_errand`].
@@ -25,9 +25,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The registered file of the drive.
+/// The drive's file, as it is registered with the ring.
 const FILE: types::Fixed = types::Fixed(0);
-/// The most arenas that can be registered.
+/// The most arenas that can be registered with the ring.
 const ARENAS: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,22 +38,22 @@ enum CommandKind {
     Flush,
 }
 
-/// A command in flight. Its buffer keeps the memory alive.
+/// A command in flight. Its buffer keeps the memory allocated.
 struct Flight {
     tag: Tag,
     kind: CommandKind,
     buffer: Option<Buffer>,
-    /// The transferred bytes, the start address, and all bytes.
+    /// The number of transferred bytes, the start address, and the number of all bytes.
     done: u32,
     at: u64,
     bytes: u32,
-    /// The registered arena of the buffer.
+    /// The registered arena of the buffer; `None` if the buffer's arena is not registered.
     arena: Option<u16>,
     durable: bool,
 }
 
 impl Flight {
-    /// The failure of the command with the system's error code.
+    /// Returns the failure of the command with the system's error code.
     fn failure(&self, code: Option<i32>, page_bytes: u32) -> Failure {
         let doing = match self.kind {
             CommandKind::Read => Doing::Read,
@@ -66,37 +66,38 @@ impl Flight {
     }
 }
 
-/// A real drive through io_uring.
+/// A real drive that is used through io_uring.
 pub struct UringDevice {
     ring: IoUring,
     drive: DriveFile,
-    /// Commands submitted since the last wait.
+    /// The commands submitted since the last wait.
     fresh: Vec<Command>,
-    /// Number of commands that are executed by waiting threads.
+    /// The number of commands that waiting threads execute as errands.
     errands: usize,
     flights: Slab<Flight>,
-    /// Commands that ended without a system call.
+    /// The commands that ended without a system call, with their outcomes.
     answered: Vec<(Tag, Result<(), IoError>)>,
-    /// Registered memory: first address and length.
+    /// The registered arenas, each with its first address and its length.
     arenas: Vec<(Arc<Arena>, usize, usize)>,
     can_register: bool,
-    /// The buffer of commands that have none.
+    /// The buffer for commands that have none.
     scratch: Arc<Arena>,
     poll: bool,
-    /// Lets threads wait for the ring, if several threads use the device.
+    /// The parker, which lets threads wait for the ring; `None` if only one thread uses the device.
     parker: Option<Arc<RingParker>>,
     opened: Instant,
 }
 
 impl UringDevice {
-    /// Opens the drive at `path`.
+    /// Opens the drive at `path`, and creates or enlarges it if necessary.
     pub fn open(path: &Path, options: &DriveOptions) -> Result<UringDevice, OpenError> {
         let drive = DriveFile::open(path, options)?;
         let ring = Self::ring(drive.caps.queue_depth, options).map_err(OpenError::NoUring)?;
         ring.submitter().register_files(&[drive.file.as_raw_fd()]).map_err(OpenError::NoUring)?;
-        // Without registration, or without the right to lock memory, buffers are mapped for every command.
-        // Registration touches all of the memory, half a second for each GiB. That is too long for a store
-        // with several threads, which execute most commands themselves.
+        // Without registration, or without the right to lock memory, the kernel maps the buffer of every
+        // command. Registration touches all of the memory, which takes half a second for each GiB. That is
+        // too long for a store with several threads. These threads execute most commands themselves, so
+        // registration would gain little.
         let can_register = !options.many_threads && ring.submitter().register_buffers_sparse(ARENAS).is_ok();
         // SAFETY: the ring is open, and it outlives this borrow of its file.
         let file = unsafe { BorrowedFd::borrow_raw(ring.as_raw_fd()) };
@@ -122,14 +123,15 @@ impl UringDevice {
         Ok(device)
     }
 
-    /// A ring, with the cheaper modes of newer kernels if they are supported and a single thread uses it.
+    /// Creates a ring. It uses the cheaper modes of newer kernels if they are supported and a single thread
+    /// uses the ring.
     fn ring(depth: u32, options: &DriveOptions) -> std::io::Result<IoUring> {
         let mut builder = IoUring::builder();
         if !options.poll && !options.many_threads {
             // With these flags, completions appear only when the thread enters the kernel.
             builder.setup_single_issuer().setup_coop_taskrun().setup_defer_taskrun();
         }
-        // Older kernels refuse these flags; then a plain ring is used.
+        // Older kernels refuse these flags; a ring without them is then used.
         let ring = builder.build(depth).or_else(|_| IoUring::new(depth))?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -141,7 +143,7 @@ impl UringDevice {
         }
     }
 
-    /// The submission entry for the rest of a command.
+    /// Returns the submission entry for the rest of a command.
     fn entry(&self, key: usize) -> Entry {
         let flight = &self.flights[key];
         let (left, at) = (flight.bytes - flight.done, flight.at + u64::from(flight.done));
@@ -149,7 +151,7 @@ impl UringDevice {
             .buffer
             .as_ref()
             .map_or(std::ptr::null_mut(), |buffer| buffer.as_ptr().wrapping_add(flight.done as usize));
-        // The rest of an interrupted write has its own flags.
+        // The rest of an interrupted write may need other flags, so they are computed for the rest.
         let flags = write_flags(&self.drive.caps, at, left, flight.durable) as i32;
         let entry = match (flight.kind, flight.arena) {
             (CommandKind::Read, Some(arena)) => {
@@ -174,15 +176,16 @@ impl UringDevice {
 
     fn push(&mut self, key: usize) {
         let entry = self.entry(key);
-        // SAFETY: the flight keeps file and buffer alive until its completion is reaped, and `drop` waits
-        // for all of them.
+        // SAFETY: the flight keeps file and buffer alive until its completion is reaped, and `drop` waits for
+        // all flights.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // A full submission queue has room again when the kernel has taken its entries.
+            // A full submission queue has room again when the kernel has taken its entries, so the entries
+            // are submitted.
             let _ = self.ring.submit();
         }
     }
 
-    /// Adds the submitted commands to the ring.
+    /// Adds the submitted commands to the submission queue of the ring.
     fn begin_fresh(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);
         for command in fresh.drain(..) {
@@ -191,7 +194,7 @@ impl UringDevice {
         self.fresh = fresh;
     }
 
-    /// Adds a command to the ring, or answers it if there is nothing to do.
+    /// Adds a command to the submission queue of the ring, or answers it if there is no work to do.
     fn begin(&mut self, Command { tag, operation }: Command) {
         if let Some(fault) = operation.fault(&self.drive.caps) {
             return self.answered.push((tag, Err(fault)));
@@ -207,7 +210,7 @@ impl UringDevice {
                 durable = asked;
                 (CommandKind::Write, lpn.0, pages, from.or_else(|| Some(scratch(pages))))
             }
-            // The system call refuses a length of zero.
+            // The system call refuses a length of zero, so an empty trim is answered at once.
             Operation::Trim { pages: 0, .. } => return self.answered.push((tag, Ok(()))),
             Operation::Trim { lpn, pages } => (CommandKind::Trim, lpn.0, pages, None),
             Operation::Share { .. } => return self.answered.push((tag, Err(IoError::Unsupported))),
@@ -226,7 +229,7 @@ impl UringDevice {
 
     /// Moves the kernel's completions to `completions`.
     fn reap(&mut self, completions: &mut Vec<Completion>) {
-        // The completion queue is borrowed during the loop, so commands are resubmitted after it.
+        // The completion queue is borrowed during the loop, so commands are resubmitted only after the loop.
         let mut again = Vec::new();
         let (at, page_bytes) = (self.now(), self.drive.caps.page_bytes);
         for entry in self.ring.completion() {
@@ -234,8 +237,8 @@ impl UringDevice {
             let flight = &mut self.flights[key];
             let result = entry.result();
             let transfers = matches!(flight.kind, CommandKind::Read | CommandKind::Write);
-            // When a thread ends, the kernel may cancel its submitted commands that have not begun. (Linux
-            // 6.18 does so only for files other than drives.)
+            // If the thread that submitted a command ends, the kernel may cancel the command before it has
+            // begun; it is then submitted again. (Linux 6.18 does so only for files other than drives.)
             let interrupted = [Errno::AGAIN, Errno::INTR, Errno::CANCELED]
                 .iter()
                 .any(|errno| result == -errno.raw_os_error());
@@ -244,7 +247,7 @@ impl UringDevice {
                 again.push(key);
                 continue;
             }
-            // A transfer of no bytes has reached the end of the file and would never finish.
+            // A transfer of no bytes has reached the end of the file and would never finish, so it fails.
             let ended_short = transfers && result == 0;
             let code = (result < 0).then_some(-result);
             let status = match code.is_some() || ended_short {
@@ -263,7 +266,7 @@ impl UringDevice {
         !self.ring.completion().is_empty()
     }
 
-    /// Submits to the kernel, and waits for a completion or the deadline.
+    /// Submits the queued entries to the kernel, and waits for a completion or the deadline.
     fn enter(&mut self, deadline: Option<Nanos>) {
         if self.poll {
             let _ = self.ring.submit();
@@ -273,7 +276,7 @@ impl UringDevice {
             return;
         }
         let Some(deadline) = deadline else {
-            // An interrupted wait is harmless, because every caller checks the queue again.
+            // An interrupted wait is harmless, because every caller checks the completion queue again.
             let _ = self.ring.submit_and_wait(1);
             return;
         };
@@ -299,9 +302,10 @@ impl Device for UringDevice {
         }
         let whole = arena.buffer(0, arena.len());
         let memory = [libc::iovec { iov_base: whole.as_ptr().cast(), iov_len: whole.len() }];
-        // SAFETY: the arena is kept until the ring is gone, and its memory never moves.
+        // SAFETY: the arena is kept until the ring is gone, and the memory of an arena never moves.
         let outcome = unsafe { self.ring.submitter().register_buffers_update(place as u32, &memory, None) };
-        // A refusal, for example by a limit on locked memory, only makes commands slower.
+        // If the system refuses, for example because of a limit on locked memory, commands only become
+        // slower.
         if outcome.is_ok() {
             self.arenas.push((Arc::clone(arena), whole.as_ptr() as usize, whole.len()));
         }
@@ -318,8 +322,8 @@ impl Device for UringDevice {
 
     fn take_errand(&mut self, tag: Option<Tag>) -> Option<Errand> {
         self.parker.as_ref()?;
-        // A trim may take long, and a command without a buffer would use the scratch buffer, which threads
-        // must not share.
+        // Only these commands may be errands: a trim may take long, and a command without a buffer would use
+        // the scratch buffer, which threads must not share.
         let fits = |command: &Command| match &command.operation {
             Operation::Read { into: buffer, .. } | Operation::Write { from: buffer, .. } => buffer.is_some(),
             Operation::Flush => true,
@@ -332,7 +336,7 @@ impl Device for UringDevice {
         self.errands += 1;
         if !self.fresh.is_empty() {
             self.begin_fresh();
-            // If this fails, the next wait submits the commands.
+            // If this call fails, the next wait submits the commands.
             let _ = self.ring.submit();
         }
         let (file, caps) = (Arc::clone(&self.drive.file), self.drive.caps.clone());
@@ -352,8 +356,9 @@ impl Device for UringDevice {
         self.reap(completions);
         let mut is_late = deadline.is_some_and(|deadline| deadline <= at);
         if completions.len() > before || is_late {
-            // The kernel should execute submitted commands while the caller handles the completions. (For a
-            // ring of a single thread, completions may also appear only when the kernel is entered.)
+            // The commands are submitted now, so that the kernel executes them while the caller handles the
+            // completions. (For a ring of a single thread, completions may also appear only when the kernel
+            // is entered.)
             if self.parker.is_none() || !self.ring.submission().is_empty() {
                 let _ = self.ring.submit();
                 self.reap(completions);

@@ -1,4 +1,5 @@
-//! Real drives pass the common conformance tests, keep written data, and do not touch other files.
+//! Tests that real drives pass the common conformance tests, keep written data, and do not change other
+//! files.
 
 use fulgurite_device::{Device, conformance};
 use fulgurite_uring::{DriveOptions, OpenError, OverlayDevice, PsyncDevice, ReadOnlyFile};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[cfg(target_os = "linux")]
 use fulgurite_uring::UringDevice;
 
-/// A path for each drive, in a folder that is removed at the end of the test.
+/// A folder with a path for each drive. It is removed at the end of the test.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -35,7 +36,8 @@ fn options() -> DriveOptions {
     DriveOptions { pages: Some(128), queue_depth: 32, ..DriveOptions::default() }
 }
 
-/// io_uring may be forbidden, as in some containers; then there is nothing to test.
+/// Returns whether io_uring can be used. It may be forbidden, as in some containers; the tests of io_uring
+/// are then skipped.
 #[cfg(target_os = "linux")]
 fn has_uring(folder: &Folder) -> bool {
     match UringDevice::open(&folder.next(), &options()) {
@@ -53,7 +55,7 @@ fn psync_conforms() {
     conformance::check(|| PsyncDevice::open(&folder.next(), &options()).unwrap());
 }
 
-/// A drive over a file of 128 pages that are filled with this byte.
+/// Creates a drive over a file of 128 pages that are filled with `byte`.
 fn overlay(path: &Path, byte: u8) -> OverlayDevice {
     fs::write(path, vec![byte; 128 * 4096]).unwrap();
     let beside = path.with_extension("beside");
@@ -79,13 +81,14 @@ fn an_overlay_reads_written_pages_and_does_not_change_its_file() {
     let buffer = arena.buffer(0, 5 * 4096);
     let into = buffer.clone();
     let run = executor.block_on(async move {
-        // A write without a buffer writes unspecified contents; a trim writes zeros.
+        // A write without a buffer writes unspecified contents, so only trims are checked: a trim writes
+        // zeros.
         handle.submit(Operation::Trim { lpn: Lpn(11), pages: 2 }).await.unwrap();
         handle.submit(Operation::Trim { lpn: Lpn(14), pages: 1 }).await.unwrap();
         handle.submit(Operation::Read { lpn: Lpn(10), pages: 5, into: Some(into) }).await.unwrap();
     });
     run.unwrap();
-    // SAFETY: the read has completed.
+    // SAFETY: the read has completed, so the device no longer changes the buffer.
     let pages: Vec<u8> = unsafe { buffer.bytes() }.chunks(4096).map(|page| page[100]).collect();
     assert_eq!(pages, [7, 0, 0, 7, 0]);
     assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 7));
@@ -129,8 +132,8 @@ fn uring_conforms() {
     }
 }
 
-/// A thread submits commands to the kernel and ends. The commands still succeed, and another thread gets
-/// their completions.
+/// The rule: if a thread submits commands to the kernel and ends, the commands still succeed, and another
+/// thread gets their completions.
 #[test]
 #[cfg(target_os = "linux")]
 fn commands_outlive_the_thread_that_submitted_them() {
@@ -148,7 +151,7 @@ fn commands_outlive_the_thread_that_submitted_them() {
         let mut done = Vec::new();
         drive = std::thread::scope(|scope| {
             let submit = || {
-                // More commands than the kernel's workers begin at once.
+                // The thread submits more commands than the kernel's workers begin at once.
                 for tag in 0..COMMANDS as u64 {
                     let lpn = Lpn((round + tag) % 100);
                     let operation = match tag % 3 {
@@ -158,7 +161,7 @@ fn commands_outlive_the_thread_that_submitted_them() {
                     };
                     drive.submit(Command { tag: Tag(tag), operation }).unwrap();
                 }
-                // With a deadline in the past, all commands are submitted to the kernel without waiting.
+                // The deadline is in the past, so all commands are submitted to the kernel without waiting.
                 drive.wait(Some(Nanos::ZERO), &mut done);
                 drive
             };
@@ -172,7 +175,8 @@ fn commands_outlive_the_thread_that_submitted_them() {
     }
 }
 
-/// A thread may execute a command itself if it is the only one. The command ends like any other.
+/// The rule: a thread may execute a command itself if it is the only command. The command ends like any
+/// other.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_single_command_is_an_errand() {
@@ -186,7 +190,7 @@ fn a_single_command_is_an_errand() {
     let mut drive = UringDevice::open(&folder.next(), &options).unwrap();
     let arena = Arena::new(8192);
     let (from, into) = (arena.buffer(0, 4096), arena.buffer(4096, 4096));
-    // SAFETY: no other code has the arena.
+    // SAFETY: the arena is new, so no other code has its address.
     unsafe { from.bytes_mut() }.fill(7);
     let write = |lpn| Operation::Write {
         lpn,
@@ -211,10 +215,10 @@ fn a_single_command_is_an_errand() {
         drive.wait(Some(Nanos::ZERO), &mut done);
         assert!(done.is_empty(), "an errand has no completion");
     }
-    // SAFETY: no command is in flight.
+    // SAFETY: no command is in flight, so the device no longer changes the buffer.
     assert_eq!(unsafe { into.bytes() }, [7; 4096]);
-    // Errors are reported, an errand counts for the queue depth, and several commands are submitted to the
-    // ring.
+    // The rest of this test checks that errors are reported, that an errand counts for the queue depth, and
+    // that several commands are submitted to the ring.
     submit(&mut drive, 4, read(Lpn(1000))).unwrap();
     let outside = drive.take_errand(None).unwrap();
     submit(&mut drive, 5, read(Lpn(5))).unwrap();
@@ -228,7 +232,7 @@ fn a_single_command_is_an_errand() {
     submit(&mut drive, 7, write(Lpn(1))).unwrap();
     submit(&mut drive, 8, read(Lpn(5))).unwrap();
     assert!(drive.take_errand(None).is_none(), "two commands are submitted to the ring");
-    // A thread that names one of them gets it, and the other one is submitted.
+    // A thread that names one of two commands gets that command, and the other one is submitted to the ring.
     let meant = drive.take_errand(Some(Tag(7))).expect("the command has not begun");
     drive.wait(None, &mut done);
     assert_eq!(done.last().map(|one| one.tag), Some(Tag(8)));
@@ -247,7 +251,7 @@ fn a_parked_thread_is_woken() {
     let options = DriveOptions { many_threads: true, ..options() };
     let drive = UringDevice::open(&folder.next(), &options).unwrap();
     let parker = drive.parker().expect("a drive of many threads can be waited for");
-    // Each call ends one wait, whether it is made before or after the wait begins.
+    // Each call of `unpark` ends one wait, whether the call is made before or after the wait begins.
     std::thread::scope(|scope| {
         scope.spawn(|| parker.unpark());
         parker.park(None);
@@ -266,14 +270,14 @@ fn files_without_a_mark_are_not_changed() {
     let refused = PsyncDevice::open(&path, &options()).err().unwrap();
     assert!(refused.to_string().contains("--destroy-contents"), "{refused}");
     assert_eq!(fs::read(&path).unwrap(), contents);
-    // With `destroy_contents`, it becomes a drive, and stays one.
+    // With `destroy_contents`, the file becomes a drive, and stays one when it is opened without this option.
     let told = DriveOptions { destroy_contents: true, ..options() };
     drop(PsyncDevice::open(&path, &told).unwrap());
     let reopened = PsyncDevice::open(&path, &DriveOptions { pages: None, ..options() }).unwrap();
     assert_eq!(reopened.caps().pages, 128);
 }
 
-/// The rule: a file of any length without a mark is refused, also if it is too short for a mark.
+/// The rule: a file of any length without a mark is refused, even if it is too short for a mark.
 #[test]
 fn short_files_without_a_mark_are_not_changed() {
     let folder = Folder::new("short");
@@ -310,15 +314,15 @@ fn a_drive_is_recognised_at_any_size() {
         assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "{asked:?}");
         assert_eq!(fs::read(&path).unwrap()[..4096], page, "{asked:?}");
     }
-    // If the file was extended or cut, the mark is not in its place, and the file is refused.
+    // If the file was extended or cut, the mark is not at the end of the file, and the file is refused.
     for len in [7 * 4096, 3 * 4096, 4096] {
         fs::File::options().write(true).open(&path).unwrap().set_len(len).unwrap();
         assert!(open(Some(5)).unwrap_err().to_string().contains("--destroy-contents"), "{len} bytes");
     }
 }
 
-/// The rule: files that cannot store pages are refused with a sentence. Opening a pipe would wait for a
-/// writer.
+/// The rule: files that cannot store pages are refused with a sentence, without being opened. Opening a pipe
+/// would wait for a writer of the pipe.
 #[test]
 fn pipes_terminals_and_folders_are_refused() {
     let folder = Folder::new("pipes");
@@ -347,7 +351,7 @@ fn drives_are_made_grown_and_refused_with_a_reason() {
     assert!(!path.exists());
     assert!(error(DriveOptions { page_bytes: 700, ..options() }).unwrap().contains("power of two"));
     assert_eq!(error(options()), None);
-    // After enlarging, the old pages are unchanged.
+    // Enlarging a drive leaves its old pages unchanged.
     assert_eq!(error(DriveOptions { pages: Some(1_000), ..options() }), None);
     assert_eq!(fs::metadata(&path).unwrap().len(), 1_001 * 4096);
     assert!(error(DriveOptions { pages: None, ..options() }).is_none());
@@ -365,7 +369,7 @@ fn a_drive_has_one_user_at_a_time() {
         _ => false,
     };
     assert!(refused(PsyncDevice::open(&path, &options())));
-    // A second user can neither destroy its contents nor enlarge it.
+    // A second user can neither destroy the drive's contents nor enlarge the drive.
     let destroy = DriveOptions { destroy_contents: true, pages: Some(256), ..options() };
     assert!(refused(PsyncDevice::open(&path, &destroy)));
     let before = fs::metadata(&path).unwrap().len();
@@ -374,7 +378,7 @@ fn a_drive_has_one_user_at_a_time() {
     assert!(fs::metadata(&path).unwrap().len() > before, "the drive can be enlarged when it is closed");
 }
 
-/// The rule: every device reports the page at which the system refused a command.
+/// The rule: if the system refuses a command, every device reports the page at which the command failed.
 #[test]
 fn a_truncated_file_is_reported_with_the_page() {
     use fulgurite_base::Lpn;

@@ -1,5 +1,5 @@
-//! A drive is recognised after an interruption while it was made, enlarged or loaded. A drive without room is
-//! refused.
+//! Tests that a drive is recognised after its creation, its enlargement or a load was interrupted, and that a
+//! drive without room is refused.
 
 use fulgurite_uring::{DriveOptions, OpenError, PsyncDevice, check, is_half_loaded, mark_loading};
 use std::fs::{self, File};
@@ -27,8 +27,8 @@ fn of(pages: u64) -> DriveOptions {
     DriveOptions { pages: Some(pages), ..DriveOptions::default() }
 }
 
-/// The bytes of a drive of `pages` pages that was interrupted while it was made or enlarged from `kept`
-/// pages.
+/// Writes a drive of `pages` pages as it is left if its creation, or its enlargement from `kept` pages, is
+/// interrupted.
 fn interrupted(path: &Path, kept: u64, pages: u64) {
     let file = File::options().write(true).create(true).truncate(false).open(path).unwrap();
     file.set_len((pages + 1) * 4096).unwrap();
@@ -43,7 +43,7 @@ fn a_drive_whose_making_was_interrupted_is_made_again() {
     let path = folder.0.join("d");
     interrupted(&path, 0, 64);
     assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 64);
-    // Another size is allowed, because there are no contents to keep.
+    // The drive may be created with another size, because there are no contents to keep.
     drop(PsyncDevice::open(&path, &of(16)).unwrap());
     assert_eq!(fs::metadata(&path).unwrap().len(), 17 * 4096);
     assert_eq!(check(&path, &DriveOptions::default()).unwrap(), 16);
@@ -59,7 +59,7 @@ fn a_drive_whose_enlarging_was_interrupted_keeps_its_contents() {
     };
     write(15);
     interrupted(&path, 16, 64);
-    // The added part does not count.
+    // Only the kept pages have valid contents; the contents of the added pages do not count.
     write(20);
     drop(PsyncDevice::open(&path, &of(64)).unwrap());
     let bytes = fs::read(&path).unwrap();
@@ -95,7 +95,7 @@ fn a_drive_without_room_is_refused_before_the_first_byte() {
             other => panic!("{other:?}"),
         }
         assert!(PsyncDevice::open(&path, &of(pages)).is_err());
-        // The second time, the drive would have to be enlarged.
+        // In the second round, the drive exists and would have to be enlarged.
         let has = fs::metadata(&path).map(|found| found.len()).ok();
         assert!(has.is_none_or(|has| has == 17 * 4096), "{has:?}");
         drop(PsyncDevice::open(&path, &of(16)).unwrap());
