@@ -1,4 +1,5 @@
-//! Measures each generator, in nanoseconds per request. Sizes are tiny unless run by `cargo bench`.
+//! Measures the wall-clock time of each generator, in nanoseconds per request. The numbers of pages and
+//! requests are tiny unless `cargo bench` runs this program.
 
 use fulgurite_workload::GeneratorConfig;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Measures each trace reader from memory, in megabytes of plain text per second. Sizes are tiny unless run
-//! by `cargo bench`.
+//! Measures the wall-clock speed of each trace reader on a trace in memory, in megabytes of plain text per
+//! second. The traces are tiny unless `cargo bench` runs this program.
 
 use fulgurite_base::Nanos;
 use fulgurite_workload::Op;
@@ -32,8 +32,8 @@ fn main() {
     }
 }
 
-/// A trace of `count` requests for scattered addresses, in a format that can be written; `None` for other
-/// formats.
+/// Returns a trace of `count` requests to scattered addresses. Returns `None` for a format that cannot be
+/// written.
 fn trace(format: Format, count: u32) -> Option<Vec<u8>> {
     let mut writer = TraceWriter::new(Vec::new(), format, format.unit(), 4096).ok()?;
     for number in 0..count {

@@ -1,5 +1,5 @@
-//! Checks the traffic of file systems with readers that see only the traffic, as a recovery after a crash
-//! would.
+//! Tests of the generated file systems. They read only the request stream, as a recovery after a crash sees
+//! only the writes.
 
 use fulgurite_workload::{GeneratorConfig, Op, Request};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ fn requests(spec: &str, count: usize) -> Vec<Request> {
     spec.parse::<GeneratorConfig>().unwrap().start(PAGES, 4096, 3).unwrap().take(count).collect()
 }
 
-/// Counts from reading the traffic of a journal.
+/// The counts of requests to a journal and to home locations.
 #[derive(Debug, Default)]
 struct Journaled {
     journaled: u64,
@@ -18,9 +18,10 @@ struct Journaled {
     shares: u64,
 }
 
-/// Reads the traffic of a journal of `slots` pages behind the superblock.
+/// Reads the requests of a file system whose journal has `slots` pages behind the superblock, and counts
+/// them.
 fn read_journal(spec: &str, slots: u64) -> Journaled {
-    // The version in each slot, as its position in the traffic.
+    // For each slot of the journal, the position of its newest write in the request stream.
     let (mut in_slot, mut shared) = (BTreeMap::new(), None);
     let mut counts = Journaled::default();
     for (at, request) in requests(spec, 200_000).iter().enumerate() {
@@ -33,8 +34,8 @@ fn read_journal(spec: &str, slots: u64) -> Journaled {
             counts.brought_home += 1;
             let Some(source) = request.copy_of else { continue };
             counts.shares += 1;
-            // Checkpoints process the journal in its order. A slot that was overwritten too early has a later
-            // version.
+            // A checkpoint processes the journal in its order, so the positions of the shared versions
+            // increase. A slot that was overwritten too early would have a version of a later position.
             let version = in_slot.get(&source.number()).copied();
             assert!(version > shared, "{request:?} shares {version:?} after {shared:?}");
             shared = version;
@@ -43,8 +44,9 @@ fn read_journal(spec: &str, slots: u64) -> Journaled {
     counts
 }
 
-/// The rules: each journaled version of a block that no later transaction in the journal replaces is moved
-/// home exactly once. With `share` it is shared, with `copy` it is written; all other requests are the same.
+/// The rule: a checkpoint moves each journaled version of a block to its home location exactly once, unless a
+/// later transaction in the journal replaces the version. With `share` the version is shared, with `copy` it
+/// is written again, and all other requests are the same.
 #[test]
 fn a_journal_moves_each_block_home_once() {
     for spec in ["journaling:theta=0,transaction=8,journal=1%", "journaling:transaction=8,journal=1%"] {
@@ -53,7 +55,8 @@ fn a_journal_moves_each_block_home_once() {
         assert_eq!(copied.shares, 0);
         assert_eq!(shared.shares, shared.brought_home);
         assert_eq!((copied.journaled, copied.brought_home), (shared.journaled, shared.brought_home));
-        // Eight of ten slots are blocks. The blocks in the journal at the end are not moved home yet.
+        // Eight of the ten slots of a transaction are blocks. The blocks that are in the journal at the end
+        // are not moved yet.
         let blocks = copied.journaled as f64 * 0.8;
         let came_home = copied.brought_home as f64 / blocks;
         match spec.contains("theta=0") {
@@ -63,14 +66,15 @@ fn a_journal_moves_each_block_home_once() {
                     "the share {came_home} of the journaled blocks is moved home"
                 )
             }
-            // Popular blocks are changed again before their checkpoint.
+            // Popular blocks are changed again before their checkpoint, so their older versions are not
+            // moved.
             false => assert!((0.7..0.95).contains(&came_home), "{came_home}"),
         }
     }
 }
 
-/// The numbers of written and of discarded pages. Fails if a page except page 0 is written twice without a
-/// discard in between.
+/// Returns the number of written pages and the number of discarded pages. Fails if a page other than
+/// `in_place` is written twice without a discard in between.
 fn written_and_discarded(spec: &str, in_place: Option<u64>) -> (u64, u64) {
     let (mut full, mut written, mut discarded) = (vec![false; PAGES as usize], 0, 0);
     for request in requests(spec, 300_000) {
@@ -100,7 +104,7 @@ fn log_structured_and_copy_on_write_never_write_in_place() {
         "log-structured:segment=64,fill=10%",
     ] {
         let (written, discarded) = written_and_discarded(spec, None);
-        // Every written page was discarded before, except those that were free at the beginning.
+        // Every written page was discarded before, except the pages that were free at the beginning.
         assert!(
             discarded <= written + PAGES && written <= discarded + PAGES,
             "{spec}: {written} {discarded}"
@@ -110,23 +114,23 @@ fn log_structured_and_copy_on_write_never_write_in_place() {
         ["copy-on-write", "copy-on-write:fill=95%,theta=0,transaction=4", "copy-on-write:fanout=2,fill=40%"]
     {
         let (written, discarded) = written_and_discarded(spec, Some(0));
-        // A transaction discards as many pages as it writes; the last one may be incomplete.
+        // A transaction discards as many pages as it writes. The last transaction may be incomplete.
         assert!((0..=1_000).contains(&(written - discarded)), "{spec}: {written} {discarded}");
     }
 }
 
-/// Compares the pages written for each changed block with a closed form.
+/// The test compares the number of writes for each changed block with a closed form.
 #[test]
 fn a_change_costs_the_writes_of_its_path() {
-    // One change in a transaction writes the block, a node of each level above 16,000 blocks (160, 2, 1), and
-    // the superblock.
+    // A transaction of one change writes the block, a node of each level above the 16,000 blocks (160, 2 and
+    // 1 nodes), and the superblock.
     let spec = "copy-on-write:transaction=1";
     let writes = requests(spec, 90_000).iter().filter(|request| request.op == Op::Write).count();
     assert_eq!(writes, 90_000 / 9 * 5);
 }
 
-/// The rule: the pages that are written and not discarded fill the initially free pages, except the reserve
-/// and the open segments. So cleaning neither loses pages nor begins too early.
+/// The rule: cleaning neither loses pages nor begins too early. So the pages that are written and not
+/// discarded fill the pages that were free at the beginning, except the reserved and the open segments.
 #[test]
 fn cleaning_keeps_as_few_segments_free_as_it_needs() {
     let requests = requests("log-structured:fill=2%,theta=0,segment=64", 100_000);
@@ -136,9 +140,9 @@ fn cleaning_keeps_as_few_segments_free_as_it_needs() {
     assert!((free - 8 * 64..=free).contains(&filled), "{filled} of {free}");
 }
 
-/// Reads the traffic of an append-only store and checks the rules for a recovery: a page is written once
+/// Reads the requests of an append-only store and checks the rules of a recovery: a page is written once
 /// before it is discarded, files are appended to in order, and the source of a share is in the other file and
-/// not discarded. Returns the number of compactions, of writes and of shares.
+/// not discarded. Returns the number of compactions, and the numbers of writes and of shares.
 fn read_append_only(spec: &str) -> (u64, [u64; 2]) {
     let half = PAGES / 2;
     let (mut next, mut file, mut compactions, mut counts) = ([0, 0], None, 0, [0, 0]);
@@ -150,7 +154,7 @@ fn read_append_only(spec: &str) -> (u64, [u64; 2]) {
             continue;
         }
         if file != Some(of) {
-            // The first requests continue an existing file.
+            // The first requests continue a file that exists already, so they do not begin at its first page.
             compactions += u64::from(file.is_some());
             next[of] = if file.is_none() { at } else { 0 };
             file = Some(of);
@@ -165,8 +169,8 @@ fn read_append_only(spec: &str) -> (u64, [u64; 2]) {
     (compactions, counts)
 }
 
-/// The rule: a compaction moves each document to the new file once, by a write or a share as configured, and
-/// writes the tree.
+/// The rule: a compaction moves each document to the new file exactly once, by a write or by a share as
+/// configured, and writes the tree anew.
 #[test]
 fn a_compaction_moves_each_document_once() {
     for (spec, documents) in [("append-only", 7_000), ("append-only:fill=20%,theta=0,transaction=1", 2_000)] {
@@ -175,7 +179,7 @@ fn a_compaction_moves_each_document_once() {
             read_append_only(&format!("{spec},compaction=share").replacen("only,", "only:", 1));
         assert_eq!((copied, none), (shared, 0));
         assert!(shared >= 10, "{shared}");
-        // The last compaction may be incomplete.
+        // The last compaction may be incomplete, so it moves at most all documents.
         assert!(
             (documents * (shared - 1)..=documents * shared).contains(&shares),
             "{spec}: {shares} in {shared}"

@@ -1,5 +1,5 @@
-//! Every trace format: a sample by its definition, skipped and refused lines, writing and reading back, and
-//! arbitrary bytes.
+//! Tests of every trace format: a sample by the format's definition, skipped and refused lines, writing and
+//! reading back, and arbitrary bytes.
 
 use fulgurite_base::{Nanos, Spec};
 use fulgurite_workload::Op;
@@ -63,7 +63,7 @@ fn samples_are_read_by_definition() {
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(1_000_000_000, W, 1024, 512)],
         ),
         (
-            // The last second that fits in 64 bits of nanoseconds, twice.
+            // The times are three times the last second that fits in 64 bits of nanoseconds.
             "tencent:spread=yes",
             "18446744073,0,1,0,1\n18446744073,1,1,1,1\n18446744073,2,1,1,1\n",
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(2_000, W, 1024, 512)],
@@ -109,7 +109,7 @@ fn samples_are_read_by_definition() {
             &[record(0, W, 0, 4096), record(53_440_204, R, 12_288, 8192), record(153_440_204, T, 4096, 4096)],
         ),
         (
-            // A time of zero in between is clamped, and later times are unchanged.
+            // A time of zero between two others is clamped, and later times are unchanged.
             "msr",
             "128166372003061629,hm,0,Read,0,512,1\n0,hm,0,Read,512,512,1\n128166372003061639,hm,0,Read,0,512,1\n",
             &[record(0, R, 0, 512), record(0, R, 512, 512), record(1_000, R, 0, 512)],
@@ -119,7 +119,7 @@ fn samples_are_read_by_definition() {
     for (spec, text, expected) in samples {
         let trace = read(spec, text.as_bytes()).unwrap_or_else(|error| panic!("{spec}: {error}"));
         assert_eq!(trace.records(), *expected, "{spec}");
-        // The content alone selects the format, if it is unambiguous.
+        // The content alone selects the format, unless the format is ambiguous.
         let told =
             TraceReader::new("x", Cursor::new(text.as_bytes().to_vec()), None, TraceOptions::default());
         let name = spec.split(':').next().unwrap();
@@ -243,7 +243,8 @@ fn errors_name_the_wrong_field() {
     assert!(read("tencent", &tar).unwrap_err().to_string().contains("unpack it"));
 }
 
-/// The properties of a record that a format keeps: the units of times and starts, and trims.
+/// Returns the properties of a record that a format keeps: the unit of times in nanoseconds, the unit of
+/// starts, and whether it keeps trims.
 fn kept(format: Format) -> (u64, u64, bool) {
     match format.name() {
         "page-ops" => (u64::MAX, 1, false),
@@ -261,7 +262,7 @@ fn kept(format: Format) -> (u64, u64, bool) {
     }
 }
 
-/// A user's own format: a page in each line, only reads.
+/// The test defines a user's own format, with a page in each line and only reads.
 #[test]
 fn a_users_own_format_is_read_and_written() {
     static PAGES: FormatRow = FormatRow {
@@ -331,7 +332,7 @@ proptest! {
         }
     }
 
-    /// The rule: a loss is reported exactly if reading back gives other records.
+    /// The rule: the writer reports a loss exactly if reading the written trace back gives other records.
     #[test]
     fn losses_are_reported(
         units in (0usize..4, 0usize..3, 0usize..3),
@@ -366,7 +367,7 @@ proptest! {
         }
     }
 
-    /// Lines of digits and separators reach more code of the parsers than arbitrary bytes.
+    /// The text consists of digits and separators, which reach more code of the parsers than arbitrary bytes.
     #[test]
     fn no_line_makes_a_reader_panic(text in "[0-9RW,. +QDaefio/\n]{0,300}") {
         for format in Format::all() {
@@ -380,7 +381,8 @@ proptest! {
 
 #[test]
 fn memory_does_not_grow_with_the_unpacked_size() {
-    // A gigabyte of one byte value is packed into a megabyte. Lines and names have greatest lengths.
+    // A gigabyte of one byte value is packed into a megabyte. Lines and names have greatest lengths, so the
+    // reader refuses it before its memory grows.
     let packed = zstd::encode_all(std::io::repeat(b'7').take(1 << 30), 1).unwrap();
     let outcome = TraceReader::new("file", Cursor::new(packed), Some(Format::SPC), TraceOptions::default())
         .and_then(Trace::read);
@@ -416,7 +418,8 @@ fn a_request_that_ends_inside_a_page_becomes_whole_pages() {
     );
 }
 
-/// The rule: no page is written at the address of another.
+/// The rule: a page whose address in bytes does not fit is skipped, and never written at the address of
+/// another page.
 #[test]
 fn a_page_without_a_byte_address_is_skipped() {
     for format in Format::all().iter().copied().filter(|format| format.unit() == Unit::Bytes) {
@@ -449,7 +452,7 @@ fn reading_many_records_at_a_time_equals_reading_one_by_one() {
         (0..20_000).map(|at| record(at * 1_000, R, at * at % 9_000 * 512, 512 * (1 + at % 40))).collect();
     let mut bytes = Vec::new();
     write_oracle_general(&records, &mut bytes).unwrap();
-    // A record of length zero is skipped in both ways.
+    // A record of length zero is skipped in both ways of reading.
     bytes[24 * 7 + 12..24 * 7 + 16].fill(0);
     for spec in ["oracle-general", "oracle-general:objects=yes", "oracle-general:write_share=30%"] {
         let (format, options) = Format::from_spec(Spec::parse(spec).unwrap()).unwrap();
@@ -467,7 +470,7 @@ fn reading_many_records_at_a_time_equals_reading_one_by_one() {
         if spec.contains("objects") {
             assert!(one_by_one.iter().all(|request| request.pages == 1 && request.page < 9_000));
         }
-        // Both ways report an error after the records before it.
+        // Both ways of reading report an error after the records before it.
         let cut = &bytes[..bytes.len() - 1];
         let error = open(cut).find_map(Result::err).unwrap().to_string();
         let mut stream = open(cut);

@@ -1,4 +1,5 @@
-//! The trace reader on whole files: times, counts, packed files, every error sentence, and noise.
+//! Tests of the trace reader on whole files: times, counts, packed files, every error message, and random
+//! bytes.
 
 use flate2::{Compression, write::GzEncoder};
 use fulgurite_base::Nanos;
@@ -30,20 +31,20 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// A text that is hardly compressible, so that a packed file can be cut inside the text.
+/// Returns a text that is hardly compressible, so that a packed file can be cut inside the text.
 fn long_text() -> Vec<u8> {
     let line = |i: u64| format!("R {}\n", i.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     (0..20_000).map(line).collect::<String>().into_bytes()
 }
 
-/// The rule: plain lines, which are parsed many at a time, give the same records as other lines. With two
-/// spaces a line is not plain.
+/// The rule: plain lines, which are parsed many at a time, give the same records as other lines. A line is
+/// plain if single spaces separate its fields, so two spaces make a line that is parsed alone.
 #[test]
 fn plain_lines_give_the_same_records_as_others() {
     let line = |i: u64| {
         let block = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (20 + i % 40);
         let (seconds, kind) = (i / 3 % 200, ["0", "1", "2", "3"][(i % 7 % 4) as usize]);
-        // Some lines have no length, some have a decreasing time, some are blank.
+        // Some lines have a length of zero, some have a decreasing time, and some are blank.
         let size = if i.is_multiple_of(11) { 0 } else { 512 * (i % 9 + 1) };
         let blank = if i.is_multiple_of(101) { "\n" } else { "" };
         format!("{seconds}.{:09} {kind} {block} {size}\n{blank}", i % 1_000_000_000)

@@ -1,4 +1,5 @@
-//! Real traces: the project's own one, in every format, and others that the project may not distribute.
+//! Tests with real traces: the project's own trace, written in every format, and others that the project may
+//! not distribute.
 
 use fulgurite_base::{Nanos, Spec};
 use fulgurite_workload::Op;
@@ -25,7 +26,8 @@ fn postgres_pgbench() {
     assert!(pages.iter().all(|request| request.page < pages.distinct_pages()));
 }
 
-/// Writes the project's trace, with a time for each request, in every format and reads it back.
+/// The test gives each request of the project's trace a time, writes the trace in every format, and reads it
+/// back.
 #[test]
 fn the_projects_trace_is_the_same_in_every_format() {
     let own =
@@ -45,13 +47,14 @@ fn the_projects_trace_is_the_same_in_every_format() {
         let counted = (summary.requests, summary.reads.requests, summary.writes.requests, left_out);
         assert_eq!(counted, (50_000, of_op(Op::Read), of_op(Op::Write), 0), "{format:?}");
         assert_eq!((summary.footprint_pages, summary.clamped), (footprint, 0), "{format:?}");
-        // Times are compared in whole seconds, which every format with times keeps.
+        // Durations are compared in whole seconds, which every format with times keeps.
         let seconds = if format == Format::PAGE_OPS { 0 } else { 49_999 * 40_000_000 / 1_000_000_000 };
         assert_eq!(summary.duration.0 / 1_000_000_000, seconds, "{format:?}");
     }
 }
 
-/// SSDsim writes the columns of DiskSim with times in nanoseconds; the first time above zero shows that.
+/// The rule: without `time_unit=`, the first time above zero decides whether times are in milliseconds
+/// (DiskSim) or in nanoseconds (SSDsim, which writes the same columns).
 #[test]
 fn the_first_time_decides_the_unit_of_disksim() {
     let read = |spec: &str, text: &str| {
@@ -91,8 +94,8 @@ fn cloudphysics() {
 fn disksim_and_mqsim() {
     let (disksim, mqsim) =
         (at_root("../shared/traces/dtrs.disksim.gz"), at_root("../shared/traces/tpcc-small.mqsim.gz"));
-    // SSDsim's trace has the columns of DiskSim with times in nanoseconds; its first time above zero shows
-    // that.
+    // SSDsim's trace has the columns of DiskSim with times in nanoseconds. Its first time above zero shows
+    // this unit.
     let told = TraceOptions { time_unit: Some(TimeUnit::Nanoseconds), ..TraceOptions::default() };
     let told = Trace::load(&disksim, None, told).unwrap().summary(4096).unwrap();
     let summary = Trace::load(disksim, None, TraceOptions::default()).unwrap().summary(4096).unwrap();

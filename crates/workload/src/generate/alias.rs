@@ -1,17 +1,19 @@
-//! Draws an index with given weights in O(1): the alias method (Walker 1977; Vose 1991) with integer
-//! thresholds. Weights are rounded once, to multiples of 2^-64 of their sum. All further arithmetic is exact,
-//! so the table is the same on every machine and has no leftovers.
+//! Draws an index from a discrete distribution in O(1), by the alias method (Walker 1977; Vose 1991) with
+//! integer thresholds.
+//!
+//! The weights are rounded once, to multiples of 2^-64 of their sum. All further arithmetic is exact, so the
+//! table is the same on every machine, and the table gives each index exactly its rounded weight.
 
 use fulgurite_base::Prng;
 
 const ONE: u128 = 1 << 64;
 
-/// A table for drawing indices.
+/// An alias table, which has n indices with their weights.
 #[derive(Clone, Debug)]
 pub(crate) struct Alias(Box<[Column]>);
 
-/// One of n equal columns. It draws its own index below the threshold (a fraction of 2^64), and another index
-/// above it.
+/// One of n equally likely columns of the table. A draw has a uniform position in its column. Below the
+/// threshold (a fraction of 2^64) it returns the index of the column, and otherwise the index `other`.
 #[derive(Clone, Debug)]
 struct Column {
     threshold: u64,
@@ -19,18 +21,20 @@ struct Column {
 }
 
 impl Alias {
-    /// The table for these weights: at least one, fewer than 2^32, none negative, one positive.
+    /// Creates the table for these weights. There must be at least one weight and fewer than 2^32, none may
+    /// be negative, and at least one must be positive.
     pub(crate) fn new(weights: &[f64]) -> Alias {
         let columns = weights.len() as u128;
-        // A part has at most 65 bits and the number of columns 32, so the product fits.
+        // A rounded weight has at most 65 bits and the number of columns 32, so the product fits in 128 bits.
         let mut rest: Vec<u128> = in_parts_of_one(weights).into_iter().map(|part| part * columns).collect();
-        // A column that never gets a part from another one draws its own index in both cases.
+        // The preset alias of a column is its own index: a column that takes no weight from another one draws
+        // its own index above the threshold too.
         let mut table: Vec<Column> =
             (0..weights.len() as u32).map(|index| Column { threshold: 0, other: index }).collect();
         let (mut small, mut large): (Vec<usize>, Vec<usize>) =
             (0..weights.len()).partition(|&index| rest[index] < ONE);
-        // The remaining weights sum to one for each remaining column, so if a small one remains, a large one
-        // does too.
+        // The remaining weights sum to one for each remaining column. So if an index with less than one
+        // remains, an index with at least one remains too.
         while let (Some(&taker), Some(giver)) = (large.last(), small.pop()) {
             table[giver] = Column { threshold: rest[giver] as u64, other: taker as u32 };
             rest[taker] -= ONE - rest[giver];
@@ -41,11 +45,11 @@ impl Alias {
         Alias(table.into())
     }
 
-    /// An index, each with its weight's share as probability.
+    /// Draws an index. The probability of an index is its weight divided by the sum of the weights.
     #[inline]
     pub(crate) fn draw(&self, prng: &mut Prng) -> usize {
-        // One random word gives both the column and the position in it: the high and the low half of the
-        // product.
+        // One random word gives both the column and the position in the column: the high half and the low
+        // half of the product.
         let wide = u128::from(prng.next_u64()) * self.0.len() as u128;
         let index = (wide >> 64) as usize;
         let column = &self.0[index];
@@ -53,7 +57,7 @@ impl Alias {
     }
 }
 
-/// The weights as integers that sum to exactly 2^64.
+/// Returns the weights as integers that sum to exactly 2^64.
 fn in_parts_of_one(weights: &[f64]) -> Vec<u128> {
     let total: f64 = weights.iter().sum();
     let mut parts: Vec<u128> = weights.iter().map(|weight| (weight / total * ONE as f64) as u128).collect();
@@ -70,7 +74,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The total of each index over all columns, in parts of 2^64 of one column.
+    /// Returns the total weight that each index has in all columns, in units of 2^-64 of a column.
     fn received(alias: &Alias) -> Vec<u128> {
         let mut parts = vec![0; alias.0.len()];
         for (index, column) in alias.0.iter().enumerate() {
@@ -101,7 +105,8 @@ mod tests {
         for _ in 0..40_000 {
             counts[alias.draw(&mut prng)] += 1;
         }
-        // Binomial(40000, 3/4): sigma 86.6; five sigma.
+        // The count is binomial (40,000 draws, probability 3/4) with a standard deviation of 86.6; the bound
+        // is five of them.
         assert!(counts[0] == 0 && (counts[1] - 30_000).abs() < 433, "{counts:?}");
     }
 }

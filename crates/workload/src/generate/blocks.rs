@@ -1,10 +1,11 @@
-//! Turns accesses to pages into the writes of a storage engine to its drive: `blocks=yes`.
+//! Turns accesses to pages into the writes of a storage engine to its drive (the option `blocks=yes`).
 //!
-//! The model follows InnoDB. A change makes a page dirty in the buffer pool and adds to the redo log. When
-//! more than `dirty` of the data pages are dirty, pages are written in the order in which they became dirty.
-//! So a popular page is written once for many changes. Pages have 16 KiB and are first written to a
-//! doublewrite buffer of 2 MiB. The log is a ring of a 64th of the space. Commits are written in groups of
-//! eight, and the last block of the log is rewritten until it is full. Reads are omitted.
+//! The model follows InnoDB. A change makes a page dirty in the buffer pool and appends to the redo log. When
+//! more than the share `dirty` of the data pages are dirty, the page that has been dirty for the longest time
+//! is written. So a popular page is written once for many changes. The pages of the engine have 16 KiB. Each
+//! is first written to a doublewrite buffer of 2 MiB. The log is a ring of a 64th of the space. Commits are
+//! written in groups of eight, and the last block of the log is rewritten until it is full. Reads are
+//! omitted.
 
 use super::generator::{Generator, RequestSource};
 use super::recipe::Space;
@@ -12,12 +13,12 @@ use crate::{Op, Request};
 use fulgurite_base::{Share, SpecError};
 use std::collections::VecDeque;
 
-/// The options of the engine model, for workloads that can use it.
+/// The options of the engine model, for workloads that can run through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Whether the requests are the engine's writes to its drive, not the accesses to its pages.
+    /// Whether the generator returns the engine's writes to its drive instead of the accesses to its pages.
     pub blocks: bool,
-    /// The most data pages that may be dirty in its buffer pool.
+    /// The share of the data pages that may be dirty in the engine's buffer pool before pages are written.
     pub dirty: Share,
 }
 
@@ -53,14 +54,14 @@ macro_rules! with_engine {
 
 pub(super) use with_engine;
 
-/// Bytes of an engine's page, and of the doublewrite buffer.
+/// The size of an engine's page and the size of the doublewrite buffer, in bytes.
 const PAGE_BYTES: u64 = 16 << 10;
 const DOUBLEWRITE_BYTES: u64 = 2 << 20;
-/// Changes in a group of commits, and groups that fill a block of the log.
+/// The number of changes in one group commit, and the number of group commits that fill a block of the log.
 const GROUP: u32 = 8;
 const COMMITS_IN_BLOCK: u32 = 4;
 
-/// A part of the space that is written as a ring.
+/// A range of pages that is written as a ring.
 #[derive(Clone, Debug)]
 struct Ring {
     first: u64,
@@ -76,11 +77,11 @@ impl Ring {
     }
 }
 
-/// The engine model over the pages of a workload.
+/// The engine model over a generator of page accesses.
 #[derive(Debug)]
 struct Blocks {
     inner: Generator,
-    /// Device pages in an engine's page, and the first page of the data.
+    /// The number of device pages in an engine's page, and the first device page of the data.
     unit: u64,
     first: u64,
     log: Ring,
@@ -94,7 +95,8 @@ struct Blocks {
 }
 
 impl EngineConfig {
-    /// The generator from `start`, behind the engine model if `blocks` is set.
+    /// Starts a generator with `start`. If `blocks` is set, the generator is wrapped in the engine model, and
+    /// `writes` must say that it writes anything.
     pub(super) fn start(
         &self,
         space: Space<'_>,
@@ -105,13 +107,14 @@ impl EngineConfig {
             return start(space);
         }
         let Space { name, pages, page_bytes, .. } = space;
-        // A caller would wait for ever for a write of an engine that never writes.
+        // An engine that never writes is refused, because a caller would wait for its first write for ever.
         if !writes {
             return Err(SpecError::new(format!(
                 "blocks=yes of {name}: the workload changes nothing, so an engine writes no blocks; accepted: blocks=no"
             )));
         }
-        // A device page of more than 16 KiB counts as one page of the engine.
+        // A device page of more than 16 KiB counts as one page of the engine, so an engine's page has at
+        // least one device page.
         let unit = (PAGE_BYTES / u64::from(page_bytes)).max(1);
         let log = (pages / 64).max(1);
         let doublewrite = (DOUBLEWRITE_BYTES / u64::from(page_bytes)).min(pages / 64).max(unit);
@@ -159,7 +162,8 @@ impl Blocks {
         self.changes += 1;
         if self.changes.is_multiple_of(GROUP) {
             self.commits += 1;
-            // A block that is not full is written again.
+            // A log block that is not full is rewritten by the next group commit, so the head of the log
+            // returns to it.
             let at = self.log.next;
             self.out.push_back(self.log.write());
             if !self.commits.is_multiple_of(COMMITS_IN_BLOCK) {
@@ -175,7 +179,8 @@ impl Blocks {
             && let Some(oldest) = self.dirty.pop_front()
         {
             self.is_dirty[(oldest / 64) as usize] &= !(1 << (oldest % 64));
-            // The copy comes first, so that a page torn by a crash can be restored from it.
+            // The copy in the doublewrite buffer is written first, so that a page torn by a crash can be
+            // restored from the copy.
             self.out.extend((0..self.unit).map(|_| self.doublewrite.write()));
             let first = self.first + oldest * self.unit;
             self.out.extend((first..first + self.unit).map(|page| Request::of_page(Op::Write, page)));

@@ -1,34 +1,36 @@
 //! Decides which gaps between arrivals are inside bursts, for bursts of a given length.
 //!
-//! A burst of L gaps is followed by L (1 − p) / p gaps between bursts, so that the share p of all gaps is
-//! inside bursts of any lengths. A length has a fixed and an exponential part, `mean · (1 − s + s·E)` for a
-//! coefficient of variation s: constant with s = 0, memoryless with s = 1.
+//! A gap is the time between two arrivals. A burst of L gaps is followed by L (1 − p) / p gaps between
+//! bursts, so that the share p of all gaps is inside bursts for any distribution of L. The length of a burst
+//! has a fixed and an exponential part, `mean · (1 − s + s·E)`. E is exponential with the mean one, and s is
+//! the coefficient of variation: the length is constant with s = 0 and memoryless with s = 1.
 
 use fulgurite_base::{Prng, Share};
 
-/// Runs of gaps inside bursts and between them.
+/// The state of a source of gaps, which alternates between a run of gaps inside a burst and a run of gaps
+/// between two bursts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bursts {
     mean: f64,
     spread: f64,
-    /// Gaps between bursts for each gap inside.
+    /// The number of gaps between bursts for each gap inside a burst.
     between_for_each: f64,
     is_inside: bool,
-    /// Gaps left of the current run.
+    /// The number of gaps that remain of the current run.
     left: u64,
-    /// Fractions of gaps inside and between bursts that rounding has left over.
+    /// The fractions of gaps inside and between bursts that rounding has cut off, to be added to a later run.
     owed: [f64; 2],
     has_begun: bool,
 }
 
 impl Bursts {
-    /// Bursts of `mean` gaps with the share `inside` of all gaps. The error has the accepted values of
-    /// `mean`.
+    /// Creates bursts of `mean` gaps on average that contain the share `inside` of all gaps. The error text
+    /// lists the accepted values of `mean`.
     pub(crate) fn new(mean: u32, spread: Share, inside: Share) -> Result<Bursts, String> {
         if inside == Share::ZERO {
             return Err("0, or bursty above zero".to_owned());
         }
-        // Shorter bursts would have no gap between them.
+        // On average, less than one gap would follow a shorter burst, so bursts would adjoin.
         let least = inside.ppm().div_ceil((Share::ONE.ppm() - inside.ppm()).max(1));
         if mean < least {
             return Err(format!("at least {least}, or 0"));
@@ -44,10 +46,11 @@ impl Bursts {
         })
     }
 
-    /// Whether the next gap is inside a burst.
+    /// Returns whether the next gap is inside a burst.
     pub(crate) fn next_is_inside(&mut self, prng: &mut Prng) -> bool {
         if !self.has_begun {
-            // The workload begins at a random moment between two bursts.
+            // The workload begins at a random moment between two bursts, so part of the gaps between them has
+            // passed.
             self.has_begun = true;
             self.begin_between(prng.unit_f64() * self.mean);
         }
@@ -65,7 +68,8 @@ impl Bursts {
     fn begin_burst(&mut self, prng: &mut Prng) {
         let exponential = -libm::log1p(-prng.unit_f64());
         let length = self.mean * (1.0 - self.spread + self.spread * exponential);
-        // The fraction that is cut off is added to a later burst, so that the mean stays exact.
+        // The fraction of a gap that is cut off is added to a later burst, so that the mean length stays
+        // exact.
         self.owed[0] += length;
         self.left = self.owed[0] as u64;
         self.owed[0] -= self.left as f64;
@@ -73,7 +77,8 @@ impl Bursts {
         self.is_inside = true;
     }
 
-    /// Begins the gaps after the last burst, plus those for `more` gaps inside.
+    /// Begins the gaps between two bursts: those owed for the last burst, plus those for `more` gaps inside a
+    /// burst.
     fn begin_between(&mut self, more: f64) {
         self.owed[1] += more * self.between_for_each;
         self.left = self.owed[1] as u64;
@@ -86,8 +91,8 @@ impl Bursts {
 mod tests {
     use super::*;
 
-    /// The share of gaps inside among a million, the mean length of a burst, and the coefficient of variation
-    /// of lengths.
+    /// Draws a million gaps. Returns the share of gaps inside bursts, the mean length of a burst, and the
+    /// coefficient of variation of the lengths.
     fn of(mean: u32, spread: u32, inside: f64) -> (f64, f64, f64) {
         let mut bursts =
             Bursts::new(mean, Share::percent(spread), Share::from_ppm((inside * 1e6) as u32)).unwrap();

@@ -1,4 +1,4 @@
-//! The generated workloads by name, and `switch`, which consists of two of them.
+//! The registry of generated workloads by name, and `switch`, which runs one workload and then another.
 
 use super::file_system::append_only::AppendOnlyConfig;
 use super::file_system::copy_on_write::CopyOnWriteConfig;
@@ -36,7 +36,7 @@ macro_rules! generators {
     };
 }
 
-// A new generator is a file and a line here.
+// To add a generator, write its file and add its line here.
 generators! {
     "mixed-skewed" MixedSkewed(SkewConfig = SkewConfig::write(50))
         "half reads, 90% of requests to the first 10% of pages"
@@ -96,13 +96,14 @@ generators! {
         "timed, synthetic, after a trace's row: 9.49 KB, 63.30% reads, 846.62/s"
 }
 
-/// 2^48 pages: an exbibyte in pages of 4 KiB, and every page number is exact in an `f64`.
+/// The most pages of a workload, 2^48. In pages of 4 KiB they are an exbibyte. Every page number up to it is
+/// exact in an `f64`.
 const MAX_PAGES: u64 = 1 << 48;
 
 impl GeneratorConfig {
-    /// The generator over the pages `0..pages` of `page_bytes` bytes.
+    /// Starts the generator over the pages `0..pages`, each of `page_bytes` bytes.
     ///
-    /// Fails if options contradict each other, and if the workload does not support this number of pages.
+    /// Fails if options contradict each other, or if the workload does not support this number of pages.
     pub fn start(&self, pages: u64, page_bytes: u32, seed: u64) -> Result<Generator, SpecError> {
         let name = self.name();
         if !(1..=MAX_PAGES).contains(&pages) {
@@ -111,7 +112,8 @@ impl GeneratorConfig {
             )));
         }
         let generator = self.recipe().start(Space { name, pages, page_bytes, seed })?;
-        // The mean gap follows from the description, not from the source.
+        // The mean gap between arrivals follows from the options, so it is set here and not by each source of
+        // requests.
         Ok(generator.with_mean_gap_ns(self.mean_gap_ns()))
     }
 
@@ -130,7 +132,7 @@ impl GeneratorConfig {
         self.recipe().shares_anything()
     }
 
-    /// Whether writes or trims never cease, so that a run that waits for a number of them ends.
+    /// Whether writes or trims never cease, so that a run that waits for a given number of writes ends.
     pub fn keeps_writing(&self) -> bool {
         self.recipe().keeps_writing()
     }
@@ -140,30 +142,30 @@ impl GeneratorConfig {
         self.recipe().mean_gap_ns()
     }
 
-    /// Whether requests have arrival times. Otherwise they are all at time zero.
+    /// Whether requests have arrival times. Without them, all requests arrive at time zero.
     pub fn is_timed(&self) -> bool {
         self.mean_gap_ns().is_some()
     }
 
-    /// Whether every page is equally likely in every request, independently of all other requests. Then write
-    /// amplification has a closed form.
+    /// Whether every page is equally likely in every request, independently of all other requests. In this
+    /// case write amplification has a closed form.
     pub fn is_uniform_random(&self) -> bool {
         self.recipe().is_uniform_random()
     }
 }
 
-/// The options of `switch`: two workloads, and the number of requests of the first.
+/// The options of `switch`, which are two workloads and the number of requests drawn from the first.
 #[derive(Clone, Debug)]
 pub struct SwitchConfig {
-    /// The first.
+    /// The first workload.
     pub first: Box<GeneratorConfig>,
-    /// The number of requests of the first.
+    /// The number of requests drawn from the first workload before the second one begins.
     pub after: u64,
-    /// The second.
+    /// The second workload, which never ends.
     pub second: Box<GeneratorConfig>,
 }
 
-/// A placeholder for a `switch` without workloads, which cannot be parsed.
+/// Returns a placeholder. It never serves requests, because a `switch` without workloads cannot be parsed.
 impl Default for SwitchConfig {
     fn default() -> SwitchConfig {
         let fio = |theta| Box::new(GeneratorConfig::FioU(FioConfig { theta }));
@@ -171,7 +173,7 @@ impl Default for SwitchConfig {
     }
 }
 
-/// The whole text after the colon is one option, not `key=value`.
+/// The whole text after the colon is one option: `switch` has no `key=value` options.
 impl Declared for SwitchConfig {
     const OPTIONS: &'static [Opt<SwitchConfig>] = &[];
 
@@ -202,7 +204,8 @@ impl Declared for SwitchConfig {
 
 impl Recipe for SwitchConfig {
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
-        // The times of the second workload would start from zero.
+        // Workloads with times are refused, because the times of the second workload would start from zero
+        // again.
         if self.first.is_timed() || self.second.is_timed() {
             return Err(SpecError::new(
                 "switch cannot use workloads that have times; accepted: those without, like zipf and ycsb-a",
@@ -234,7 +237,7 @@ impl Recipe for SwitchConfig {
     }
 }
 
-/// Two workloads, and the number of requests left of the first.
+/// The generator of `switch`, which has two workloads and the number of requests that remain of the first.
 #[derive(Debug)]
 struct Switch {
     first: Generator,

@@ -1,13 +1,13 @@
-//! Writes whose pattern changes over time, after the description of two production traces in MiDAS (FAST
-//! 2024).
+//! Generates writes whose pattern changes over time, after the description of two production traces in MiDAS
+//! (Oh et al., FAST 2024).
 //!
 //! `alibaba-like` is a cloud volume with "short and intensive write patterns". A phase has a 50th to a fifth
 //! as many writes as there are pages. In each phase, a region of 1 to 10 % of the pages with a random start
 //! gets 70 % of the writes, a sequential run with a random start gets 20 %, and a constant Zipf distribution
 //! of exponent 0.9 over all pages gets the rest. `exchange-like` is a mail server with small workloads of
 //! irregular patterns. It has longer phases and regions of 5 to 40 %, and each phase has random shares of
-//! sequential, regional and popular writes. Lengths and shares are assumed, because the traces are not
-//! available and the paper has no further figures.
+//! sequential, regional and popular writes. The lengths of the phases and the shares are assumed, because the
+//! traces are not available and the MiDAS paper has no further figures.
 
 use super::draw::between;
 use super::generator::{Generator, RequestSource};
@@ -16,14 +16,15 @@ use super::zipf::Zipf;
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 
-/// The distribution of phases: a workload without options.
+/// The distribution of phases of a workload. It has no options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasesConfig {
     /// The least and the most writes of a phase, in thousandths of the pages.
     length: (u64, u64),
     /// The least and the most pages of a region, in thousandths of the pages.
     region: (u64, u64),
-    /// The least and the most writes to the region and in sequence, in percent.
+    /// The least and the most writes to the region, and those in sequence, in percent of the writes of a
+    /// phase.
     regional: (u64, u64),
     sequential: (u64, u64),
 }
@@ -33,7 +34,7 @@ pub(super) const ALIBABA: PhasesConfig =
 pub(super) const EXCHANGE: PhasesConfig =
     PhasesConfig { length: (100, 1_500), region: (50, 400), regional: (10, 70), sequential: (0, 30) };
 
-/// The current phase.
+/// The generator, with the distribution of phases, and the current phase.
 #[derive(Debug)]
 struct Irregular {
     shape: PhasesConfig,
@@ -77,7 +78,8 @@ impl Recipe for PhasesConfig {
 impl Irregular {
     fn begin(&mut self) {
         let Irregular { shape, pages, prng, .. } = self;
-        // With few pages the share would round to zero, but a phase has at least one write.
+        // With few pages the product would round to zero, but a phase has at least one write and a region at
+        // least one page.
         let mut thousandths = |(least, most)| (*pages * between(prng, least, most) / 1000).max(1);
         (self.left, self.region_pages) = (thousandths(shape.length), thousandths(shape.region));
         self.region = prng.below(*pages);
@@ -95,7 +97,7 @@ impl RequestSource for Irregular {
         self.left -= 1;
         let kind = self.prng.below(100);
         let page = if kind < self.regional {
-            // A region beyond the last page continues at the first.
+            // A region that extends beyond the last page continues at the first page.
             (self.region + self.prng.below(self.region_pages)) % self.pages
         } else if kind < self.regional + self.sequential {
             self.next = (self.next + 1) % self.pages;

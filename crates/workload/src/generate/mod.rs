@@ -1,10 +1,12 @@
-//! Synthetic workloads by name. A [`GeneratorConfig`] is the description of one, and lists all of them. A
-//! [`Generator`] is an endless iterator of its requests, mostly for one page and without times. It is a pure
-//! function of the description, the number of pages and the seed. It uses only integers, IEEE 754 basic
-//! arithmetic and `libm`, so the stream is the same on every machine.
+//! Synthetic workloads by name.
 //!
-//! A new workload is a file here with a `Recipe` and a `RequestSource`, and a line of `generators!` in
-//! `config.rs`.
+//! A [`GeneratorConfig`] is the description of one workload, and lists all of them. A [`Generator`] is an
+//! endless iterator of the requests of a workload, mostly for one page and without times. It is a pure
+//! function of the description, the number of pages and the seed. A generator uses only integers, the basic
+//! arithmetic of IEEE 754 and `libm`, so its requests are the same on every machine.
+//!
+//! To add a workload, write a file here with a `Recipe` and a `RequestSource`, and add a line to
+//! `generators!` in `config.rs`.
 
 mod alias;
 mod bursts;

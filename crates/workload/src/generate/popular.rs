@@ -1,4 +1,4 @@
-//! The workloads with Zipf-distributed popularity of pages.
+//! The workloads `zipf` and `fio-*`, in which the popularity of pages has a Zipf distribution.
 
 use super::generator::Generator;
 use super::recipe::{Recipe, Space};
@@ -9,9 +9,9 @@ use fulgurite_base::{Declared, Opt, Share, SpecError, opt};
 /// The options of `zipf`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZipfConfig {
-    /// The exponent, from 0 (uniform) to 5.
+    /// The Zipf exponent of the pages' popularity, from 0 (uniform) to 5.
     pub theta: f64,
-    /// Requests that write.
+    /// The share of requests that write.
     pub write: Share,
 }
 
@@ -42,10 +42,10 @@ impl Recipe for ZipfConfig {
     }
 }
 
-/// Only writes, with a fixed exponent: a workload without options.
+/// The options of a workload that only writes, with a fixed exponent. A user cannot set any.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FioConfig {
-    /// The exponent.
+    /// The Zipf exponent of the pages' popularity; 0 is uniform.
     pub theta: f64,
 }
 

@@ -1,11 +1,13 @@
-//! Sums of powers over runs of ranks: Σ r^-theta, term by term for short runs, by the Euler–Maclaurin formula
-//! for long ones. The relative error is below 1e-12; a histogram would need more than 10^24 draws to show it.
-//! The functions are those of `libm`, not the platform's, so that results are the same on every machine.
+//! Sums `r^-theta` over a run of ranks r. A short run is summed term by term, and a long one by the
+//! Euler–Maclaurin formula.
+//!
+//! The relative error is below 1e-12; a histogram would need more than 10^24 draws to show it. The powers and
+//! logarithms come from `libm` and not from the platform, so that results are the same on every machine.
 
-/// The most terms that are added one by one.
+/// The most terms that are added one by one; longer runs use the formula.
 const DIRECT: u64 = 64;
 
-/// The sum of `r^-theta` over the `count` ranks from `low` on.
+/// Returns the sum of `r^-theta` over the `count` ranks from `low` on.
 ///
 /// `theta` is in [0, 5], and a run of more than 64 ranks starts at rank 1024 or above. There the
 /// first term left out of the formula is less than `theta⋯(theta+5) / (30240 × low^6)` < 1e-17.
@@ -22,8 +24,9 @@ pub(crate) fn power_sum(low: u64, count: u64, theta: f64) -> f64 {
         - (third(b) - third(a)) / 720.0
 }
 
-/// The integral of `x^-theta` from `a` to `b`, without cancellation if theta is close to one or `b` to `a`:
-/// `a^(1−theta) × (e^t − 1) / (1 − theta)` with `t = (1 − theta) × ln(b / a)`.
+/// Returns the integral of `x^-theta` from `a` to `b`. No digits cancel if theta is close to one or `b` to
+/// `a`, because the integral is computed as `a^(1−theta) × (e^t − 1) / (1 − theta)` with `t = (1 − theta) ×
+/// ln(b / a)`.
 fn integral(a: f64, b: f64, theta: f64) -> f64 {
     let ln_ratio = libm::log1p((b - a) / a);
     let t = (1.0 - theta) * ln_ratio;
@@ -35,7 +38,7 @@ fn integral(a: f64, b: f64, theta: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Σ r^-theta term by term, with Neumaier's compensation.
+    /// Sums r^-theta term by term, with Neumaier's compensation.
     fn naive(low: u64, count: u64, theta: f64) -> f64 {
         let (mut sum, mut lost) = (0.0, 0.0);
         for rank in low..low + count {

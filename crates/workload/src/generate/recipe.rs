@@ -4,21 +4,21 @@ use super::generator::Generator;
 use fulgurite_base::{Prng, SpecError};
 use std::fmt::Debug;
 
-/// The parameters with which a generator is started.
+/// The parameters with which a generator is started, which are its address space and its seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space<'a> {
-    /// The workload's name, for errors.
+    /// The workload's name, for error messages.
     pub name: &'a str,
-    /// Pages, at least one.
+    /// The number of pages, at least one.
     pub pages: u64,
-    /// Bytes in a page.
+    /// The size of a page, in bytes.
     pub page_bytes: u32,
-    /// The random seed.
+    /// The seed of all random choices.
     pub seed: u64,
 }
 
 impl Space<'_> {
-    /// The random stream for the requests.
+    /// Returns the random stream for the requests.
     pub(crate) fn prng(&self) -> Prng {
         Prng::new(self.seed, "workload")
     }
@@ -35,9 +35,9 @@ impl Space<'_> {
     }
 }
 
-/// A workload's options. They tell properties of its requests, and start a generator.
+/// The options of a workload. They state properties of its requests, and start its generator.
 pub(crate) trait Recipe: Debug + Send + Sync {
-    /// Starts the generator.
+    /// Starts the generator over this space.
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError>;
 
     /// Whether any request can be a write or a trim.
@@ -53,7 +53,8 @@ pub(crate) trait Recipe: Debug + Send + Sync {
         false
     }
 
-    /// Whether any request can be a write of another page's content, for which a drive needs SHARE.
+    /// Whether any request can be a write of another page's content, which only a drive with SHARE can store
+    /// without writing.
     fn shares_anything(&self) -> bool {
         false
     }
@@ -63,8 +64,8 @@ pub(crate) trait Recipe: Debug + Send + Sync {
         None
     }
 
-    /// Whether every page is equally likely in every request, independently of all other requests. Then write
-    /// amplification has a closed form.
+    /// Whether every page is equally likely in every request, independently of all other requests. In this
+    /// case write amplification has a closed form.
     fn is_uniform_random(&self) -> bool {
         false
     }

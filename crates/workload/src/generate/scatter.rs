@@ -1,31 +1,32 @@
-//! A fixed bijection from popularity rank to page: `page = rank × stride mod pages`, where the stride is the
-//! first number from `pages / φ` on that is coprime with `pages`. The golden ratio spreads any number of top
-//! ranks evenly over the address space (three-distance theorem), and places neighbouring ranks far apart.
-//! Cost: three multiplications.
+//! Maps popularity ranks to pages by a fixed bijection, `page = rank × stride mod pages`.
+//!
+//! The stride is the first number from `pages / φ` on that is coprime with `pages`, where φ is the golden
+//! ratio. Such a stride spreads any number of top ranks evenly over the address space (three-distance
+//! theorem), and places neighbouring ranks far apart. A mapping costs three multiplications.
 
 /// Maps the ranks `1..=pages` onto the pages `0..pages`.
 #[derive(Clone, Debug)]
 pub(crate) struct Scatter {
     pages: u64,
     stride: u64,
-    /// `⌊stride × 2^64 / pages⌋`
+    /// `⌊stride × 2^64 / pages⌋`, which replaces a division in each mapping.
     reciprocal: u64,
 }
 
 impl Scatter {
-    /// The bijection for this many pages, at least 1 and less than 2^63.
+    /// Creates the bijection for this number of pages, at least 1 and less than 2^63.
     pub(crate) fn new(pages: u64) -> Scatter {
         let golden = (u128::from(pages) * 0x9e37_79b9_7f4a_7c15) >> 64;
-        // `pages − 1` is coprime with `pages`, so the search ends.
+        // The search ends, because `pages − 1` is coprime with `pages`.
         let stride = (golden as u64..).find(|stride| gcd(*stride, pages) == 1).unwrap_or(1);
         Scatter { pages, stride, reciprocal: ((u128::from(stride) << 64) / u128::from(pages)) as u64 }
     }
 
-    /// The page of a rank in `1..=pages`.
+    /// Returns the page of a rank in `1..=pages`.
     #[inline]
     pub(crate) fn page(&self, rank: u64) -> u64 {
-        // Shoup's modular multiplication: the quotient is at most one too small, so the remainder, which is
-        // right modulo 2^64, is below twice `pages`.
+        // This is Shoup's modular multiplication. The quotient is at most one too small. So the remainder,
+        // which is right modulo 2^64, is below twice `pages`, and one subtraction corrects it.
         let quotient = ((u128::from(rank) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = rank.wrapping_mul(self.stride).wrapping_sub(quotient.wrapping_mul(self.pages));
         if rest >= self.pages { rest - self.pages } else { rest }

@@ -1,4 +1,4 @@
-//! The workloads over a hot and a cold class of pages, and the uniform one.
+//! The skewed workloads, which have a hot and a cold class of pages, and the uniform workload.
 
 use super::generator::Generator;
 use super::recipe::{Recipe, Space};
@@ -6,24 +6,24 @@ use super::two_class::TwoClass;
 use fulgurite_base::option::{COUNT, SHARE, YES_NO};
 use fulgurite_base::{Declared, Opt, Share, SpecError, opt};
 
-/// The options of a skewed workload.
+/// The options of the skewed workloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkewConfig {
-    /// Requests that write.
+    /// The share of requests that write.
     pub write: Share,
-    /// Hot pages; neither none nor all.
+    /// The share of pages that are hot; neither none nor all.
     pub hot_pages: Share,
-    /// Requests to hot pages.
+    /// The share of requests that go to hot pages.
     pub hot_requests: Share,
-    /// Whether requests carry their class as a placement hint.
+    /// Whether requests carry the class of their page as a placement hint.
     pub hints: bool,
-    /// Pages that are requested in a row, always the same ones after the same first page, like the pages of a
-    /// record or of an index path.
+    /// The number of pages in a chain. These are pages requested one after the other, always the same ones
+    /// after the same first page, like the pages of a record or of an index path. 1 means no chains.
     pub chain: u32,
 }
 
 impl SkewConfig {
-    /// 90 % of requests to 10 % of the pages, with this percentage of writes.
+    /// Returns the options for 90 % of the requests to 10 % of the pages, with this percentage of writes.
     pub fn write(percent: u32) -> SkewConfig {
         SkewConfig {
             write: Share::percent(percent),
@@ -35,7 +35,7 @@ impl SkewConfig {
     }
 }
 
-/// The least share above zero, and the greatest below one.
+/// The least share above zero, and the greatest share below one.
 const SOME: Share = Share::from_ppm(1);
 const NOT_ALL: Share = Share::from_ppm(Share::ONE.ppm() - 1);
 
@@ -88,16 +88,16 @@ impl Recipe for SkewConfig {
         self.write > Share::ZERO
     }
 
-    /// This ignores the rounding of the hot class to whole pages.
+    /// The answer ignores the rounding of the hot class to whole pages.
     fn is_uniform_random(&self) -> bool {
         self.hot_pages == self.hot_requests && self.chain == 1
     }
 }
 
-/// The options of the uniform workload.
+/// The options of `mixed-uniform`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniformConfig {
-    /// Requests that write.
+    /// The share of requests that write.
     pub write: Share,
 }
 
@@ -145,7 +145,8 @@ mod tests {
         text.parse::<GeneratorConfig>()?.start(pages, 4096, 42)
     }
 
-    /// The number of writes and of requests to the first tenth of 1,000 pages, out of `n`.
+    /// Returns the number of writes and the number of requests to the first tenth of 1,000 pages, out of `n`
+    /// requests.
     fn count(text: &str, n: usize) -> (f64, f64) {
         make(text, 1000).unwrap().take(n).fold((0.0, 0.0), |(writes, hot), request| {
             let is = |condition: bool| f64::from(u8::from(condition));
@@ -199,11 +200,11 @@ mod tests {
                 assert!(pair[0].abs_diff(pair[1]) > 1 && (pair[0] < 2_000) == (pair[1] < 2_000));
             }
         }
-        // The first page of each chain is random.
+        // The first page of each chain is random, so the last page of a chain does not determine it.
         let follows = requests.chunks(4).zip(requests.chunks(4).skip(1));
         let by_chance = follows.filter(|(chain, after)| next.get(&chain[3]) == Some(&after[0])).count();
         assert!(by_chance < 50, "{by_chance}");
-        // Chains of one page are the workload without chains.
+        // A workload with chains of one page equals the workload without chains.
         let plain =
             |text| make(text, 1_000).unwrap().take(1_000).map(|request| request.page).collect::<Vec<_>>();
         assert_eq!(plain("mixed-skewed:chain=1"), plain("mixed-skewed"));

@@ -1,10 +1,12 @@
-//! sysbench's page accesses: its OLTP transactions on one table with an index on a second column
-//! (`oltp_common.lua` of sysbench 1.0), with its default choice of rows: three of four go to one hundredth
-//! of them ("special").
+//! Generates the page accesses of sysbench's OLTP transactions (`oltp_common.lua` of sysbench 1.0).
 //!
-//! Read-only: ten rows by key and four ranges of a hundred. Write-only: an update that moves the index
-//! entry, one that does not, a row deleted and inserted again. Read-write: both. Assumed: rows of 200 bytes
-//! clustered by key, the index a sixth of the pages.
+//! The database has one table with an index on a second column. The rows are chosen by sysbench's default
+//! distribution ("special"), in which three of four choices go to one hundredth of the rows. A read-only
+//! transaction reads ten rows by key and four ranges of a hundred rows. A write-only transaction has an
+//! update that moves the index entry, an update that does not, and a row that is deleted and inserted again.
+//! A read-write transaction has both parts.
+//!
+//! *Assumptions.* Rows have 200 bytes and are clustered by key. The index has a sixth of the pages.
 
 use super::draw::percent;
 use super::generator::{Generator, RequestSource};
@@ -13,12 +15,12 @@ use super::tables::{Accesses, Layout, Table};
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, SpecError};
 
-/// The parts of a transaction: a workload without options.
+/// The parts of a sysbench transaction. A user cannot set any option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SysbenchConfig {
-    /// Points and ranges.
+    /// Whether transactions read ten single rows and four ranges.
     pub reads: bool,
-    /// Updates.
+    /// Whether transactions update, delete and insert rows.
     pub writes: bool,
 }
 
@@ -26,12 +28,12 @@ impl Declared for SysbenchConfig {
     const OPTIONS: &'static [Opt<SysbenchConfig>] = &[];
 }
 
-/// The table and its index.
+/// The generator, with the table and its index.
 #[derive(Debug)]
 struct Sysbench {
     rows: Table,
     index: Table,
-    /// Pages that a range of a hundred rows covers.
+    /// The number of leaf pages that a range of a hundred rows covers.
     range: u64,
     reads: bool,
     writes: bool,
@@ -57,7 +59,8 @@ impl Recipe for SysbenchConfig {
 }
 
 impl Sysbench {
-    /// A row's relative place; three of four are in the hundredth around the middle.
+    /// Draws a row's relative position in the table, from 0 to 1. Three of four positions are in the
+    /// hundredth around the middle.
     fn row(&mut self) -> f64 {
         let place = self.prng.unit_f64();
         if percent(&mut self.prng, 75) { 0.495 + place / 100.0 } else { place }
@@ -84,7 +87,8 @@ impl RequestSource for Sysbench {
                 let [moved, changed, replaced] = [self.row(), self.row(), self.row()];
                 let [from, to] = [self.row(), self.row()];
                 self.accesses.row(self.rows, moved, Op::Write);
-                // The update moves the index entry from one leaf to another.
+                // The update changes the indexed column, so it moves the index entry from one leaf to
+                // another.
                 self.accesses.row(self.index, from, Op::Write);
                 self.accesses.row(self.index, to, Op::Write);
                 self.accesses.row(self.rows, changed, Op::Write);

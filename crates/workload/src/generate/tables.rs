@@ -1,25 +1,26 @@
-//! Page accesses of transactions: tables as runs of pages, each with a level of index pages above its leaves,
-//! and the queue of accesses of the current transaction.
+//! Maps the accesses of transactions to pages. A table is a run of pages, with a level of index pages above
+//! its leaves. A queue has the page accesses of the current transaction.
 //!
-//! These replace an engine: they give the pages that an engine would request from its buffer pool, in order,
-//! without its log, locks and page splits. Root pages are omitted, because they never miss.
+//! This module replaces an engine. It gives the pages that an engine would request from its buffer pool, in
+//! order, without a log, locks and page splits. Root pages are omitted, because they never miss in a buffer
+//! pool.
 
 use crate::{Op, Request};
 use std::collections::VecDeque;
 
-/// Leaves below one index page: keys and pointers of about 20 bytes in a page of 4 KiB.
+/// The number of leaves below one index page: keys and pointers of about 20 bytes in a page of 4 KiB.
 const FANOUT: u64 = 200;
 
-/// A table: index pages, then leaves.
+/// A table, which consists of index pages and, after them, leaves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Table {
     first: u64,
     index: u64,
-    /// Leaf pages, at least one.
+    /// The number of leaf pages, at least one.
     pub leaves: u64,
 }
 
-/// Assigns pages to tables.
+/// Allocates consecutive pages to tables.
 pub(super) struct Layout {
     next: u64,
     pages: u64,
@@ -30,7 +31,7 @@ impl Layout {
         Layout { next: 0, pages }
     }
 
-    /// A table that takes `share` parts of a thousand of the pages.
+    /// Allocates the next `share` thousandths of the pages to a table.
     pub(crate) fn table(&mut self, share: f64) -> Table {
         let pages = ((self.pages as f64 * share / 1000.0) as u64).max(2).min(self.pages - self.next);
         let index = pages.div_ceil(FANOUT + 1);
@@ -40,7 +41,7 @@ impl Layout {
     }
 }
 
-/// The remaining accesses of the current transaction.
+/// The accesses that remain of the current transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Accesses(VecDeque<Request>);
 
@@ -49,25 +50,25 @@ impl Accesses {
         self.0.pop_front()
     }
 
-    /// Looks a row up in the index and reads or changes its page. `row` is the row's relative place in the
-    /// table, from 0 to 1.
+    /// Looks up a row in the index, then reads or writes its leaf. `row` is the row's relative position in
+    /// the table, from 0 to 1.
     pub(crate) fn row(&mut self, table: Table, row: f64, op: Op) {
         let leaf = ((table.leaves as f64 * row) as u64).min(table.leaves - 1);
         self.leaf(table, leaf, op);
     }
 
-    /// Looks a leaf up in the index, by number, and reads or changes it.
+    /// Looks up a leaf in the index, by number, then reads or writes the leaf.
     pub(crate) fn leaf(&mut self, table: Table, leaf: u64, op: Op) {
         let leaf = leaf % table.leaves;
         self.0.push_back(Request::of_page(Op::Read, table.first + leaf / FANOUT % table.index));
         self.0.push_back(Request::of_page(op, table.first + table.index + leaf));
     }
 
-    /// Reads consecutive leaves, beginning at the row's.
+    /// Reads `leaves` consecutive leaves, beginning at the row's leaf.
     pub(crate) fn scan(&mut self, table: Table, row: f64, leaves: u64) {
         let leaf = ((table.leaves as f64 * row) as u64).min(table.leaves - 1);
         self.leaf(table, leaf, Op::Read);
-        // Leaves are linked, so the following ones need no index page.
+        // Leaves are linked, so the leaves after the first one need no index page.
         for next in 1..leaves {
             let page = table.first + table.index + (leaf + next) % table.leaves;
             self.0.push_back(Request::of_page(Op::Read, page));

@@ -1,4 +1,4 @@
-//! Checks of all generated workloads.
+//! Tests of all generated workloads.
 
 use super::config::GeneratorConfig;
 use super::generator::Generator;
@@ -15,7 +15,7 @@ fn sentence(spec: &str, pages: u64) -> String {
 
 #[test]
 fn the_first_requests_are_pinned() {
-    // Golden requests: a change of them would change every recorded result.
+    // These are golden requests: a change of them would change every recorded result.
     let golden = [
         ("mixed-skewed", "W49475 R96292 W38451 W76456 R69970 R46150 W67240 R67121"),
         ("write-intensive", "W49475 W96292 W38451 W76456 W69970 W46150 W67240 W67121"),
@@ -70,15 +70,15 @@ fn transactions_read_and_write_as_specified() {
         let requests = make(spec, 100_000, 3).unwrap().take(200_000);
         requests.filter(|request| request.op == Op::Write).count() as f64 / 200_000.0
     };
-    // Every row access reads an index page, so writes are at most half of the accesses.
+    // Every access to a row reads an index page, so writes are at most half of the accesses.
     assert_eq!(writes("tpcc:transaction=order-status") + writes("tpcc:transaction=stock-level"), 0.0);
     assert_eq!(writes("tpcc:transaction=delivery"), 0.5);
-    // An order has ten lines on average, each with a read of the item and two writes, and five more rows,
-    // three of them written.
+    // An order has ten lines on average. Each line reads the item's row and writes two rows. Five more rows
+    // are accessed, three of them written.
     assert!((writes("tpcc:transaction=new-order") - 23.0 / 70.0).abs() < 0.003);
     assert_eq!((writes("sysbench-read-only"), writes("sysbench-write-only")), (0.0, 0.5));
     assert!(writes("sysbench-read-write") < 0.15 && writes("linkbench") > 0.1);
-    // New orders are written to pages of their own district, so there are as many append points as districts.
+    // Payments write the customers of all districts, so the written pages are many.
     let distinct = |spec: &str| {
         let written: std::collections::BTreeSet<u64> = make(spec, 100_000, 3)
             .unwrap()
@@ -93,7 +93,8 @@ fn transactions_read_and_write_as_specified() {
 
 #[test]
 fn an_engine_writes_each_dirty_page_once_in_a_while() {
-    // 1/64 of 100,000 pages are the log, 512 are the doublewrite buffer, and the others are the data.
+    // A 64th of the 100,000 pages is the log, 512 pages are the doublewrite buffer, and the others are the
+    // data.
     let requests: Vec<Request> = make("ycsb-a:blocks=yes", 100_000, 3).unwrap().take(300_000).collect();
     assert!(requests.iter().all(|request| request.op == Op::Write));
     let part = |from: u64, to: u64| {
@@ -101,7 +102,7 @@ fn an_engine_writes_each_dirty_page_once_in_a_while() {
     };
     let (log, doublewrite, data) = (part(0, 1_562), part(1_562, 2_074), part(2_074, 100_000));
     assert!(log > 0.01 && log < 0.2 && (doublewrite - data).abs() < 0.001, "{log} {doublewrite} {data}");
-    // Data are written in units of four blocks.
+    // A page of the engine has 16 KiB, so data are written in units of four device pages.
     let first = requests.iter().position(|request| request.page >= 2_074).unwrap();
     let unit: Vec<u64> = requests[first..first + 4].iter().map(|request| request.page).collect();
     assert!(unit.windows(2).all(|two| two[1] == two[0] + 1) && (unit[0] - 2_074).is_multiple_of(4));
@@ -129,7 +130,7 @@ fn hints_name_the_class() {
 #[test]
 fn a_default_written_out_changes_no_text_and_another_value_does() {
     let Registry { kind, entries } = GeneratorConfig::registry();
-    // A switch needs its two workloads.
+    // `switch` needs two workloads, so it has no text without options and is left out.
     let at = entries.iter().position(|entry| entry.name == "switch").unwrap();
     for entries in [&entries[..at], &entries[at + 1..]] {
         Registry { kind, entries }.check_texts().unwrap();
@@ -170,7 +171,7 @@ fn writes_anything_and_keeps_writing_agree_with_the_requests() {
         assert_eq!(config.keeps_writing(), writes() > 0, "{text}");
         assert_eq!(config.is_timed(), config.start(5_000, 4096, 5).unwrap().is_timed(), "{text}");
     }
-    // Otherwise a caller would wait for ever for the engine's first write.
+    // The workload is refused, because a caller would wait for the engine's first write for ever.
     assert!(sentence("tpcc:transaction=order-status,blocks=yes", 100_000).contains("accepted: blocks=no"));
 }
 

@@ -1,21 +1,22 @@
-//! Requests with arrival times and sizes, for open-loop replay: the workloads of "A Semi-Preemptive Garbage
-//! Collector for Solid State Drives" (ISPASS 2011).
+//! Generates requests with arrival times and sizes, for open-loop replay. They are the workloads of Lee et
+//! al., "A Semi-Preemptive Garbage Collector for Solid State Drives" (ISPASS 2011), called the study below.
 //!
-//! `synthetic` follows the synthetic generator of DiskSim, which that study used: one size, exponential times
-//! between arrivals, and probabilities of a sequential access and of a read. Its defaults are the fixed
-//! values of the sweeps in the study's journal version (IEEE TCAD 2013, Table VII).
+//! `synthetic` follows the synthetic generator of DiskSim, which the study used: one request size,
+//! exponential gaps (times between arrivals), and probabilities of a sequential access and of a read. Its
+//! defaults are the fixed values of the sweeps in the study's journal version (IEEE TCAD 2013, Table VII).
 //!
-//! The others are synthetic substitutes for four traces, after the row of figures that the study gives for
-//! each trace: mean request size, read share, arrival rate, and in the journal version the share of requests
-//! in bursts. Other properties are assumed, and can be set by options: sizes are geometric in whole pages; a
-//! request is sequential with the given probability and otherwise starts at a random page; the gaps inside
-//! bursts and between bursts are exponential, so that all gaps together are hyperexponential with `1 + cv² =
-//! 2 (p a² + (1 − p) b²) / mean²` for a share p of gaps inside bursts of mean a, and b between.
+//! The other workloads are synthetic substitutes for four traces. The study gives a row of figures for each
+//! trace: mean request size, read share and arrival rate. The journal version adds the share of requests in
+//! bursts. Other properties are assumed, and can be set by options: sizes have a geometric distribution in
+//! whole pages; a request is sequential with the given probability and otherwise starts at a random page; the
+//! gaps inside bursts and between bursts are exponential. So all gaps together are hyperexponential with `1 +
+//! cv² = 2 (p a² + (1 − p) b²) / mean²`, where cv is the coefficient of variation, p the share of gaps inside
+//! bursts, a the mean gap inside bursts, and b the mean gap between bursts.
 //!
-//! The study does not give the length of bursts. Without `burst`, each gap is independently inside a burst or
-//! not, so that a burst has 1 / (1 − p) gaps on average. With `burst`, bursts have that many gaps on average,
-//! and the number of gaps between bursts keeps the share p. So the rate, the share and the distribution of
-//! gaps stay the same, and only their order changes.
+//! The study does not give the length of bursts. Without the option `burst`, each gap is independently inside
+//! a burst or not, so that a burst has 1 / (1 − p) gaps on average. With `burst`, bursts have that many gaps
+//! on average, and the number of gaps between bursts keeps the share p. So the rate, the share and the
+//! distribution of gaps stay the same, and only their order changes.
 
 use super::bursts::Bursts;
 use super::draw::draw_op;
@@ -25,7 +26,7 @@ use crate::Request;
 use fulgurite_base::option::{COUNT, MICROS, SHARE, SIZE};
 use fulgurite_base::{Declared, Nanos, Opt, Prng, Share, SpecError, opt, units};
 
-/// A generator with arrival times.
+/// A generator of requests with arrival times.
 #[derive(Debug)]
 struct Timed {
     write: Share,
@@ -38,78 +39,80 @@ struct Timed {
     prng: Prng,
 }
 
-/// Request sizes, in pages.
+/// The distribution of request sizes, in pages.
 #[derive(Clone, Copy, Debug)]
 enum Sizes {
     Fixed(u32),
-    /// At least one page; another with probability `1 − 1/mean`.
+    /// A geometric distribution: a request has at least one page, and after each page another one with
+    /// probability `1 − 1/mean`.
     Geometric {
         mean: f64,
     },
 }
 
-/// Times between arrivals, in nanoseconds.
+/// The distribution of gaps, the times between arrivals, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 struct Gaps {
-    /// Share of the gaps that are inside a burst.
+    /// The share of the gaps that are inside a burst.
     inside: f64,
     mean_inside: f64,
     mean_between: f64,
-    /// Decides which gaps are inside bursts; without it, each gap is independent.
+    /// Decides which gaps are inside bursts. With `None`, each gap is independently inside a burst or not.
     bursts: Option<Bursts>,
 }
 
-/// The row of a trace, and an assumed share of sequential requests.
+/// The study's row of figures for a trace, and an assumed share of sequential requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TraceRow {
-    /// Mean request size, in bytes.
+    /// The mean request size, in bytes.
     pub size: f64,
-    /// Reads per million requests.
+    /// The number of reads per million requests.
     pub reads_ppm: u32,
-    /// Arrivals per second.
+    /// The arrival rate, in requests per second.
     pub rate: f64,
-    /// Gaps inside bursts, per million.
+    /// The number of gaps inside bursts, per million gaps.
     pub bursty_ppm: u32,
-    /// Percentage of sequential requests.
+    /// The assumed percentage of sequential requests.
     pub sequential: u32,
 }
 
-/// The mean gap inside a burst: a third of 1.5 ms, the greatest gap that the study considers a burst.
+/// The default mean gap inside a burst, which is a third of 1.5 ms, the greatest gap that the study counts as
+/// part of a burst.
 const BURST_GAP: Nanos = Nanos::from_micros(500);
 
-/// UMass Financial: online transactions.
+/// The figures of UMass Financial, a trace of online transactions.
 pub(super) const FINANCIAL: TraceRow =
     TraceRow { size: 7.09 * 1024.0, reads_ppm: 189_200, rate: 47.19, bursty_ppm: 1_400, sequential: 10 };
-/// HP Cello: a time-sharing and mail server.
+/// The figures of HP Cello, a trace of a time-sharing and mail server.
 pub(super) const CELLO: TraceRow =
     TraceRow { size: 7.06 * 1024.0, reads_ppm: 196_300, rate: 74.24, bursty_ppm: 313_200, sequential: 10 };
-/// TPC-H: scans.
+/// The figures of TPC-H, a trace of scans.
 pub(super) const TPCH: TraceRow =
     TraceRow { size: 31.62 * 1024.0, reads_ppm: 918_000, rate: 172.73, bursty_ppm: 112_900, sequential: 60 };
-/// HP OpenMail: a mail server.
+/// The figures of HP OpenMail, a trace of a mail server.
 pub(super) const OPENMAIL: TraceRow =
     TraceRow { size: 9.49 * 1024.0, reads_ppm: 633_000, rate: 846.62, bursty_ppm: 100, sequential: 10 };
 
-/// The options of a workload after a trace's row.
+/// The options of a workload that follows the study's row for a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceLikeConfig {
     row: TraceRow,
-    /// Gaps that are inside bursts.
+    /// The share of gaps that are inside bursts.
     pub bursty: Share,
-    /// Their mean length.
+    /// The mean of the gaps inside bursts.
     pub burst_gap: Nanos,
-    /// The average number of gaps in a burst; 0 if each gap is independent.
+    /// The average number of gaps in a burst; 0 if each gap is independently inside a burst or not.
     pub burst: u32,
     /// The coefficient of variation of the number of gaps in a burst.
     pub burst_spread: Share,
-    /// Requests that start at the end of the previous one.
+    /// The share of requests that start at the end of the previous one.
     pub sequential: Share,
-    /// Pages that are used.
+    /// The share of the pages that requests go to, from the first page on.
     pub footprint: Share,
 }
 
 impl TraceLikeConfig {
-    /// The options of a row.
+    /// Returns the default options of a row.
     pub(super) fn new(row: TraceRow) -> TraceLikeConfig {
         TraceLikeConfig {
             row,
@@ -165,23 +168,23 @@ impl Recipe for TraceLikeConfig {
 /// The options of `synthetic`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyntheticConfig {
-    /// Bytes of every request.
+    /// The size of every request, in bytes.
     pub size: u64,
     /// The mean time between arrivals.
     pub interval: Nanos,
-    /// Gaps that are inside bursts.
+    /// The share of gaps that are inside bursts.
     pub bursty: Share,
-    /// Their mean length.
+    /// The mean of the gaps inside bursts.
     pub burst_gap: Nanos,
-    /// The average number of gaps in a burst; 0 if each gap is independent.
+    /// The average number of gaps in a burst; 0 if each gap is independently inside a burst or not.
     pub burst: u32,
     /// The coefficient of variation of the number of gaps in a burst.
     pub burst_spread: Share,
-    /// Requests that start at the end of the previous one.
+    /// The share of requests that start at the end of the previous one.
     pub sequential: Share,
-    /// Requests that read.
+    /// The share of requests that read.
     pub read: Share,
-    /// Pages that are used.
+    /// The share of the pages that requests go to, from the first page on.
     pub footprint: Share,
 }
 
@@ -201,7 +204,7 @@ impl Default for SyntheticConfig {
     }
 }
 
-/// The least and the greatest time between arrivals: a nanosecond and a day.
+/// The least and the greatest mean time between arrivals, which are a nanosecond and a day.
 const INTERVALS: (Nanos, Nanos) = (Nanos(1), Nanos(86_400_000_000_000));
 
 impl Declared for SyntheticConfig {
@@ -257,7 +260,7 @@ impl Recipe for SyntheticConfig {
     }
 }
 
-/// The error if the gaps inside bursts are not shorter than the mean gap of `mean` nanoseconds.
+/// Returns the error for gaps inside bursts that are not shorter than the mean gap of `mean` nanoseconds.
 fn too_long(space: &Space<'_>, gap: Nanos, mean: f64) -> SpecError {
     SpecError::new(format!(
         "burst_gap_us of {}: gaps of {gap} inside bursts are no shorter than those of all requests at {:.2} a \
@@ -269,11 +272,11 @@ fn too_long(space: &Space<'_>, gap: Nanos, mean: f64) -> SpecError {
 }
 
 impl Gaps {
-    /// Gaps with the mean `mean`, a share of them inside bursts. `None` if the gaps inside bursts would not
-    /// be shorter.
+    /// Creates a distribution of gaps with the mean `mean` in nanoseconds, of which the share `bursty` is
+    /// inside bursts. Returns `None` if the gaps inside bursts would not be shorter than the mean.
     fn bursts(mean: f64, bursty: Share, inside: Nanos) -> Option<Gaps> {
         let (share, mean_inside) = (bursty.as_f64(), inside.0 as f64);
-        // A share of one divides by zero here and is refused below.
+        // A share of one divides by zero here. The condition below refuses it.
         let mean_between = (mean - share * mean_inside) / (1.0 - share);
         (mean_inside < mean && share < 1.0).then_some(Gaps {
             inside: share,
@@ -283,7 +286,8 @@ impl Gaps {
         })
     }
 
-    /// The same gaps in bursts of `burst` gaps on average, unless `burst` is zero.
+    /// Returns the same gaps in bursts of `burst` gaps on average. If `burst` is zero, each gap stays
+    /// independent.
     fn in_bursts(
         self,
         burst: u32,
@@ -308,7 +312,7 @@ impl Gaps {
         self.inside * self.mean_inside + (1.0 - self.inside) * self.mean_between
     }
 
-    /// The squared coefficient of variation.
+    /// Returns the squared coefficient of variation of the gaps.
     #[cfg(test)]
     fn cv2(&self) -> f64 {
         let (p, a, b) = (self.inside, self.mean_inside, self.mean_between);
@@ -322,7 +326,7 @@ impl Gaps {
             None => prng.unit_f64() < self.inside,
         };
         let mean = if is_inside { self.mean_inside } else { self.mean_between };
-        // The draw is below one, so the logarithm is finite.
+        // The drawn number is below one, so the logarithm is finite.
         -mean * libm::log1p(-prng.unit_f64())
     }
 }
@@ -344,7 +348,7 @@ impl Timed {
 
 impl RequestSource for Timed {
     fn request(&mut self) -> Request {
-        // The clock keeps fractions of a nanosecond, so that rounding errors do not accumulate.
+        // The virtual time keeps fractions of a nanosecond, so that rounding errors do not accumulate.
         let at = Nanos(self.now_ns as u64);
         self.now_ns += self.gaps.draw(&mut self.prng);
         let op = draw_op(&mut self.prng, self.write);
@@ -367,7 +371,7 @@ impl Sizes {
             Sizes::Geometric { mean } if mean <= 1.0 => 1,
             Sizes::Geometric { mean } => {
                 let more = libm::log1p(-prng.unit_f64()) / libm::log1p(-1.0 / mean);
-                // The distribution is unbounded, but a request has at most 1,024 pages.
+                // The geometric distribution is unbounded, but a request has at most 1,024 pages.
                 1 + (more as u32).min(1023)
             }
         }
@@ -383,7 +387,8 @@ mod tests {
         text.parse::<GeneratorConfig>()?.start(1_000_000, page_bytes, 42)
     }
 
-    /// Means of 400,000 requests: bytes, read share, rate, squared coefficient of variation of the gaps.
+    /// Returns the mean size in bytes, the read share, the arrival rate and the squared coefficient of
+    /// variation of the gaps over 400,000 requests.
     fn means(text: &str, page_bytes: u32) -> [f64; 4] {
         let n = 400_000;
         let requests: Vec<Request> = make(text, page_bytes).unwrap().take(n).collect();
@@ -414,7 +419,7 @@ mod tests {
         }
     }
 
-    /// Bursts with a length change the order of the gaps and nothing else.
+    /// Bursts with a given length change only the order of the gaps, so the means stay those of the row.
     #[test]
     fn bursts_keep_the_means_of_the_row() {
         for (options, row) in
@@ -427,8 +432,9 @@ mod tests {
             assert!((rate / row.rate - 1.0).abs() < 0.01, "{options}: {rate} requests/s");
             assert!((cv2 / gaps.cv2() - 1.0).abs() < 0.03, "{options}: {cv2} for {}", gaps.cv2());
         }
-        // The shortest hundredth of all runs of a hundred gaps: all gaps inside one burst, or a third of them
-        // by chance.
+        // Returns the duration at the first percentile of all sequences of a hundred requests. In bursts of
+        // 200 gaps, the whole sequence is inside one burst; with independent gaps, only about a third of it
+        // is.
         let shortest = |options| {
             let requests: Vec<Request> = make(options, 4096).unwrap().take(200_000).collect();
             let mut times: Vec<u64> = requests.windows(100).map(|run| run[99].at.0 - run[0].at.0).collect();

@@ -1,10 +1,12 @@
-//! TPC-C's page accesses (Standard Specification, revision 5.11): the nine tables in proportion to their
-//! rows, and the five transactions with their row counts and non-uniform choices: one transaction, or the mix
-//! of the ACE study (New-Order 45 %, Payment 43 %, Order-Status, Stock-Level and Delivery 4 % each).
+//! Generates the page accesses of TPC-C (Standard Specification, revision 5.11). The pages are divided among
+//! the nine tables in proportion to the sizes of their rows. The five transactions have the row counts and
+//! non-uniform choices of the specification. A workload runs one kind of transaction, or the mix of Papon and
+//! Athanassoulis (ACE, ICDE 2023), which is New-Order 45 %, Payment 43 %, and Order-Status, Stock-Level and
+//! Delivery 4 % each.
 //!
 //! *Assumptions* about the engine: tables are clustered by their keys, rows are not split over pages, and
-//! orders are appended at the end of each district. The run is in a steady state, so new orders overwrite the
-//! oldest ones. With pages for less than one warehouse, all tables shrink in proportion.
+//! orders are appended at the end of each district. The workload is in a steady state, so new orders
+//! overwrite the oldest ones. With pages for less than one warehouse, all tables shrink in proportion.
 
 use super::blocks::{EngineConfig, with_engine};
 use super::draw::{between, percent};
@@ -14,8 +16,8 @@ use super::tables::{Accesses, Layout, Table};
 use crate::{Op, Request};
 use fulgurite_base::{Choice, Form, Prng, SpecError, opt};
 
-/// Bytes of a warehouse's rows, from the numbers and sizes in clause 1.3, and of the items, which all
-/// warehouses share.
+/// The bytes of a warehouse's rows in each table, from the row counts and sizes in clause 1.3, and the bytes
+/// of the item table, which all warehouses share.
 const CUSTOMER: f64 = 30_000.0 * 655.0;
 const STOCK: f64 = 100_000.0 * 306.0;
 const ORDER: f64 = 30_000.0 * 24.0;
@@ -28,11 +30,11 @@ const PER_WAREHOUSE: f64 =
     CUSTOMER + STOCK + ORDER + ORDER_LINE + NEW_ORDER + HISTORY + WAREHOUSE + DISTRICTS;
 const ITEM: f64 = 100_000.0 * 82.0;
 
-/// Which transactions.
+/// The kind of transaction that the workload runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Transaction {
-    /// All of them, in the proportions above.
+    /// All kinds, in the proportions of the mix (see the module).
     #[default]
     Mix,
     NewOrder,
@@ -53,12 +55,12 @@ impl Choice for Transaction {
     ];
 }
 
-/// The options.
+/// The options of `tpcc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TpccConfig {
-    /// Which transactions.
+    /// The kind of transaction that the workload runs.
     pub transaction: Transaction,
-    /// The engine below.
+    /// The options of the engine model below the accesses to pages.
     pub engine: EngineConfig,
 }
 
@@ -82,7 +84,7 @@ impl Recipe for TpccConfig {
     }
 }
 
-/// The tables, and the numbers of orders of each district.
+/// The generator, with the tables, and the state of the orders of each district.
 #[derive(Debug)]
 struct Tpcc {
     warehouses: u64,
@@ -95,7 +97,7 @@ struct Tpcc {
     order_line: Table,
     new_order: Table,
     history: Table,
-    /// Orders placed and delivered so far, by district.
+    /// For each district, the number of orders placed and the number of orders delivered so far.
     placed: Vec<u64>,
     delivered: Vec<u64>,
     transaction: Transaction,
@@ -111,7 +113,7 @@ impl Tpcc {
         let warehouses = (((bytes - ITEM) / PER_WAREHOUSE) as u64).max(1);
         let all = warehouses as f64 * PER_WAREHOUSE + ITEM;
         let mut layout = Layout::new(pages);
-        // A little less than all pages, because the tables' sizes are rounded up.
+        // The tables get a little less than all pages, because their sizes are rounded up.
         let mut table = |bytes: f64| layout.table(980.0 * warehouses as f64 * bytes / all);
         Ok(Generator::new(Tpcc {
             warehouses,
@@ -123,9 +125,11 @@ impl Tpcc {
             order_line: table(ORDER_LINE),
             new_order: table(NEW_ORDER),
             history: table(HISTORY),
-            // All warehouses share the items, but `table` multiplies by the number of warehouses.
+            // All warehouses share the item table, but `table` multiplies by the number of warehouses, so its
+            // bytes are divided by that number.
             item: table(ITEM / warehouses as f64),
-            // The initial population of clause 4.3.3: the last 900 orders of a district are not delivered.
+            // The initial population of clause 4.3.3 has 3,000 orders in a district, of which the last 900
+            // are not delivered.
             placed: vec![3_000; 10 * warehouses as usize],
             delivered: vec![2_100; 10 * warehouses as usize],
             transaction,
@@ -144,12 +148,12 @@ impl Tpcc {
         }
     }
 
-    /// NURand of clause 2.1.6 over `0..n`, with the constant 0.
+    /// The function NURand of clause 2.1.6 over `0..n`, with the constant 0.
     fn nurand(&mut self, a: u64, n: u64) -> u64 {
         (self.prng.below(a + 1) | self.prng.below(n)) % n
     }
 
-    /// A row's relative place in a table of `groups` groups with `rows` rows each.
+    /// Returns a row's relative position in a table of `groups` groups with `rows` rows each.
     fn place(groups: u64, rows: u64, group: u64, row: u64) -> f64 {
         (group as f64 + row as f64 / rows as f64) / groups as f64
     }
@@ -163,8 +167,8 @@ impl Tpcc {
         Self::place(self.districts(), 3_000, district, customer)
     }
 
-    /// Finds a customer by number or, in six of ten cases, by name. Three customers share a name, and the
-    /// middle one is selected.
+    /// Reads or writes a customer that is selected by number or, in six of ten cases, by name. Three
+    /// customers share a name, and the middle one is selected, so two more are read.
     fn customer_by_name(&mut self, district: u64, op: Op) {
         if percent(&mut self.prng, 60) {
             for _ in 0..2 {
@@ -176,7 +180,7 @@ impl Tpcc {
         self.accesses.row(self.customer, row, op);
     }
 
-    /// The relative place of an order; each district keeps 3,000.
+    /// Returns the relative position of an order. Each district keeps its last 3,000 orders.
     fn order_place(&self, district: u64, order: u64) -> f64 {
         Self::place(self.districts(), 3_000, district, order % 3_000)
     }
@@ -197,12 +201,13 @@ impl Tpcc {
         self.accesses.row(self.new_order, place, Op::Write);
         for line in 0..between(&mut self.prng, 5, 15) {
             let item = self.item();
-            // One line in a hundred may come from any warehouse (clause 2.4.1.5).
+            // The supplier of one line in a hundred may be any warehouse (clause 2.4.1.5).
             let supplier =
                 if self.prng.below(100) == 0 { self.prng.below(self.warehouses) } else { warehouse };
             self.accesses.row(self.item, item as f64 / 100_000.0, Op::Read);
             self.accesses.row(self.stock, Self::place(self.warehouses, 100_000, supplier, item), Op::Write);
-            // An order has room for ten lines, their average number.
+            // The table has room for ten lines of an order, their average number, so further lines go to the
+            // tenth place.
             let line = Self::place(self.districts(), 30_000, district, order % 3_000 * 10 + line.min(9));
             self.accesses.row(self.order_line, line, Op::Write);
         }
@@ -211,11 +216,11 @@ impl Tpcc {
     fn payment(&mut self, warehouse: u64, district: u64) {
         self.accesses.row(self.warehouse, warehouse as f64 / self.warehouses as f64, Op::Write);
         self.accesses.row(self.district, district as f64 / self.districts() as f64, Op::Write);
-        // Fifteen of a hundred pay elsewhere.
+        // In fifteen of a hundred payments, the customer belongs to a random district.
         let elsewhere = percent(&mut self.prng, 15);
         let home = if elsewhere { self.prng.below(self.districts()) } else { district };
         self.customer_by_name(home, Op::Write);
-        // The history is one heap, and all payments append at its end.
+        // The history table is one heap, and all payments append at its end.
         let rows_a_page = 80;
         let appended: u64 = self.placed.iter().sum();
         self.accesses.leaf(self.history, appended / rows_a_page, Op::Write);
@@ -223,7 +228,7 @@ impl Tpcc {
 
     fn order_status(&mut self, district: u64) {
         self.customer_by_name(district, Op::Read);
-        // At least 3,000 orders were placed, so the difference is not negative.
+        // At least 3,000 orders were placed in the district, so the difference is not negative.
         let order = self.placed[district as usize] - 1 - self.prng.below(900);
         let place = self.order_place(district, order);
         self.accesses.row(self.order, place, Op::Read);
@@ -232,7 +237,8 @@ impl Tpcc {
 
     fn stock_level(&mut self, warehouse: u64, district: u64) {
         self.accesses.row(self.district, district as f64 / self.districts() as f64, Op::Read);
-        // The lines of the last 20 orders, about 200 of 54 bytes; then the stock of their items.
+        // The transaction reads the lines of the last 20 orders, about 200 lines of 54 bytes, then the stock
+        // of their items.
         let last = self.placed[district as usize] - 20;
         self.accesses.scan(self.order_line, self.order_place(district, last), 3);
         for _ in 0..200 {
@@ -241,8 +247,8 @@ impl Tpcc {
         }
     }
 
-    /// Delivers the oldest undelivered order of a district. If only deliveries run, new orders appear without
-    /// any access.
+    /// Delivers the oldest undelivered order of a district. In a workload of deliveries only, new orders
+    /// appear without any access.
     fn delivery(&mut self, district: u64) {
         let order = self.delivered[district as usize];
         self.delivered[district as usize] += 1;

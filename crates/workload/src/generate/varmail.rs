@@ -1,12 +1,12 @@
-//! The blocks of a mail server, after Filebench's varmail: files are deleted, created, appended to and
-//! synced, on a file system with a journal.
+//! Generates the block writes of a mail server, after Filebench's varmail. Files are deleted, created,
+//! appended to and synced, on a file system with a journal.
 //!
-//! Assumed: files have 1 to 8 blocks, 4 on average, and fill two thirds of the space. The popularity of a
-//! file is proportional to rank^-0.9 (MiDAS, FAST 2024, calls varmail Zipfian). Half of the operations delete
-//! a file and write a new one, half append a block or two. New blocks use the next free ones, circling
-//! through the space. Each sync writes two blocks of the journal, which has a 128th of the space. Every
-//! sixteenth sync writes the file's inode block; inodes have a 64th of the space. Reads and discards are
-//! omitted.
+//! *Assumptions.* Files have 1 to 8 blocks, 4 on average, and fill two thirds of the space. The popularity of
+//! a file is proportional to rank^-0.9 (Oh et al., MiDAS, FAST 2024, call varmail Zipfian). Half of the
+//! operations delete a file and write a new one, half append a block or two. New blocks are allocated from
+//! the next free ones, circling through the space. Each sync writes two blocks of the journal, which has a
+//! 128th of the space. Every sixteenth sync writes the file's inode block; inodes have a 64th of the space.
+//! Reads and discards are omitted.
 
 use super::draw::between;
 use super::generator::{Generator, RequestSource};
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 
 const MOST_BLOCKS: u64 = 8;
 
-/// A workload without options.
+/// The options of `varmail`, of which there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VarmailConfig;
 
@@ -26,15 +26,15 @@ impl Declared for VarmailConfig {
     const OPTIONS: &'static [Opt<VarmailConfig>] = &[];
 }
 
-/// Files and the free space.
+/// The generator, with the blocks of each file and the free space.
 #[derive(Debug)]
 struct Varmail {
     journal: u64,
     inodes: u64,
-    /// The first data block, and how many there are.
+    /// The first data block, and the number of data blocks.
     first: u64,
     data: u64,
-    /// Data blocks in use, a bit each.
+    /// A bitmap of the data blocks in use.
     used: Vec<u64>,
     next: u64,
     next_in_journal: u64,
@@ -84,7 +84,7 @@ impl Recipe for VarmailConfig {
 }
 
 impl Varmail {
-    /// The next free block, if there is any.
+    /// Allocates the next free data block. Returns `None` if no block is free.
     fn take(&mut self) -> Option<u32> {
         for _ in 0..self.data {
             let block = self.next;
@@ -100,9 +100,10 @@ impl Varmail {
 
     fn operation(&mut self) {
         let file = self.popular.request().page as usize;
-        // The list is taken out, because finding free blocks borrows the whole generator.
+        // The file's list of blocks is taken out of `files`, because allocating blocks borrows the whole
+        // generator.
         let mut blocks = std::mem::take(&mut self.files[file]);
-        // A file of eight blocks is full, so it is replaced.
+        // A file of eight blocks has reached its greatest size, so it is replaced.
         let replaced = self.prng.below(2) == 0 || blocks.len() as u64 >= MOST_BLOCKS;
         let more = if replaced { between(&mut self.prng, 1, 7) } else { between(&mut self.prng, 1, 2) };
         if replaced {

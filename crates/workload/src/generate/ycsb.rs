@@ -1,11 +1,14 @@
-//! YCSB's core workloads as pages: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010),
-//! table 1.
+//! Generates the page accesses of YCSB's core workloads (Cooper et al., "Benchmarking Cloud Serving Systems
+//! with YCSB", SoCC 2010, table 1).
 //!
-//! A, B, C and F access records by a scattered Zipf distribution of exponent 0.99, D the latest records, E
-//! short runs that start at records of that distribution. A has half updates, B a twentieth, C none; D and E
-//! have a twentieth inserts; F reads and then writes half of its records. *Assumptions.* Records of 1 KB fill
-//! pages in the order of their keys, below one level of index pages. Inserts append to the table; because the
-//! run is in a steady state, they overwrite its oldest pages.
+//! The workloads A, B, C and F access records by a scattered Zipf distribution of exponent 0.99. D accesses
+//! the latest records, and E short runs of records whose starts have that distribution. A has half updates, B
+//! a twentieth, and C none. D and E have a twentieth inserts. F reads and then writes half of its records,
+//! and only reads the others.
+//!
+//! *Assumptions.* Records of 1 KB fill pages in the order of their keys, below one level of index pages.
+//! Inserts append to the table. Because the workload is in a steady state, they overwrite the table's oldest
+//! pages.
 
 use super::blocks::{EngineConfig, with_engine};
 use super::draw::{between, percent};
@@ -16,7 +19,7 @@ use super::zipf::Zipf;
 use crate::{Op, Request};
 use fulgurite_base::{Declared, Opt, Prng, Share, SpecError};
 
-/// Which of the six.
+/// The core workload of YCSB, by its letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Letter {
@@ -28,17 +31,17 @@ pub enum Letter {
     F,
 }
 
-/// The options of the workloads that write.
+/// The options of the YCSB workloads that write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct YcsbConfig {
-    /// Which of the six; `C` has a type of its own.
+    /// The core workload; `C` has a type of its own.
     pub letter: Letter,
-    /// The engine below.
+    /// The options of the engine model below the accesses to pages.
     pub engine: EngineConfig,
 }
 
 impl YcsbConfig {
-    /// Without an engine.
+    /// Returns the options of a core workload without the engine model.
     pub fn new(letter: Letter) -> YcsbConfig {
         YcsbConfig { letter, engine: EngineConfig::default() }
     }
@@ -56,7 +59,8 @@ impl Recipe for YcsbConfig {
     }
 }
 
-/// YCSB C: only reads, so an engine below it would never write.
+/// The options of `ycsb-c`, of which there are none. This workload only reads, so an engine model below it
+/// would never write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct YcsbReadsConfig;
 
@@ -74,13 +78,13 @@ impl Recipe for YcsbReadsConfig {
     }
 }
 
-/// A table of records and their popularity.
+/// The generator, with a table of records and their popularity.
 #[derive(Debug)]
 struct Ycsb {
     letter: Letter,
     table: Table,
     popular: Zipf,
-    /// Ranks that tell how far back the latest records are read.
+    /// The distribution of ranks that decides how far before the newest record D reads.
     latest: Zipf,
     inserted: u64,
     accesses: Accesses,
@@ -109,7 +113,7 @@ impl Ycsb {
         self.accesses.leaf(self.table, leaf, op);
     }
 
-    /// The page that gets inserts: four records in each page.
+    /// Returns the leaf that gets the next inserts. Each leaf has room for four records.
     fn end(&self) -> u64 {
         self.inserted / 4 % self.table.leaves
     }
@@ -144,7 +148,7 @@ impl RequestSource for Ycsb {
                     self.accesses.leaf(self.table, leaf, Op::Read);
                 }
                 Letter::E => {
-                    // Up to a hundred records of 1 KB.
+                    // The scan covers up to a hundred records of 1 KB, which are 25 pages.
                     let first = self.popular.request().page;
                     let pages = between(&mut self.prng, 1, 25);
                     for leaf in first..(first + pages).min(self.table.leaves) {

@@ -1,12 +1,14 @@
-//! Zipf: draws the page of popularity rank r with a probability exactly proportional to `r^-theta`, for any
-//! number of pages, from a table of a few hundred rows.
+//! Draws the page of popularity rank r with a probability exactly proportional to `r^-theta` (Zipf's law),
+//! for any number of pages, from a table of a few hundred rows.
 //!
-//! Ranks are grouped in buckets, sixteen to the octave (each of the first 31 ranks has its own). An alias
-//! table picks a bucket by its exact mass. In the bucket, a uniform rank is accepted with probability `(r /
-//! low)^-theta` (rejection sampling; at least 0.73). Two polynomials bound that power from below and above,
-//! so that `pow` runs about once in a thousand draws at theta 1. The popular pages are scattered, see
-//! `Scatter`. The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1 and, at theta
-//! 0.99 over a million pages, draws rank 3 by 19 % and rank 10 by 4 % too often.
+//! Ranks are grouped in buckets, sixteen to the octave; each of the first 31 ranks has its own. An alias
+//! table picks a bucket by its exact mass. In the bucket, a uniformly drawn rank is accepted with probability
+//! `(r / low)^-theta`, at least 0.73 (rejection sampling); `low` is the first rank of the bucket. Two
+//! polynomials bound that power from below and above, so that `pow` is called about once in a thousand draws
+//! at theta 1. The popular pages are scattered over the address space, see `Scatter`.
+//!
+//! The usual approximation (Gray et al., SIGMOD 1994, as in YCSB) needs theta < 1. At theta 0.99 over a
+//! million pages, it draws rank 3 by 19 % and rank 10 by 4 % too often.
 
 use super::alias::Alias;
 use super::draw::draw_op;
@@ -18,10 +20,10 @@ use fulgurite_base::{Form, Prng, Share, SpecError};
 const SUB_BUCKETS: u64 = 16;
 pub(super) const THETA_MAX: f64 = 5.0;
 
-/// An exponent from 0 to 5: `0.99`.
+/// The form of an exponent from 0 to 5, like `0.99`.
 pub const EXPONENT: Form<f64> = Form { written: "N.N", parse: parse_theta, show: f64::to_string };
 
-/// A generator whose pages have Zipf-distributed popularity.
+/// A generator of requests to pages with Zipf-distributed popularity.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     law: ZipfLaw,
@@ -29,28 +31,29 @@ pub struct Zipf {
     prng: Prng,
 }
 
-/// The popularity of a number of things. It has no random state, so many users can draw from one.
+/// The Zipf distribution of the popularity of items. It has no random state, so many users can draw from one.
 #[derive(Clone, Debug)]
 pub struct ZipfLaw {
     theta: f64,
-    /// `theta (theta + 1) / 2`, the quadratic term of the upper bound.
+    /// `theta (theta + 1) / 2`, the coefficient of the quadratic term of the upper bound.
     curvature: f64,
     buckets: Box<[Bucket]>,
     alias: Alias,
     scatter: Scatter,
 }
 
-/// The ranks `low..low + ranks`.
+/// A bucket, which has the ranks `low..low + ranks`.
 #[derive(Clone, Debug, PartialEq)]
 struct Bucket {
     low: u64,
     ranks: u64,
-    /// `1 / low`
+    /// `1 / low`, by which an offset in the bucket is multiplied.
     step: f64,
 }
 
 impl Zipf {
-    /// Draws pages in proportion to the `-theta`th power of their rank; popular pages are scattered.
+    /// Creates a generator that draws pages in proportion to the `-theta`th power of their rank. Popular
+    /// pages are scattered.
     pub(super) fn new(pages: u64, theta: f64, write: Share, prng: Prng) -> Zipf {
         Zipf { law: ZipfLaw::new(pages, theta), write, prng }
     }
@@ -62,7 +65,7 @@ impl Zipf {
         Request::of_page(op, self.law.place(rank))
     }
 
-    /// A rank from 1 on.
+    /// Draws a rank, from 1 to the number of pages.
     #[inline]
     pub(super) fn rank(&mut self) -> u64 {
         self.law.rank(&mut self.prng)
@@ -70,8 +73,8 @@ impl Zipf {
 }
 
 impl ZipfLaw {
-    /// The law of `things` things, at least 1 and at most 2^48, whose popularity is proportional to the
-    /// `-theta`th power of their rank, for theta from 0 (uniform) to 5.
+    /// Creates the distribution over `things` items, at least 1 and at most 2^48. Their popularity is
+    /// proportional to the `-theta`th power of their rank, for theta from 0 (uniform) to 5.
     pub fn new(things: u64, theta: f64) -> ZipfLaw {
         let buckets = buckets(things);
         let masses: Vec<f64> =
@@ -85,11 +88,11 @@ impl ZipfLaw {
         }
     }
 
-    /// A rank from 1, the most popular, to the number of things.
+    /// Draws a rank from 1, the most popular, to the number of items.
     #[inline]
     pub fn rank(&self, prng: &mut Prng) -> u64 {
         let bucket = &self.buckets[self.alias.draw(prng)];
-        // A bucket of one rank uses the same path, because a branch would cost more than two unused draws.
+        // A bucket of one rank takes the same path, because a branch would cost more than two unused draws.
         loop {
             let offset = prng.below(bucket.ranks);
             let height = prng.unit_f64();
@@ -99,17 +102,17 @@ impl ZipfLaw {
         }
     }
 
-    /// The number of the thing with this rank, counted from zero; popular things are scattered.
+    /// Returns the number of the item with this rank, counted from zero. Popular items are scattered.
     #[inline]
     pub fn place(&self, rank: u64) -> u64 {
         self.scatter.page(rank)
     }
 
-    /// Whether `height`, uniform in [0, 1), is below `(1 + x)^-theta`, for x in [0, 1/16].
+    /// Returns whether `height`, uniform in [0, 1), is below `(1 + x)^-theta`, for x in [0, 1/16].
     #[inline]
     fn accepts(&self, x: f64, height: f64) -> bool {
-        // Taylor's series alternates: its linear polynomial is below the power, its quadratic polynomial
-        // above.
+        // The Taylor series of the power alternates, so its linear polynomial is below the power, and its
+        // quadratic polynomial above.
         let below = 1.0 - self.theta * x;
         height < below || (height < below + self.curvature * x * x && height < self.power(x))
     }
@@ -120,13 +123,13 @@ impl ZipfLaw {
     }
 }
 
-/// The buckets that cover the ranks `1..=pages`.
+/// Returns the buckets that cover the ranks `1..=pages`.
 fn buckets(pages: u64) -> Box<[Bucket]> {
     let mut buckets = Vec::new();
     let mut low = 1;
     while low <= pages {
         let octave = 1 << low.ilog2();
-        // The first octaves have too few ranks for sixteen buckets, so each rank has its own.
+        // The first octaves have fewer than sixteen ranks, so each rank has its own bucket.
         let ranks = (octave / SUB_BUCKETS).max(1).min(pages - low + 1);
         buckets.push(Bucket { low, ranks, step: 1.0 / low as f64 });
         low += ranks;
@@ -135,7 +138,8 @@ fn buckets(pages: u64) -> Box<[Bucket]> {
 }
 
 fn parse_theta(text: &str) -> Result<f64, SpecError> {
-    // The parser of floats also accepts signs, exponents and `inf`.
+    // The standard parser of floats also accepts signs, exponents and `inf`, so other characters are refused
+    // here.
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     text.parse().ok().filter(|theta| is_decimal && *theta <= THETA_MAX).ok_or_else(|| {
         SpecError::new(format!(
@@ -152,7 +156,7 @@ mod tests {
         Zipf::new(pages, theta, Share::percent(50), Prng::new(42, "zipf test"))
     }
 
-    /// The probability of each rank from 1 on, by the definition.
+    /// Returns the probability of each rank from 1 on, computed by the definition.
     fn probabilities(pages: u64, theta: f64) -> Vec<f64> {
         let powers: Vec<f64> = (1..=pages).map(|rank| libm::pow(rank as f64, -theta)).collect();
         let total: f64 = powers.iter().rev().sum();
@@ -183,7 +187,8 @@ mod tests {
                 for _ in 0..draws {
                     counts[generator.rank() as usize - 1] += 1.0;
                 }
-                // Chi-square over cells of neighbouring ranks with at least 25 expected draws each.
+                // This is a chi-square test over cells of neighbouring ranks with at least 25 expected draws
+                // each.
                 let (mut chi_square, mut cells) = (0.0, 0.0);
                 let (mut seen, mut expected, mut left) = (0.0, 0.0, f64::from(draws));
                 for (count, probability) in counts.iter().zip(probabilities(pages, theta)) {
@@ -215,7 +220,8 @@ mod tests {
 
     #[test]
     fn acceptance_follows_the_power_exactly() {
-        // A histogram would need billions of draws to detect an error here.
+        // The test compares the acceptance function itself, because a histogram would need billions of draws
+        // to detect an error.
         for theta in [0.0, 0.5, 0.99, 1.0, 2.5, 5.0] {
             let generator = ZipfLaw::new(1000, theta);
             for step in 0..=1000 {

@@ -1,6 +1,9 @@
-//! `alibaba`: the block traces of Alibaba Cloud, `device,opcode,offset,length,time`. Li et al., "An In-Depth
-//! Analysis of Cloud Block Storage Workloads in Large-Scale Production", IISWC 2020: opcode R or W, offset
-//! and length in bytes, time in microseconds since 1970. A device is a volume.
+//! Reads and writes the format `alibaba`, the block traces of Alibaba Cloud, with lines of
+//! `device,opcode,offset,length,time`.
+//!
+//! The source is Li et al., "An In-Depth Analysis of Cloud Block Storage Workloads in Large-Scale
+//! Production", IISWC 2020. The opcode is R or W, offset and length are in bytes, and the time is in
+//! microseconds since 1970. A device is a volume.
 
 use super::field::{Separator, fields, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};

@@ -1,9 +1,11 @@
-//! `blkparse`: the default output of blkparse(1), the text form of Linux's blktrace:
-//! `dev cpu sequence time pid action RWBS sector + sectors [process]`, time in seconds, sectors of 512 bytes.
+//! Reads and writes the format `blkparse`, the default output of blkparse(1), which is the text form of
+//! Linux's blktrace. A line is `dev cpu sequence time pid action RWBS sector + sectors [process]`. The time
+//! is in seconds, and a sector has 512 bytes.
 //!
-//! A request causes events for several actions. One action counts: Q (queued) or D (issued to the driver),
-//! the one that occurs first in the file. In RWBS, R is a read, W a write, D a discard; other events carry no
-//! data. Lines that do not begin with a device belong to blkparse's summary. A device is a volume.
+//! A request causes events for several actions. To count each request once, the reader takes only the events
+//! of one action: Q (queued) or D (issued to the driver), the one that occurs first in the file. In the field
+//! RWBS, R is a read, W a write and D a discard; other events carry no data. Lines that do not begin with a
+//! device belong to blkparse's summary. A device is a volume.
 
 use super::field::{in_sectors, quote, sectors, time};
 use super::record::{Line, Record, Unit};
@@ -30,7 +32,8 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let is_device = device.split(|byte| *byte == b',').count() == 2
         && device.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
     if !is_device {
-        // Before the first event, such a line means another format.
+        // Before the first event, a line without a device means another format. After it, the line belongs to
+        // the summary.
         return if state.choice.is_some() || line.is_empty() {
             Ok(Line::Nothing)
         } else {

@@ -1,28 +1,28 @@
-//! The page writes and trims of a trace at their original addresses, in four bytes each: for counting runs
-//! over long traces.
+//! Keeps the page writes and trims of a trace in memory for counting runs over long traces, at their original
+//! addresses and in four bytes each.
 
 use super::error::TraceError;
 use super::reader::PageStream;
 use crate::{Op, Request};
 use fulgurite_base::PageId;
 
-/// Writes and trims of single pages, in order.
+/// The writes and trims of single pages in a trace, in order.
 #[derive(Clone, Debug, Default)]
 pub struct PageChanges {
     pages: Vec<u32>,
-    /// The indices of the trims.
+    /// The positions of the trims in `pages`, ascending; all other entries are writes.
     trims: Vec<u64>,
 }
 
 impl PageChanges {
     /// Reads all changes of `stream`. Returns `None` if a change is beyond the first `pages` pages, or if
-    /// there are several volumes, because their addresses are not comparable.
+    /// there are several volumes, because the addresses of volumes are not comparable.
     pub fn read(mut stream: PageStream, pages: u32) -> Result<Option<PageChanges>, TraceError> {
         let mut changes = PageChanges::default();
         let mut fits = true;
         while fits {
             let more = stream.for_some(1 << 12, |request| fits &= changes.push(&request, pages))?;
-            // A check after each batch avoids reading the rest of a long trace in vain.
+            // The check after each batch avoids reading the rest of a long trace in vain.
             fits &= stream.volumes() <= 1;
             if !more {
                 break;
@@ -31,7 +31,7 @@ impl PageChanges {
         Ok(fits.then_some(changes))
     }
 
-    /// Adds the pages of a request. Returns false if it is beyond `pages`.
+    /// Adds the pages of a request, unless it is a read. Returns false if the request extends beyond `pages`.
     fn push(&mut self, request: &Request, pages: u32) -> bool {
         if request.op == Op::Read {
             return true;
@@ -44,12 +44,12 @@ impl PageChanges {
             let first = self.pages.len() as u64;
             self.trims.extend(first..first + u64::from(request.pages));
         }
-        // The check above keeps both ends within 32 bits.
+        // `end` is at most `pages`, so both bounds fit in 32 bits.
         self.pages.extend(request.page as u32..end as u32);
         true
     }
 
-    /// The number of changes.
+    /// The number of changes, which are writes and trims of single pages.
     pub fn len(&self) -> u64 {
         self.pages.len() as u64
     }
@@ -59,20 +59,21 @@ impl PageChanges {
         self.pages.is_empty()
     }
 
-    /// The number of writes.
+    /// The number of writes of single pages.
     pub fn writes(&self) -> u64 {
         self.len() - self.trims.len() as u64
     }
 
-    /// One more than the greatest page that is written or trimmed; 0 without changes.
+    /// One more than the greatest page number that is written or trimmed; 0 without changes.
     pub fn end(&self) -> u64 {
         self.pages.iter().max().map_or(0, |last| u64::from(*last) + 1)
     }
 
-    /// A hash of all changes.
+    /// Returns a hash of all changes and their order.
     pub fn hash(&self) -> u64 {
         let mix = |hash: u64, word: u64| PageId(hash ^ word).mixed();
-        // Four independent lanes, because in a single chain each step would wait for the previous one.
+        // Four lanes are hashed independently, because in a single chain each step would wait for the
+        // previous one.
         let mut lanes = [self.len(), 1, 2, 3];
         let fours = self.pages.chunks_exact(lanes.len());
         let rest = fours.remainder().iter().map(|page| u64::from(*page));
@@ -84,7 +85,7 @@ impl PageChanges {
         lanes.into_iter().chain(rest).chain(self.trims.iter().copied()).fold(0, mix)
     }
 
-    /// The changes from number `from` on.
+    /// Returns the changes from the change number `from` on, counted from zero.
     pub fn iter_from(&self, from: usize) -> impl Iterator<Item = Request> {
         let mut trims =
             self.trims[self.trims.partition_point(|at| *at < from as u64)..].iter().copied().peekable();

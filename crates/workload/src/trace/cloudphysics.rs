@@ -1,10 +1,11 @@
-//! `cloudphysics`: the CSV form of the CloudPhysics traces of virtual disks, `version,time,op,size,lbn`,
-//! as distributed with libCacheSim; the header line is optional. The operation is a SCSI operation code
-//! in hex (SBC-4), the size in bytes, the position in sectors of 512 bytes.
+//! Reads and writes the format `cloudphysics`, the CSV form of the CloudPhysics traces of virtual disks as
+//! distributed with libCacheSim, with lines of `version,time,op,size,lbn`.
 //!
-//! Times are whole seconds. The binary traces have microseconds, but their conversion to CSV divided by a
-//! million: the distributed sample has 113,872 requests in 7,200 units, which are two hours and not seven
-//! milliseconds. So all requests of a second arrive together.
+//! The header line is optional. The operation is a SCSI operation code in hex (SBC-4), the size is in bytes,
+//! and the position (`lbn`) in sectors of 512 bytes. Times are whole seconds. The binary traces have
+//! microseconds, but their conversion to CSV divided them by a million: the distributed sample has 113,872
+//! requests in 7,200 units, which are two hours and not seven milliseconds. So all requests of a second
+//! arrive together.
 
 use super::field::{SECTOR_BYTES, number, quote};
 use super::record::{Line, Record, Unit};
@@ -56,11 +57,11 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     }))
 }
 
-/// The operation of a SCSI operation code, if the command transfers or unmaps data.
+/// Returns the operation of a SCSI operation code; `None` if the command neither transfers nor unmaps data.
 pub(super) fn operation(code: u8) -> Option<Op> {
     match code {
         0x08 | 0x28 | 0x88 | 0xa8 => Some(Op::Read),
-        // WRITE (6) to (16), and WRITE AND VERIFY (10) to (16).
+        // These are WRITE (6) to (16), and WRITE AND VERIFY (10) to (16).
         0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => Some(Op::Write),
         0x42 => Some(Op::Trim),
         _ => None,
@@ -96,7 +97,7 @@ fn not_five(line: &[u8]) -> String {
 fn op_code(field: &[u8]) -> Result<u8, String> {
     std::str::from_utf8(field)
         .ok()
-        // The number parser would accept a sign.
+        // A sign is refused here, because the number parser would accept it.
         .filter(|text| text.len() <= 2 && !text.starts_with('+'))
         .and_then(|text| u8::from_str_radix(text, 16).ok())
         .ok_or_else(|| {

@@ -1,9 +1,11 @@
-//! `disksim`: the ASCII traces of DiskSim, `time device block blocks flags`. "The DiskSim Simulation
-//! Environment Version 4.0 Reference Manual", 2008: time in milliseconds, blocks of 512 bytes, flags in
-//! hexadecimal, with bit 0 set for a read. SSDsim writes the same columns with times in nanoseconds.
-//! `time_unit=` selects the unit. Without it, the first time above zero decides: a whole number of at least a
-//! million (a quarter of an hour in milliseconds) means nanoseconds, any other number means milliseconds. A
-//! device is a volume.
+//! Reads and writes the format `disksim`, the ASCII traces of DiskSim, with lines of `time device block
+//! blocks flags`.
+//!
+//! The source is "The DiskSim Simulation Environment Version 4.0 Reference Manual", 2008. The time is in
+//! milliseconds, a block has 512 bytes, and the flags are in hexadecimal, with bit 0 set for a read. SSDsim
+//! writes the same columns with times in nanoseconds. The option `time_unit=` selects the unit. Without it,
+//! the first time above zero decides: a whole number of at least a million (a quarter of an hour in
+//! milliseconds) means nanoseconds, and any other number means milliseconds. A device is a volume.
 
 use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors, time};
 use super::record::{Line, Record, Unit};
@@ -19,7 +21,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
             flag 1 = read",
     unit: Unit::Bytes,
     name_parts: &["disksim"],
-    // MQSim's lines look the same.
+    // The lines of `mqsim` look the same, so the content alone does not tell the format.
     is_told_by_content: false,
     options: &["time_unit", "volume"],
     shape: Shape::lines(parse),
@@ -44,19 +46,20 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     state.request(device, Record { at, op, start, length })
 }
 
-/// The unit that follows from the first time above zero; see the module.
+/// Returns the unit that the first time above zero implies; see the module. Returns `None` for a time of
+/// zero.
 fn unit_of(field: &[u8]) -> Option<TimeUnit> {
     const LEAST_NANOSECONDS: u64 = 1_000_000;
     let whole = std::str::from_utf8(field).ok()?.parse::<u64>();
     match whole {
-        // Zero is the same in every unit, so a later time decides.
+        // Zero is the same in every unit, so a later line decides.
         Ok(0) => None,
         Ok(time) if time >= LEAST_NANOSECONDS => Some(TimeUnit::Nanoseconds),
         _ => Some(TimeUnit::Milliseconds),
     }
 }
 
-/// A time in this unit.
+/// Parses a time in this unit.
 pub(super) fn scaled_time(field: &[u8], unit: TimeUnit) -> Result<Nanos, String> {
     let (multiplier, divisor) = unit.scale();
     Ok(Nanos(time(field, multiplier)?.0 / divisor))

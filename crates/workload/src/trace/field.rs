@@ -1,20 +1,22 @@
-//! Parses the fields of text formats, and quotes wrong fields in errors.
+//! Parses the fields of lines in text formats, and quotes wrong fields in error messages.
 
 use super::record::Record;
 use crate::Op;
 use fulgurite_base::Nanos;
 
-/// Parses the whole number `field`, at most `most`; `what` names it in the error.
+/// Parses the whole number `field`, which must be at most `most`. `what` names the field in the error
+/// message.
 #[inline]
 pub(crate) fn number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     match digits(field) {
         Some(value) if value <= most => Ok(value),
-        // The slow function finds the reason, so the fast path has a single check.
+        // `long_number` finds the reason, so that the fast path has a single check.
         _ => long_number(what, field, most),
     }
 }
 
-/// The value of a number of up to 19 digits, which always fits.
+/// Returns the value of a number of up to 19 digits, which always fits in 64 bits. Returns `None` for any
+/// other text.
 #[inline]
 fn digits(field: &[u8]) -> Option<u64> {
     if field.is_empty() || field.len() > 19 {
@@ -31,7 +33,7 @@ fn digits(field: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Parses a number of any length, or returns the reason why it is wrong.
+/// Parses a number of any length, or returns the reason why the number is wrong.
 #[cold]
 fn long_number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
@@ -44,21 +46,21 @@ fn long_number(what: &str, field: &[u8], most: u64) -> Result<u64, String> {
     value.ok_or_else(|| format!("{what} {} is out of range; at most {most}", quote(field)))
 }
 
-/// Parses a decimal number of units of `unit_ns` nanoseconds, a power of ten. Digits below a nanosecond are
-/// dropped.
+/// Parses a decimal number in units of `unit_ns` nanoseconds, a power of ten up to 10^9. Digits below a
+/// nanosecond are dropped.
 #[inline]
 pub(crate) fn time(field: &[u8], unit_ns: u64) -> Result<Nanos, String> {
     debug_assert!(1_000_000_000 % unit_ns == 0);
     let dot = field.iter().position(|byte| *byte == b'.').unwrap_or(field.len());
     let (whole, fraction) = (&field[..dot], field.get(dot + 1..).unwrap_or_default());
-    // With this bound the product with the unit does not overflow.
+    // With this bound, the product of the whole part and the unit does not overflow.
     let whole = number("time", whole, u64::MAX / unit_ns)
         .map_err(|reason| if field.iter().all(u8::is_ascii_digit) { reason } else { not_a_time(field) })?;
-    // No unit has more than nine decimal places of nanoseconds.
+    // The greatest unit is a second, so at most nine decimal places count.
     let places = &fraction[..fraction.len().min(9)];
     let rest = if fraction.is_empty() { Some(0) } else { digits(places) };
     let rest = rest.filter(|_| fraction[places.len()..].iter().all(u8::is_ascii_digit));
-    // Both factors are at most 10^9, so the product fits.
+    // Both factors are at most 10^9, so the product fits in 64 bits.
     let rest = rest.ok_or_else(|| not_a_time(field))? * unit_ns / 10u64.pow(places.len() as u32);
     let nanos = (whole * unit_ns).checked_add(rest);
     nanos.map(Nanos).ok_or_else(|| format!("time {} is out of range", quote(field)))
@@ -69,15 +71,15 @@ fn not_a_time(field: &[u8]) -> String {
     format!("time {} is not a decimal number, like 12.5", quote(field))
 }
 
-/// Parses fields of digits in a single pass, for the usual lines of long traces. It returns `None` for any
-/// other line, which the slower functions then parse or refuse with a reason.
+/// Parses fields of digits in a single pass, for the most usual lines of long traces. A method returns `None`
+/// if the line is of any other kind. Slower functions then parse that line or refuse it with a reason.
 pub(crate) struct Plain<'a>(pub &'a [u8]);
 
 impl Plain<'_> {
-    /// A number of at most 19 digits.
+    /// Parses a number of at most 19 digits.
     #[inline]
     pub(crate) fn number(&mut self) -> Option<u64> {
-        // Parses eight bytes at once if there are as many. The numbers differ in length, so a loop over
+        // Eight bytes are parsed at once if there are as many. The numbers differ in length, so a loop over
         // digits would have one mispredicted branch for each number.
         if let Some((bytes, _)) = self.0.split_first_chunk::<8>() {
             let (value, length) = leading_number(u64::from_le_bytes(*bytes));
@@ -89,14 +91,15 @@ impl Plain<'_> {
         self.long_number()
     }
 
-    /// A number of at most 19 digits, parsed digit by digit.
+    /// Parses a number of at most 19 digits, digit by digit.
     #[inline]
     fn long_number(&mut self) -> Option<u64> {
         let (mut value, mut length) = (0u64, 0);
         while let Some(digit) =
             self.0.get(length).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit <= 9)
         {
-            // Numbers that may overflow have at least 20 digits and are refused below.
+            // A number that overflows here has at least 20 digits, so the check of the length below refuses
+            // it.
             value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
             length += 1;
         }
@@ -104,7 +107,7 @@ impl Plain<'_> {
         (1..=19).contains(&length).then_some(value)
     }
 
-    /// The next byte.
+    /// Consumes the next byte.
     #[inline]
     pub(crate) fn first(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
@@ -112,16 +115,17 @@ impl Plain<'_> {
         Some(*first)
     }
 
-    /// The next byte, which must be this one.
+    /// Consumes the next byte, which must be `byte`.
     #[inline]
     pub(crate) fn byte(&mut self, byte: u8) -> Option<()> {
         (self.first()? == byte).then_some(())
     }
 
-    /// Seconds with nine decimal places, in nanoseconds.
+    /// Parses a time in seconds with exactly nine decimal places.
     #[inline]
     pub(crate) fn nanos(&mut self) -> Option<Nanos> {
-        // The frequent case of one digit lets the CPU continue before it knows the length of the number.
+        // A single digit before the point is frequent. Its own branch lets the CPU continue before it knows
+        // the length of the number.
         let seconds = match self.0 {
             [digit @ b'0'..=b'9', b'.', ..] => {
                 self.0 = &self.0[1..];
@@ -136,14 +140,15 @@ impl Plain<'_> {
         let ninth = last.wrapping_sub(b'0');
         self.0 = rest;
         let has_nine_places = length == 8 && ninth <= 9 && !rest.first().is_some_and(u8::is_ascii_digit);
-        // If the ninth place is not a digit, the number is wrong, and the filter below refuses it.
+        // If the ninth place is not a digit, the fraction is wrong, and the filter below refuses the number.
         let fraction = eight * 10 + u64::from(ninth);
         seconds.checked_mul(1_000_000_000)?.checked_add(fraction).map(Nanos).filter(|_| has_nine_places)
     }
 }
 
-/// Parses lines from the start of `text` while `line` accepts them, at most `most`. It stops at an incomplete
-/// line and at a record of length zero. Returns the number of bytes read.
+/// Parses lines from the start of `text` with `line`, until `records` has `most` records. Stops before a line
+/// that `line` does not accept, an incomplete line and a record of length zero. Returns the number of bytes
+/// that were parsed.
 #[inline]
 pub(crate) fn plain_lines(
     text: &[u8],
@@ -163,19 +168,21 @@ pub(crate) fn plain_lines(
     read
 }
 
-/// The number at the start of eight bytes of text, the first byte lowest, and its number of digits.
+/// Parses the number at the start of eight bytes of text, the first byte lowest. Returns its value and its
+/// number of digits.
 #[inline]
 fn leading_number(text: u64) -> (u64, usize) {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let digits = text ^ (ONES * 0x30);
-    // Marks the bytes above 9: the addition carries into their high bit, or the bit is set already.
+    // `others` marks the bytes above 9: the addition carries into their high bit, or that bit is set already.
     let others = (digits | ((digits & (ONES * 0x7f)) + ONES * 0x76)) & (ONES * 0x80);
     let length = (others.trailing_zeros() / 8) as usize;
-    // A shift by all 64 bits would overflow.
+    // Without this return, the shift by all 64 bits would overflow.
     if length == 0 {
         return (0, 0);
     }
-    // Moves the digits to the end, after zeros, then combines pairs, groups of four and all eight.
+    // The digits are moved to the end, after zeros. Then pairs, groups of four and all eight digits are
+    // combined.
     let digits = digits << (64 - 8 * length);
     let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
@@ -183,7 +190,7 @@ fn leading_number(text: u64) -> (u64, usize) {
     (eight, length)
 }
 
-/// Splits a line into exactly `N` fields. `form` describes them in the error.
+/// Splits a line into exactly `N` fields. `form` describes the expected fields in the error message.
 pub(crate) fn fields<'a, const N: usize>(
     line: &'a [u8],
     separator: Separator,
@@ -191,7 +198,7 @@ pub(crate) fn fields<'a, const N: usize>(
 ) -> Result<[&'a [u8]; N], String> {
     let mut fields = [[].as_slice(); N];
     let (mut count, mut start) = (0, 0);
-    // A separator at the end is followed by one more, empty field.
+    // After a separator at the end of the line, one more field follows, which is empty.
     while start <= line.len() {
         let rest = &line[start..];
         let length = match separator {
@@ -200,11 +207,11 @@ pub(crate) fn fields<'a, const N: usize>(
         };
         let field = &rest[..length.unwrap_or(rest.len())];
         start += field.len() + 1;
-        // Several spaces count as one separator.
+        // Several white-space characters count as one separator.
         if field.is_empty() && matches!(separator, Separator::Space) {
             continue;
         }
-        // Fields beyond `N` are only counted, for the error.
+        // Fields beyond `N` are only counted, for the error message.
         if let Some(place) = fields.get_mut(count) {
             *place = field.trim_ascii();
         }
@@ -218,28 +225,28 @@ fn wrong_count(line: &[u8], count: usize, form: &str) -> String {
     format!("{} has {count} fields; a line is {form}", quote(line))
 }
 
-/// The separator of fields.
+/// The separator between the fields of a line.
 #[derive(Clone, Copy)]
 pub(crate) enum Separator {
     Comma,
     Space,
 }
 
-/// Parses a position or length in sectors of 512 bytes, and returns it in bytes.
+/// Parses a position or length in sectors of 512 bytes, and returns the number of bytes.
 pub(crate) fn sectors(what: &str, field: &[u8]) -> Result<u64, String> {
     Ok(number(what, field, u64::MAX / SECTOR_BYTES)? * SECTOR_BYTES)
 }
 
-/// The bytes of a sector in most formats.
+/// The size of a sector in most formats, in bytes.
 pub(crate) const SECTOR_BYTES: u64 = 512;
 
-/// The first sector of a record in bytes, and the number of sectors that it covers.
+/// Returns the number of the first sector that a record covers, and the number of sectors that it covers.
 pub(crate) fn in_sectors(record: &Record) -> (u64, u64) {
     let first = record.start / SECTOR_BYTES;
     (first, (record.start + record.length).div_ceil(SECTOR_BYTES) - first)
 }
 
-/// The value for a read or for a write; `None` for a trim.
+/// Returns `read` for a read and `write` for a write; `None` for a trim.
 pub(crate) fn read_or_write<T>(op: Op, read: T, write: T) -> Option<T> {
     match op {
         Op::Read => Some(read),
@@ -253,19 +260,19 @@ fn not_a_number(what: &str, field: &[u8]) -> String {
     format!("{what} {} is not a whole number; it has decimal digits only, like 4096", quote(field))
 }
 
-/// The bytes as a quotation in an error: printable, and cut after 40 characters.
+/// Returns the bytes as a quotation for an error message: printable, and cut after 40 characters.
 #[cold]
 pub(crate) fn quote(bytes: &[u8]) -> String {
     const MOST: usize = 40;
-    // No character is longer than four bytes, so the rest of a long line is not needed.
+    // A character has at most four bytes, so the rest of a long line is not needed.
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MOST)]);
     let shown: String = text.chars().take(MOST).flat_map(char::escape_debug).collect();
     let is_cut = bytes.len() > 4 * MOST || text.chars().nth(MOST).is_some();
     format!("`{shown}{}`", if is_cut { "…" } else { "" })
 }
 
-/// The reason why a text was refused. If the bytes have control characters other than white space, the reason
-/// is that they are not text.
+/// Returns the reason why a text was refused. If the bytes contain control characters other than white space,
+/// the reason is that they are not text; otherwise it is `reason`.
 #[cold]
 pub(crate) fn unless_binary(bytes: &[u8], reason: String) -> String {
     let is_binary = bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace());
@@ -303,7 +310,7 @@ mod tests {
 
     #[test]
     fn parsing_eight_bytes_at_once_equals_parsing_digit_by_digit() {
-        // Every byte value at every place after digits, and numbers of every length.
+        // The cases are every byte value after each number of digits, and numbers of every length.
         for length in 0..8usize {
             for byte in 0..=255u8 {
                 let mut text = *b"98765432";

@@ -1,6 +1,8 @@
-//! `fio2`: fio's I/O log, version 2: a first line `fio version 2 iolog`, then `file add|open|close` and
-//! `file read|write|trim|sync|datasync offset length` in bytes, and `file wait time` in microseconds. fio's
-//! HOWTO, "Trace file format v2". A file is a volume.
+//! Reads and writes the format `fio2`, the I/O log of fio, version 2.
+//!
+//! The source is fio's HOWTO, "Trace file format v2". The first line is `fio version 2 iolog`. The lines
+//! after it are `file add|open|close`, `file read|write|trim|sync|datasync offset length` in bytes, and `file
+//! wait time` in microseconds. A file is a volume.
 
 use super::field::{number, quote};
 use super::record::{Line, Record, Unit};
@@ -30,7 +32,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
         [] => return Ok(Line::Nothing),
         b"fio version 2 iolog" if state.number == 1 => return Ok(Line::Nothing),
-        // Only the first line distinguishes the versions.
+        // Only the first line distinguishes the versions of the log, so it must be present.
         _ if state.number == 1 => {
             return Err(format!("{} is not the first line of the log, `fio version 2 iolog`", quote(line)));
         }
@@ -48,7 +50,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     request(file, action, parts, at, state)
 }
 
-/// Parses the part of a line after the file, which both versions share.
+/// Parses the fields of a line after the file name, which are the same in versions 2 and 3.
 pub(super) fn request<'a>(
     file: &[u8],
     action: &[u8],
@@ -81,8 +83,8 @@ pub(super) fn word(op: Op) -> &'static str {
 }
 
 fn write(record: &Record, since: Nanos, out: &mut Vec<u8>) -> Option<()> {
-    // The difference of whole microseconds up to this record and up to the previous one, so that rounding
-    // errors do not accumulate.
+    // The wait is a difference of two times that are rounded to whole microseconds, that of this record and
+    // that of the previous one. So rounding errors do not accumulate.
     let wait = record.at.0 / 1_000 - (record.at.0 - since.0) / 1_000;
     if wait > 0 {
         let _ = writeln!(out, "trace wait {wait}");

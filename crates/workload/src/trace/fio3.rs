@@ -1,5 +1,8 @@
-//! `fio3`: fio's I/O log, version 3: a first line `fio version 3 iolog`, then lines as in version 2 with a time
-//! in microseconds in front, and without waits. fio's HOWTO, "Trace file format v3". A file is a volume.
+//! Reads and writes the format `fio3`, the I/O log of fio, version 3.
+//!
+//! The source is fio's HOWTO, "Trace file format v3". The first line is `fio version 3 iolog`. The lines
+//! after it are as in version 2, with a time in microseconds in front of the file, and without waits. A file
+//! is a volume.
 
 use super::field::{number, quote};
 use super::fio2::{request, word};
@@ -29,7 +32,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     match line {
         [] => return Ok(Line::Nothing),
         b"fio version 3 iolog" if state.number == 1 => return Ok(Line::Nothing),
-        // Only the first line distinguishes the versions.
+        // Only the first line distinguishes the versions of the log, so it must be present.
         _ if state.number == 1 => {
             return Err(format!("{} is not the first line of the log, `fio version 3 iolog`", quote(line)));
         }

@@ -1,5 +1,7 @@
-//! The trace formats by name. A [`Format`] is one of them or a user's own, described by a [`FormatRow`]. A
-//! new format is a file beside this one with its `FORMAT`, and a line of `formats!`.
+//! The trace formats by name.
+//!
+//! A [`Format`] is one of the built-in formats or a user's own, described by a [`FormatRow`]. To add a
+//! built-in format, write a file beside this one with its `FORMAT`, and add a line to `formats!`.
 
 use super::record::{Line, Unit};
 use super::row::{FormatRow, Shape};
@@ -9,13 +11,13 @@ use fulgurite_base::{Declared, Opt, OptionHelp, Spec, SpecError};
 use std::fmt;
 use std::path::Path;
 
-/// A format of traces. All formats can be read, and most can be written.
+/// A format of traces. Every format can be read, and most can be written.
 #[derive(Clone, Copy)]
 pub struct Format(&'static FormatRow);
 
 impl PartialEq for Format {
     fn eq(&self, other: &Format) -> bool {
-        // Each format has one static row, so its address identifies it.
+        // Each format has one static row, so the address of the row identifies the format.
         std::ptr::eq(self.0, other.0)
     }
 }
@@ -39,7 +41,7 @@ macro_rules! formats {
     };
 }
 
-// A new format is a file and a line here.
+// To add a format, write its file and add its line here.
 formats! {
     PAGE_OPS = page_ops
     CLOUD_PHYSICS = cloudphysics
@@ -59,32 +61,32 @@ formats! {
 }
 
 impl Format {
-    /// A format of a user's own.
+    /// Creates a format of a user's own from its row.
     pub const fn new(row: &'static FormatRow) -> Format {
         Format(row)
     }
 
-    /// Every format that has a name here.
+    /// All built-in formats.
     pub fn all() -> &'static [Format] {
         ALL
     }
 
-    /// Its name, as after `--format`.
+    /// The name of the format, as after `--format`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// One line about the fields of the file's lines and their units.
+    /// One line of text about the fields of a line of the trace and their units.
     pub fn about(self) -> &'static str {
         self.row().about
     }
 
-    /// The unit of its positions and lengths.
+    /// The unit of the format's positions and lengths.
     pub fn unit(self) -> Unit {
         self.row().unit
     }
 
-    /// The format of this name. The error suggests the nearest name.
+    /// Returns the built-in format of this name. The error suggests the nearest name.
     pub fn from_name(name: &str) -> Result<Format, SpecError> {
         ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
             let names: Vec<&str> = ALL.iter().map(|format| format.name()).collect();
@@ -92,7 +94,7 @@ impl Format {
         })
     }
 
-    /// The format that `spec` names, and the options for its reader.
+    /// Returns the format that `spec` names, and the options for its reader.
     pub fn from_spec(mut spec: Spec) -> Result<(Format, TraceOptions), SpecError> {
         let format = Format::from_name(spec.name())?;
         let mut options = TraceOptions::default();
@@ -111,26 +113,27 @@ impl Format {
         TraceOptions::OPTIONS.iter().filter(move |option| accepts(option.key))
     }
 
-    /// The options that it accepts, for help.
+    /// The options that the format accepts, for help texts.
     pub fn options(self) -> Vec<OptionHelp> {
         let all = TraceOptions::default().describe_options();
         let accepted = |option: &OptionHelp| self.accepted().any(|own| own.key == option.key);
         all.into_iter().filter(accepted).collect()
     }
 
-    /// The canonical text of the format with these options.
+    /// Returns the canonical text of the format with these options.
     pub fn text(self, options: &TraceOptions) -> String {
         with_name(self.name(), &options.options_beside(&TraceOptions::default()))
     }
 
-    /// The format that the file's name selects or, if it selects none, the first format that can parse the
-    /// first request. `first_bytes` are the first bytes of the unpacked content.
+    /// Returns the format that the file's name selects. If the name selects none, returns the first format
+    /// whose parser accepts the first request. `first_bytes` are the first bytes of the unpacked content.
     pub(crate) fn detect(file_name: &str, first_bytes: &[u8]) -> Option<Format> {
         let name = Path::new(file_name).file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let of_part =
             |part| ALL.iter().copied().find(|format: &Format| format.row().name_parts.contains(&part));
         let fits = |format: &Format| format.understands(first_bytes);
-        // The last part decides: `msr.oracleGeneral.zst` is a trace from MSR in the format of libCacheSim.
+        // The last part of the name decides: `msr.oracleGeneral.zst` is a trace from MSR in the format of
+        // libCacheSim.
         name.rsplit('.').find_map(of_part).or_else(|| ALL.iter().copied().find(fits))
     }
 
@@ -146,7 +149,7 @@ impl Format {
         let lines = first_bytes.split(|byte| *byte == b'\n');
         lines
             .map(|line| state.count(|state| parse(line.trim_ascii(), state)))
-            // Comments and skipped lines fit many formats, so the first request decides.
+            // Comments and skipped lines fit many formats, so the first line with a request decides.
             .find(|line| !matches!(line, Ok(Line::Nothing | Line::Skip(_))))
             .is_some_and(|line| line.is_ok())
     }
@@ -171,7 +174,7 @@ mod tests {
         );
     }
 
-    /// Parses, writes and parses again every option of every format.
+    /// The test parses, writes and parses again every option of every format.
     #[test]
     fn a_default_written_out_changes_no_text_and_another_value_does() {
         let text = |text: String| -> Result<String, SpecError> {

@@ -1,38 +1,40 @@
-//! Reads a trace file as lines or binary records, and unpacks it. No line may be longer than the one buffer.
+//! Reads a trace file as lines or binary records, and unpacks it. The file passes through one buffer, so no
+//! line may be longer than this buffer.
 
 use super::error::TraceError;
 use super::field::unless_binary;
 use flate2::read::MultiGzDecoder;
 use std::io::{self, ErrorKind, Read};
 
-/// The length of the longest accepted line, without its line end.
+/// The length of the longest accepted line, in bytes, without its line end.
 const LINE_MAX: usize = 64 << 10;
 
-/// The lines of a file.
+/// A reader of the lines or binary records of a trace file.
 pub(super) struct Lines {
     file: String,
     source: Box<dyn Read + Send>,
-    /// The compression of the file; `None` if it is plain.
+    /// The name of the file's compression; `None` if the file is plain.
     packing: Option<&'static str>,
     buffer: Box<[u8]>,
     /// `buffer[start..end]` holds the bytes that were read from the file and not returned yet.
     start: usize,
     end: usize,
-    /// The number of returned lines.
+    /// The number of lines or records that were returned so far.
     number: u64,
-    /// An error while peeking. It is reported after the lines before it.
+    /// An error that occurred while peeking. It is reported after the lines before it.
     failed: Option<io::Error>,
 }
 
 impl Lines {
-    /// The lines of `source`, whose first bytes tell its compression. `file` is its name in errors.
+    /// Creates a reader of `source`, whose first bytes tell its compression. `file` is the file's name in
+    /// error messages.
     pub(crate) fn new(file: &str, source: impl Read + Send + 'static) -> Result<Lines, TraceError> {
         let (packing, source) = unpack(source).map_err(|error| TraceError {
             file: file.to_owned(),
             line: None,
             reason: format!("cannot be read: {error}"),
         })?;
-        // One byte more than the longest line, for the line end.
+        // The buffer has one byte more than the longest line, for the line end.
         let buffer = vec![0; LINE_MAX + 1].into();
         Ok(Lines {
             file: file.to_owned(),
@@ -46,7 +48,8 @@ impl Lines {
         })
     }
 
-    /// The next bytes, at most a full buffer, without consuming them.
+    /// Returns the next bytes without consuming them. They fill the buffer unless the file ends or fails
+    /// before.
     pub(crate) fn peek(&mut self) -> &[u8] {
         while self.end < self.buffer.len() {
             match self.fill() {
@@ -61,12 +64,13 @@ impl Lines {
         &self.buffer[self.start..self.end]
     }
 
-    /// The next line without surrounding white space; `None` at the end of the file.
+    /// Returns the next line without surrounding white space; `None` at the end of the file.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
         let mut length = 0;
         loop {
             let unread = &self.buffer[self.start..self.end];
-            // After a refill only the new bytes are searched.
+            // The bytes before `length` contain no line end, so after a refill only the new bytes are
+            // searched.
             if let Some(at) = memchr::memchr(b'\n', &unread[length..]) {
                 length += at;
                 break;
@@ -85,23 +89,23 @@ impl Lines {
         }
         self.number += 1;
         let line = self.start..self.start + length;
-        // The last line of a file may have no line end.
+        // The last line of a file may have no line end, so the position is limited to the end of the bytes.
         self.start = (line.end + 1).min(self.end);
         Ok(Some(self.buffer[line].trim_ascii()))
     }
 
-    /// The bytes in the buffer, without consuming them or reading more.
+    /// Returns the bytes in the buffer, without consuming them or reading more.
     pub(crate) fn at_hand(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Consumes `bytes` bytes of the buffer, which are `lines` lines.
+    /// Consumes `bytes` bytes of the buffer, which are `lines` whole lines.
     pub(crate) fn pass(&mut self, bytes: usize, lines: usize) {
         self.start += bytes;
         self.number += lines as u64;
     }
 
-    /// The next `size` bytes; `None` at the end of the file.
+    /// Returns the next `size` bytes as a record; `None` at the end of the file.
     pub(crate) fn next_record(&mut self, size: usize) -> Result<Option<&[u8]>, TraceError> {
         while self.end - self.start < size {
             match self.fill() {
@@ -119,10 +123,10 @@ impl Lines {
         Ok(Some(&self.buffer[self.start - size..self.start]))
     }
 
-    /// As many whole records of `size` bytes as the buffer holds, at most `most`; `None` at the end of the
-    /// file.
+    /// Returns as many whole records of `size` bytes as the buffer holds, at most `most`; `None` at the end
+    /// of the file.
     pub(crate) fn next_records(&mut self, size: usize, most: usize) -> Result<Option<&[u8]>, TraceError> {
-        // Reading the first record fills the buffer or fails.
+        // If the buffer has no whole record, reading the first record fills it or fails.
         if self.next_record(size)?.is_none() {
             return Ok(None);
         }
@@ -133,28 +137,28 @@ impl Lines {
         Ok(Some(&self.buffer[first..self.start]))
     }
 
-    /// The number of the last line from [`Lines::next`], counted from one.
+    /// Returns the number of the last returned line or record, counted from one.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// An error of the whole file.
+    /// Creates an error that concerns the whole file.
     pub(crate) fn error(&self, reason: String) -> TraceError {
         TraceError { file: self.file.clone(), line: None, reason }
     }
 
-    /// An error of this line.
+    /// Creates an error that concerns this line.
     pub(crate) fn error_at(&self, line: u64, reason: String) -> TraceError {
         TraceError { line: Some(line), ..self.error(reason) }
     }
 
-    /// Reads more bytes behind the unconsumed ones, for which there must be room. Returns false at the end of
-    /// the file.
+    /// Reads more bytes behind the unconsumed ones, for which the buffer must have room. Returns false at the
+    /// end of the file.
     fn fill(&mut self) -> io::Result<bool> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
-        // The unconsumed bytes move to the front, so that a line is always contiguous.
+        // The unconsumed bytes are moved to the front of the buffer, so that a line is always contiguous.
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -185,13 +189,14 @@ type Unpacked = (Option<&'static str>, Box<dyn Read + Send>);
 
 fn unpack(mut source: impl Read + Send + 'static) -> io::Result<Unpacked> {
     let mut magic = Vec::new();
-    // One read may return fewer bytes than the magic has.
+    // All four bytes of the magic number are read in a loop, because one read may return fewer.
     source.by_ref().take(4).read_to_end(&mut magic)?;
     let whole = io::Cursor::new(magic.clone()).chain(source);
     Ok(match magic[..] {
         // A file may consist of several gzip streams, which together are one trace.
         [0x1f, 0x8b, ..] => (Some("gzip"), Box::new(MultiGzDecoder::new(whole))),
-        // A zstd frame, or a skippable frame, with which some compressors begin.
+        // The magic number is that of a zstd frame, or of a skippable frame, with which some compressors
+        // begin.
         [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
             (Some("zstd"), Box::new(zstd::Decoder::new(whole)?))
         }
@@ -203,7 +208,7 @@ fn unpack(mut source: impl Read + Send + 'static) -> io::Result<Unpacked> {
 mod tests {
     use super::*;
 
-    /// All lines, then the error if there is one.
+    /// Returns all lines, followed by the text of the error if there is one.
     fn lines(source: &[u8]) -> Vec<String> {
         let mut lines = Lines::new("file", io::Cursor::new(source.to_vec())).unwrap();
         let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! A trace in memory, and its requests for pages, which can get new, consecutive numbers.
+//! A trace in memory, and its requests for pages, which keep their original page numbers or get new,
+//! consecutive ones.
 
 use super::error::TraceError;
 use super::format::Format;
@@ -11,7 +12,7 @@ use crate::{Op, Request};
 use fulgurite_base::SpecError;
 use std::path::Path;
 
-/// A whole trace: at least one record, in the unit of its format.
+/// A whole trace in memory. It has at least one record, in the unit of its format.
 #[derive(Clone, Debug)]
 pub struct Trace {
     records: Vec<Record>,
@@ -23,7 +24,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Reads a whole file as [`open`] does, at 32 bytes of memory a record.
+    /// Reads a whole file as [`open`] does. The records take 32 bytes of memory each.
     pub fn load(
         path: impl AsRef<Path>,
         format: Option<Format>,
@@ -32,9 +33,9 @@ impl Trace {
         Trace::read(open(path, format, options)?)
     }
 
-    /// Reads all records of a reader.
+    /// Reads all records of a reader into memory.
     pub fn read(mut reader: TraceReader) -> Result<Trace, TraceError> {
-        // The reader is needed for its counts after the last record.
+        // The reader is borrowed, because it is needed for its counts after the last record.
         let records = reader.by_ref().collect::<Result<Vec<Record>, TraceError>>()?;
         Ok(Trace {
             records,
@@ -46,27 +47,27 @@ impl Trace {
         })
     }
 
-    /// The records, in order.
+    /// The records of the trace, in the order of the file.
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// The format that they were read in.
+    /// The format of the trace file.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The unit of their positions and lengths.
+    /// The unit of the positions and lengths of the records.
     pub fn unit(&self) -> Unit {
         self.unit
     }
 
-    /// The skipped lines, by reason.
+    /// The lines that were skipped, grouped by reason.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// The number of records whose time was before their predecessor's and was set to it.
+    /// The number of records whose time was before that of their predecessor and was set to it.
     pub fn clamped(&self) -> u64 {
         self.clamped
     }
@@ -76,9 +77,9 @@ impl Trace {
         self.volumes
     }
 
-    /// The trace as requests for pages of `page_bytes` bytes (without effect if the unit is pages). A record
-    /// that covers a part of a page is a request for that page. The pages that occur get new numbers from
-    /// zero on, in ascending order, so that neighbours stay neighbours.
+    /// Returns the trace as requests for pages of `page_bytes` bytes (without effect if the unit is pages). A
+    /// record that covers a part of a page is a request for the whole page. The pages that occur in the trace
+    /// get new numbers from zero on, in ascending order, so that neighbours stay neighbours.
     ///
     /// Fails if `page_bytes` is zero.
     pub fn page_requests(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
@@ -87,8 +88,7 @@ impl Trace {
         for record in &self.records {
             touched.insert(paging.pages(record));
         }
-        // Pages are numbered in ascending order, so all of them must be known before the first one gets its
-        // number.
+        // Pages get ascending numbers, so all of them must be known before the first one gets its number.
         let numbering = touched.numbering();
         let requests = self.records.iter().map(|record| {
             let request = paging.request(record);
@@ -97,19 +97,20 @@ impl Trace {
         Ok(PageTrace { requests: requests.collect(), distinct_pages: touched.pages(), span: touched.pages() })
     }
 
-    /// The trace as requests for pages of `page_bytes` bytes, with their original numbers.
+    /// Returns the trace as requests for pages of `page_bytes` bytes, with the original page numbers.
     ///
     /// Fails if `page_bytes` is zero.
     pub fn pages_in_place(&self, page_bytes: u64) -> Result<PageTrace, SpecError> {
         let paging = Paging::new(self.unit, page_bytes)?;
         let requests: Vec<Request> = self.records.iter().map(|record| paging.request(record)).collect();
         let span = requests.iter().map(|request| request.page + u64::from(request.pages)).max().unwrap_or(0);
-        // The span also has pages that do not occur, so it is an upper bound of the distinct pages.
+        // The span also has pages that do not occur, so it is only an upper bound of the number of distinct
+        // pages.
         Ok(PageTrace { requests, distinct_pages: span, span })
     }
 }
 
-/// A trace as requests for pages.
+/// A trace in memory as requests for pages.
 #[derive(Clone, Debug)]
 pub struct PageTrace {
     requests: Vec<Request>,
@@ -118,22 +119,23 @@ pub struct PageTrace {
 }
 
 impl PageTrace {
-    /// The trace's requests, each to one or more pages.
+    /// The requests of the trace, each for one or more pages.
     pub fn requests(&self) -> &[Request] {
         &self.requests
     }
 
-    /// One more than the greatest page number.
+    /// One more than the greatest page number of the requests.
     pub fn span(&self) -> u64 {
         self.span
     }
 
-    /// The number of distinct pages, or an upper bound with original numbers. All page numbers are below it.
+    /// The number of distinct pages that occur. With original page numbers, it is an upper bound. All page
+    /// numbers are below it.
     pub fn distinct_pages(&self) -> u64 {
         self.distinct_pages
     }
 
-    /// The number of one-page requests from [`PageTrace::iter`].
+    /// The number of one-page requests that [`PageTrace::iter`] returns.
     pub fn pages_requested(&self) -> u64 {
         self.requests.iter().map(|request| u64::from(request.pages)).sum()
     }
@@ -144,7 +146,7 @@ impl PageTrace {
         changes.map(|request| u64::from(request.pages)).sum()
     }
 
-    /// Every request as one-page requests at the request's time.
+    /// Returns every request split into one-page requests, each at the time of the whole request.
     pub fn iter(&self) -> impl Iterator<Item = Request> {
         self.requests.iter().flat_map(|request| {
             let pages = request.page..request.page + u64::from(request.pages);

@@ -1,6 +1,8 @@
-//! `midas`: the text traces of MiDAS, `time type LBA size`. Oh et al., "MiDAS", FAST 2024, `parse` in its
-//! simulator: time in seconds, type 0 a read, 1 a write, 3 a trim (2 is a flush), LBA in blocks of 4 KiB,
-//! size in bytes.
+//! Reads and writes the format `midas`, the text traces of MiDAS, with lines of `time type LBA size`.
+//!
+//! The source is the function `parse` in the simulator of Oh et al., "MiDAS", FAST 2024. The time is in
+//! seconds. Type 0 is a read, 1 a write, 2 a flush and 3 a trim. The LBA is in blocks of 4 KiB, and the size
+//! in bytes.
 
 use super::field::{Plain, Separator, fields, number, plain_lines, quote, time};
 use super::record::{Line, Record, Unit};
@@ -25,7 +27,7 @@ const BLOCK_BYTES: u64 = 4096;
 const STARTS_IN_BLOCKS: Loss =
     Loss { what: "starts inside a block of 4 KiB", of: |record| !record.start.is_multiple_of(BLOCK_BYTES) };
 
-/// A line as simulators write it.
+/// Parses a line in exactly the form that simulators write; `None` for any other line.
 #[inline]
 fn plain(line: &mut Plain) -> Option<Record> {
     let at = line.nanos()?;

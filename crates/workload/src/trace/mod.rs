@@ -1,8 +1,10 @@
 //! Recorded workloads: readers that stream [`Record`]s from trace files, plain or packed with gzip or zstd,
-//! in bounded memory. Invariants: times start at zero and never decrease; every record is at least one unit
-//! long and ends within 64 bits; a trace has at least one request. The readers count the lines that they skip
-//! and the times that they clamp for this. A line that cannot be parsed is an error that names the file and
-//! the line.
+//! in bounded memory.
+//!
+//! Invariants: times start at zero and never decrease; every record is at least one unit long and ends within
+//! 64 bits; a trace has at least one request. The readers enforce them: they skip and count lines without a
+//! valid record, and clamp and count times that decrease. A line that cannot be parsed is an error that names
+//! the file and the line.
 //!
 //! [`open`] streams a trace. [`Trace::load`] keeps its records in memory, for page requests and for a
 //! summary. [`Format`] lists the formats.

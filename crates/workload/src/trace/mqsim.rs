@@ -1,6 +1,8 @@
-//! `mqsim`: the traces of MQSim, `time device sector sectors type`, type 0 a write and 1 a read. Tavakkol et
-//! al., "MQSim", FAST 2018, `ASCIITraceDefinition` in its source: sectors of 512 bytes, time in nanoseconds
-//! unless its configuration says otherwise (`mqsim:time_unit=ps`). A device is a volume.
+//! Reads and writes the format `mqsim`, the traces of MQSim, with lines of `time device sector sectors type`.
+//!
+//! The source is `ASCIITraceDefinition` in the source code of Tavakkol et al., "MQSim", FAST 2018. Type 0 is
+//! a write and 1 a read. A sector has 512 bytes. The time is in nanoseconds unless MQSim's configuration says
+//! otherwise (`mqsim:time_unit=ps`). A device is a volume.
 
 use super::disksim::scaled_time;
 use super::field::{Separator, fields, in_sectors, quote, read_or_write, sectors};
@@ -16,7 +18,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     about: "`time device sector sectors type` per line; time in ns, sectors of 512 B, type 0 = write",
     unit: Unit::Bytes,
     name_parts: &["mqsim"],
-    // DiskSim's lines look the same.
+    // The lines of `disksim` look the same, so the content alone does not tell the format.
     is_told_by_content: false,
     options: &["time_unit", "volume"],
     shape: Shape::lines(parse),

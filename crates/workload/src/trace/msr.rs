@@ -1,6 +1,9 @@
-//! `msr`: the block traces of Microsoft Research Cambridge, `time,host,disk,type,offset,size,response`.
-//! Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008; distributed by SNIA IOTTA. Time and
-//! response in units of 100 ns, the time since 1601; offset and size in bytes. A disk of a host is a volume.
+//! Reads and writes the format `msr`, the block traces of Microsoft Research Cambridge, with lines of
+//! `time,host,disk,type,offset,size,response`.
+//!
+//! The source is Narayanan, Donnelly and Rowstron, "Write Off-Loading", FAST 2008; SNIA IOTTA distributes the
+//! traces. Time and response time are in units of 100 ns, called ticks here, and the time counts from 1601.
+//! Offset and size are in bytes. A disk of a host is a volume.
 
 use super::field::{Separator, fields, number, quote, read_or_write};
 use super::record::{Line, Record, Unit};
@@ -36,14 +39,15 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         b"Write" | b"write" => Op::Write,
         _ => return Err(format!("type {} is unknown; Read and Write are known", quote(kind))),
     };
-    // Ticks since 1601 would overflow in nanoseconds, and the reader needs only differences.
+    // Times are made relative to the first line, because ticks since 1601 would overflow in nanoseconds. The
+    // reader needs only differences.
     let ticks = number("time", time, u64::MAX)?;
     let origin = *state.origin.get_or_insert(ticks);
     let most = origin.saturating_add((u64::MAX - ORIGIN_NS) / TICK_NS);
     if ticks > most {
         return Err(format!("time {} is out of range; at most {most}", quote(time)));
     }
-    // A time of 0 is centuries before the first line's; it becomes the earliest representable time.
+    // A time of 0 is centuries before that of the first line. It becomes the earliest representable time.
     let at = match ticks.checked_sub(origin) {
         Some(since) => ORIGIN_NS + since * TICK_NS,
         None => ORIGIN_NS.saturating_sub((origin - ticks).saturating_mul(TICK_NS)),
@@ -51,12 +55,12 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let at = Nanos(at);
     let start = number("offset", offset, u64::MAX)?;
     let length = number("size", size, u64::MAX)?;
-    // Disks of different hosts have the same numbers.
+    // Disks of different hosts have the same numbers, so the name of a volume includes the host.
     let volume = [host, b".", disk].concat();
     state.request(&volume, Record { at, op, start, length })
 }
 
-/// An offset, so that times before the first line's are not negative.
+/// The time of the first line, so that earlier times are not negative.
 const ORIGIN_NS: u64 = 1 << 62;
 
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {

@@ -1,12 +1,13 @@
-//! `oracle-general`: the binary traces of libCacheSim, `oracleGeneral` in its documentation: packed records of
-//! 24 bytes, little endian: u32 time in seconds, u64 object, u32 size in bytes, i64 next access (in requests;
-//! −1: never). An object is a block of 512 bytes here, as in the traces made from block traces.
+//! Reads and writes the format `oracle-general`, the binary traces of libCacheSim, called `oracleGeneral` in
+//! its documentation.
 //!
-//! A next access is known only at the end of the trace, so a trace is written as a whole:
-//! [`write_oracle_general`].
+//! The records are packed and have 24 bytes, little endian: u32 time in seconds, u64 object, u32 size in
+//! bytes, i64 next access (the index of a request; −1: never). An object is taken as a block of 512 bytes, as
+//! in the traces made from block traces. A next access is known only at the end of the trace, so
+//! [`write_oracle_general`] writes a trace as a whole.
 //!
 //! The format has no operations. A request is a write with probability `write_share`, drawn in order from a
-//! fixed seed, otherwise a read.
+//! fixed seed, and otherwise a read.
 
 use super::field::SECTOR_BYTES;
 use super::record::{Line, Record, Unit};
@@ -25,7 +26,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     is_told_by_content: false,
     options: &["write_share"],
     shape: Shape::Records { size: |_| Ok(BYTES), parse },
-    // See `write_oracle_general`.
+    // The format is not written record by record; see `write_oracle_general`.
     writer: None,
 };
 
@@ -41,10 +42,11 @@ fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record { at: Nanos(seconds * 1_000_000_000), op, start, length }))
 }
 
-/// Writes all `records`, in bytes, to `out`. Operations, times below a second and starts inside a sector are
-/// lost.
+/// Writes all `records`, whose unit is bytes, to `out`. Operations, times below a second and starts inside a
+/// sector are lost.
 pub fn write_oracle_general(records: &[Record], out: &mut impl Write) -> io::Result<()> {
-    // The loop runs backwards, so that the last seen access to an object is its next one.
+    // The loop runs backwards, so that the access to an object that was seen last is the next one in the
+    // trace.
     let mut seen: FxHashMap<u64, i64> = FxHashMap::default();
     let nexts = records
         .iter()

@@ -1,6 +1,7 @@
-//! `page-ops`: one request for one page per line, `R page` or `W page`, in upper or lower case and with any
-//! white space in between. Blank lines and lines that start with `#` are skipped. There are no times. The
-//! traces that this project records have this format.
+//! Reads and writes the format `page-ops`, a text format with a request for one page per line. A line has an
+//! operation, `R` or `W`, and a page number. The operation is in upper or lower case, with any white space
+//! after it. Blank lines and lines that start with `#` are skipped. There are no times. The traces that this
+//! project records have this format.
 
 use super::field::{number, quote, read_or_write};
 use super::record::{Line, Record, Unit};

@@ -1,23 +1,24 @@
-//! A set of page numbers as disjoint runs. Its size grows with the number of inserted runs and not with the
-//! pages in them, so a trace of long requests costs no more than one of short requests.
+//! A set of page numbers, stored as disjoint runs of consecutive pages. Its size grows with the number of
+//! inserted runs and not with the pages in them, so a trace of long requests costs no more memory than one of
+//! short requests.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A set of page numbers.
+/// A set of page numbers, stored as runs of consecutive pages.
 #[derive(Debug, Default)]
 pub(super) struct PageSet {
-    /// Maps the first page of each run to the run's end. Runs neither overlap nor touch.
+    /// Maps the first page of each run to the end of the run. Runs neither overlap nor touch.
     runs: BTreeMap<u64, u64>,
     pages: u64,
 }
 
 impl PageSet {
-    /// Adds a run of at least one page. Returns whether any of its pages was in the set before.
+    /// Adds a run of at least one page. Returns whether any page of this run was in the set before.
     pub(crate) fn insert(&mut self, pages: Range<u64>) -> bool {
         let (mut first, mut end) = (pages.start, pages.end);
         let mut was_there = false;
-        // Merges overlapping and touching runs, from the last one to the first.
+        // The loop merges overlapping and touching runs, from the last one to the first.
         while let Some((&run_first, &run_end)) = self.runs.range(..=end).next_back() {
             // A touching run is merged too, so the comparison is `<` and not `<=`.
             if run_end < first {
@@ -42,7 +43,7 @@ impl PageSet {
         self.pages
     }
 
-    /// A numbering of its pages from zero on, in ascending order.
+    /// Returns a numbering of the set's pages from zero on, in ascending order.
     pub(crate) fn numbering(&self) -> Numbering {
         let runs = self.runs.iter().scan(0, |before, (&first, &end)| {
             let run = (first, *before);
@@ -53,14 +54,15 @@ impl PageSet {
     }
 }
 
-/// A dense numbering of the pages of a set, as pairs of the first page of each run and its number.
+/// A dense numbering of the pages of a set. Each pair has the first page of a run and the number of this
+/// page.
 pub(super) struct Numbering(Vec<(u64, u64)>);
 
 impl Numbering {
-    /// The number of a page of the set. Pages of one run have consecutive numbers.
+    /// Returns the number of a page, which must be in the set. Pages of one run have consecutive numbers.
     pub(crate) fn of(&self, page: u64) -> u64 {
         let behind = self.0.partition_point(|(first, _)| *first <= page);
-        // The page is in the set, so a run begins at or before it.
+        // The page is in the set, so a run begins at or before it, and `behind` is at least one.
         let (first, number) = self.0[behind - 1];
         number + (page - first)
     }

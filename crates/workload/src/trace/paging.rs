@@ -1,4 +1,4 @@
-//! Converts the positions and lengths of a trace to pages.
+//! Converts the positions and lengths of a trace's records to pages.
 
 use super::record::{Record, Unit};
 use crate::Request;
@@ -6,17 +6,18 @@ use fulgurite_base::SpecError;
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The mapping of records to pages.
+/// The mapping from the positions of records to pages, by the page size in units of the trace.
 #[derive(Clone, Copy)]
 pub(super) enum Paging {
-    /// Pages of two to the power of this number of units: the usual case, and far cheaper than a division.
+    /// The page size is two to the power of this number of units. This is the usual case, and a shift is far
+    /// cheaper than a division.
     Shift(u32),
-    /// Pages of any other number of units.
+    /// The page size is any other number of units.
     Divide(NonZeroU64),
 }
 
 impl Paging {
-    /// Pages of this size, or of one unit if the unit is pages.
+    /// Creates the mapping for pages of `page_bytes` bytes. If the unit is pages, a page is one unit.
     pub(crate) fn new(unit: Unit, page_bytes: u64) -> Result<Paging, SpecError> {
         match (unit, NonZeroU64::new(page_bytes)) {
             (_, None) => Err(SpecError::new("a page of 0 bytes holds nothing; write a size like 4KiB")),
@@ -28,22 +29,23 @@ impl Paging {
         }
     }
 
-    /// The pages that a record covers completely or partly.
+    /// Returns the pages that a record covers completely or partly.
     #[inline]
     pub(crate) fn pages(self, record: &Record) -> Range<u64> {
         let page = |unit| match self {
             Paging::Shift(bits) => unit >> bits,
             Paging::Divide(units) => unit / units,
         };
-        // The reader admits no record of length zero and none whose end overflows.
+        // The reader admits no record of length zero and none whose end overflows, so neither the subtraction
+        // nor the additions overflow.
         page(record.start)..page(record.start + record.length - 1) + 1
     }
 
-    /// The request for the pages of a record.
+    /// Returns the request for all pages that a record covers.
     #[inline]
     pub(crate) fn request(self, record: &Record) -> Request {
         let pages = self.pages(record);
-        // The reader admits at most 2^30 bytes or 2^20 pages.
+        // The reader admits at most 2^30 bytes or 2^20 pages, so the number of pages fits in 32 bits.
         let count = (pages.end - pages.start) as u32;
         Request { at: record.at, op: record.op, page: pages.start, pages: count, stream: 0, copy_of: None }
     }

@@ -1,5 +1,5 @@
-//! The reader of all formats: it calls the format's parser, counts skipped lines, and enforces the invariants
-//! of records (times, lengths, at least one request).
+//! The reader of all formats. It calls the parser of the format, counts skipped lines, and enforces the
+//! invariants of records: times that never decrease, bounded lengths, and at least one request.
 
 use super::error::TraceError;
 use super::field::{SECTOR_BYTES, unless_binary};
@@ -15,41 +15,43 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The longest accepted request: 1 GiB, or 2^20 pages. Longer ones are considered errors.
+/// The greatest lengths of accepted requests, which are 1 GiB and 2^20 pages. Longer ones are treated as
+/// errors.
 const BYTES_MAX: u64 = 1 << 30;
 const PAGES_MAX: u64 = 1 << 20;
 
-/// Lines that were skipped for the same reason.
+/// The number of lines that were skipped for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skipped {
-    /// The reason: their contents.
+    /// The reason, a noun phrase for the contents of the lines.
     pub reason: &'static str,
-    /// The number of lines.
+    /// The number of lines skipped for this reason.
     pub count: u64,
 }
 
-/// The records of a trace file, one after the other. The first error is the last item.
+/// An iterator over the records of a trace file. An error ends it, as its last item.
 pub struct TraceReader {
     lines: Lines,
     format: Format,
     state: ReaderState,
-    /// Bytes of a record, in binary formats.
+    /// The size of a record in bytes in a binary format; 0 in a text format.
     record_bytes: usize,
     admission: Admission,
     skipped: Vec<Skipped>,
-    /// Records that were parsed together and are passed on one by one.
+    /// A buffer for records that were parsed together and are passed on one by one.
     plain: Vec<Record>,
     is_done: bool,
 }
 
-/// Enforces the rules for all records: a greatest length, and times that start at zero and never decrease.
+/// Enforces the invariants of all records: a greatest length, and times that start at zero and never
+/// decrease.
 struct Admission {
     unit: Unit,
     /// Whether every record becomes a request for one page; see [`TraceOptions::objects`].
     objects: bool,
-    /// The time of the first request on the format's own clock, once known.
+    /// The time of the first request on the format's own clock; `None` before the first request.
     origin: Option<Nanos>,
-    /// The time of the last record since the first one.
+    /// The time of the last record, relative to the first one.
     now: Nanos,
     clamped: u64,
 }
@@ -67,7 +69,7 @@ impl Admission {
             return Err(self.refusal(start, length, most));
         }
         let origin = *self.origin.get_or_insert(record.at);
-        // The sum is the time of an earlier record, so it does not overflow.
+        // The sum is the time of an earlier record on the format's clock, so it does not overflow.
         if record.at < origin + self.now {
             self.clamped += 1;
         } else {
@@ -93,7 +95,7 @@ impl Admission {
     }
 }
 
-/// Opens a trace file, plain or packed, of the given format or of the format that its name or content
+/// Opens a trace file, plain or packed. Its format is the given one, or the one that its name or content
 /// selects.
 ///
 /// Fails if the file cannot be read or its format is not recognised.
@@ -111,12 +113,12 @@ pub fn open(
     TraceReader::new(&name, file, format, options)
 }
 
-/// Some editors and spreadsheets write this before a text in UTF-8.
+/// The byte order mark, which some editors and spreadsheets write before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 const NO_LENGTH: &str = "a request of length zero";
 
-/// Counts a skipped line.
+/// Counts a line that is skipped for this reason.
 fn count(skipped: &mut Vec<Skipped>, reason: &'static str) {
     match skipped.iter_mut().find(|skipped| skipped.reason == reason) {
         Some(skipped) => skipped.count += 1,
@@ -125,7 +127,8 @@ fn count(skipped: &mut Vec<Skipped>, reason: &'static str) {
 }
 
 impl TraceReader {
-    /// Like [`open`], for any source of bytes. `file_name` is used in errors and can select the format.
+    /// Creates a reader of any source of bytes, as [`open`] does for a file. `file_name` is used in error
+    /// messages and can select the format.
     pub fn new(
         file_name: &str,
         source: impl Read + Send + 'static,
@@ -133,7 +136,7 @@ impl TraceReader {
         options: TraceOptions,
     ) -> Result<TraceReader, TraceError> {
         let mut lines = Lines::new(file_name, source)?;
-        // The header of a tar archive has its magic at byte 257.
+        // The header of a tar archive has its magic number at byte 257.
         if lines.peek().get(257..262) == Some(b"ustar") {
             return Err(lines.error("this is a tar archive; unpack it and give the trace inside".to_owned()));
         }
@@ -144,7 +147,8 @@ impl TraceReader {
         };
         let record_bytes = match format.row().shape {
             Shape::Lines { .. } => {
-                // In a binary format, the same bytes belong to the first record.
+                // The byte order mark is passed over in text only. In a binary format, the same bytes belong
+                // to the first record.
                 lines.pass(mark, 0);
                 0
             }
@@ -168,17 +172,17 @@ impl TraceReader {
         })
     }
 
-    /// The trace's format.
+    /// The format of the trace.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The unit of positions and lengths: the format's unit, or pages if requests are objects.
+    /// The unit of the records' positions and lengths: the format's unit, or pages if requests are objects.
     pub fn unit(&self) -> Unit {
         if self.state.options.objects { Unit::Pages } else { self.format.unit() }
     }
 
-    /// The requests as a stream of requests for pages of `page_bytes` bytes, with their original page
+    /// Returns the requests as a stream of requests for pages of `page_bytes` bytes, with their original page
     /// numbers.
     ///
     /// Fails if `page_bytes` is zero.
@@ -187,31 +191,32 @@ impl TraceReader {
         Ok(PageStream { reader: self, paging })
     }
 
-    /// The lines that were skipped so far, by reason, in order of first appearance. Comments, headers and
-    /// blank lines do not count.
+    /// The lines that were skipped so far, grouped by reason, in the order of first appearance. Comments,
+    /// headers and blank lines do not count.
     pub fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// The number of records so far whose time was before their predecessor's and was set to it.
+    /// The number of records so far whose time was before that of their predecessor and was set to it.
     pub fn clamped(&self) -> u64 {
         self.admission.clamped
     }
 
-    /// The number of volumes (disks, devices, files) so far, in formats that have volumes.
+    /// The number of volumes (disks, devices, files) that have occurred so far; zero in formats without
+    /// volumes.
     pub fn volumes(&self) -> usize {
         self.state.volumes()
     }
 
     fn advance(&mut self) -> Result<Option<Record>, TraceError> {
         let mut found = None;
-        // A line need not hold a record.
+        // The loop is needed because a line may hold no record.
         while found.is_none() && self.advance_by(1, |record| found = Some(record))? {}
         Ok(found)
     }
 
-    /// Calls `each` with some of the next records, at most `most`. Many at a time are several times faster
-    /// than one by one. Returns false at the end.
+    /// Calls `each` with the records of at most `most` of the next lines or binary records. A large `most` is
+    /// several times faster than one by one. Returns false at the end of the trace.
     fn advance_by(&mut self, most: usize, mut each: impl FnMut(Record)) -> Result<bool, TraceError> {
         let parse = match self.format.row().shape {
             Shape::Records { parse, .. } => parse,
@@ -219,10 +224,10 @@ impl TraceReader {
         };
         let before = self.lines.number();
         let Some(records) = self.lines.next_records(self.record_bytes, most)? else {
-            // The first request sets the origin, so without an origin there was no request.
+            // The first request sets the origin, so a trace without an origin has no request.
             return if self.admission.origin.is_some() { Ok(false) } else { Err(self.no_request()) };
         };
-        // The records borrow the buffer of `lines`, so the error is made after the loop.
+        // The records borrow the buffer of `lines`, so the error is created after the loop.
         let mut refused = None;
         for (at, record) in (1..).zip(records.chunks_exact(self.record_bytes)) {
             let understood = self.state.count(|state| parse(record, state));
@@ -237,7 +242,7 @@ impl TraceReader {
         }
     }
 
-    /// [`TraceReader::advance_by`] for lines of text.
+    /// Does the work of [`TraceReader::advance_by`] for a text format.
     fn advance_lines(
         &mut self,
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
@@ -267,21 +272,22 @@ impl TraceReader {
         Ok(true)
     }
 
-    /// Calls `each` with the records of the next plain lines in the buffer, if there are any. Returns their
-    /// number.
+    /// Calls `each` with the records of the next plain lines in the buffer, if there are any. Plain lines are
+    /// those that the format's faster parser accepts. Returns their number.
     fn advance_plain(
         &mut self,
         plain: PlainLines,
         most: usize,
         each: &mut impl FnMut(Record),
     ) -> Result<usize, TraceError> {
-        // This number of records fits in the first-level cache.
+        // This number of records fits in the first-level cache of a CPU.
         const TOGETHER: usize = 256;
         self.plain.clear();
         let bytes = plain(self.lines.at_hand(), most.min(TOGETHER), &mut self.plain);
         let before = self.lines.number();
         self.lines.pass(bytes, self.plain.len());
-        // Usually the parser counts lines, so the lines that bypass it are counted here.
+        // Usually `ReaderState::count` counts a line while it is parsed. Plain lines bypass it, so they are
+        // counted here.
         self.state.pass(self.plain.len());
         for (at, record) in (1..).zip(&self.plain) {
             let admitted = self.admission.admit(*record);
@@ -290,7 +296,7 @@ impl TraceReader {
         Ok(self.plain.len())
     }
 
-    /// An error of the last line or record.
+    /// Creates an error that concerns the last line or record.
     fn error_here(&self, reason: String) -> TraceError {
         match self.format.row().shape {
             Shape::Lines { .. } => self.lines.error_at(self.lines.number(), reason),
@@ -307,7 +313,7 @@ impl TraceReader {
     }
 }
 
-/// Passes on the request of a line or record, or counts the reason why it is skipped.
+/// Passes on the record of a line, or counts the reason why the line is skipped.
 #[inline]
 fn take(
     understood: Result<Line, String>,
@@ -332,25 +338,26 @@ impl Iterator for TraceReader {
             return None;
         }
         let item = self.advance().transpose();
-        // After an error, the place in the file is not reliable, so the reader stops.
+        // After an error, the position in the file is not reliable, so the reader stops.
         self.is_done = !matches!(item, Some(Ok(_)));
         item
     }
 }
 
-/// The page requests of a trace file, one after the other; see [`TraceReader::page_requests`].
+/// An iterator over the page requests of a trace file; see [`TraceReader::page_requests`].
 pub struct PageStream {
     reader: TraceReader,
     paging: Paging,
 }
 
 impl PageStream {
-    /// The number of volumes so far; zero in formats without volumes.
+    /// The number of volumes that have occurred so far; zero in formats without volumes.
     pub fn volumes(&self) -> usize {
         self.reader.volumes()
     }
 
-    /// Calls `each` with at least one and at most `most` of the next requests. Returns false at the end.
+    /// Calls `each` with the requests of at most `most` of the next lines or binary records. Returns false at
+    /// the end of the trace.
     pub fn for_some(&mut self, most: usize, mut each: impl FnMut(Request)) -> Result<bool, TraceError> {
         let paging = self.paging;
         self.reader.advance_by(most, |record| each(paging.request(&record)))
@@ -370,7 +377,7 @@ impl Iterator for PageStream {
 fn format_unknown(lines: &mut Lines) -> TraceError {
     let first_bytes = lines.peek();
     if first_bytes.is_empty() {
-        // The next read reports an error that happened while peeking.
+        // If the peek failed, the next read reports its error.
         return match lines.next() {
             Err(error) => error,
             Ok(_) => lines.error("the file is empty; a trace has at least one request".to_owned()),

@@ -1,4 +1,4 @@
-//! The requests of a trace, and the parsed lines of a trace.
+//! The requests of a trace, and the result of parsing a line.
 
 use crate::Op;
 use fulgurite_base::Nanos;
@@ -8,30 +8,30 @@ use fulgurite_base::Nanos;
 pub struct Record {
     /// The arrival time since the first request; zero in formats without times.
     pub at: Nanos,
-    /// The operation.
+    /// The operation of the request.
     pub op: Op,
-    /// The first byte or page.
+    /// The position of the first byte or page.
     pub start: u64,
-    /// The number of bytes or pages.
+    /// The number of bytes or pages that the request covers.
     pub length: u64,
 }
 
-/// The unit of a format's positions and lengths.
+/// The unit of the positions and lengths in a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Bytes; a page size turns them into pages.
+    /// The unit is bytes; a page size turns them into pages.
     Bytes,
-    /// Pages; the trace does not have their size.
+    /// The unit is pages; the trace does not state their size.
     Pages,
 }
 
-/// A parsed line or binary record.
+/// The result of parsing a line or binary record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A request; its time is on the format's own clock.
+    /// A request, whose time is on the format's own clock.
     Request(Record),
-    /// Not a request for pages, for this reason; it is skipped and counted.
+    /// The line is not a request for pages, for this reason. It is skipped and counted.
     Skip(&'static str),
-    /// A comment, a header or an empty line; it is skipped.
+    /// The line is a comment, a header or empty. It is skipped without being counted.
     Nothing,
 }

@@ -1,95 +1,98 @@
-//! The description of a trace format: how its lines or binary records are read and written.
+//! Defines [`FormatRow`], the description of a trace format: how its lines or binary records are read and
+//! written. Each format has one such row in its file.
 
 use super::field::SECTOR_BYTES;
 use super::record::{Line, Record, Unit};
 use super::state::ReaderState;
 use fulgurite_base::Nanos;
 
-/// The layout of a format, and its parsers. A parser's error is only the reason, without file and line.
+/// The layout of a format, and its parsers. The error of a parser is only the reason, without the file and
+/// the line.
 pub enum Shape {
-    /// Lines of text.
+    /// The file consists of lines of text.
     Lines {
         /// Parses a line without its surrounding white space.
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
-        /// A faster parser for the most usual lines of the format.
+        /// A faster parser for the most usual lines of the format; `None` if there is none.
         plain: Option<PlainLines>,
     },
-    /// Binary records, whose size follows from the first bytes of the file.
+    /// The file consists of binary records, whose size follows from the first bytes of the file.
     Records {
-        /// Returns the bytes of a record.
+        /// Returns the size of a record in bytes, given the first bytes of the file.
         size: fn(&[u8]) -> Result<usize, String>,
-        /// Parses a record.
+        /// Parses a binary record.
         parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>,
     },
 }
 
-/// Parses usual lines at the beginning of a text, at most the given number, and appends their records. It
-/// stops before the first unusual line and returns the number of bytes that it has read.
+/// Parses usual lines at the beginning of a text, at most the given number, and appends their records. Stops
+/// before the first unusual line. Returns the number of bytes that were parsed.
 pub type PlainLines = fn(&[u8], usize, &mut Vec<Record>) -> usize;
 
 impl Shape {
-    /// Lines that are parsed one by one.
+    /// Returns the shape of a text format whose lines are parsed one by one.
     pub const fn lines(parse: fn(&[u8], &mut ReaderState) -> Result<Line, String>) -> Shape {
         Shape::Lines { parse, plain: None }
     }
 }
 
-/// How a format is written.
+/// The description of how a format is written.
 pub struct Writer {
-    /// The text before all records.
+    /// The text before the first record.
     pub header: &'static str,
-    /// Appends a record, given the time since the previous one. Returns `None` if the format cannot hold the record.
+    /// Appends a record to a buffer, given the time since the previous record. Returns `None` if the format
+    /// cannot hold the record.
     pub record: fn(&Record, Nanos, &mut Vec<u8>) -> Option<()>,
-    /// The text after all records.
+    /// The text after the last record.
     pub footer: &'static str,
-    /// The properties of records that the format cannot hold.
+    /// The properties of records that the format cannot hold, although it can hold the records.
     pub loses: &'static [Loss],
 }
 
 /// A property of records that a format cannot hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Loss {
-    /// The property in words.
+    /// The property in words, for users.
     pub what: &'static str,
     /// Whether a record has the property.
     pub of: fn(&Record) -> bool,
 }
 
 impl Loss {
-    /// For formats with times in whole seconds.
+    /// The parts of times below a second, which formats with times in whole seconds lose.
     pub const BELOW_1_S: Loss =
         Loss { what: "times below 1 s", of: |record| !record.at.0.is_multiple_of(1_000_000_000) };
-    /// For formats with times in whole microseconds.
+    /// The parts of times below a microsecond, which formats with times in whole microseconds lose.
     pub const BELOW_1_US: Loss =
         Loss { what: "times below 1 µs", of: |record| !record.at.0.is_multiple_of(1_000) };
-    /// For formats with starts in sectors and lengths in bytes.
+    /// The offset of a start in its sector, which formats with starts in sectors and lengths in bytes lose.
     pub const STARTS_IN_SECTORS: Loss =
         Loss { what: "starts inside a sector", of: |record| !record.start.is_multiple_of(SECTOR_BYTES) };
-    /// For formats with starts and lengths in sectors.
+    /// Starts and ends inside a sector, which formats with starts and lengths in sectors lose.
     pub const PARTS_OF_SECTORS: Loss = Loss {
         what: "parts of sectors",
         of: |record| !(record.start | record.length).is_multiple_of(SECTOR_BYTES),
     };
 }
 
-/// The properties of a format.
+/// The row of a format, with its name, its options, its parsers and its writer.
 pub struct FormatRow {
-    /// Its name, as after `--format`.
+    /// The name of the format, as after `--format`.
     pub name: &'static str,
-    /// One line about the fields of the file's lines and their units.
+    /// One line of text about the fields of a line of the trace and their units.
     pub about: &'static str,
-    /// The unit of its positions and lengths.
+    /// The unit of the format's positions and lengths.
     pub unit: Unit,
-    /// A file name with one of these parts between its dots selects the format: `x.pages.zst`. The last such
-    /// part counts.
+    /// The parts of file names that select the format. A part is the text between two dots, as `pages` in
+    /// `x.pages.zst`. If several parts of a name select a format, the last one decides.
     pub name_parts: &'static [&'static str],
-    /// Whether the format can be recognised by the content alone.
+    /// Whether the content of a file alone can tell the format.
     pub is_told_by_content: bool,
-    /// The keys of the [`TraceOptions`](super::TraceOptions) that it accepts. All formats accept `objects`
-    /// too.
+    /// The keys of the [`TraceOptions`](super::TraceOptions) that the format accepts. All formats accept
+    /// `objects` too.
     pub options: &'static [&'static str],
-    /// Its layout and its parsers.
+    /// The layout of the format and its parsers.
     pub shape: Shape,
-    /// Its writer, if it can be written record by record.
+    /// The writer of the format; `None` if it cannot be written record by record.
     pub writer: Option<Writer>,
 }

@@ -1,6 +1,8 @@
-//! `spc`: the traces of the Storage Performance Council, as UMass distributes them (Financial, WebSearch):
-//! `ASU,LBA,size,opcode,time`, further fields are ignored. "SPC Trace File Format Specification", 2002: LBA
-//! in blocks of 512 bytes, size in bytes, the opcode R or W in either case, time in seconds. An ASU is a
+//! Reads and writes the format `spc`, the traces of the Storage Performance Council as UMass distributes them
+//! (Financial, WebSearch), with lines of `ASU,LBA,size,opcode,time`. Further fields are ignored.
+//!
+//! The source is "SPC Trace File Format Specification", 2002. The LBA is in blocks of 512 bytes, the size in
+//! bytes, the opcode R or W in either case, and the time in seconds. An ASU (application storage unit) is a
 //! volume.
 
 use super::field::{SECTOR_BYTES, number, quote, read_or_write, sectors, time};
@@ -37,7 +39,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
         b"W" | b"w" => Op::Write,
         _ => return Err(format!("opcode {} is unknown; R and W are known", quote(op))),
     };
-    // This refuses lines of other formats.
+    // The number of the ASU is checked to refuse lines of other formats; its value is not needed.
     number("ASU", asu, u64::MAX)?;
     let at = time(at, 1_000_000_000)?;
     let (start, length) = (sectors("LBA", lba)?, number("size", size, u64::MAX)?);

@@ -1,4 +1,4 @@
-//! A reader's options, and its state between lines.
+//! The options of a trace reader, and its state between lines.
 
 use super::field::quote;
 use super::record::{Line, Record};
@@ -6,19 +6,21 @@ use fulgurite_base::option::{SHARE, YES_NO, name_of, parse_choice};
 use fulgurite_base::{Choice, Declared, Form, Nanos, Opt, Prng, Share, opt};
 use rustc_hash::FxHashMap;
 
-/// Options that some formats have.
+/// The options of trace readers. A format accepts some of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOptions {
-    /// Only requests to this volume (disk, device, ASU), as the trace names it.
+    /// The name of the only volume (disk, device, ASU) whose requests are read, as in the trace; `None` for
+    /// all volumes.
     pub volume: Option<String>,
-    /// Share of writes in a format without operations.
+    /// The share of requests that become writes, in a format without operations.
     pub write_share: Share,
     /// The unit of times in a format that does not fix it; `None` for the format's default.
     pub time_unit: Option<TimeUnit>,
-    /// Treat every request as one for a single page that is identified by its start. Its length is ignored.
-    /// Cache simulators call this an object.
+    /// Whether every request is for a single page that its start identifies, without regard to its length.
+    /// Cache simulators call such a page an object.
     pub objects: bool,
-    /// Put a microsecond between the requests of a second, in a format with times in whole seconds.
+    /// Whether the requests of a second are placed a microsecond apart, in a format with times in whole
+    /// seconds.
     pub spread: bool,
 }
 
@@ -34,7 +36,7 @@ impl Default for TraceOptions {
     }
 }
 
-/// The name of a volume, or `*` for all of them.
+/// The form of a volume's name, or `*` for all volumes.
 const VOLUME: Form<Option<String>> = Form {
     written: "NAME|*",
     parse: |name| Ok((name != ALL_VOLUMES).then(|| name.to_owned())),
@@ -42,7 +44,7 @@ const VOLUME: Form<Option<String>> = Form {
 };
 const ALL_VOLUMES: &str = "*";
 
-/// A unit of time, or `usual` for the format's own.
+/// The form of a unit of time, or `usual` for the format's default unit.
 const UNIT: Form<Option<TimeUnit>> = Form {
     written: "usual|ps|ns|us|ms|s",
     parse: |name| if name == USUAL { Ok(None) } else { parse_choice(name).map(Some) },
@@ -61,7 +63,7 @@ impl Declared for TraceOptions {
     ];
 }
 
-/// A unit of time.
+/// The unit of the times in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum TimeUnit {
@@ -83,7 +85,7 @@ impl Choice for TimeUnit {
 }
 
 impl TimeUnit {
-    /// Nanoseconds in the unit, as multiplier and divisor.
+    /// Returns the multiplier and the divisor that convert a time in this unit to nanoseconds.
     pub(super) fn scale(self) -> (u64, u64) {
         match self {
             TimeUnit::Picoseconds => (1, 1_000),
@@ -95,31 +97,33 @@ impl TimeUnit {
     }
 }
 
-/// The distance between the regions of two volumes: 16 TiB.
+/// The distance between the address regions of two volumes, in bytes, which is 16 TiB.
 const VOLUME_BYTES: u64 = 1 << 44;
-/// A bound on the memory of names.
+/// The greatest length of a volume's name, in bytes. It bounds the memory for names.
 const VOLUME_NAME_BYTES_AT_MOST: usize = 255;
-/// A bound on memory, and on addresses, which must fit in 62 bits.
+/// The most volumes of a trace. It bounds the memory for names, and the addresses, which must fit in 62 bits.
 const VOLUMES_AT_MOST: usize = 1 << 18;
 
-/// The state of a reader.
+/// The state of a trace reader between lines, which the parsers of the formats share.
 pub struct ReaderState {
-    /// The reader's options.
+    /// The options of the reader.
     pub options: TraceOptions,
     /// The number of lines or records so far, including the current one.
     pub number: u64,
-    /// The clock of formats with times relative to the previous line.
+    /// The current time, in formats with times relative to the previous line.
     pub clock: Nanos,
-    /// The first time, for formats whose times would overflow in nanoseconds.
+    /// The time of the first line in the format's own unit, for formats whose times would overflow in
+    /// nanoseconds.
     pub origin: Option<u64>,
-    /// A choice that the first lines have made.
+    /// A value that the first lines of the trace decide and later lines depend on; `None` before it is
+    /// decided.
     pub choice: Option<u8>,
     volumes: FxHashMap<Box<[u8]>, u64>,
     prng: Prng,
 }
 
 impl ReaderState {
-    /// The state before the first line.
+    /// Creates the state before the first line.
     pub fn new(options: TraceOptions) -> ReaderState {
         ReaderState {
             options,
@@ -128,29 +132,29 @@ impl ReaderState {
             origin: None,
             choice: None,
             volumes: FxHashMap::default(),
-            // A fixed seed draws the same operations each time the trace is read.
+            // The seed is fixed, so that the same operations are drawn each time the trace is read.
             prng: Prng::new(42, "operations of a trace without any"),
         }
     }
 
-    /// Counts lines that were parsed without the state.
+    /// Counts lines that were parsed without this state.
     pub fn pass(&mut self, lines: usize) {
         self.number += lines as u64;
     }
 
-    /// Counts a line and parses it.
+    /// Counts a line, then parses it with `understand`.
     pub fn count<T>(&mut self, understand: impl FnOnce(&mut ReaderState) -> T) -> T {
         self.number += 1;
         understand(self)
     }
 
-    /// The number of volumes so far.
+    /// The number of volumes that have occurred so far.
     pub fn volumes(&self) -> usize {
         self.volumes.len()
     }
 
-    /// The address of byte `start` of a volume. Each volume has its own region, in the order of first
-    /// appearance. `None` if the options select another volume.
+    /// Returns the address of byte `start` of a volume. Each volume has its own region of addresses, in the
+    /// order of first appearance. Returns `None` if the options select another volume.
     fn place(&mut self, volume: &[u8], start: u64) -> Result<Option<u64>, String> {
         if volume.len() > VOLUME_NAME_BYTES_AT_MOST {
             return Err(format!(
@@ -162,7 +166,7 @@ impl ReaderState {
             if wanted.as_bytes() != volume {
                 return Ok(None);
             }
-            // The selected volume is the only one, so its region begins at zero.
+            // The selected volume is the only one, so its region begins at address zero.
             self.volumes.entry(volume.into()).or_insert(0);
             return Ok(Some(start));
         }
@@ -187,7 +191,8 @@ impl ReaderState {
         }
     }
 
-    /// A request for a volume, moved to the volume's region.
+    /// Returns a request to a volume, with its start moved to the volume's region. If the options select
+    /// another volume, the request is skipped.
     pub fn request(&mut self, volume: &[u8], record: Record) -> Result<Line, String> {
         Ok(match self.place(volume, record.start)? {
             Some(start) => Line::Request(Record { start, ..record }),
@@ -195,7 +200,7 @@ impl ReaderState {
         })
     }
 
-    /// Returns true with the probability `write_share`.
+    /// Draws whether a request is a write, with the probability `write_share`.
     #[inline]
     pub(crate) fn draw_write(&mut self) -> bool {
         self.options.write_share > Share::ZERO && self.prng.chance(self.options.write_share)

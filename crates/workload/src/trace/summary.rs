@@ -1,5 +1,5 @@
-//! Computes the figures of a trace in one pass over its records. Its memory grows with the number of runs of
-//! pages that the trace touches.
+//! Computes the summary of a trace, its figures, in one pass over its records. The memory grows with the
+//! number of disjoint runs of pages that the trace touches.
 
 use super::load::Trace;
 use super::page_set::PageSet;
@@ -9,67 +9,68 @@ use crate::Op;
 use fulgurite_base::{Nanos, SpecError};
 use std::ops::Range;
 
-/// The figures of a trace. Footprints and reuse count pages, sizes are in the format's unit.
+/// The figures of a trace. Footprints and reuse count pages, and sizes are in the trace's unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// All requests.
+    /// The number of requests of all kinds.
     pub requests: u64,
-    /// The reads among them.
+    /// The figures of the reads.
     pub reads: OpSummary,
-    /// The writes.
+    /// The figures of the writes.
     pub writes: OpSummary,
-    /// The trims.
+    /// The figures of the trims.
     pub trims: OpSummary,
-    /// Reads over requests.
+    /// The number of reads divided by the number of requests.
     pub read_share: f64,
-    /// Distinct pages that any request touches.
+    /// The number of distinct pages that any request touches.
     pub footprint_pages: u64,
-    /// The time of the last request since the first one.
+    /// The time of the last request, relative to the first one.
     pub duration: Nanos,
-    /// Requests per second of the duration; `None` if the trace has no times or no duration.
+    /// The number of requests per second of the duration; `None` if the trace has no times or no duration.
     pub rate_requests_s: Option<f64>,
-    /// The most requests in one second, with seconds counted from the first request. `None` without times,
-    /// and if the trace is shorter than a second, because its peak would be below its rate.
+    /// The most requests in one second, with seconds counted from the first request. `None` if the trace has
+    /// no times or is shorter than a second, because such a trace's peak would be below its rate.
     pub peak_requests_s: Option<u64>,
     /// The squared coefficient of variation of the times between requests: 1 for random arrivals, more for
-    /// bursts. `None` without times.
+    /// bursts. `None` if the trace has no times.
     pub burstiness: Option<f64>,
-    /// The number of volumes, in formats with volumes.
+    /// The number of volumes; zero in formats without volumes.
     pub volumes: usize,
-    /// Share of the requests that start at the end of the previous one.
+    /// The share of requests that start at the end of the previous one.
     pub sequential_share: f64,
-    /// Share of the requests that touch a page of an earlier request.
+    /// The share of requests that touch a page of an earlier request.
     pub reuse_share: f64,
-    /// The skipped lines, by reason.
+    /// The lines that were skipped, grouped by reason.
     pub skipped: Vec<Skipped>,
-    /// The number of times that decreased and were clamped.
+    /// The number of records whose time decreased and was clamped.
     pub clamped: u64,
 }
 
-/// The figures of one kind of request.
+/// The figures of the requests of one operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OpSummary {
-    /// The number of requests.
+    /// The number of requests of this operation.
     pub requests: u64,
-    /// Their lengths; `None` if there are no such requests.
+    /// The lengths of the requests; `None` if there are none.
     pub sizes: Option<Sizes>,
-    /// Distinct pages that they touch.
+    /// The number of distinct pages that the requests touch.
     pub footprint_pages: u64,
 }
 
-/// Lengths of requests, in the format's unit.
+/// The distribution of the lengths of requests, in the trace's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sizes {
-    /// The shortest.
+    /// The shortest length.
     pub min: u64,
-    /// The mean.
+    /// The mean length.
     pub mean: f64,
-    /// The longest.
+    /// The longest length.
     pub max: u64,
 }
 
 impl Trace {
-    /// The figures of this trace with pages of `page_bytes` bytes (without effect if the unit is pages).
+    /// Returns the figures of this trace with pages of `page_bytes` bytes (without effect if the unit is
+    /// pages).
     ///
     /// Fails if `page_bytes` is zero.
     pub fn summary(&self, page_bytes: u64) -> Result<Summary, SpecError> {
@@ -102,7 +103,7 @@ impl Trace {
         let requests = self.records().len() as u64;
         let share = |count: u64| count as f64 / requests as f64;
         let has_times = duration > Nanos::ZERO;
-        // A trace has at least one request; a single request has no gap.
+        // A trace has at least one request. A single request has no gap, so the divisor is at least one.
         let gaps = (requests - 1).max(1) as f64;
         let mean_gap = duration.0 as f64 / gaps;
         Ok(Summary {
@@ -125,7 +126,7 @@ impl Trace {
     }
 }
 
-/// The state for an [`OpSummary`].
+/// The accumulated counts for an [`OpSummary`].
 #[derive(Default)]
 struct Tally {
     requests: u64,
@@ -176,7 +177,7 @@ mod tests {
             footprint_pages: 4,
             duration: Nanos(4_000_000_000),
             rate_requests_s: Some(1.25),
-            // The gaps are 1, 0, 0 and 3 seconds.
+            // The gaps are 1, 0, 0 and 3 seconds, because the decreasing time is clamped.
             peak_requests_s: Some(3),
             burstiness: Some(1.5),
             volumes: 0,
@@ -188,7 +189,8 @@ mod tests {
         assert_eq!(summary, expected);
     }
 
-    /// The rule: the peak is never below the rate, so a trace shorter than a second has no peak.
+    /// The rule: a peak, a count of requests in a whole second, is never below the rate of the trace. So a
+    /// trace shorter than a second has no peak.
     #[test]
     fn a_trace_of_less_than_a_second_has_no_peak() {
         for (last, peak) in [("0.999", None), ("1.0", Some(2))] {

@@ -1,7 +1,10 @@
-//! `systor`: the traces of an enterprise virtual desktop system, `time,response,type,LUN,offset,size`. Lee et
-//! al., "Understanding Storage Traffic Characteristics on Enterprise Virtual Desktop Infrastructure", SYSTOR
-//! 2017; distributed by SNIA IOTTA: times in seconds (the response may be empty), type R or W (others are not
-//! transfers), offset and size in bytes. A LUN is a volume.
+//! Reads and writes the format `systor`, the traces of an enterprise virtual desktop system, with lines of
+//! `time,response,type,LUN,offset,size`.
+//!
+//! The source is Lee et al., "Understanding Storage Traffic Characteristics on Enterprise Virtual Desktop
+//! Infrastructure", SYSTOR 2017; SNIA IOTTA distributes the traces. Times are in seconds, and the response
+//! time may be empty. The type is R or W; other types transfer no data. Offset and size are in bytes. A LUN
+//! is a volume.
 
 use super::field::{Separator, fields, number, read_or_write, time};
 use super::record::{Line, Record, Unit};
@@ -31,7 +34,8 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let [at, _, kind, lun, offset, size] =
         fields(line, Separator::Comma, "time,response,type,LUN,offset,size")?;
     let at = time(at, 1_000_000_000)?;
-    // This refuses lines of other formats with six fields.
+    // The number of the LUN is checked to refuse lines of other formats with six fields; its value is not
+    // needed.
     number("LUN", lun, u64::MAX)?;
     let op = match kind {
         b"R" => Op::Read,

@@ -1,8 +1,9 @@
-//! `tencent`: the traces of Tencent Cloud Block Storage, `time,offset,size,type,volume`. Zhang et al., "OSCA",
-//! USENIX ATC 2020; distributed by SNIA IOTTA: time in whole seconds since 1970, offset and size in sectors of
-//! 512 bytes, type 0 a read and 1 a write.
+//! Reads and writes the format `tencent`, the traces of Tencent Cloud Block Storage, with lines of
+//! `time,offset,size,type,volume`.
 //!
-//! All requests of a second arrive together, unless `tencent:spread=yes` puts a microsecond between them.
+//! The source is Zhang et al., "OSCA", USENIX ATC 2020; SNIA IOTTA distributes the traces. The time is in
+//! whole seconds since 1970. Offset and size are in sectors of 512 bytes. Type 0 is a read and 1 a write. All
+//! requests of a second arrive together, unless `tencent:spread=yes` puts a microsecond between them.
 
 use super::field::{Separator, fields, in_sectors, number, quote, read_or_write, sectors};
 use super::record::{Line, Record, Unit};
@@ -17,7 +18,7 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     about: "`time,offset,size,type,volume` per line; time in s, sectors of 512 B, type 1 = write",
     unit: Unit::Bytes,
     name_parts: &["tencent"],
-    // Five numbers are not enough to recognise the format.
+    // Any line of five numbers fits the format, so the content alone does not tell it.
     is_told_by_content: false,
     options: &["spread", "volume"],
     shape: Shape::lines(parse),
@@ -44,7 +45,7 @@ fn parse(line: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     };
     let second = Nanos(number("time", at, u64::MAX / SECOND_NS)? * SECOND_NS);
     let next = state.clock.0.checked_add(SPREAD_NS).filter(|next| {
-        // The last second that fits in 64 bits is shorter.
+        // Near the end of 64 bits, the end of the second does not fit, so the sum saturates.
         state.options.spread && state.clock >= second && *next < second.0.saturating_add(SECOND_NS)
     });
     let at = next.map_or(second, Nanos);

@@ -1,8 +1,11 @@
-//! `vscsi`: the binary traces of virtual disks by CloudPhysics, little endian. Waldspurger et al., "Efficient
-//! MRC Construction with SHARDS", FAST 2015; layout as in libCacheSim's `vscsi.h`: records of 32 bytes (version
-//! 1: u32 number, u32 length in bytes, u32 segments, u16 SCSI operation, u16 version, u64 sector, u64 time in µs)
-//! or of 40 (version 2: operation, version, number, length, segments, sector, time, u64 response time). The
-//! version is the high byte of its field.
+//! Reads and writes the format `vscsi`, the binary traces of virtual disks by CloudPhysics, which are little
+//! endian.
+//!
+//! The source is Waldspurger et al., "Efficient MRC Construction with SHARDS", FAST 2015, and the layout is
+//! that of libCacheSim's `vscsi.h`. A record of version 1 has 32 bytes: u32 number, u32 length in bytes, u32
+//! segments, u16 SCSI operation, u16 version, u64 sector, u64 time in µs. A record of version 2 has 40 bytes:
+//! operation, version, number, length, segments, sector and time of the same types, then u64 response time.
+//! The version number is the high byte of the version field.
 
 use super::cloudphysics::operation;
 use super::field::SECTOR_BYTES;
@@ -60,7 +63,7 @@ fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     } else {
         (short(bytes, 0), word(bytes, 8), long(bytes, 16), long(bytes, 24))
     };
-    // A larger code must not be truncated to a known one.
+    // The full code is checked, because a code of more than 8 bits must not be truncated to a known one.
     let Some(op) = operation(code as u8).filter(|_| code < 256) else {
         return Ok(Line::Skip("a command other than read, write and unmap"));
     };
@@ -69,7 +72,7 @@ fn parse(bytes: &[u8], _: &mut ReaderState) -> Result<Line, String> {
     Ok(Line::Request(Record { at: Nanos(at), op, start, length: u64::from(length) }))
 }
 
-/// Version 1.
+/// Writes a record of version 1.
 fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     let code: u16 = match record.op {
         Op::Read => 0x28,
@@ -81,7 +84,7 @@ fn write(record: &Record, _: Nanos, out: &mut Vec<u8>) -> Option<()> {
     out.extend(length.to_le_bytes());
     out.extend(1u32.to_le_bytes());
     out.extend(code.to_le_bytes());
-    // Version 1, in the high byte.
+    // The high byte of the version field has the version number 1.
     out.extend(0x100u16.to_le_bytes());
     out.extend((record.start / SECTOR_BYTES).to_le_bytes());
     out.extend((record.at.0 / 1_000).to_le_bytes());

@@ -6,28 +6,28 @@ use super::row::Writer;
 use fulgurite_base::{Nanos, SpecError};
 use std::io::{self, Write};
 
-/// The greatest byte address that every reader accepts.
+/// The greatest byte address that the reader of every format accepts.
 const FARTHEST: u64 = u64::MAX >> 2;
 
-/// Writes records in a format.
+/// A writer of records in a trace format.
 pub struct TraceWriter<W> {
     out: W,
     format: Format,
     writer: &'static Writer,
-    /// Bytes in a page, for conversions between pages and bytes.
+    /// The size of a page in bytes, for conversions between pages and bytes.
     page_bytes: u64,
     from: Unit,
     before: Nanos,
     line: Vec<u8>,
     left_out: u64,
-    /// For each of the format's losses, whether it occurred.
+    /// For each property that the format cannot hold, whether any written record had it.
     lost: Vec<bool>,
-    /// Whether a request in bytes did not begin and end at page boundaries.
+    /// Whether any request in bytes did not begin and end at page boundaries while pages were written.
     has_parts_of_pages: bool,
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// A writer of `format` to `out`, for records in the unit `from` and pages of `page_bytes`.
+    /// Creates a writer of `format` to `out`, for records in the unit `from` and pages of `page_bytes` bytes.
     ///
     /// Fails if the format cannot be written.
     pub fn new(out: W, format: Format, from: Unit, page_bytes: u64) -> Result<TraceWriter<W>, SpecError> {
@@ -58,8 +58,8 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// Writes a record. Operations that the format does not have (mostly trims), and pages whose address in
-    /// bytes is too large, are skipped and counted.
+    /// Writes a record. A record is skipped and counted if the format does not have its operation (mostly
+    /// trims), or if its address in bytes is too large.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
         let Some(written) = self.converted(record) else {
             self.left_out += 1;
@@ -72,7 +72,7 @@ impl<W: Write> TraceWriter<W> {
             }
             None => self.left_out += 1,
         }
-        // Output is written in large pieces, because each piece may be compressed.
+        // Output is written in large pieces, because each piece may be compressed separately.
         if self.line.len() > 1 << 16 { self.spill() } else { Ok(()) }
     }
 
@@ -108,7 +108,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Ends the trace. Returns the number of requests that the format could not hold.
+    /// Ends the trace. Returns the output, and the number of requests that the format could not hold.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
         self.line.extend(self.writer.footer.as_bytes());
         self.spill()?;
@@ -116,8 +116,8 @@ impl<W: Write> TraceWriter<W> {
         Ok((self.out, self.left_out))
     }
 
-    /// The properties of the records so far that the format could not hold, in words; `nothing` if there are
-    /// none.
+    /// Returns the properties of the records so far that the format could not hold, in words; `nothing` if
+    /// there are none.
     pub fn lost(&self) -> String {
         let of_format = self.writer.loses.iter().zip(&self.lost).filter(|(_, is_lost)| **is_lost);
         let parts = self.has_parts_of_pages.then_some("parts of pages");

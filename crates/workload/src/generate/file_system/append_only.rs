@@ -1,13 +1,14 @@
-//! An append-only document store, after Couchbase's storage: changes are appended to a file, which is
-//! compacted.
+//! Generates the writes of an append-only document store, after Couchbase's storage. Changes are appended to
+//! a file, and a full file is compacted.
 //!
 //! Documents are the leaves of a tree whose nodes have `fanout` children each. A transaction appends its
-//! changed documents, then the nodes above them, each once, then a header with the place of the root. The
+//! changed documents, then the nodes above them, each once, then a header with the address of the root. The
 //! replaced versions stay in the file. When the next transaction finds no room, the file is *compacted*: all
-//! documents are moved to a new file, in their order, then the tree is written there, and the old file is
-//! discarded (`trim`). With `compaction=copy`, each document is written again. With `compaction=share`, its
-//! new page shares the old one ("SHARE Interface for Flash Storage", SIGMOD 2016), and only the tree is
-//! written, because its nodes have the places of the documents.
+//! documents are moved to a new file, in their order, then the tree is written to the new file, and the old
+//! file is discarded (`trim`). With `compaction=copy`, each document is written again. With
+//! `compaction=share`, the new page of a document shares the physical page of its old one, by the command
+//! SHARE of the drive (Oh et al., "SHARE Interface for Flash Storage", SIGMOD 2016). Only the tree is
+//! written, because its nodes contain the addresses of the documents.
 //!
 //! *Assumptions.* A document has one page. Each of the two files has half of the space. No transaction runs
 //! during a compaction.
@@ -20,13 +21,13 @@ use fulgurite_base::option::{COUNT, SHARE};
 use fulgurite_base::{Choice, Form, Share, SpecError, opt};
 use std::collections::VecDeque;
 
-/// How a compaction moves documents to the new file.
+/// The way in which a compaction moves documents to the new file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compaction {
-    /// They are written again.
+    /// The documents are written again.
     #[default]
     Copy,
-    /// Their new pages share the old ones.
+    /// The new pages of the documents share the physical pages of the old ones.
     Share,
 }
 
@@ -35,22 +36,22 @@ impl Choice for Compaction {
         &[("copy", Compaction::Copy), ("share", Compaction::Share)];
 }
 
-/// The options.
+/// The options of `append-only`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AppendOnlyConfig {
-    /// How a compaction moves documents to the new file.
+    /// The way in which a compaction moves documents to the new file.
     pub compaction: Compaction,
-    /// Pages of a file that hold documents.
+    /// The share of a file's pages that hold documents.
     pub fill: Share,
-    /// Children of a node.
+    /// The number of children of a node of the tree.
     pub fanout: u32,
-    /// The load.
+    /// The changes that the transactions make.
     pub changes: ChangesConfig,
 }
 
 impl Default for AppendOnlyConfig {
-    /// Couchbase compacts a file when 30 per cent of it is stale. A node of 4 KiB has room for about a
-    /// hundred entries.
+    /// Couchbase compacts a file when 30 % of it is stale. A node of 4 KiB has room for about a hundred
+    /// entries.
     fn default() -> AppendOnlyConfig {
         let (compaction, changes) = (Compaction::Copy, ChangesConfig::default());
         AppendOnlyConfig { compaction, fill: Share::percent(70), fanout: 100, changes }
@@ -98,7 +99,7 @@ impl Recipe for AppendOnlyConfig {
         };
         (0..store.place.len() as u32).for_each(|number| store.append(number));
         store.write();
-        // The initial contents of the drive are not part of the traffic.
+        // The initial contents of the drive are not part of the workload, so their writes are dropped.
         store.out.clear();
         Ok(Generator::new(store))
     }
@@ -116,7 +117,8 @@ impl Recipe for AppendOnlyConfig {
     }
 }
 
-/// The places of documents and nodes; nodes are numbered after the documents.
+/// The state of the store, with the addresses of documents and nodes in `place`. Nodes are numbered after the
+/// documents.
 #[derive(Debug)]
 struct AppendOnly {
     compaction: Compaction,
@@ -124,7 +126,7 @@ struct AppendOnly {
     documents: u32,
     tree: Tree,
     place: Vec<u32>,
-    /// The current one of the two files, and the number of its used pages.
+    /// The current one of the two files, and the number of used pages in it.
     file: u32,
     used: u32,
     changes: Changes,
@@ -141,13 +143,13 @@ impl AppendOnly {
         self.write();
     }
 
-    /// Takes the next page of the file.
+    /// Allocates the next page of the current file and returns its address.
     fn take(&mut self) -> u32 {
         self.used += 1;
         self.file * self.file_pages + self.used - 1
     }
 
-    /// Writes the next page of the file and returns it.
+    /// Writes the next page of the current file and returns its address.
     fn write(&mut self) -> u32 {
         let page = self.take();
         self.out.push_back(Request::of_page(Op::Write, page.into()));

@@ -1,12 +1,12 @@
-//! A copy-on-write file system, after BTRFS: a changed block is written to a new place, and so is every node
-//! above it.
+//! Generates the writes of a copy-on-write file system, after BTRFS. A changed block is written to a new
+//! address, and so is every node above it.
 //!
 //! Blocks are the leaves of a tree whose nodes have `fanout` children each. A transaction writes its changed
 //! blocks to free pages, then the nodes above them, each once, level by level up to the root, then the
-//! superblock in its fixed place: the *wandering tree*. When the superblock is written, the old places are
-//! discarded (`trim`). Free pages are used in order, circling through the space.
+//! superblock at its fixed address (the *wandering tree*). When the superblock is written, the old pages are
+//! discarded (`trim`). Free pages are allocated in the order of their addresses, circling through the space.
 //!
-//! *Assumptions.* Extents have one block. There is one tree. Its nodes have one page; BTRFS's have 16 KiB.
+//! *Assumptions.* Extents have one block. There is only one tree. A node has one page; in BTRFS 16 KiB.
 
 use super::{Changes, ChangesConfig, Tree, check_pages, with_changes};
 use crate::generate::generator::{Generator, RequestSource};
@@ -16,19 +16,19 @@ use fulgurite_base::option::{COUNT, SHARE};
 use fulgurite_base::{Share, SpecError, opt};
 use std::collections::VecDeque;
 
-/// The options.
+/// The options of `copy-on-write`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CopyOnWriteConfig {
-    /// Pages that hold files.
+    /// The share of the pages that hold blocks of files.
     pub fill: Share,
-    /// Children of a node.
+    /// The number of children of a node of the tree.
     pub fanout: u32,
-    /// The load.
+    /// The changes that the transactions make.
     pub changes: ChangesConfig,
 }
 
 impl Default for CopyOnWriteConfig {
-    /// A node of 4 KiB has room for about a hundred entries.
+    /// Nodes have 100 children, because a node of 4 KiB has room for about a hundred entries.
     fn default() -> CopyOnWriteConfig {
         let changes = ChangesConfig::default();
         CopyOnWriteConfig { fill: Share::percent(80), fanout: 100, changes }
@@ -48,7 +48,7 @@ impl Recipe for CopyOnWriteConfig {
         let blocks = self.fill.of(pages);
         let tree = Tree::new(blocks, self.fanout);
         let numbers = tree.numbers();
-        // A transaction needs new places for all its writes before it frees the old ones.
+        // A transaction allocates new pages for all its writes before it frees the old ones.
         let needed = 1 + numbers + u64::from(self.changes.transaction) * tree.levels() as u64;
         if needed > pages {
             return Err(SpecError::new(format!(
@@ -56,7 +56,7 @@ impl Recipe for CopyOnWriteConfig {
                  pages; accepted: more pages, or a smaller fill= or transaction="
             )));
         }
-        // The superblock has page 0; the blocks and the tree follow.
+        // The superblock has page 0. The pages of the blocks and of the tree follow.
         Ok(Generator::new(CopyOnWrite {
             tree,
             place: (1..=numbers as u32).collect(),
@@ -76,7 +76,7 @@ impl Recipe for CopyOnWriteConfig {
     }
 }
 
-/// The places of blocks and nodes.
+/// The state of the file system, with the addresses of blocks and nodes in `place`, and the pages in use.
 #[derive(Debug)]
 struct CopyOnWrite {
     tree: Tree,
@@ -98,9 +98,9 @@ impl CopyOnWrite {
         }
     }
 
-    /// Writes a block or node to the next free page. Returns its old page.
+    /// Writes a block or node to the next free page. Returns the address of its old page.
     fn write_anew(&mut self, number: u32) -> u32 {
-        // `start` has checked that there is always a free page.
+        // The loop ends, because `start` has checked that there is always a free page.
         while self.is_used[self.next as usize] {
             self.next = (self.next + 1) % self.is_used.len() as u32;
         }

@@ -1,14 +1,15 @@
-//! A file system with a journal, after ext4 with data journaling, and after the variant of it with SHARE.
+//! Generates the writes of a file system with a journal, after ext4 with data journaling, and of its variant
+//! for a drive with SHARE. SHARE is a command that maps a logical page to the physical page of another one.
 //!
-//! A transaction is written to the journal, a ring: a descriptor block, the changed blocks, and a commit
-//! block. When the next transaction finds no room, the oldest ones are *checkpointed*: their blocks that no
-//! later transaction has changed are moved to their home places, and the journal's superblock notes the new
-//! start of the journal. With `checkpoint=copy`, each of these blocks is written a second time, as in ext4.
-//! With `checkpoint=share`, its home place shares the page in the journal ("SHARE Interface for Flash
-//! Storage", SIGMOD 2016): nothing is written, and the page survives when the journal overwrites its own
-//! address.
+//! The journal is a ring of pages. A transaction writes a descriptor block, the changed blocks and a commit
+//! block to it. When the next transaction finds no room, the oldest transactions are *checkpointed*: their
+//! blocks that no later transaction has changed are moved to their home locations, and the journal's
+//! superblock records the new start of the journal. With `checkpoint=copy`, each of these blocks is written a
+//! second time, as in ext4. With `checkpoint=share`, the home location shares the physical page in the
+//! journal (Oh et al., "SHARE Interface for Flash Storage", SIGMOD 2016). Nothing is written, and the
+//! physical page stays valid when the journal overwrites its own address.
 //!
-//! *Assumptions.* ext4's other metadata are blocks like all others. A transaction is not delayed by a timer.
+//! *Assumptions.* ext4's other metadata are blocks like all others. No timer delays a transaction.
 
 use super::{Changes, ChangesConfig, check_pages, with_changes};
 use crate::generate::generator::{Generator, RequestSource};
@@ -18,13 +19,13 @@ use fulgurite_base::option::SHARE;
 use fulgurite_base::{Choice, Form, Share, SpecError, opt};
 use std::collections::VecDeque;
 
-/// How journaled blocks are moved to their home places.
+/// The way in which a checkpoint moves journaled blocks to their home locations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checkpoint {
-    /// They are written again.
+    /// The blocks are written again.
     #[default]
     Copy,
-    /// Their home places share the journal's pages.
+    /// The home locations share the physical pages of the journal.
     Share,
 }
 
@@ -33,14 +34,14 @@ impl Choice for Checkpoint {
         &[("copy", Checkpoint::Copy), ("share", Checkpoint::Share)];
 }
 
-/// The options.
+/// The options of `journaling`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JournalingConfig {
-    /// How journaled blocks are moved to their home places.
+    /// The way in which a checkpoint moves journaled blocks to their home locations.
     pub checkpoint: Checkpoint,
-    /// Pages that belong to the journal.
+    /// The share of the pages that belong to the journal.
     pub journal: Share,
-    /// The load.
+    /// The changes that the transactions make.
     pub changes: ChangesConfig,
 }
 
@@ -62,7 +63,7 @@ with_changes!(
     opt!("journal", journal, SHARE, Share::ZERO => Share::percent(50), "pages that belong to the journal")
 );
 
-/// Additional blocks of a transaction: the descriptor block and the commit block.
+/// The number of additional blocks of a transaction, which are the descriptor block and the commit block.
 const BESIDE: u64 = 2;
 
 impl Recipe for JournalingConfig {
@@ -101,26 +102,28 @@ impl Recipe for JournalingConfig {
     }
 }
 
-/// A transaction in the journal: its blocks, each with its slot, and the number of its slots.
+/// A transaction in the journal, with its changed blocks, each with its slot, and the number of all its
+/// slots. A slot is a page of the journal.
 #[derive(Debug)]
 struct Transaction {
     blocks: Vec<(u32, u32)>,
     slots: u64,
 }
 
-/// The journal and the home places of the blocks. Page 0 is the journal's superblock; the slots follow, then
-/// the blocks.
+/// The state of the journal and of the home locations. Page 0 is the journal's superblock. The slots of the
+/// journal follow, then the home locations of the blocks.
 #[derive(Debug)]
 struct Journaling {
     checkpoint: Checkpoint,
     slots: u64,
-    /// The page of block 0.
+    /// The home location of block 0.
     first: u64,
-    /// The next slot, and the number of free slots from there on.
+    /// The next slot to write, and the number of free slots from it on.
     next: u64,
     free: u64,
     journaled: VecDeque<Transaction>,
-    /// The slot of each block's newest version, plus one; 0 if it is in its home place.
+    /// For each block, the slot of its newest version plus one; 0 if the newest version is at its home
+    /// location.
     newest: Vec<u32>,
     changes: Changes,
     out: VecDeque<Request>,
@@ -150,7 +153,7 @@ impl Journaling {
         self.journaled.push_back(Transaction { blocks, slots });
     }
 
-    /// Writes the next slot and returns its number.
+    /// Writes the next slot of the journal and returns its number.
     fn slot(&mut self) -> u64 {
         let slot = self.next;
         self.next = (self.next + 1) % self.slots;
@@ -161,7 +164,8 @@ impl Journaling {
     fn checkpoint(&mut self, transaction: &Transaction) {
         self.free += transaction.slots;
         for (block, slot) in &transaction.blocks {
-            // The checkpoint of a later transaction that changed the block moves it to its home place.
+            // A later transaction changed the block, so the checkpoint of that transaction moves it to its
+            // home location.
             if self.newest[*block as usize] != slot + 1 {
                 continue;
             }

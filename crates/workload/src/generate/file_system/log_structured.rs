@@ -1,13 +1,15 @@
-//! A log-structured file system, after F2FS: nothing is written in place, so segments must be cleaned.
+//! Generates the writes of a log-structured file system, after F2FS. The file system never overwrites in
+//! place, so it cleans segments.
 //!
-//! A transaction appends its changed blocks, then the nodes with their addresses: a node has the addresses of
-//! 1,018 blocks and is found through a table, which is omitted. Data, nodes and moved blocks are appended to
-//! separate segments. When few segments are free, the segment with the fewest valid blocks is cleaned: its
-//! valid blocks are appended elsewhere, and the segment is discarded (`trim`). A checkpoint writes the nodes
-//! of moved blocks when there were four moves for each existing node.
+//! A transaction appends its changed blocks, then the nodes with their addresses. A node has the addresses of
+//! 1,018 blocks and is found through a table, which is omitted. Data blocks, nodes and moved blocks are
+//! appended to separate logs. When few segments are free, the segment with the fewest valid blocks is
+//! *cleaned*: its valid blocks are appended to a log, and the segment is discarded (`trim`). Cleaning moves
+//! blocks without writing their nodes. A checkpoint writes these nodes after four moves for each existing
+//! node.
 //!
-//! *Differences.* F2FS has six logs, also considers age in cleaning, and reuses a cleaned segment only after
-//! a checkpoint.
+//! *Differences from F2FS.* F2FS has six logs, also considers the age of a segment in cleaning, and reuses a
+//! cleaned segment only after a checkpoint.
 
 use super::{Changes, ChangesConfig, check_pages, with_changes};
 use crate::generate::generator::{Generator, RequestSource};
@@ -17,19 +19,19 @@ use fulgurite_base::option::{COUNT, SHARE};
 use fulgurite_base::{Share, SpecError, opt};
 use std::collections::{BTreeSet, VecDeque};
 
-/// The options.
+/// The options of `log-structured`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LogStructuredConfig {
-    /// Pages that hold files.
+    /// The share of the pages that hold files: data blocks and nodes.
     pub fill: Share,
-    /// Pages in a segment; at most a 64th of all pages.
+    /// The number of pages in a segment. It is lowered to a 64th of all pages if it exceeds that.
     pub segment_pages: u32,
-    /// The load.
+    /// The changes that the transactions make.
     pub changes: ChangesConfig,
 }
 
 impl Default for LogStructuredConfig {
-    /// A segment of F2FS has 2 MiB.
+    /// A segment has 512 pages, because a segment of F2FS has 2 MiB in blocks of 4 KiB.
     fn default() -> LogStructuredConfig {
         let changes = ChangesConfig::default();
         LogStructuredConfig { fill: Share::percent(80), segment_pages: 512, changes }
@@ -45,17 +47,19 @@ with_changes!(
     )
 );
 
-/// Addresses in a node.
+/// The number of block addresses in a node.
 const IN_NODE: u32 = 1_018;
-/// Cleaning begins with fewer free segments than this: each log may need one while a segment is cleaned.
+/// Cleaning begins when fewer segments than this are free, because each log may need one while a segment is
+/// cleaned.
 const RESERVE: usize = 4;
-/// The least number of segments.
+/// The least number of segments in the space.
 const LEAST_SEGMENTS: u64 = 64;
-/// Moves for each node between two checkpoints.
+/// The number of moved blocks for each node between two checkpoints.
 const MOVES_PER_NODE: usize = 4;
-/// The number in place of a block or a page if there is none.
+/// The value that stands for no block or no page.
 const NOTHING: u32 = u32::MAX;
-/// Segments that files cannot fill: the logs, the reserve, and one for cleaning to gain space.
+/// The number of segments that files cannot fill: one for each log, the reserve, and one for cleaning to gain
+/// space.
 const SPARE_SEGMENTS: u64 = LOGS as u64 + RESERVE as u64 + 1;
 
 /// The log to which a block is appended.
@@ -68,11 +72,11 @@ enum Log {
 
 const LOGS: usize = 3;
 
-/// The state of a segment.
+/// The state of a segment with respect to the logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Free,
-    /// A log appends to it.
+    /// A log appends to the segment.
     Open,
     Full,
 }
@@ -80,12 +84,13 @@ enum State {
 impl Recipe for LogStructuredConfig {
     fn start(&self, space: Space<'_>) -> Result<Generator, SpecError> {
         let Space { name, pages, seed, .. } = space;
-        // In a small space, segments are smaller, so that cleaning can choose among enough of them.
+        // In a small space, segments are smaller, so that cleaning can choose a victim among at least 64 of
+        // them.
         let segment_pages = u64::from(self.segment_pages).min(pages / LEAST_SEGMENTS);
         check_pages(name, pages, 1_000)?;
         let segments = pages / segment_pages;
         let files = self.fill.of(segments * segment_pages);
-        // One of 1,019 pages of files is a node.
+        // A node and its 1,018 blocks have 1,019 pages, so one page in 1,019 of the files is a node.
         let nodes = files.div_ceil(u64::from(IN_NODE) + 1).max(1);
         if segments * segment_pages < files + SPARE_SEGMENTS * segment_pages || files < nodes + 100 {
             return Err(SpecError::new(format!(
@@ -110,7 +115,7 @@ impl Recipe for LogStructuredConfig {
             out: VecDeque::new(),
         };
         (0..files.place.len() as u32).for_each(|block| files.append(block, files.log(block)));
-        // The initial contents of the drive are not part of the traffic.
+        // The initial contents of the drive are not part of the workload, so their writes are dropped.
         files.out.clear();
         Ok(Generator::new(files))
     }
@@ -124,21 +129,23 @@ impl Recipe for LogStructuredConfig {
     }
 }
 
-/// The places of blocks. Nodes are numbered after the blocks of data.
+/// The state of the file system, with the addresses of its blocks and the states of its segments. Nodes are
+/// numbered after the data blocks.
 #[derive(Debug)]
 struct LogStructured {
     segment_pages: u32,
     blocks: u32,
-    /// The page of each block, and the block in each page.
+    /// The page of each block, and the valid block in each page.
     place: Vec<u32>,
     holds: Vec<u32>,
     /// For each segment, its number of valid pages and its state.
     valid: Vec<u32>,
     states: Vec<State>,
     free: VecDeque<u32>,
-    /// The next page of each log, and the end of its segment.
+    /// For each log, the next page and the end of its open segment; `None` if it has no open segment.
     heads: [Option<(u32, u32)>; LOGS],
-    /// Blocks moved since the last checkpoint, and the nodes that the next one will write for them.
+    /// The number of data blocks moved since the last checkpoint, and the nodes that the next checkpoint will
+    /// write for them.
     moves: usize,
     moved_nodes: BTreeSet<u32>,
     changes: Changes,
@@ -160,7 +167,7 @@ impl LogStructured {
         }
     }
 
-    /// Writes a new version of a block, after making room for it.
+    /// Writes a new version of a block to its log, after cleaning segments if few are free.
     fn write(&mut self, block: u32) {
         while self.free.len() < RESERVE {
             self.clean();
@@ -176,7 +183,7 @@ impl LogStructured {
         (page / self.segment_pages) as usize
     }
 
-    /// Writes a block to the end of a log.
+    /// Writes a block to the end of a log, and invalidates its previous page.
     fn append(&mut self, block: u32, log: Log) {
         let (page, end) = match self.heads[log as usize] {
             Some(head) => head,
@@ -203,7 +210,7 @@ impl LogStructured {
         self.out.push_back(Request::of_page(Op::Write, page.into()));
     }
 
-    /// Moves the valid blocks of the segment with the fewest, and discards the segment.
+    /// Moves the valid blocks of the full segment with the fewest of them, and discards the segment.
     fn clean(&mut self) {
         let full = (0..self.valid.len()).filter(|segment| self.states[*segment] == State::Full);
         let victim = full.min_by_key(|segment| self.valid[*segment]).expect("files fill segments");

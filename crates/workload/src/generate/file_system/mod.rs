@@ -1,10 +1,12 @@
-//! The traffic of file systems that survive a crash: [`journaling`] writes blocks twice, [`log_structured`]
-//! cleans segments, [`copy_on_write`] rewrites the path of a tree. These are the three kinds of file systems
-//! in "SHARE Interface for Flash Storage" (SIGMOD 2016) and in the slides of MyFlashSQL. A document store in
-//! a file, [`append_only`], survives a crash by appending, and compacts its file.
+//! Generates the writes of file systems that survive a crash. [`journaling`] writes blocks twice,
+//! [`log_structured`] cleans segments, and [`copy_on_write`] rewrites the path of a tree. These are the three
+//! kinds of file systems in Oh et al., "SHARE Interface for Flash Storage" (SIGMOD 2016), and in the slides
+//! of MyFlashSQL. [`append_only`] is a document store in a file. It survives a crash by appending, and
+//! compacts its file.
 //!
-//! All of them have the same load: blocks of files are changed, popular blocks more often, and a number of
-//! changes becomes durable together. A block is one page of the drive. Reads are omitted.
+//! All of them have the same changes: blocks of files are changed, popular blocks more often, and a fixed
+//! number of changes forms a transaction, which becomes durable as a whole. A block is one page of the drive.
+//! Reads are omitted.
 
 pub(crate) mod append_only;
 pub(crate) mod copy_on_write;
@@ -14,12 +16,13 @@ pub(crate) mod log_structured;
 use super::zipf::Zipf;
 use fulgurite_base::{Prng, Share, SpecError};
 
-/// The load of a file system.
+/// The options of the changes that a file system makes durable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangesConfig {
-    /// The exponent of the blocks' popularity.
+    /// The Zipf exponent of the blocks' popularity; 0 is uniform.
     pub theta: f64,
-    /// Changes that become durable together. A block that is changed twice among them is written once.
+    /// The number of changes in a transaction. A block that is changed twice in one transaction is written
+    /// once.
     pub transaction: u32,
 }
 
@@ -29,7 +32,7 @@ impl Default for ChangesConfig {
     }
 }
 
-/// The most changes that become durable together.
+/// The most changes in a transaction.
 const TRANSACTION_MOST: u32 = 1 << 12;
 
 /// Declares the options of a file system `$config` with a field `changes`, after its own options.
@@ -59,12 +62,12 @@ macro_rules! with_changes {
 
 use with_changes;
 
-/// The changes of blocks, transaction by transaction.
+/// A source of changed blocks, transaction by transaction.
 #[derive(Debug)]
 struct Changes {
     popular: Zipf,
     transaction: u32,
-    /// The transaction that changed each block last, counted from one.
+    /// For each block, the number of the transaction that last changed it; transactions are counted from one.
     changed_in: Vec<u32>,
     number: u32,
 }
@@ -75,10 +78,11 @@ impl Changes {
         Changes { popular, transaction: config.transaction, changed_in: vec![0; blocks as usize], number: 0 }
     }
 
-    /// The blocks that the next transaction changes, each once.
+    /// Returns the blocks that the next transaction changes, each once.
     fn next(&mut self) -> Vec<u32> {
         if self.number == u32::MAX {
-            // The numbers start again, and no block may seem to be changed by the new transaction.
+            // The transaction numbers start again from one. All marks are cleared, so that no block seems to
+            // be changed by the new transaction already.
             self.changed_in.fill(0);
             self.number = 0;
         }
@@ -91,11 +95,11 @@ impl Changes {
     }
 }
 
-/// A tree over blocks. Its nodes are numbered behind the blocks, level by level, the root last.
+/// The shape of a tree over blocks. Its nodes are numbered after the blocks, level by level, the root last.
 #[derive(Debug)]
 struct Tree {
     fanout: u32,
-    /// The first number of each level, that of the blocks first.
+    /// The first number of each level, beginning with the level of the blocks.
     firsts: Vec<u32>,
     numbers: u64,
 }
@@ -112,17 +116,18 @@ impl Tree {
         Tree { fanout, firsts, numbers }
     }
 
-    /// The number of levels, including that of the blocks.
+    /// Returns the number of levels, including the level of the blocks.
     fn levels(&self) -> usize {
         self.firsts.len()
     }
 
-    /// The number of blocks and nodes.
+    /// Returns the number of blocks and nodes together.
     fn numbers(&self) -> u64 {
         self.numbers
     }
 
-    /// The numbers of changed blocks and of the nodes above them, each once, level by level up to the root.
+    /// Returns the numbers of the changed blocks and of the nodes above them, each once, level by level up to
+    /// the root.
     fn touched(&self, mut changed: Vec<u32>) -> Vec<u32> {
         let mut touched = Vec::new();
         for first in &self.firsts {
@@ -135,7 +140,7 @@ impl Tree {
     }
 }
 
-/// Fails if the space is too small, or too large for page numbers of 32 bits.
+/// Fails if the space has fewer than `least` pages, or too many for page numbers of 32 bits.
 fn check_pages(name: &str, pages: u64, least: u64) -> Result<(), SpecError> {
     match (least..1 << 32).contains(&pages) {
         true => Ok(()),
