@@ -1,36 +1,36 @@
-//! The interface of a benchmark to the driver.
+//! The interface between a benchmark and the driver, which runs its transactions.
 
 use crate::error::Error;
 use crate::session::Session;
 use fulgurite_base::Prng;
 use fulgurite_device::Device;
 
-/// How a transaction ended.
+/// The way in which a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It was committed, or it only read.
+    /// The transaction was committed, or it only read.
     Committed,
-    /// It was rolled back, as the benchmark specifies.
+    /// The transaction was rolled back, as the benchmark specifies for some transactions.
     RolledBack,
 }
 
-/// A benchmark over loaded data: it draws requests and executes them. [`crate::run`] takes a user's own
-/// benchmark as well as a built-in one.
+/// A benchmark over loaded data. It draws requests (transactions with their parameters) and executes them.
+/// [`crate::run`] takes a user's own benchmark as well as a built-in one.
 pub trait Benchmark: 'static {
-    /// One transaction with all its parameters, so that it can be repeated unchanged.
+    /// The type of a transaction with all its parameters, so that the transaction can be repeated unchanged.
     type Request;
 
     /// The names of the types of transactions.
     fn kinds(&self) -> &[&'static str];
 
-    /// The type of a request: an index into [`Benchmark::kinds`].
+    /// Returns the type of a request, as an index into [`Benchmark::kinds`].
     fn kind(&self, request: &Self::Request) -> usize;
 
-    /// The next request of a user, from that user's randomness.
+    /// Draws the next request of a user, from the user's own random stream.
     fn draw(&self, prng: &mut Prng) -> Self::Request;
 
-    /// Executes a request as one transaction. After a retryable error it may be called again with the same
-    /// request.
+    /// Executes a request as one transaction. After a retryable error, the driver may call it again with the
+    /// same request.
     fn execute<D: Device + 'static>(
         &self,
         request: &Self::Request,
@@ -41,9 +41,9 @@ pub trait Benchmark: 'static {
 /// The counts of a verification of a benchmark's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
-    /// Rows that were read.
+    /// The number of rows that were read and checked.
     pub rows: u64,
-    /// Changes that the rows record: YCSB's updates of fields, TPC-C's orders, LinkBench's links, sysbench's
-    /// updates of `k`.
+    /// The number of changes that the rows record: updates of fields in YCSB, orders in TPC-C, visible links
+    /// in LinkBench, and the sum of the column `k` in sysbench.
     pub changes: u64,
 }

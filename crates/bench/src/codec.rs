@@ -1,40 +1,40 @@
-//! Encodes rows as bytes. Keys are unsigned big-endian numbers, so that their bytes sort like the numbers.
-//! Values are sequences of fields: numbers are little-endian, a text is a length of 16 bits and the text's
-//! bytes.
+//! Encodes database rows as keys and values. The fields of a key are unsigned big-endian numbers or padded
+//! texts, so that the bytes sort like the fields. A value is a sequence of fields: a number is little-endian,
+//! and a text is its length in 16 bits and its bytes.
 
 use crate::Error;
 use std::ops::Bound;
 
-/// A key under construction, field by field.
+/// A key, which is built field by field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key(Vec<u8>);
 
 impl Key {
-    /// A key without fields.
+    /// Creates a key without fields.
     pub fn new() -> Key {
         Key::default()
     }
 
-    /// Adds a number of 8 bits.
+    /// Appends a number of 8 bits.
     pub fn u8(mut self, number: u8) -> Key {
         self.0.push(number);
         self
     }
 
-    /// Adds a number of 32 bits.
+    /// Appends a number of 32 bits.
     pub fn u32(mut self, number: u32) -> Key {
         self.0.extend(number.to_be_bytes());
         self
     }
 
-    /// Adds a number of 64 bits.
+    /// Appends a number of 64 bits.
     pub fn u64(mut self, number: u64) -> Key {
         self.0.extend(number.to_be_bytes());
         self
     }
 
-    /// Adds a text in `width` bytes: longer texts are cut, shorter ones padded with zeros, so that the keys
-    /// sort like the texts.
+    /// Appends a text in `width` bytes. A longer text is cut, and a shorter one is padded with zeros, so that
+    /// the keys sort like the texts.
     pub fn text(mut self, text: &str, width: usize) -> Key {
         let end = self.0.len() + width;
         self.0.extend(text.bytes().take(width));
@@ -42,21 +42,21 @@ impl Key {
         self
     }
 
-    /// The bytes.
+    /// The bytes of the key.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The bytes, owned.
+    /// Converts the key to its bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// All keys that begin with this one.
+    /// Returns the range of all keys that begin with this key.
     pub fn prefix(self) -> KeyRange {
         let mut end = self.0.clone();
-        // The first key behind the prefix: increment its last byte that is below 255, and drop the bytes
-        // after it.
+        // The first key after the prefix is the prefix with its last byte that is below 255 incremented, and
+        // without the bytes after that byte.
         while end.last() == Some(&u8::MAX) {
             end.pop();
         }
@@ -70,13 +70,13 @@ impl Key {
         KeyRange { start: Bound::Included(self.0), end }
     }
 
-    /// All keys from this one up to `end`, without `end`.
+    /// Returns the range of all keys from this key up to `end`, without `end`.
     pub fn until(self, end: Key) -> KeyRange {
         KeyRange { start: Bound::Included(self.0), end: Bound::Excluded(end.0) }
     }
 }
 
-/// A range of keys.
+/// A range of keys in a table or an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     start: Bound<Vec<u8>>,
@@ -84,31 +84,31 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// Every key.
+    /// The range of all keys.
     pub const ALL: KeyRange = KeyRange { start: Bound::Unbounded, end: Bound::Unbounded };
 
-    /// From `first` on, without end.
+    /// Creates the range of all keys from `first` on.
     pub fn from(first: Key) -> KeyRange {
         KeyRange { start: Bound::Included(first.0), end: Bound::Unbounded }
     }
 
-    /// The range as the store takes it.
+    /// The bounds of the range, in the form that the store takes.
     pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.start.as_ref().map(Vec::as_slice), self.end.as_ref().map(Vec::as_slice))
     }
 }
 
-/// Reads the fields of a key or of a value, from the front.
+/// Reads the fields of a key or of a value, from front to back.
 #[derive(Clone, Debug)]
 pub struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// A reader from the first byte on.
+    /// Creates a reader that begins at the first byte.
     pub fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader(bytes)
     }
 
-    /// The next `count` bytes; `None` if fewer are left.
+    /// Consumes the next `count` bytes. Returns `None` if fewer are left.
     pub fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -119,38 +119,38 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().ok()
     }
 
-    /// A key's field of 8 bits.
+    /// Reads a field of 8 bits of a key.
     pub(crate) fn key_u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_be_bytes)
     }
 
-    /// A key's field of 32 bits.
+    /// Reads a field of 32 bits of a key.
     pub(crate) fn key_u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A key's field of 64 bits.
+    /// Reads a field of 64 bits of a key.
     pub(crate) fn key_u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_be_bytes)
     }
 
-    /// A value's field.
+    /// Reads a field of a value.
     pub fn field<F: Field>(&mut self) -> Option<F> {
         F::read(self)
     }
 
-    /// Whether nothing is left.
+    /// Whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// A field of a value.
+/// A field of a value, which can be written as bytes.
 pub trait Field: Sized {
-    /// Appends the field's bytes.
+    /// Appends the bytes of the field to `bytes`.
     fn write(&self, bytes: &mut Vec<u8>);
 
-    /// Reads the field; `None` if the bytes are not such a field.
+    /// Reads the field. Returns `None` if the bytes are not a field of this type.
     fn read(reader: &mut Reader<'_>) -> Option<Self>;
 }
 
@@ -172,7 +172,7 @@ number_fields!(u8 u16 u32 u64 i64);
 
 impl Field for String {
     fn write(&self, bytes: &mut Vec<u8>) {
-        // A text is cut after 64 KiB at the end of a character. No text of a benchmark is longer.
+        // A text of more than 64 KiB is cut at the end of a character. No text of a benchmark is longer.
         let end = (0..=self.len().min(usize::from(u16::MAX))).rev().find(|end| self.is_char_boundary(*end));
         let text = &self[..end.unwrap_or(0)];
         (text.len() as u16).write(bytes);
@@ -196,25 +196,25 @@ impl<const N: usize> Field for [String; N] {
     }
 }
 
-/// A row: the fields of a value.
+/// A database row whose fields are the fields of a value.
 pub trait Row: Sized {
-    /// The table's name.
+    /// The name of the row's table.
     const TABLE: &'static str;
 
-    /// The value's bytes.
+    /// Returns the value of the row as bytes.
     fn encode(&self) -> Vec<u8>;
 
-    /// The row with these bytes as its value. Fails if they are not such a row.
+    /// Returns the row with these bytes as its value. Fails if the bytes are not a row of this type.
     fn decode(bytes: &[u8]) -> Result<Self, Error>;
 
-    /// The row with the value that was found. Fails if there is none.
+    /// Returns the row with the value that a look-up found. Fails if the look-up found none.
     fn found(bytes: Option<Vec<u8>>) -> Result<Self, Error> {
         let bytes = bytes.ok_or_else(|| Error::row(Self::TABLE, "is missing"))?;
         Self::decode(&bytes)
     }
 }
 
-/// Declares a row: a struct with the fields of the value, in this order.
+/// Declares a type of database rows, which is a struct with the fields of the value, in this order.
 macro_rules! row {
     ($(#[$doc:meta])* $name:ident in $table:literal { $($(#[$field_doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$doc])*
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     row! {
-        /// A row.
+        /// A row for tests, with a number, an amount of money and a text.
         Sample in "sample" {
             number: u32,
             money: i64,

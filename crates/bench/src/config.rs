@@ -1,4 +1,4 @@
-//! The benchmarks by name.
+//! The registry of benchmarks by name.
 
 use crate::data::Data;
 use crate::error::Error;
@@ -60,9 +60,9 @@ benchmarks! {
 }
 
 impl BenchmarkConfig {
-    /// The same benchmark at another scale, in multiples of the default size of its data: TPC-C in warehouses, YCSB in
-    /// 100,000 records, LinkBench in 100,000 nodes, sysbench in 100,000 rows of each table, the index scan in scale
-    /// factors of TPC-H (1,500,000 orders).
+    /// Returns the same benchmark with `scale` times the default size of its data. A scale of 1 is one
+    /// warehouse in TPC-C, 100,000 records in YCSB, 100,000 nodes in LinkBench, 100,000 rows of each table in
+    /// sysbench, and a scale factor of 1 of TPC-H (1,500,000 orders) in the index scan.
     ///
     /// Fails if the scale is out of range.
     pub fn with_scale(mut self, scale: u64) -> Result<BenchmarkConfig, SpecError> {
@@ -73,20 +73,20 @@ impl BenchmarkConfig {
         Ok(self)
     }
 
-    /// A text for the benchmark's data, with every option that they depend on. Benchmarks with the same text
-    /// can share a store, for example `ycsb-a` and `ycsb-c`.
+    /// Returns a text that identifies the benchmark's data, with every option that the data depend on.
+    /// Benchmarks with the same text can share a store, for example `ycsb-a` and `ycsb-c`.
     pub fn data(&self) -> String {
         dispatch!(self, recipe => recipe.data())
     }
 
-    /// The approximate size of the data in a store, with their indexes, in bytes: for choosing the sizes of
-    /// drives and memory.
+    /// The approximate size of the data in a store, in bytes, with their indexes. It helps to choose the
+    /// sizes of drives and memory.
     pub fn data_bytes(&self) -> u64 {
         dispatch!(self, recipe => recipe.bytes())
     }
 
-    /// Fills an empty store with the benchmark's data and makes a checkpoint. The data are a function of the
-    /// options and `seed`.
+    /// Fills an empty store with the benchmark's data and writes a checkpoint. The data are a pure function
+    /// of the options and of `seed`.
     ///
     /// Fails if options contradict each other, if the store already holds data, and if the store fails.
     pub async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
@@ -100,7 +100,7 @@ impl BenchmarkConfig {
         Ok(store.checkpoint().await?)
     }
 
-    /// The benchmark over a store that holds its data.
+    /// Opens the benchmark over a store that holds its data.
     ///
     /// Fails if the store holds other data, or none.
     pub async fn open<D: Device + 'static>(&self, store: &Store<D>) -> Result<Program, Error> {

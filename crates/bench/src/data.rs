@@ -1,6 +1,7 @@
-//! Identifies the data in a store by one row in a separate table, which is written at the end of a load. A
-//! benchmark opens a store only if that row names its data, so incomplete loads and data of another scale are
-//! detected.
+//! Identifies the data in a store by one row in a separate table, which is written at the end of a load.
+//!
+//! A benchmark opens a store only if this row names the data of the benchmark, so incomplete loads and data
+//! of another scale are detected.
 
 use crate::Error;
 use crate::codec::{Key, Row, row};
@@ -8,11 +9,12 @@ use fulgurite_device::Device;
 use fulgurite_engine::{Store, Table};
 
 row! {
-    /// The data of a benchmark.
+    /// The row that identifies the data of a benchmark in a store.
     Data in "benchmark" {
-        /// Their text, with every option that they depend on: `ycsb:records=1000,fields=10,field_bytes=100`.
+        /// The text of the data, with every option that they depend on:
+        /// `ycsb:records=1000,fields=10,field_bytes=100`.
         text: String,
-        /// The seed that they were made from.
+        /// The seed from which the data were drawn.
         seed: u64,
     }
 }
@@ -22,7 +24,7 @@ impl Data {
         Key::new().u8(0)
     }
 
-    /// The data in `store`; `None` if no load was completed.
+    /// Returns the identity of the data in `store`; `None` if no load was completed.
     pub async fn of<D: Device + 'static>(store: &Store<D>) -> Result<Option<Data>, Error> {
         // The table is created if it does not exist, because the error of a missing table cannot be
         // distinguished from others.
@@ -36,7 +38,7 @@ impl Data {
         Data::of(store).await?.map_or(Ok(()), |data| Err(Error::AlreadyLoaded { found: data.text }))
     }
 
-    /// The data of `store`. Fails if they are not `wanted`.
+    /// Returns the identity of the data in `store`. Fails if their text is not `wanted`.
     pub(crate) async fn check<D: Device + 'static>(store: &Store<D>, wanted: String) -> Result<Data, Error> {
         match Data::of(store).await? {
             None => Err(Error::NotLoaded { wanted }),
@@ -45,7 +47,7 @@ impl Data {
         }
     }
 
-    /// Notes that the load of these data has ended.
+    /// Records that the load of these data is complete.
     pub(crate) async fn note<D: Device + 'static>(self, store: &Store<D>) -> Result<(), Error> {
         let table = store.create_table(Data::TABLE).await?;
         let transaction = store.begin();
@@ -54,7 +56,7 @@ impl Data {
     }
 }
 
-/// A new table with these records, given in ascending order of their keys.
+/// Creates a table with these records, which must be given in ascending order of their keys.
 pub(crate) async fn load_table<D: Device + 'static>(
     store: &Store<D>,
     name: &str,

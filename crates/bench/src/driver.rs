@@ -1,9 +1,9 @@
-//! The closed loop: N users, each a task of its own, take transactions from a common supply until it is
-//! empty.
+//! Drives a benchmark in a closed loop. N users, each a task of its own, take transactions from a common
+//! supply until the supply is empty.
 //!
-//! Each user draws its requests from a random substream of its own, so a user's requests depend only on the
-//! seed and on the number of its transactions. On a deterministic device, the whole run depends only on the
-//! seed. A request that the store refuses with a retryable error is repeated unchanged.
+//! Each user draws its requests from its own random stream, so the requests of a user depend only on the seed
+//! and on the number of its transactions. On a deterministic device, the whole run depends only on the seed.
+//! A request that the store refuses with a retryable error is repeated unchanged.
 
 use crate::benchmark::{Benchmark, Ending};
 use crate::error::Error;
@@ -17,28 +17,28 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// The length of a part of a run.
+/// The extent of the warm-up or of the measured part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// A number of transactions of all users together.
+    /// The number of transactions of all users together.
     Ops(u64),
-    /// A time on the device's clock in which transactions may begin.
+    /// The duration on the device's clock in which transactions may begin.
     Time(Nanos),
 }
 
-/// The parameters of a run.
+/// The parameters of a benchmark run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Users, each with one transaction at a time; at least one.
+    /// The number of users, at least one. Each has one transaction at a time.
     pub users: u32,
-    /// The measured part.
+    /// The extent of the measured part of the run.
     pub stop: Extent,
-    /// The unmeasured part before it; `Extent::Ops(0)` for none.
+    /// The extent of the warm-up, the unmeasured part before; `Extent::Ops(0)` for none.
     pub warm_up: Extent,
-    /// The seed of all randomness.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// CPU time of each call of the store on a simulated device: a look-up, each row of a scan, a write, a
-    /// commit. All users share one core.
+    /// The CPU time of each call of the store on a simulated device: a look-up, each row of a scan, a write,
+    /// a commit. All users share one core.
     pub cpu_per_op: Nanos,
     /// The length of an interval of the time series; `None` for no series.
     pub interval: Option<Nanos>,
@@ -57,19 +57,20 @@ impl Default for Plan {
     }
 }
 
-/// Retries after which a run fails, so that every run ends.
+/// The number of retries of one transaction after which the run fails, so that every run ends.
 const RETRIES_MOST: u32 = 100_000;
 
-/// A run by time is refused when this many transactions took less than [`TRANSACTION_LEAST_NS`] each.
+/// After this many transactions, a run by time is refused if they took less than [`TRANSACTION_LEAST_NS`] of
+/// the device's time each on average.
 const TRANSACTIONS_PROBED: u64 = 1_000_000;
 const TRANSACTION_LEAST_NS: u64 = 10;
 
-/// Runs a benchmark whose data are loaded: first the warm-up and, when its last transaction has ended, the
-/// measured part. `measured` is called in between, while no transaction runs, so that the caller can read the
-/// counters of the layers below. `ended` is called after each transaction, with the time since the begin of
-/// its part, so that the caller can show progress.
+/// Runs a benchmark whose data are loaded. The warm-up runs first. When its last transaction has ended, the
+/// measured part begins. `measured` is called in between, while no transaction runs, so that the caller can
+/// read the counters of the layers below. `ended` is called after each transaction, with the time since the
+/// beginning of the current part, so that the caller can show progress.
 ///
-/// Ends when the last transaction has ended. Fails with the first error that is not retryable; the other
+/// Returns when the last transaction has ended. Fails with the first error that is not retryable; the other
 /// users then finish their transactions and stop.
 pub async fn run<B: Benchmark, D: Device + 'static>(
     store: &Store<D>,
@@ -79,7 +80,7 @@ pub async fn run<B: Benchmark, D: Device + 'static>(
     ended: &Rc<dyn Fn(Nanos)>,
 ) -> Result<Outcome, Error> {
     if plan.warm_up != Extent::Ops(0) {
-        // The figures of the warm-up are not used.
+        // A time series of the warm-up would not be used, so none is recorded.
         let plan = Plan { interval: None, ..*plan };
         part(store, benchmark, &plan, (plan.warm_up, "warm-up"), ended).await?;
     }
@@ -87,7 +88,7 @@ pub async fn run<B: Benchmark, D: Device + 'static>(
     part(store, benchmark, plan, (plan.stop, "user"), ended).await
 }
 
-/// One part of a run. `name` selects the random substreams of its users.
+/// Runs the warm-up or the measured part. `name` selects the random streams of the users.
 async fn part<B: Benchmark, D: Device + 'static>(
     store: &Store<D>,
     benchmark: &Rc<B>,
@@ -114,7 +115,7 @@ async fn part<B: Benchmark, D: Device + 'static>(
     Ok(meter.outcome())
 }
 
-/// One user: executes transactions until the supply is empty.
+/// Runs one user, which executes transactions until the supply is empty.
 async fn user<B: Benchmark, D: Device + 'static>(
     benchmark: &B,
     session: &Session<D>,
@@ -138,7 +139,8 @@ async fn user<B: Benchmark, D: Device + 'static>(
                 Err(_) => {
                     retries += 1;
                     meter.retry(kind, session.now());
-                    // The transaction that caused the conflict continues first.
+                    // The transaction that caused the conflict continues first, because this user waits for
+                    // its next turn.
                     session.turn(tried).await;
                 }
             }
@@ -151,7 +153,7 @@ async fn user<B: Benchmark, D: Device + 'static>(
     Ok(())
 }
 
-/// The remaining transactions and the running users.
+/// The supply of transactions to all users of a part, and the number of users that still run.
 struct Supply {
     left: Cell<u64>,
     until: Nanos,
@@ -170,7 +172,7 @@ impl Supply {
         Supply { left, until, users, failure: RefCell::default(), waker: RefCell::default() }
     }
 
-    /// Takes one transaction, if one is left. Fails if a run by time would not end.
+    /// Takes one transaction from the supply, if one is left. Fails if a run by time would not end.
     fn take(&self, now: Nanos, meter: &Meter) -> Result<bool, Error> {
         if now >= self.until || self.left.get() == 0 {
             return Ok(false);
@@ -189,7 +191,7 @@ impl Supply {
 
     fn leave(&self, failure: Option<Error>) {
         if let Some(error) = failure {
-            // The other users stop, and the first error is reported.
+            // The empty supply makes the other users stop. Only the first error is reported.
             self.left.set(0);
             self.failure.borrow_mut().get_or_insert(error);
         }

@@ -1,17 +1,17 @@
-//! The recorded measurements of a run or an interval, and the figures that are computed from them.
+//! Records the measurements of a run or of an interval of a time series, and computes figures from them.
 
 use fulgurite_base::{Histogram, Nanos, Summary};
 
 /// The measurements of the transactions of one type.
 #[derive(Debug)]
 pub struct KindOutcome {
-    /// The type's name.
+    /// The name of the type of transaction.
     pub kind: &'static str,
-    /// Their latencies, with retries.
+    /// The distribution of the transactions' latencies, each from its first try to its end.
     pub latency: Histogram,
-    /// The number of retries.
+    /// The number of retries of the transactions after retryable errors.
     pub retries: u64,
-    /// The number of rollbacks that the benchmark specifies.
+    /// The number of rollbacks that the benchmark specifies; failed tries do not count.
     pub rollbacks: u64,
 }
 
@@ -27,39 +27,39 @@ impl KindOutcome {
     }
 }
 
-/// The figures of a run or an interval. A latency is `None` if no event of its kind ended.
+/// The figures of a run or of an interval. A latency is `None` if no event of its kind ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figures {
-    /// For each type of transaction, in the order of [`crate::Benchmark::kinds`].
+    /// The figures of each type of transaction, in the order of [`crate::Benchmark::kinds`].
     pub kinds: Vec<KindFigures>,
-    /// All transactions together.
+    /// The latencies of the transactions of all types.
     pub latency: Option<Summary>,
-    /// Reading calls.
+    /// The latencies of reading calls of the store.
     pub read_latency: Option<Summary>,
-    /// Reading calls that memory could not answer at once.
+    /// The latencies of reading calls that memory could not answer at once.
     pub read_miss_latency: Option<Summary>,
-    /// Commits of transactions that wrote something.
+    /// The latencies of commits of transactions that wrote something.
     pub commit_latency: Option<Summary>,
 }
 
 /// The figures of the transactions of one type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KindFigures {
-    /// The type's name.
+    /// The name of the type of transaction.
     pub kind: &'static str,
-    /// How many ended.
+    /// The number of transactions that ended.
     pub ended: u64,
-    /// Their latencies, with retries.
+    /// The latencies of the transactions, each from its first try to its end; `None` if none ended.
     pub latency: Option<Summary>,
-    /// The number of retries.
+    /// The number of retries of the transactions after retryable errors.
     pub retries: u64,
-    /// The number of rollbacks that the benchmark specifies.
+    /// The number of rollbacks that the benchmark specifies; failed tries do not count.
     pub rollbacks: u64,
 }
 
 impl Figures {
-    /// Computes the figures from measurements by type, of all transactions, of reads and read misses, and of
-    /// commits.
+    /// Computes the figures from the measurements of each type, of all transactions, of reads and read
+    /// misses, and of commits.
     pub(crate) fn of(
         kinds: &[KindOutcome],
         all: &Histogram,
@@ -75,23 +75,23 @@ impl Figures {
         }
     }
 
-    /// Transactions that ended.
+    /// The number of transactions of all types that ended.
     pub fn transactions(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.ended).sum()
     }
 
-    /// The number of retries of all types.
+    /// The number of retries of transactions of all types.
     pub fn retries(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.retries).sum()
     }
 
-    /// The number of rollbacks of all types that the benchmark specifies.
+    /// The number of rollbacks of transactions of all types that the benchmark specifies.
     pub fn rollbacks(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.rollbacks).sum()
     }
 }
 
-/// The measurements of a whole run or of an interval.
+/// The measurements of a whole run or of an interval, as they are recorded.
 pub(crate) struct Recorded {
     pub kinds: Vec<KindOutcome>,
     pub latency: Histogram,
@@ -117,7 +117,7 @@ impl Recorded {
         }
     }
 
-    /// Records the end of a transaction.
+    /// Records the end of a transaction of this type with this latency.
     pub(crate) fn end(&mut self, kind: usize, latency: Nanos, rolled_back: bool) {
         self.latency.record(latency);
         self.kinds[kind].latency.record(latency);
@@ -133,7 +133,7 @@ impl Recorded {
         Figures::of(&self.kinds, &self.latency, reads, &self.commit_latency)
     }
 
-    /// Resets all measurements.
+    /// Resets all measurements to empty, keeping their memory for the next interval.
     pub(crate) fn clear(&mut self) {
         let Recorded { kinds, latency, read_latency, read_miss_latency, commit_latency } = self;
         [latency, read_latency, read_miss_latency, commit_latency].into_iter().for_each(Histogram::clear);

@@ -2,14 +2,14 @@
 //! programs and a scan through a secondary index.
 //!
 //! A [`BenchmarkConfig`] is a benchmark by name, with its options. It loads a store, and opens a loaded store
-//! as a [`Program`]. [`run`] runs a program in a closed loop: N users, each a task of the store's executor,
+//! as a [`Program`]. [`run`] runs a benchmark in a closed loop: N users, each a task of the store's executor,
 //! take transactions from a common supply. The [`Outcome`] has percentiles for each type of transaction, for
-//! reads and for commits, and figures over time. Afterwards [`Program::verify`] checks rules about the data:
-//! TPC-C's consistency conditions, LinkBench's counts, the content of every row of YCSB.
+//! reads and for commits, and figures over time. After a run, [`Program::verify`] checks rules about the
+//! data: TPC-C's consistency conditions, LinkBench's counts, the content of every row of YCSB.
 //!
-//! Invariants: time is the device's, and randomness comes from the plan's seed, so on a deterministic device
-//! an outcome is a function of the configuration and the plan. No code here names a device: the same programs
-//! run on simulated and on real drives.
+//! Invariants: time is the device's, and randomness comes from the seed of the [`Plan`], so on a
+//! deterministic device an outcome is a function of the configuration and the plan. No code here names a
+//! device, so the same programs run on simulated and on real drives.
 
 #![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]
 mod draw;

@@ -1,4 +1,5 @@
-//! Measures a run: latencies by transaction type, latencies of reads and of commits, and transactions over time.
+//! Measures the latencies of a run by type of transaction, those of reads and of commits, and the figures
+//! over time.
 
 use crate::error::Error;
 use crate::figures::{Figures, KindOutcome, Recorded};
@@ -6,26 +7,27 @@ use crate::series::{Recording, Series};
 use fulgurite_base::{Histogram, Nanos};
 use std::cell::{Cell, RefCell};
 
-/// The measurements of a run's measured part. Times are on the device's clock.
+/// The measurements of the measured part of a run. Times are on the device's clock.
 #[derive(Debug)]
 pub struct Outcome {
     /// The measurements of each type of transaction, in the order of [`crate::Benchmark::kinds`].
     pub kinds: Vec<KindOutcome>,
-    /// The latency of all transactions, from the first try to the end of the last one.
+    /// The latency of each transaction, from its first try to the end of its last try.
     pub latency: Histogram,
-    /// The time of each reading call: a look-up, a batch of look-ups, a whole scan.
+    /// The latency of each reading call of the store: a look-up, a batch of look-ups, a whole scan.
     pub read_latency: Histogram,
-    /// The time of the reading calls that memory could not answer at once.
+    /// The latency of each reading call that memory could not answer at once.
     pub read_miss_latency: Histogram,
-    /// The time of each commit of a transaction that wrote something.
+    /// The latency of each commit of a transaction that wrote something.
     pub commit_latency: Histogram,
-    /// Bytes of keys and values in committed transactions; a deleted key counts with its bytes.
+    /// The number of bytes of keys and values that committed transactions wrote. A deleted key counts with
+    /// its own bytes.
     pub user_bytes_written: u64,
-    /// When the measured part began, on the device's clock.
+    /// The time when the measured part began.
     pub begin: Nanos,
-    /// The duration, to the end of the last transaction.
+    /// The duration of the measured part, to the end of its last transaction.
     pub elapsed: Nanos,
-    /// The figures over time, if [`crate::Plan::interval`] is set.
+    /// The figures over time; `None` if [`crate::Plan::interval`] is not set.
     pub series: Option<Series>,
 }
 
@@ -35,14 +37,14 @@ impl Outcome {
         self.kinds.iter().map(|kind| kind.latency.count()).sum()
     }
 
-    /// The figures of the whole run, like those of an interval.
+    /// The figures of the whole measured part, in the same form as those of an interval.
     pub fn figures(&self) -> Figures {
         let reads = [&self.read_latency, &self.read_miss_latency];
         Figures::of(&self.kinds, &self.latency, reads, &self.commit_latency)
     }
 }
 
-/// The measurements of a run, shared by its users.
+/// The measurements of a part of a run while it runs. All users share them.
 pub(crate) struct Meter {
     begin: Nanos,
     recorded: RefCell<Recorded>,
@@ -64,12 +66,12 @@ impl Meter {
         }
     }
 
-    /// The number of ended transactions, and the time since the beginning.
+    /// Returns the number of transactions that have ended, and the time since the beginning of the part.
     pub(crate) fn progress(&self, now: Nanos) -> (u64, Nanos) {
         (self.transactions.get(), now.saturating_sub(self.begin))
     }
 
-    /// Records an event at `now`, for the run and for its interval.
+    /// Records an event that happened at `now`, in the measurements of the whole part and of its interval.
     fn record(&self, now: Nanos, happened: impl Fn(&mut Recorded)) {
         happened(&mut self.recorded.borrow_mut());
         if let Some(series) = &mut *self.series.borrow_mut() {
@@ -77,7 +79,7 @@ impl Meter {
         }
     }
 
-    /// Records a reading call that ended at `now`. It `waited` if memory could not answer it at once.
+    /// Records a reading call that ended at `now`. `waited` says whether memory could not answer it at once.
     pub(crate) fn read(&self, now: Nanos, latency: Nanos, waited: bool) {
         self.record(now, |recorded| {
             recorded.read_latency.record(latency);
@@ -96,8 +98,8 @@ impl Meter {
         self.record(now, |recorded| recorded.kinds[kind].retries += 1);
     }
 
-    /// Records a transaction that ended at `now` with this latency. Fails if the time series has become too
-    /// long.
+    /// Records a transaction that ended at `now` with this latency. Fails if the time series has too many
+    /// intervals.
     pub(crate) fn end(
         &self,
         kind: usize,
@@ -111,7 +113,7 @@ impl Meter {
         self.series.borrow().as_ref().map_or(Ok(()), Recording::check)
     }
 
-    /// Takes the measurements out.
+    /// Takes the measurements out, and leaves empty ones.
     pub(crate) fn outcome(&self) -> Outcome {
         let recorded = self.recorded.replace(Recorded::new(&[]));
         Outcome {

@@ -1,4 +1,4 @@
-//! One type for all built-in benchmarks.
+//! Defines one type for all built-in benchmarks, so that a caller can run any of them.
 
 use crate::benchmark::{Benchmark, Verified};
 use crate::driver::{self, Plan};
@@ -37,7 +37,7 @@ macro_rules! programs {
                 }
             }
 
-            /// Runs it; see [`crate::run`].
+            /// Runs the benchmark; see [`crate::run`].
             pub async fn run<D: Device + 'static>(
                 &self,
                 store: &Store<D>,
@@ -50,9 +50,9 @@ macro_rules! programs {
                 }
             }
 
-            /// Checks the benchmark's rules about its data in one snapshot of the store.
+            /// Checks the rules of the benchmark about its data in snapshots of the store.
             ///
-            /// Fails with a sentence that names the broken rule and the place.
+            /// Fails with an error that names the broken rule and the row or table.
             pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
                 match self {
                     $(Program::$variant(program) => program.verify(store).await,)*

@@ -1,4 +1,4 @@
-//! The interface of a benchmark's options: the data of the benchmark, and how they are loaded and opened.
+//! The interface of a benchmark's options, which describe the data of the benchmark, load them and open them.
 
 use crate::benchmark::Benchmark;
 use crate::data::Data;
@@ -7,26 +7,27 @@ use fulgurite_base::{Declared, SpecError};
 use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
-/// A benchmark's options.
+/// The options of a benchmark.
 pub(crate) trait Recipe: Declared + Clone {
     /// The benchmark over a store that holds its data.
     type Benchmark: Benchmark;
 
-    /// A text for the data, with every option that they depend on. Benchmarks with the same text share data.
+    /// Returns a text that identifies the data, with every option that they depend on. Benchmarks with the
+    /// same text can share data.
     fn data(&self) -> String;
 
-    /// The approximate size of the data in a store, with their indexes, in bytes.
+    /// The approximate size of the data in a store, in bytes, with their indexes.
     fn bytes(&self) -> u64;
 
-    /// Sets the size of the data to `scale` times the default.
+    /// Sets the size of the data to `scale` times the default size. Fails if the scale is out of range.
     fn scale(&mut self, scale: u64) -> Result<(), SpecError>;
 
-    /// Fails if options contradict each other.
+    /// Fails if options contradict each other although each is in its range.
     fn check(&self) -> Result<(), SpecError> {
         Ok(())
     }
 
-    /// Fills an empty store.
+    /// Fills an empty store with the data.
     async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error>;
 
     /// Opens the tables and indexes of a store that holds the data.
@@ -37,26 +38,27 @@ pub(crate) trait Recipe: Declared + Clone {
     ) -> Result<Self::Benchmark, Error>;
 }
 
-/// The text for data: a name and numbers.
+/// Returns the text that identifies data, made of a name and numbers with keys.
 pub(crate) fn data_text(name: &str, numbers: &[(&str, u64)]) -> String {
     let numbers: Vec<String> = numbers.iter().map(|(key, value)| format!("{key}={value}")).collect();
     format!("{name}:{}", numbers.join(","))
 }
 
-/// The approximate size of `count` records of `bytes` each in pages of 4 KiB. A load fills nine tenths of a
-/// page with whole records.
+/// Returns the approximate size in bytes of `count` records of `bytes` bytes each in pages of 4 KiB. A load
+/// fills about nine tenths of a page with whole records.
 pub(crate) fn stored(count: u64, bytes: u64) -> u64 {
     const PAGE: u64 = 4096;
     const FILLED: u64 = 3600;
     let each = match FILLED / bytes {
-        // A record that does not fit is stored in pages of its own.
+        // A record that does not fit in a page is stored in pages of its own.
         0 => bytes.next_multiple_of(PAGE),
         in_a_page => PAGE / in_a_page,
     };
     count.saturating_mul(each)
 }
 
-/// `scale` times `unit` as a number of the type of an option.
+/// Returns `scale` times `unit` in the type of an option. Fails if `scale` is zero or the product does not
+/// fit.
 pub(crate) fn scaled<T: TryFrom<u64>>(scale: u64, unit: u64) -> Result<T, SpecError> {
     let product = scale.checked_mul(unit).filter(|_| scale > 0).and_then(|product| T::try_from(product).ok());
     product

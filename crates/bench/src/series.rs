@@ -1,27 +1,27 @@
-//! The figures of a run over time, interval by interval.
+//! Records the time series of a run, its figures interval by interval.
 //!
-//! The device's clock never goes back, so an interval has ended when an event happens after it. Its
-//! histograms are then reduced to figures and reused for the next interval, so a long series takes a few
-//! hundred bytes for each interval.
+//! The device's clock never goes back, so the first event after an interval shows that the interval has
+//! ended. Its histograms are then reduced to figures and reused for the next interval. So a long series takes
+//! a few hundred bytes for each interval.
 
 use crate::error::Error;
 use crate::figures::{Figures, Recorded};
 use fulgurite_base::Nanos;
 
-/// The intervals of a run, from its beginning on.
+/// The figures of consecutive intervals of a run, from its beginning on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// The length of an interval.
+    /// The length of an interval, on the device's clock.
     pub interval: Nanos,
-    /// The figures of each interval. Reads, commits and transactions belong to the interval in which they
+    /// The figures of each interval. A read, a commit or a transaction belongs to the interval in which it
     /// ended.
     pub intervals: Vec<Figures>,
 }
 
-/// The most intervals of a run, because figures take memory.
+/// The most intervals of a run. It bounds the memory for their figures.
 pub const INTERVALS_AT_MOST: usize = 1 << 16;
 
-/// A series that is being recorded.
+/// A time series while the run is recorded.
 pub(crate) struct Recording {
     interval: Nanos,
     over: Vec<Figures>,
@@ -34,8 +34,8 @@ impl Recording {
         Recording { interval: interval.max(Nanos(1)), over: Vec::new(), current: Recorded::new(kinds) }
     }
 
-    /// The measurements of the interval of an event at the time `at` after the beginning. Earlier intervals
-    /// are closed.
+    /// Returns the measurements of the interval that contains an event at the time `at` after the beginning.
+    /// Closes all earlier intervals.
     pub(crate) fn at(&mut self, at: Nanos) -> &mut Recorded {
         let index = usize::try_from(at.0 / self.interval.0).unwrap_or(usize::MAX).min(INTERVALS_AT_MOST);
         while self.over.len() < index {
@@ -45,7 +45,7 @@ impl Recording {
         &mut self.current
     }
 
-    /// Fails if the series has become too long.
+    /// Fails if the series has too many intervals.
     pub(crate) fn check(&self) -> Result<(), Error> {
         match self.over.len() < INTERVALS_AT_MOST {
             true => Ok(()),
@@ -53,7 +53,7 @@ impl Recording {
         }
     }
 
-    /// The series, including the current interval.
+    /// Returns the series, including the current interval if a transaction ended in it.
     pub(crate) fn finish(mut self) -> Series {
         if self.current.transactions() > 0 {
             self.over.push(self.current.figures());
@@ -75,7 +75,8 @@ mod tests {
             recorded.end(kind, Nanos(latency), kind == 1);
         };
         (0..100).for_each(|number| end(number, 1, 900));
-        // No transaction ends in the second interval. The events at 2,000 ns belong to the third.
+        // No transaction ends in the second interval. The events from 2,000 ns on belong to the third
+        // interval.
         (0..10).for_each(|number| end(2_000 + number, 0, 20));
         let Series { interval, intervals } = series.finish();
         assert_eq!((interval, intervals.len()), (Nanos(1_000), 3));

@@ -1,4 +1,4 @@
-//! A user's access to the store: each call of the store is measured and charged with CPU time.
+//! Gives a user of a run access to the store. Each call of the store is measured and charged with CPU time.
 
 use crate::Error;
 use crate::codec::{Key, KeyRange, Row};
@@ -13,18 +13,18 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// How long users may take turns before the executor polls a device that has its own clock.
+/// The time for which users may take turns before the executor polls a device that has its own clock.
 const TURN: Nanos = Nanos::from_micros(20);
 
-/// The store as one user of a run sees it.
+/// The store as one user of a benchmark run calls it.
 pub struct Session<D: Device + 'static> {
     store: Store<D>,
     meter: Rc<Meter>,
-    /// CPU time of each call.
+    /// The CPU time of each call of the store, on a simulated device.
     cpu_per_op: Nanos,
-    /// Calls whose CPU time was not charged yet.
+    /// The number of calls whose CPU time was not charged yet.
     debt: Cell<u64>,
-    /// When the device was last polled for the users; all users share it.
+    /// The time when the executor last polled the device for the users, who share it.
     looked: Rc<Cell<Nanos>>,
 }
 
@@ -44,7 +44,7 @@ impl<D: Device + 'static> Session<D> {
         }
     }
 
-    /// The device's clock.
+    /// The current time on the device's clock.
     pub fn now(&self) -> Nanos {
         self.handle().now()
     }
@@ -54,7 +54,7 @@ impl<D: Device + 'static> Session<D> {
         Work { session: self, transaction: self.store.begin(), written: Cell::new(None) }
     }
 
-    /// A snapshot of the committed state.
+    /// Returns a snapshot of the committed state.
     pub fn view(&self) -> View<'_, D> {
         View { session: self, snapshot: self.store.snapshot() }
     }
@@ -63,7 +63,7 @@ impl<D: Device + 'static> Session<D> {
         self.store.handle()
     }
 
-    /// Charges the CPU time of `calls` calls and of the calls that were not charged yet.
+    /// Charges the CPU time of `calls` calls, and of the earlier calls that were not charged yet.
     async fn pay(&self, calls: u64) {
         let calls = self.debt.take() + calls;
         if self.cpu_per_op > Nanos::ZERO && calls > 0 {
@@ -71,7 +71,7 @@ impl<D: Device + 'static> Session<D> {
         }
     }
 
-    /// Notes calls to be charged with the next call that can wait.
+    /// Counts calls whose CPU time is charged with the next call that can wait.
     fn owe(&self, calls: u64) {
         self.debt.set(self.debt.get() + calls);
     }
@@ -90,7 +90,7 @@ impl<D: Device + 'static> Session<D> {
         Ok(found)
     }
 
-    /// The records of a scan, at most `most`.
+    /// Returns the records of a scan, at most `most`.
     async fn scan(&self, scan: Scan<'_, D>, most: usize) -> Result<Vec<Record>, Error> {
         let scan = async {
             let records = scan.limit(most).all().await?;
@@ -100,12 +100,12 @@ impl<D: Device + 'static> Session<D> {
         self.read(1, scan).await
     }
 
-    /// Lets the other users and the device run after a transaction that began at `begin`.
+    /// Lets the other users and the device proceed after a transaction that began at `begin`.
     pub(crate) async fn turn(&self, begin: Nanos) {
         let now = self.now();
-        // The executor polls the device only when no task is ready. A user whose transactions never wait must
-        // sleep for that: on a simulated device whenever its clock has not advanced, on a real device from
-        // time to time.
+        // The executor polls the device only when no task is ready. So a user whose transactions never wait
+        // must sleep to let it poll: on a simulated device whenever the clock has not advanced, on a real
+        // device from time to time.
         if now == begin || now.saturating_sub(self.looked.get()) >= TURN {
             self.looked.set(now);
             self.handle().sleep_until(now + Nanos(1)).await;
@@ -115,7 +115,7 @@ impl<D: Device + 'static> Session<D> {
     }
 }
 
-/// Runs a future. Returns its output and whether it had to wait.
+/// Runs a future. Returns its output, and whether the future had to wait.
 async fn watched<T>(future: impl Future<Output = T>) -> (T, bool) {
     let (mut future, mut waited) = (pin!(future), false);
     poll_fn(|context| {
@@ -126,7 +126,7 @@ async fn watched<T>(future: impl Future<Output = T>) -> (T, bool) {
     .await
 }
 
-/// Moves the task to the end of the queue of ready tasks.
+/// Moves the current task to the end of the queue of ready tasks.
 async fn yield_to_others() {
     let mut yielded = false;
     poll_fn(|context| {
@@ -139,42 +139,44 @@ async fn yield_to_others() {
     .await;
 }
 
-/// A running transaction. Dropping it rolls it back.
+/// A running transaction. Dropping it before its commit rolls it back.
 pub struct Work<'a, D: Device + 'static> {
     session: &'a Session<D>,
     transaction: Transaction<D>,
-    /// Written bytes of keys and values; `None` if nothing was written.
+    /// The number of bytes of keys and values that were written; `None` if nothing was written.
     written: Cell<Option<u64>>,
 }
 
 impl<D: Device + 'static> Work<'_, D> {
-    /// The value of a key. No other transaction can change it until this one ends.
+    /// Returns the value of a key; `None` if the key does not exist. No other transaction can change the
+    /// value until this one ends.
     pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
         self.session.read(1, self.transaction.get(table, key.bytes())).await
     }
 
-    /// The value of a key that this transaction will change.
+    /// Returns the value of a key that this transaction will change, under an exclusive lock. `None` if the
+    /// key does not exist.
     pub async fn get_for_update(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
         self.session.read(1, self.transaction.get_for_update(table, key.bytes())).await
     }
 
-    /// A row that this transaction will change, if there is one.
+    /// Returns a row that this transaction will change; `None` if the row does not exist.
     pub(crate) async fn find_for_update<R: Row>(&self, table: Table, key: &Key) -> Result<Option<R>, Error> {
         self.get_for_update(table, key).await?.map(|found| R::decode(&found)).transpose()
     }
 
-    /// A row that this transaction will change. Fails if there is none.
+    /// Returns a row that this transaction will change. Fails if the row does not exist.
     pub(crate) async fn row_for_update<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
         R::found(self.get_for_update(table, key).await?)
     }
 
-    /// The values of several keys.
+    /// Returns the values of several keys, in the order of `keys`.
     pub async fn get_many(&self, table: Table, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
         self.session.read(keys.len() as u64, self.transaction.get_many(table, &keys)).await
     }
 
-    /// The records of a range in the order of `direction`, at most `most`.
+    /// Returns the records of a range in the order of `direction`, at most `most`.
     pub async fn scan(
         &self,
         table: Table,
@@ -191,12 +193,12 @@ impl<D: Device + 'static> Work<'_, D> {
         Ok(self.transaction.put(table, key.bytes(), value).await?)
     }
 
-    /// Sets a row.
+    /// Sets the value of a key to a row.
     pub async fn put_row<R: Row>(&self, table: Table, key: &Key, row: &R) -> Result<(), Error> {
         self.put(table, key, &row.encode()).await
     }
 
-    /// Removes a key.
+    /// Deletes a key.
     pub async fn delete(&self, table: Table, key: &Key) -> Result<(), Error> {
         self.wrote(key.bytes().len());
         Ok(self.transaction.delete(table, key.bytes()).await?)
@@ -207,12 +209,13 @@ impl<D: Device + 'static> Work<'_, D> {
         self.written.set(Some(self.written.get().unwrap_or(0) + bytes as u64));
     }
 
-    /// Commits the transaction with the store's durability.
+    /// Commits the transaction with the durability that the store is configured for.
     pub async fn commit(self) -> Result<(), Error> {
         let begin = self.session.now();
         self.session.pay(1).await;
         self.transaction.commit().await?;
-        // A transaction without writes waits for nothing and would distort the commit latencies.
+        // A commit of a transaction without writes is not recorded: it waits for nothing and would distort
+        // the commit latencies.
         if let Some(bytes) = self.written.get() {
             let now = self.session.now();
             self.session.meter.commit(now, now.saturating_sub(begin), bytes);
@@ -221,30 +224,30 @@ impl<D: Device + 'static> Work<'_, D> {
     }
 }
 
-/// A snapshot of the committed state. Reading it waits for no transaction.
+/// A snapshot of the committed state. A read of it waits for no transaction.
 pub struct View<'a, D: Device + 'static> {
     session: &'a Session<D>,
     snapshot: Snapshot<D>,
 }
 
 impl<D: Device + 'static> View<'_, D> {
-    /// The value of a key.
+    /// Returns the value of a key; `None` if the key does not exist.
     pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
         self.session.read(1, self.snapshot.get(table, key.bytes())).await
     }
 
-    /// A row. Fails if there is none.
+    /// Returns a row. Fails if the row does not exist.
     pub async fn row<R: Row>(&self, table: Table, key: &Key) -> Result<R, Error> {
         R::found(self.get(table, key).await?)
     }
 
-    /// The values of several keys.
+    /// Returns the values of several keys, in the order of `keys`.
     pub async fn get_many(&self, table: Table, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let keys: Vec<&[u8]> = keys.iter().map(Key::bytes).collect();
         self.session.read(keys.len() as u64, self.snapshot.get_many(table, &keys)).await
     }
 
-    /// The records of a range in the order of `direction`, at most `most`.
+    /// Returns the records of a range in the order of `direction`, at most `most`.
     pub async fn scan(
         &self,
         table: Table,
@@ -255,7 +258,7 @@ impl<D: Device + 'static> View<'_, D> {
         self.session.scan(self.snapshot.scan(table, range.bounds(), direction), most).await
     }
 
-    /// The rows of a range of an index in the order of `direction`, at most `most`.
+    /// Returns the rows of a range of index keys in the order of `direction`, at most `most`.
     pub async fn index_scan(
         &self,
         index: Index,
@@ -266,7 +269,7 @@ impl<D: Device + 'static> View<'_, D> {
         self.rows(self.snapshot.index_scan(index, range.bounds(), direction).limit(most)).await
     }
 
-    /// All rows of a range of an index, reading `degree` rows concurrently.
+    /// Returns all rows of a range of index keys, reading `degree` rows concurrently.
     pub(crate) async fn index_scan_of(
         &self,
         index: Index,

@@ -1,9 +1,9 @@
-//! The options of the index scan.
+//! The options of the index scan benchmark.
 
 use fulgurite_base::option::{COUNT_64, SHARE};
 use fulgurite_base::{Choice, Declared, Form, Opt, Share, SpecError, opt, option};
 
-/// The column of the index.
+/// The indexed column of the table of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Column {
@@ -17,35 +17,35 @@ impl Choice for Column {
 }
 
 impl Column {
-    /// The column's name.
+    /// The name of the column.
     pub fn name(self) -> &'static str {
         option::name_of(self)
     }
 }
 
-/// The options.
+/// The options of `index-scan`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexScanConfig {
-    /// Rows of the table.
+    /// The number of rows of the table.
     pub orders: u64,
-    /// The column of the index.
+    /// The indexed column.
     pub column: Column,
-    /// The share of the column's values in a query's range.
+    /// The share of the column's values that the range of a query covers.
     pub share: Share,
-    /// Rows that are read concurrently.
+    /// The number of rows that a query reads concurrently.
     pub degree: Degree,
 }
 
-/// Rows that an index scan reads concurrently.
+/// The number of rows that an index scan reads concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Degree {
-    /// The drive's read concurrency, k_r.
+    /// The number is the drive's read concurrency k_r.
     Auto,
-    /// This number.
+    /// The number is given.
     Rows(u32),
 }
 
-/// Orders of a scale factor of 1.
+/// The number of orders at a scale factor of 1.
 pub(super) const ORDERS: u64 = 1_500_000;
 
 impl Default for IndexScanConfig {
@@ -60,16 +60,16 @@ impl Default for IndexScanConfig {
 }
 
 impl IndexScanConfig {
-    /// Customers: a tenth of the orders, as in TPC-H.
+    /// Returns the number of customers, which is a tenth of the orders, as in TPC-H.
     pub(super) fn customers(&self) -> u32 {
         u32::try_from(self.orders / 10).unwrap_or(u32::MAX - 1).max(1)
     }
 }
 
-/// The most rows that are read concurrently.
+/// The most rows that an index scan may read concurrently.
 const MOST_ROWS: u32 = 256;
 
-/// The form of a number of concurrent reads.
+/// The form of a number of concurrent reads, or `auto`.
 const DEGREE: Form<Degree> = Form { written: "N|auto", parse: parse_degree, show: show_degree };
 
 fn parse_degree(text: &str) -> Result<Degree, SpecError> {
@@ -93,13 +93,13 @@ fn show_degree(degree: &Degree) -> String {
 }
 
 impl IndexScanConfig {
-    /// Sets `degree`, given as the text of the option.
+    /// Sets the option `degree` to its text.
     pub fn set_degree(&mut self, degree: &str) -> Result<(), SpecError> {
         self.degree = parse_degree(degree)?;
         Ok(())
     }
 
-    /// Replaces `auto` by the drive's k_r.
+    /// Replaces a degree of `auto` by the drive's read concurrency k_r.
     pub fn resolve(&mut self, k_r: impl FnOnce() -> Result<u32, SpecError>) -> Result<(), SpecError> {
         if self.degree == Degree::Auto {
             self.degree = Degree::Rows(k_r()?.clamp(1, MOST_ROWS));

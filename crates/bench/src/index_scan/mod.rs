@@ -1,6 +1,6 @@
-//! A scan through a secondary index: `SELECT * FROM orders WHERE column BETWEEN x AND y` over TPC-H's orders,
-//! as in "Parallel index scan" (Roh et al., VLDB 2012). The table's key is the order's key, so the rows of a
-//! range of dates are scattered over the table.
+//! The index scan benchmark: `SELECT * FROM orders WHERE column BETWEEN x AND y` through a secondary index
+//! over TPC-H's table of orders, as in "Parallel index scan" (Roh et al., VLDB 2012). The key of the table is
+//! the key of an order, so the rows of a range of dates are scattered over the table.
 //!
 //! Rows have the columns, sizes and value ranges of clause 4.2.3 of TPC-H: 8 of every 32 order keys are used,
 //! two thirds of the customers have orders, and dates are from 1992-01-01 to 1998-08-02. Names, prices and
@@ -25,27 +25,27 @@ use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Extract, Index, Store, Table};
 use std::rc::Rc;
 
-/// Days from 1992-01-01 to 1998-08-02, both included.
+/// The number of days from 1992-01-01 to 1998-08-02, both included.
 const DAYS: u32 = 2_406;
 
 row! {
-    /// An order; its key is the order's.
+    /// An order. The key of the row is the key of the order.
     Orders in "orders" {
-        /// The customer's key.
+        /// The key of the order's customer.
         custkey: u32,
-        /// `F`, `O` or `P`.
+        /// The status of the order: `F`, `O` or `P`.
         status: String,
-        /// In cents.
+        /// The total price, in cents.
         totalprice: i64,
-        /// Days since 1992-01-01.
+        /// The date of the order, in days since 1992-01-01.
         orderdate: u32,
-        /// 15 characters.
+        /// The priority of the order, a text of 15 characters.
         priority: String,
-        /// 15 characters.
+        /// The name of the clerk, a text of 15 characters.
         clerk: String,
-        /// Always zero.
+        /// The shipping priority, which is always zero.
         shippriority: u32,
-        /// 19 to 78 characters.
+        /// A comment of 19 to 78 characters.
         comment: String,
     }
 }
@@ -54,7 +54,7 @@ impl Orders {
     fn draw(prng: &mut Prng, customers: u32) -> Orders {
         const PRIORITIES: [&str; 5] =
             ["1-URGENT       ", "2-HIGH         ", "3-MEDIUM       ", "4-NOT SPECIFIED", "5-LOW          "];
-        // Every third customer has no orders.
+        // Every third customer has no orders, so such a customer's order goes to the customer before.
         let custkey = 1 + prng.below(u64::from(customers)) as u32;
         let custkey = if custkey.is_multiple_of(3) { (custkey - 1).max(1) } else { custkey };
         Orders {
@@ -77,19 +77,19 @@ impl Orders {
     }
 }
 
-/// The key of the order `number`, counted from zero: the first 8 of every 32 keys are used.
+/// Returns the key of the order `number`, counted from zero. The first 8 of every 32 keys are used.
 fn order_key(number: u64) -> u64 {
     number / 8 * 32 + number % 8 + 1
 }
 
-/// The scan over a loaded store.
+/// The index scan benchmark over a loaded store.
 pub struct IndexScan {
     config: IndexScanConfig,
     table: Table,
     index: Index,
 }
 
-/// A range of the column, both ends included.
+/// A query, which reads a range of values of the indexed column, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Request {
@@ -98,9 +98,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// The range of index keys.
+    /// Returns the range of index keys that the query reads.
     pub fn keys(self) -> KeyRange {
-        // A column has far fewer values than 2^32.
+        // A column has far fewer values than 2^32, so the sum does not saturate for an existing value.
         Key::new().u32(self.first).until(Key::new().u32(self.last.saturating_add(1)))
     }
 }
@@ -129,7 +129,7 @@ impl IndexScan {
         let table = store.table(Orders::TABLE).await?;
         let column = config.column;
         let extract: Extract = Rc::new(move |_, value, keys| {
-            // A value that is not an order has no entry; verification finds it.
+            // A value that is not an order gets no index entry. The verification reports such a value.
             if let Ok(row) = Orders::decode(value) {
                 keys.push(Key::new().u32(row.column(column)).into_bytes());
             }
@@ -159,7 +159,8 @@ impl IndexScan {
         }
     }
 
-    /// Checks that a row has the value of its index entry, and that the value is in the range.
+    /// Checks that a row has the column value of its index entry, and that this value is in the queried
+    /// range.
     fn check(&self, index_key: &[u8], value: &[u8], first: u32, last: u32) -> Result<(), Error> {
         let own = Orders::decode(value)?.column(self.config.column);
         match Reader::new(index_key).key_u32() == Some(own) && (first..=last).contains(&own) {
@@ -198,7 +199,8 @@ impl Benchmark for IndexScan {
         session: &Session<D>,
     ) -> Result<Ending, Error> {
         let Request { first, last } = *request;
-        // The caller usually has resolved `auto`. Otherwise one row after the other is read.
+        // The caller usually has replaced `auto` by the drive's k_r. If it has not, one row after the other
+        // is read.
         let degree = match self.config.degree {
             Degree::Rows(rows) => rows,
             Degree::Auto => 1,
@@ -214,12 +216,12 @@ impl Recipe for IndexScanConfig {
     type Benchmark = IndexScan;
 
     fn data(&self) -> String {
-        // The index belongs to the data.
+        // The index belongs to the data, so its column is in the text.
         format!("index-scan:orders={},column={}", self.orders, self.column.name())
     }
 
     fn bytes(&self) -> u64 {
-        // A row has about 120 bytes, its index entry about 30.
+        // A row has about 120 bytes and its index entry about 30.
         stored(self.orders, 150)
     }
 

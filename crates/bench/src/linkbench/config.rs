@@ -1,20 +1,20 @@
-//! The options of LinkBench.
+//! The options of the LinkBench benchmark.
 
 use fulgurite_base::option::{COUNT, COUNT_64};
 use fulgurite_base::{Declared, Opt, opt};
 
-/// The options.
+/// The options of `linkbench`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkBenchConfig {
-    /// Nodes after the load.
+    /// The number of nodes after the load.
     pub ids: u64,
-    /// The average number of outgoing links of a node, for each type.
+    /// The average number of outgoing links of a node, for each type of link.
     pub links: u32,
-    /// The most links that a list returns.
+    /// The most links that a list request returns.
     pub list: u32,
 }
 
-/// Nodes of a scale of 1.
+/// The number of nodes at a scale of 1.
 pub(super) const IDS: u64 = 100_000;
 
 impl Default for LinkBenchConfig {

@@ -1,4 +1,4 @@
-//! LinkBench's operations.
+//! Executes LinkBench's operations on its three tables.
 
 use super::load::{Count, Link, Node, count_key, link_key};
 use super::{LinkBench, Request};
@@ -20,7 +20,8 @@ impl LinkBench {
                 found.map(|found| Node::decode(&found)).transpose().map(drop)
             }
             Request::AddLink { id, kind, other, data } | Request::UpdateLink { id, kind, other, data } => {
-                // As in the original, an update of a link is an addition of a link that exists.
+                // As in the original LinkBench, an update of a link is an addition of a link that exists
+                // already.
                 self.add_link(session, (*id, *kind, *other), data).await
             }
             Request::UpdateNode { id, data } => self.update_node(session, *id, data).await,
@@ -50,7 +51,7 @@ impl LinkBench {
         }
     }
 
-    /// The visible links of a node, the latest first.
+    /// Reads the visible links of a node, the latest first, and checks their order.
     async fn get_links_list<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -75,7 +76,7 @@ impl LinkBench {
         data: &str,
     ) -> Result<(), Error> {
         let (work, key) = (session.begin(), Key::new().u64(id));
-        // A deleted node is not inserted again.
+        // A deleted node is not inserted again, so the update of such a node changes nothing.
         if let Some(node) = work.find_for_update::<Node>(self.node, &key).await? {
             let (version, time) = (node.version + 1, session.now().0);
             work.put_row(self.node, &key, &Node { version, time, data: data.to_owned(), ..node }).await?;
@@ -83,7 +84,8 @@ impl LinkBench {
         work.commit().await
     }
 
-    /// Adds a link, or changes an existing one and makes it visible.
+    /// Adds a link, or updates an existing one and makes it visible. A link that becomes visible increments
+    /// its count.
     async fn add_link<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -101,7 +103,7 @@ impl LinkBench {
         work.commit().await
     }
 
-    /// Makes a link invisible.
+    /// Makes a visible link invisible and decrements its count.
     async fn delete_link<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -117,7 +119,7 @@ impl LinkBench {
         work.commit().await
     }
 
-    /// Adds to the number of a node's links.
+    /// Adds `by` to the number of a node's visible links of one type.
     async fn count_up<D: Device + 'static>(
         &self,
         work: &Work<'_, D>,

@@ -1,4 +1,4 @@
-//! LinkBench's three tables and how they are filled.
+//! Defines LinkBench's three tables of nodes, links and counts, and loads them.
 
 use super::config::LinkBenchConfig;
 use crate::Error;
@@ -11,48 +11,50 @@ use fulgurite_engine::{Extract, Index, Store, Table};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Types of links (`link_type_count`).
+/// The number of types of links (`link_type_count` in LinkBench).
 pub(super) const TYPES: u32 = 2;
 
-/// The median bytes of a node's and of a link's payload, and the most bytes of both.
+/// The median payload of a node and of a link, and the greatest payload of both, in bytes.
 const NODE_BYTES: f64 = 128.0;
 const LINK_BYTES: f64 = 8.0;
 const BYTES_MOST: f64 = 8192.0;
 
 row! {
-    /// A node; its key is its id.
+    /// A node. The key of the row is the id of the node.
     Node in "node" {
-        /// Its type.
+        /// The type of the node.
         kind: u32,
-        /// The number of its changes.
+        /// The number of updates of the node since its insertion.
         version: u64,
-        /// The time of its last change, on the device's clock.
+        /// The time of the last update, in nanoseconds on the device's clock.
         time: u64,
-        /// The payload.
+        /// The payload of the node.
         data: String,
     }
 }
 
 row! {
-    /// A link; its key is the first node, the type and the second node.
+    /// A link. The key of the row is the first node, the type of the link and the second node.
     Link in "link" {
-        /// 1, or 0 if the link was deleted.
+        /// Whether the link is visible: 1, or 0 if it was deleted.
         visible: u8,
-        /// The number of its changes.
+        /// The number of updates of the link since its insertion.
         version: u32,
-        /// The time of its last change, on the device's clock; lists are ordered by it.
+        /// The time of the last addition or update, in nanoseconds on the device's clock; random for links of
+        /// the load. Lists of links are ordered by this time.
         time: u64,
-        /// The payload.
+        /// The payload of the link.
         data: String,
     }
 }
 
 row! {
-    /// The number of visible outgoing links of a node and a type; its key is these two.
+    /// The number of visible outgoing links of a node and a type. The key of the row is the node and the
+    /// type.
     Count in "count" {
-        /// The links.
+        /// The number of visible links.
         count: u64,
-        /// The number of its changes.
+        /// The number of updates of the count since its insertion.
         version: u64,
     }
 }
@@ -63,7 +65,7 @@ impl Node {
     }
 }
 
-/// A payload of a random size, log-normal with this median and a sigma of 1.
+/// Returns a payload of a random size, which is log-normal with this median and a sigma of 1.
 fn payload(prng: &mut Prng, median: f64) -> String {
     let bytes = (median * libm::exp(normal(prng))).min(BYTES_MOST) as u64;
     letters(prng, bytes, bytes)
@@ -73,17 +75,19 @@ pub(super) fn link_payload(prng: &mut Prng) -> String {
     payload(prng, LINK_BYTES)
 }
 
-/// Draws the number of outgoing links of one type from a Pareto distribution of exponent 2, whose mean is
-/// twice its least value. A few nodes have very many links.
+/// Draws the number of outgoing links of a node and a type. It has a Pareto distribution of exponent 2, whose
+/// mean is twice its least value. So a few nodes have very many links.
 fn degree(prng: &mut Prng, config: &LinkBenchConfig) -> u64 {
-    // The square root is exact by IEEE 754. The uniform number is below one, so the difference is positive.
+    // The square root is exact by IEEE 754, so it is the same on every machine. The uniform number is below
+    // one, so the difference is positive.
     let tail = (1.0 - prng.unit_f64()).sqrt();
     let drawn = f64::from(config.links) / 2.0 / tail;
-    // Rounding to the nearest number keeps the mean.
+    // Rounding to the nearest integer keeps the mean.
     ((drawn + 0.5) as u64).min(10_000).min(config.ids - 1)
 }
 
-/// Every node and type with its number of links, in the order of keys. Each call returns the same numbers.
+/// Returns every node and type with its number of links, in the order of the keys. Each call draws the same
+/// numbers from the seed.
 fn degrees(config: LinkBenchConfig, seed: u64) -> impl Iterator<Item = (u64, u32, u64)> {
     let mut prng = Prng::new(seed, "linkbench degrees");
     (1..=config.ids)
@@ -91,7 +95,8 @@ fn degrees(config: LinkBenchConfig, seed: u64) -> impl Iterator<Item = (u64, u32
         .map(move |(id, kind)| (id, kind, degree(&mut prng, &config)))
 }
 
-/// The `number`th node that the load links with a node: the nodes after it, continuing at the first one.
+/// Returns the `number`th node that the load links with `id`. These are the nodes after `id` in order,
+/// continuing at the first node.
 pub(super) fn neighbour(id: u64, number: u64, ids: u64) -> u64 {
     (id + number) % ids + 1
 }
@@ -108,7 +113,7 @@ pub(super) async fn load<D: Device + 'static>(
     load_table(store, Node::TABLE, nodes).await?;
     let mut prng = Prng::new(seed, "linkbench links");
     let links = degrees(config, seed).flat_map(|(id, kind, degree)| {
-        // The nodes are sorted, because some of them continue at the first node.
+        // The neighbours are sorted, because those that continue at the first node have smaller ids.
         let nodes: BTreeSet<u64> = (0..degree).map(|number| neighbour(id, number, config.ids)).collect();
         let mut link = |other: u64| {
             let row =
@@ -134,10 +139,10 @@ pub(super) fn count_key(id: u64, kind: u32) -> Key {
     Key::new().u64(id).u32(kind)
 }
 
-/// The index of visible links by node, type and time, which lists use.
+/// Opens or creates the index of visible links by node, type and time, through which lists are read.
 pub(super) async fn open_index<D: Device + 'static>(store: &Store<D>, table: Table) -> Result<Index, Error> {
     let extract: Extract = Rc::new(|key, value, keys| {
-        // A row that cannot be decoded has no entry; verification finds it.
+        // A row that cannot be decoded gets no index entry. The verification reports such a row.
         if let (Some((id, kind, _)), Ok(link)) = (read_link_key(key), Link::decode(value))
             && link.visible == 1
         {
@@ -147,7 +152,7 @@ pub(super) async fn open_index<D: Device + 'static>(store: &Store<D>, table: Tab
     Ok(store.create_index(table, &format!("{}.time", Link::TABLE), extract).await?)
 }
 
-/// The first node, the type and the second node of a link's key.
+/// Returns the first node, the type and the second node of a link's key; `None` if the key has another form.
 pub(super) fn read_link_key(key: &[u8]) -> Option<(u64, u32, u64)> {
     let mut reader = Reader::new(key);
     let fields = (reader.key_u64()?, reader.key_u32()?, reader.key_u64()?);

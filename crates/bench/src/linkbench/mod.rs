@@ -1,15 +1,16 @@
-//! LinkBench: "LinkBench: a Database Benchmark Based on the Facebook Social Graph" (Armstrong et al., SIGMOD 2013). Ten
-//! operations in the shares of its production mix, on nodes, links between them and the number of links of each node.
+//! The LinkBench benchmark (Armstrong et al., "LinkBench: a Database Benchmark Based on the Facebook Social
+//! Graph", SIGMOD 2013). Its ten operations, in the shares of the production mix of Armstrong et al., read
+//! and change nodes, links between nodes, and the number of links of each node.
 //!
 //! A link and its count change in one transaction. A deleted link stays in its table and is marked invisible.
-//! A list of links is read from a secondary index by time, latest first. Popularity is proportional to a
-//! negative power of the rank: 0.8 for reads of links, 0.741 for writes of links, 0.625 for reads and 0.606
-//! for updates of nodes. Payload sizes are log-normal, with a median of 8 bytes for a link and 128 bytes for
-//! a node.
+//! A list of links is read from a secondary index by time, latest first. The popularity of a node is
+//! proportional to a negative power of its rank. The exponent is 0.8 for reads of links, 0.741 for writes of
+//! links, 0.625 for reads of nodes and 0.606 for updates of nodes. Payload sizes are log-normal, with a
+//! median of 8 bytes for a link and 128 bytes for a node.
 //!
 //! *Assumptions*, because the measured distributions of the original are not published in a closed form: the
 //! number of links of a node has a Pareto distribution of exponent 2; a request for single links names links
-//! of the load, most of which exist; popular nodes are scattered evenly.
+//! that the load created, most of which still exist; popular nodes are scattered evenly.
 
 mod config;
 mod load;
@@ -34,7 +35,7 @@ use fulgurite_workload::generate::zipf::ZipfLaw;
 use load::{Node, TYPES, link_payload, neighbour, open_index};
 use std::cell::Cell;
 
-/// The operations' names and shares, in parts of ten thousand (table 3 of the paper).
+/// The names of the operations and their shares, in ten thousandths (table 3 of Armstrong et al.).
 const MIX: [(&str, u64); 10] = [
     ("get-links-list", 5071),
     ("get-node", 1293),
@@ -57,12 +58,12 @@ const NAMES: [&str; MIX.len()] = {
     names
 };
 
-/// The most links that one request for single links names, and the probability that a further link is not
-/// named, in parts of a thousand.
+/// The most links that one request for single links names, and the probability in thousandths that the
+/// request names no further link.
 const MULTIGET_MOST: usize = 128;
 const MULTIGET_ENDS: u64 = 382;
 
-/// LinkBench over a loaded store.
+/// The LinkBench benchmark over a loaded store.
 pub struct LinkBench {
     config: LinkBenchConfig,
     laws: Laws,
@@ -70,11 +71,11 @@ pub struct LinkBench {
     link: Table,
     count: Table,
     by_time: Index,
-    /// The next id of a new node.
+    /// The id of the next node to insert.
     next: Cell<u64>,
 }
 
-/// The popularity of nodes for each kind of operation.
+/// The distributions of the popularity of nodes, one for each class of operations.
 struct Laws {
     link_read: ZipfLaw,
     link_write: ZipfLaw,
@@ -82,7 +83,7 @@ struct Laws {
     node_update: ZipfLaw,
 }
 
-/// One operation with its parameters.
+/// One operation of LinkBench with its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Request {
@@ -118,17 +119,17 @@ impl LinkBench {
             node_read: law(0.625),
             node_update: law(0.606),
         };
-        // Ids of deleted nodes are not reused, and the loaded ones are the lowest.
+        // Ids of deleted nodes are not reused, and the load used the lowest ids, so new ids begin after both.
         let next = Cell::new(last.max(config.ids) + 1);
         Ok(LinkBench { config: *config, laws, node, link, count, by_time, next })
     }
 
-    /// Draws a node by popularity; popular ones are scattered.
+    /// Draws a node by its popularity. Popular nodes are scattered over the ids.
     fn popular(law: &ZipfLaw, prng: &mut Prng) -> u64 {
         law.place(law.rank(prng)) + 1
     }
 
-    /// Draws a node that the load linked with `id`, or one shortly after those.
+    /// Draws a node that the load linked with `id`, or a node shortly after the linked ones.
     fn linked(&self, id: u64, prng: &mut Prng) -> u64 {
         neighbour(id, prng.below(u64::from(self.config.links) + 1), self.config.ids)
     }
@@ -137,7 +138,7 @@ impl LinkBench {
         (Self::popular(&self.laws.link_write, prng), between_u32(prng, 0, TYPES - 1))
     }
 
-    /// A request for a geometric number of single links of one node.
+    /// Draws a request for single links of one node. The number of links is geometric.
     fn draw_get_link(&self, prng: &mut Prng) -> Request {
         let id = Self::popular(&self.laws.link_read, prng);
         let kind = between_u32(prng, 0, TYPES - 1);
@@ -223,7 +224,8 @@ impl Recipe for LinkBenchConfig {
 
     fn bytes(&self) -> u64 {
         let links = self.ids.saturating_mul(u64::from(self.links));
-        // Nodes with their counts, and links with their index entries, of all types.
+        // The first term covers the nodes with their counts, the second the links of all types with their
+        // index entries.
         stored(self.ids, 340).saturating_add(stored(links, 240))
     }
 

@@ -1,5 +1,5 @@
-//! Checks LinkBench's tables: every count equals the number of visible links, and the index has as many
-//! entries as there are visible links.
+//! Verifies LinkBench's tables. Every count must equal the number of visible links of its node and type, and
+//! the index must have as many entries as there are visible links.
 
 use super::LinkBench;
 use super::load::{Count, Link, Node, read_link_key};
@@ -8,13 +8,13 @@ use crate::{Error, Verified};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Scan, Store};
 
-/// A node and a type of links.
+/// The first node and the type of a group of links.
 type Group = (u64, u32);
 
 impl LinkBench {
     /// Checks every node, link and count in one snapshot.
     ///
-    /// Fails with a sentence that names the node with a wrong count, or the table with an unreadable row.
+    /// Fails with an error that names the node with a wrong count, or the table with an unreadable row.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let scan = |table| snapshot.scan(table, KeyRange::ALL.bounds(), Direction::Forward);
@@ -24,7 +24,7 @@ impl LinkBench {
             Node::decode(&value)?;
             verified.rows += 1;
         }
-        // Links and counts are both sorted by group, so one pass over each is enough.
+        // Links and counts are both sorted by group, so one pass over each table is enough.
         let mut counts = Counts { scan: scan(self.count), rows: 0 };
         let (mut links, mut group, mut visible) = (scan(self.link), (0, 0), 0);
         while let Some((key, value)) = links.next().await? {
@@ -57,7 +57,7 @@ impl LinkBench {
     }
 }
 
-/// The counts that are not compared yet.
+/// The counts that were not compared with visible links yet, in the order of their keys.
 struct Counts<'a, D: Device + 'static> {
     scan: Scan<'a, D>,
     rows: u64,
@@ -73,17 +73,20 @@ impl<D: Device + 'static> Counts<'_, D> {
         Ok(Some((group, Count::decode(&value)?.count)))
     }
 
-    /// Compares the count of a group with its visible links. Counts of groups before it must be zero.
+    /// Compares the count of a group with its number of visible links. All counts of earlier groups that
+    /// remain must be zero.
     async fn check(&mut self, group: Group, visible: u64) -> Result<(), Error> {
         if visible == 0 {
-            // The count may be missing or zero. The check of the next group, or of the rest, compares it.
+            // The count of the group may be missing or zero. The check of the next group, or of the rest,
+            // compares a count that exists.
             return Ok(());
         }
         loop {
             match self.next().await? {
                 Some((earlier, count)) if earlier < group => differ(earlier, count, 0)?,
                 Some((found, count)) if found == group => return differ(group, count, visible),
-                // The next count belongs to a later group, so this group has none.
+                // The next count belongs to a later group, so this group has no count, which equals a count
+                // of zero.
                 _ => return differ(group, 0, visible),
             }
         }

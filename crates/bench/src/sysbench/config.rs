@@ -1,9 +1,9 @@
-//! The options of sysbench's programs.
+//! The options of sysbench's OLTP programs.
 
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Choice, Declared, Form, Opt, opt};
 
-/// The statements of a transaction.
+/// The program of sysbench, which decides the statements of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // each is a name in the registry
 pub enum Statements {
@@ -17,12 +17,13 @@ pub enum Statements {
     Delete,
 }
 
-/// How a transaction reads rows that it does not change.
+/// The way in which a transaction reads rows that it does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
-    /// From a snapshot taken when the transaction begins, as MySQL does by default.
+    /// Rows are read from a snapshot taken when the transaction begins, as in MySQL by default.
     Snapshot,
-    /// With locks until the transaction ends, so that transactions are serialisable.
+    /// Rows are read with locks that are held until the transaction ends, so that transactions are
+    /// serialisable.
     Locked,
 }
 
@@ -31,16 +32,16 @@ impl Choice for Reads {
         &[("snapshot", Reads::Snapshot), ("locked", Reads::Locked)];
 }
 
-/// The tables.
+/// The number and the size of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tables {
-    /// How many.
+    /// The number of tables.
     pub tables: u32,
-    /// Rows of each after the load.
+    /// The number of rows in each table after the load.
     pub rows: u32,
 }
 
-/// Rows of a scale of 1.
+/// The number of rows in each table at a scale of 1.
 pub(super) const ROWS: u64 = 100_000;
 
 impl Default for Tables {
@@ -52,14 +53,14 @@ impl Default for Tables {
 /// The options of the programs that read single rows or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowsConfig {
-    /// Which program.
+    /// The program, as its statements.
     pub statements: Statements,
-    /// The tables.
+    /// The number and the size of the tables.
     pub tables: Tables,
 }
 
 impl RowsConfig {
-    /// One table of 100,000 rows.
+    /// Returns the options of a program with one table of 100,000 rows.
     pub fn new(statements: Statements) -> RowsConfig {
         RowsConfig { statements, tables: Tables::default() }
     }
@@ -68,18 +69,18 @@ impl RowsConfig {
 /// The options of the programs with point selects and ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectsConfig {
-    /// Which program.
+    /// The program, as its statements.
     pub statements: Statements,
-    /// The tables.
+    /// The number and the size of the tables.
     pub tables: Tables,
-    /// Rows of a range.
+    /// The number of row ids that a range covers.
     pub range: u32,
-    /// How a transaction reads.
+    /// The way in which a transaction reads rows that it does not change.
     pub reads: Reads,
 }
 
 impl SelectsConfig {
-    /// The defaults of sysbench, with one table of 100,000 rows.
+    /// Returns the options of a program with sysbench's defaults and one table of 100,000 rows.
     pub fn new(statements: Statements) -> SelectsConfig {
         SelectsConfig { statements, tables: Tables::default(), range: 100, reads: Reads::Snapshot }
     }

@@ -1,4 +1,5 @@
-//! sysbench's tables: `id`, `k` with an index, `c CHAR(120)`, `pad CHAR(60)`.
+//! Defines sysbench's tables and loads them. A table has the columns `id`, `k`, `c` and `pad`. The key is
+//! `id`, `k` has a secondary index, `c` is a text of ten groups of digits, and `pad` one of five groups.
 
 use super::config::Tables;
 use crate::codec::{Key, Reader, Row, row};
@@ -13,39 +14,39 @@ use std::ops::Bound;
 use std::rc::Rc;
 
 row! {
-    /// A row; its id is the key.
+    /// A row of a sysbench table. The key of the row is its id.
     Sbtest in "sbtest" {
         /// The indexed column.
         k: u32,
-        /// Ten groups of eleven digits.
+        /// A text of ten groups of eleven digits.
         c: String,
-        /// Five groups of eleven digits.
+        /// A text of five groups of eleven digits.
         pad: String,
     }
 }
 
-/// A table, its index and the next id to insert.
+/// An open table, its index, and the next id to insert.
 pub(super) struct Place {
     pub table: Table,
     pub index: Index,
     pub next: Cell<u32>,
 }
 
-/// `groups` of eleven digits, joined by hyphens.
+/// Returns `groups` groups of eleven random digits, joined by hyphens.
 pub(super) fn groups(prng: &mut Prng, groups: usize) -> String {
     let groups: Vec<String> = (0..groups).map(|_| digits(prng, 11)).collect();
     groups.join("-")
 }
 
 impl Sbtest {
-    /// A row as sysbench draws it, in a table that was loaded with `rows`.
+    /// Draws a row as sysbench does, for a table that was loaded with `rows` rows.
     pub(super) fn draw(prng: &mut Prng, rows: u32) -> Sbtest {
         Sbtest { k: special(prng, rows), c: groups(prng, 10), pad: groups(prng, 5) }
     }
 }
 
 fn name(table: u32) -> String {
-    // sysbench counts from one.
+    // sysbench counts its tables from one.
     format!("sbtest{}", table + 1)
 }
 
@@ -66,11 +67,12 @@ pub(super) async fn load<D: Device + 'static>(
     Ok(())
 }
 
-/// Opens a table and its index. The load calls this to create the index.
+/// Opens a table and its index. If the index does not exist, it is created, as at the end of a load.
 pub(super) async fn open<D: Device + 'static>(store: &Store<D>, number: u32) -> Result<Place, Error> {
     let table = store.table(&name(number)).await?;
     let extract: Extract = Rc::new(|_, value, keys| {
-        // `k` is the first field. A value without it has no entry; verification finds it.
+        // `k` is the first field of a value. A value without it gets no index entry. The verification reports
+        // such a value.
         if let Some(k) = Reader::new(value).field::<u32>() {
             keys.push(Key::new().u32(k).into_bytes());
         }
@@ -83,10 +85,10 @@ pub(super) async fn open<D: Device + 'static>(store: &Store<D>, number: u32) -> 
     Ok(Place { table, index, next: (last + 1).into() })
 }
 
-/// The bell curve is the mean of twelve random numbers (`rand-spec-iter`).
+/// The number of uniform numbers whose mean is the bell curve (`rand-spec-iter` in sysbench).
 const BELL: u32 = 12;
 
-/// A number from 1 to `most` by sysbench's special distribution (`sb_rand_special`).
+/// Draws a number from 1 to `most` by sysbench's special distribution (`sb_rand_special`).
 pub(super) fn special(prng: &mut Prng, most: u32) -> u32 {
     let (span, hundred) = (u64::from(most - 1), 100);
     if prng.below(hundred) >= 75 {
@@ -94,7 +96,7 @@ pub(super) fn special(prng: &mut Prng, most: u32) -> u32 {
         // The mean of numbers below one is below one, so the product is below `most`.
         return 1 + (sum * span as f64 / f64::from(BELL)) as u32;
     }
-    // The hundredth in the middle has at least one number.
+    // The hundredth of the numbers in the middle has at least one number.
     let popular = (span / hundred).max(1);
     1 + (span / 2 - popular / 2 + prng.below(popular)) as u32
 }
@@ -108,10 +110,12 @@ mod tests {
         let (mut prng, draws) = (Prng::new(42, "special"), 100_000);
         let drawn: Vec<u32> = (0..draws).map(|_| special(&mut prng, 100_000)).collect();
         let popular = drawn.iter().filter(|id| (49_500..50_500).contains(*id)).count() as f64;
-        // The bell curve, of standard deviation 1/12, adds 4.8 % of the rest: 0.75 + 0.25 × 0.048 in all.
+        // The bell curve, of standard deviation 1/12, adds 4.8 % of the other quarter, so the share is 0.75 +
+        // 0.25 × 0.048.
         assert!((popular / f64::from(draws) - 0.762).abs() < 0.005, "{popular}");
         let beyond = drawn.iter().filter(|id| !(25_000..75_000).contains(*id)).count() as f64;
-        // Beyond three standard deviations are 0.27 % of a quarter, somewhat less for a sum of twelve.
+        // For a normal distribution, 0.27 % of the quarter would be beyond three standard deviations. For a
+        // sum of twelve numbers, it is somewhat less.
         assert!((10.0..120.0).contains(&beyond), "{beyond}");
         assert!(drawn.iter().all(|id| (1..=100_000).contains(id)));
         assert_eq!(special(&mut prng, 1), 1);

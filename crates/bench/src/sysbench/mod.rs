@@ -1,12 +1,15 @@
-//! sysbench's OLTP programs (`oltp_*.lua` of sysbench 1.0) with their defaults: read-write is 10 rows by key,
-//! 4 ranges of 100 rows (plain, sum, ordered, distinct), an update of the indexed column, an update of
-//! another column, and a row deleted and inserted again. The other programs are parts of it.
+//! The sysbench benchmark, which has sysbench's OLTP programs (`oltp_*.lua` of sysbench 1.0) with their
+//! defaults.
+//!
+//! A transaction of the read-write program reads 10 rows by key and 4 ranges of 100 rows (plain, sum,
+//! ordered, distinct). Then it executes an update of the indexed column and an update of another column, and
+//! deletes a row and inserts it again. Transactions of the other programs have a part of these statements.
 //!
 //! Rows are chosen as by `--rand-type=special`: three of four choices are among the hundredth of the rows in
-//! the middle, the others follow a bell curve around the middle. Each statement draws its table.
+//! the middle, and the others follow a bell curve around the middle. Each statement draws its table.
 //!
-//! *Differences.* Ids are among the loaded ones, except that `insert` appends. The work of a server on the
-//! rows of a range (sum, order, distinct) is done here.
+//! *Differences from sysbench.* Row ids are among the loaded ones, except that the insert program appends.
+//! The work of a database server on the rows of a range (sum, order, distinct) is done here.
 
 mod config;
 mod load;
@@ -28,7 +31,7 @@ use fulgurite_engine::{Direction, Store};
 use load::{Place, Sbtest, special};
 use std::collections::BTreeSet;
 
-/// A program over a loaded store.
+/// A sysbench program over a loaded store.
 pub struct Sysbench {
     statements: Statements,
     tables: Tables,
@@ -37,7 +40,7 @@ pub struct Sysbench {
     places: Vec<Place>,
 }
 
-/// The work on the rows of a range.
+/// The work on the rows that a range statement reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Range {
@@ -47,24 +50,24 @@ pub enum Range {
     Distinct,
 }
 
-/// The action of a statement.
+/// The action of a statement on its row or range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Reads a row by key.
+    /// Reads the row by key.
     Point,
-    /// Reads the rows from the id on.
+    /// Reads the rows of a range that begins at the statement's id, and works on them.
     Range(Range),
-    /// Adds one to `k`.
+    /// Adds one to the indexed column `k`.
     UpdateIndex,
-    /// Replaces `c`.
+    /// Replaces the column `c` by this text.
     UpdateNonIndex(String),
-    /// Deletes the row.
+    /// Deletes the row, if it exists.
     Delete,
-    /// Inserts a row.
+    /// Inserts this row.
     Insert(Sbtest),
 }
 
-/// A statement about one table, counted from zero, and one row in it.
+/// A statement on one row, or on a range that begins at this row. The table is counted from zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Statement {
@@ -73,7 +76,7 @@ pub struct Statement {
     pub action: Action,
 }
 
-/// The source of a transaction's reads.
+/// The source of a transaction's reads of rows that it does not change.
 enum Reader<'a, D: Device + 'static> {
     Snapshot(View<'a, D>),
     Locked,
@@ -94,7 +97,7 @@ impl Sysbench {
         Ok(Sysbench { statements, tables, range, reads, places })
     }
 
-    /// A statement about a random row.
+    /// Draws the table and the row of a statement with this action.
     fn statement(&self, prng: &mut Prng, action: Action) -> Statement {
         let table = between_u32(prng, 0, self.tables.tables - 1);
         Statement { table, id: special(prng, self.tables.rows), action }
@@ -116,7 +119,7 @@ impl Sysbench {
         statements.extend([deleted, inserted]);
     }
 
-    /// Executes one statement.
+    /// Executes one statement in the transaction `work`.
     async fn statement_in<D: Device + 'static>(
         &self,
         statement: &Statement,
@@ -125,7 +128,7 @@ impl Sysbench {
     ) -> Result<(), Error> {
         let (table, key) = (self.places[statement.table as usize].table, Key::new().u32(statement.id));
         match &statement.action {
-            // The row may be missing, because `delete` leaves gaps.
+            // The row may be missing without an error, because the delete program leaves gaps.
             Action::Point => {
                 let found = match reader {
                     Reader::Snapshot(view) => view.get(table, &key).await?,
@@ -163,7 +166,7 @@ impl Sysbench {
     }
 }
 
-/// Does the work of a server on the rows of a range.
+/// Does the work of a database server on the rows of a range.
 fn evaluate(range: Range, records: &[Record]) -> Result<(), Error> {
     let rows: Result<Vec<Sbtest>, Error> = records.iter().map(|(_, value)| Sbtest::decode(value)).collect();
     let mut rows = rows?;
@@ -246,7 +249,8 @@ impl Benchmark for Sysbench {
     }
 }
 
-/// Implements [`Recipe`] for options, given the rows of a range and the way of reading.
+/// Implements [`Recipe`] for a type of options, given the number of row ids in a range and the way of
+/// reading.
 macro_rules! recipe {
     ($config:ty, $own:ident => ($range:expr, $reads:expr)) => {
         impl Recipe for $config {
@@ -259,7 +263,7 @@ macro_rules! recipe {
 
             fn bytes(&self) -> u64 {
                 let Tables { tables, rows } = self.tables;
-                // A row has about 200 bytes, its index entry about 30.
+                // A row has about 200 bytes and its index entry about 30.
                 stored(u64::from(tables) * u64::from(rows), 230)
             }
 

@@ -1,5 +1,5 @@
-//! Checks sysbench's tables: every row can be read, and the index on `k` has exactly one entry for each row,
-//! with its `k`.
+//! Verifies sysbench's tables. Every row must be readable, and the index on the column `k` must have exactly
+//! one entry for each row, with the `k` of the row.
 
 use super::Sysbench;
 use super::load::{Place, Sbtest};
@@ -9,9 +9,9 @@ use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store};
 
 impl Sysbench {
-    /// Checks every table against its index.
+    /// Checks every table and its index.
     ///
-    /// Fails with a sentence that names the first wrong row.
+    /// Fails with an error about the first wrong row or table.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let mut verified = Verified::default();
         for place in &self.places {
@@ -29,7 +29,7 @@ impl Sysbench {
     }
 }
 
-/// The rows of a table and the sum of their `k`.
+/// Returns the number of rows of a table and the sum of their `k`.
 async fn rows_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result<(u64, u64), Error> {
     let snapshot = store.snapshot();
     let mut scan = snapshot.scan(place.table, KeyRange::ALL.bounds(), Direction::Forward);
@@ -41,7 +41,7 @@ async fn rows_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result
     Ok((rows, sum))
 }
 
-/// The entries of a table's index, each compared with its row.
+/// Returns the number of entries of a table's index, after comparing each entry with its row.
 async fn entries_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result<u64, Error> {
     let snapshot = store.snapshot();
     let mut scan = snapshot.index_scan(place.index, KeyRange::ALL.bounds(), Direction::Forward);

@@ -1,17 +1,17 @@
-//! The options of TPC-C.
+//! The options of the TPC-C benchmark.
 
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, opt};
 
-/// The options. The defaults of all except `warehouses` are those of the specification; other values are for
-/// tests.
+/// The options of `tpcc`. The defaults of all except `warehouses` are the sizes of the specification; other
+/// values are for tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TpccConfig {
-    /// Warehouses, about 100 MB each.
+    /// The number of warehouses. Each has about 100 MB of data.
     pub warehouses: u32,
-    /// Customers of a district. A district has as many orders after the load.
+    /// The number of customers of a district. After the load, a district has as many orders.
     pub customers: u32,
-    /// Items. Every warehouse has a stock of each.
+    /// The number of items. Every warehouse has a stock of each item.
     pub items: u32,
 }
 

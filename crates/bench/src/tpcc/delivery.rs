@@ -1,4 +1,4 @@
-//! The Delivery transaction (clause 2.7): delivers the oldest undelivered order of each district.
+//! TPC-C's Delivery transaction (clause 2.7), which delivers the oldest undelivered order of each district.
 
 use super::program::Tpcc;
 use super::rows::*;
@@ -7,7 +7,8 @@ use crate::{Error, Record, Session, Work};
 use fulgurite_device::Device;
 use fulgurite_engine::Direction;
 
-/// Orders that are read from a snapshot, in case concurrent transactions deliver the first of them.
+/// The number of oldest orders that are read from a snapshot. It is more than one, because concurrent
+/// transactions may deliver the first of them.
 const CANDIDATES: usize = 4;
 
 impl Tpcc {
@@ -19,7 +20,7 @@ impl Tpcc {
     ) -> Result<(), Error> {
         let work = session.begin();
         for district in 1..=DISTRICTS {
-            // A district without undelivered orders is skipped.
+            // A district without undelivered orders is skipped (clause 2.7.4.2).
             if let Some(number) = self.take_oldest(session, &work, warehouse, district).await? {
                 self.deliver(session, &work, (warehouse, district, number), carrier).await?;
             }
@@ -27,7 +28,8 @@ impl Tpcc {
         work.commit().await
     }
 
-    /// Removes the oldest undelivered order from NEW-ORDER and returns its number.
+    /// Removes the oldest undelivered order of a district from NEW-ORDER and returns its number; `None` if
+    /// there is no such order.
     async fn take_oldest<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -37,9 +39,10 @@ impl Tpcc {
     ) -> Result<Option<u32>, Error> {
         let table = self.tables.new_order;
         let range = district_key(warehouse, district).prefix();
-        // If two deliveries locked the oldest order for reading, neither could delete it. So the order is
-        // looked up in a snapshot and then locked for writing. Order numbers increase, so no older order can
-        // be inserted in between. An order that is missing by then was delivered by another transaction.
+        // If two deliveries locked the oldest order with shared locks, neither could delete it. So the order
+        // is looked up in a snapshot, without locks, and then locked exclusively. Order numbers increase, so
+        // no older order can be inserted in between. An order that is missing when it is locked was delivered
+        // by another transaction.
         for (key, _) in session.view().scan(table, &range, Direction::Forward, CANDIDATES).await? {
             let number = number_of(&key)?;
             let key = order_key(warehouse, district, number);
@@ -48,7 +51,8 @@ impl Tpcc {
                 return Ok(Some(number));
             }
         }
-        // Only a locked scan can decide that there is no undelivered order.
+        // The orders of the snapshot were all delivered by others. Only a scan with locks can decide that
+        // there is no undelivered order.
         let found: Vec<Record> = work.scan(table, &range, Direction::Forward, 1).await?;
         let Some((key, _)) = found.first() else { return Ok(None) };
         let number = number_of(key)?;
@@ -56,8 +60,8 @@ impl Tpcc {
         Ok(Some(number))
     }
 
-    /// Writes the carrier into an order and the time into its lines, and adds the amounts of the lines to the
-    /// customer's balance.
+    /// Sets the carrier of an order and the delivery time of its lines, and adds the amounts of the lines to
+    /// the customer's balance.
     async fn deliver<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -71,8 +75,8 @@ impl Tpcc {
         order.carrier = carrier;
         work.put_row(tables.order, &key, &order).await?;
 
-        // No other transaction writes the lines of an order that is being delivered, so locks for reading
-        // cause no conflict.
+        // No other transaction writes the lines of an order that is being delivered, so the lines are read
+        // with shared locks, and their writes cause no conflict.
         let keys: Vec<Key> =
             (1..=order.lines).map(|line| line_key(warehouse, district, number, line)).collect();
         let (mut amount, now) = (0, session.now().0 + 1);

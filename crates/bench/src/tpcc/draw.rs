@@ -1,4 +1,4 @@
-//! Draws the inputs of TPC-C's transactions (clauses 2.4.1 to 2.8.1).
+//! Draws the requests of TPC-C, which are the inputs of its transactions (clauses 2.4.1 to 2.8.1).
 
 use super::program::Tpcc;
 use super::random::{last_name, nurand};
@@ -7,7 +7,7 @@ use super::rows::DISTRICTS;
 use crate::draw::{between, between_u32, percent, weighted};
 use fulgurite_base::Prng;
 
-/// The shares of the transactions, in the order of the kinds.
+/// The shares of the transactions in percent, in the order of the kinds.
 const MIX: [u64; 5] = [45, 43, 4, 4, 4];
 
 impl Tpcc {
@@ -42,17 +42,18 @@ impl Tpcc {
         nurand(prng, 1_023, self.constants.customer, 1, self.config.customers.into()) as u32
     }
 
-    /// Six of ten customers are selected by last name.
+    /// Draws a selection of a customer. Six of ten customers are selected by last name, the others by number.
     fn draw_who(&self, prng: &mut Prng) -> Who {
         if !percent(prng, 60) {
             return Who::Number(self.draw_customer(prng));
         }
-        // With fewer than a thousand customers, only the names with low numbers exist.
+        // With fewer than a thousand customers, only the last names with lower numbers exist.
         let most = u64::from(self.config.customers.min(1_000)) - 1;
         Who::Name(last_name(nurand(prng, 255, self.constants.last_run, 0, most)))
     }
 
-    /// Fifteen of a hundred payments are for a customer of another warehouse, if there is one.
+    /// Draws the customer of a payment. In fifteen of a hundred payments, the customer belongs to another
+    /// warehouse, if there is one.
     fn draw_payer(&self, prng: &mut Prng, warehouse: u32, district: u8) -> Customers {
         let (warehouse, district) = match percent(prng, 15) {
             true => (self.draw_other_warehouse(prng, warehouse), Self::draw_district(prng)),
@@ -69,8 +70,8 @@ impl Tpcc {
         if other < home { other } else { other + 1 }
     }
 
-    /// 5 to 15 lines, one in a hundred from another warehouse. In one of a hundred orders, the last item does
-    /// not exist.
+    /// Draws the 5 to 15 lines of an order. One line in a hundred is supplied by another warehouse. In one of
+    /// a hundred orders, the last item does not exist.
     fn draw_lines(&self, prng: &mut Prng, home: u32) -> Vec<Line> {
         let count = between(prng, 5, 15);
         let wrong = percent(prng, 1);

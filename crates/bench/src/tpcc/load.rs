@@ -1,4 +1,4 @@
-//! TPC-C's initial population (clause 4.3.3.1), loaded in the order of keys.
+//! Loads TPC-C's initial population (clause 4.3.3.1), table by table in the order of keys.
 
 use super::config::TpccConfig;
 use super::random::{Constants, address, data, last_name, nurand, permutation, tax};
@@ -12,14 +12,14 @@ use fulgurite_base::Prng;
 use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
-/// The time of the load, for columns that hold the current date by the specification.
+/// The time of the load, for columns that have the date of the population in the specification.
 const LOADED: u64 = 1;
 
-/// Cents.
+/// The initial year-to-date balances of a warehouse and of a district, in cents.
 const WAREHOUSE_YTD: i64 = 300_000_00;
 const DISTRICT_YTD: i64 = WAREHOUSE_YTD / DISTRICTS as i64;
 
-/// A key and a row.
+/// The bytes of a key and of its row.
 type Encoded = (Vec<u8>, Vec<u8>);
 
 fn record<R: Row>(key: Key, row: &R) -> Encoded {
@@ -27,17 +27,18 @@ fn record<R: Row>(key: Key, row: &R) -> Encoded {
 }
 
 impl TpccConfig {
-    /// The number of delivered orders of a district. The last three tenths are not delivered: 900 of 3,000.
+    /// Returns the number of delivered orders of a district. The last three tenths of the orders are not
+    /// delivered: 900 of 3,000.
     pub(super) fn delivered(&self) -> u32 {
         self.customers - self.customers * 3 / 10
     }
 
-    /// Every warehouse and district, in order.
+    /// Returns every warehouse and district, in the order of keys.
     fn districts(&self) -> impl Iterator<Item = (u32, u8)> + use<> {
         (1..=self.warehouses).flat_map(|warehouse| (1..=DISTRICTS).map(move |district| (warehouse, district)))
     }
 
-    /// Every warehouse, district and number of a customer or an order, in order.
+    /// Returns every warehouse, district and number of a customer or an order, in the order of keys.
     fn customers(&self) -> impl Iterator<Item = (u32, u8, u32)> + use<> {
         let customers = self.customers;
         self.districts().flat_map(move |(warehouse, district)| {
@@ -59,7 +60,7 @@ pub(super) async fn load<D: Device + 'static>(
     Ok(())
 }
 
-/// Warehouses and districts.
+/// Loads the warehouses and districts.
 async fn load_places<D: Device + 'static>(
     config: &TpccConfig,
     store: &Store<D>,
@@ -91,7 +92,7 @@ async fn load_places<D: Device + 'static>(
     Ok(())
 }
 
-/// Items and stocks.
+/// Loads the items and the stocks.
 async fn load_goods<D: Device + 'static>(
     config: &TpccConfig,
     store: &Store<D>,
@@ -126,7 +127,7 @@ async fn load_goods<D: Device + 'static>(
     Ok(())
 }
 
-/// Customers, and for each a first payment.
+/// Loads the customers, and a first payment of each.
 async fn load_customers<D: Device + 'static>(
     config: &TpccConfig,
     store: &Store<D>,
@@ -157,7 +158,8 @@ async fn load_customers<D: Device + 'static>(
 }
 
 fn customer(prng: &mut Prng, constants: Constants, number: u32) -> Customer {
-    // The first thousand customers have each name once, the others have random names.
+    // The first thousand customers of a district have each last name once, and the others have random last
+    // names.
     let name = match number {
         1..=1_000 => u64::from(number) - 1,
         _ => nurand(prng, 255, constants.last_load, 0, 999),
@@ -180,7 +182,7 @@ fn customer(prng: &mut Prng, constants: Constants, number: u32) -> Customer {
     }
 }
 
-/// Orders, their lines, and the undelivered orders.
+/// Loads the orders, their lines, and the undelivered orders.
 async fn load_orders<D: Device + 'static>(
     config: &TpccConfig,
     store: &Store<D>,
@@ -189,7 +191,7 @@ async fn load_orders<D: Device + 'static>(
     let mut prng = Prng::new(seed, "tpcc orders");
     let mut customers = Vec::new();
     let orders = config.customers().zip(lines(seed)).map(|((warehouse, district, number), lines)| {
-        // Each customer of a district has one order; the customers are in random order.
+        // Each customer of a district has exactly one order, so the customers are a random permutation.
         if number == 1 {
             customers = permutation(&mut prng, config.customers);
         }
@@ -220,8 +222,8 @@ async fn load_orders<D: Device + 'static>(
     Ok(())
 }
 
-/// The number of lines of each order. Each call returns the same numbers, because orders and lines are loaded
-/// separately.
+/// Returns the number of lines of each order. Orders and lines are loaded separately, so each call returns
+/// the same numbers.
 fn lines(seed: u64) -> impl Iterator<Item = u8> {
     let mut prng = Prng::new(seed, "tpcc lines");
     std::iter::repeat_with(move || between(&mut prng, 5, 15) as u8)

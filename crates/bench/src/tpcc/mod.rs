@@ -1,15 +1,17 @@
-//! TPC-C (Standard Specification, revision 5.11): all five transactions on all nine tables, without think time.
+//! The TPC-C benchmark (Standard Specification, revision 5.11), with all five transactions on all nine tables
+//! and without think time.
 //!
 //! The mix is 45 % New-Order, 43 % Payment and 4 % each of Order-Status, Delivery and Stock-Level. Every user
 //! draws a warehouse for each transaction, because without think time there are far fewer users than
-//! terminals. Deliveries are not queued: a delivery is one transaction over all ten districts. Throughput is
-//! transactions per second of the mix, not tpmC.
+//! terminals. Deliveries are not queued: a delivery is one transaction over all ten districts. The throughput
+//! is transactions per second of the mix, not tpmC (New-Order transactions per minute).
 //!
-//! Locks are taken in a fixed order (warehouse, district, stocks by number, customer), so that deadlocks are
-//! rare. Columns that no transaction changes (taxes, discounts, names, prices) are read from a snapshot
-//! without locks, as in engines with versions; the transactions stay serialisable.
+//! Locks are acquired in a fixed order (warehouse, district, stocks by number, customer), so that deadlocks
+//! are rare. Columns that no transaction changes (taxes, discounts, names, prices) are read from a snapshot
+//! without locks, as in multi-version engines. The transactions stay serialisable, because these columns
+//! never change.
 
-// Money is in cents: 10_00 is ten dollars.
+// Amounts of money are in cents, so 10_00 is ten dollars, and digits are not grouped by thousands.
 #![allow(clippy::inconsistent_digit_grouping)]
 
 mod config;
@@ -84,7 +86,7 @@ impl Benchmark for Tpcc {
 }
 
 impl Tpcc {
-    /// Checks the consistency conditions 1 to 4; see [`verify`].
+    /// Checks TPC-C's consistency conditions 1 to 4; see [`verify`].
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         verify(store).await
     }
@@ -100,7 +102,7 @@ impl Recipe for TpccConfig {
 
     fn bytes(&self) -> u64 {
         let districts = u64::from(self.warehouses) * 10;
-        // A customer with a payment, an order of ten lines and the entries of two indexes.
+        // A customer counts with a payment, an order of ten lines and the entries of two indexes.
         let customers = stored(districts * u64::from(self.customers), 1_500);
         let stocks = stored(u64::from(self.warehouses) * u64::from(self.items), 330);
         customers.saturating_add(stocks).saturating_add(stored(self.items.into(), 90))

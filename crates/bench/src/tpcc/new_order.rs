@@ -1,4 +1,4 @@
-//! The New-Order transaction (clause 2.4).
+//! TPC-C's New-Order transaction (clause 2.4), which places an order of several items.
 
 use super::program::Tpcc;
 use super::request::Line;
@@ -17,7 +17,8 @@ impl Tpcc {
         lines: &[Line],
     ) -> Result<Ending, Error> {
         let tables = &self.tables;
-        // These columns never change: W_TAX, C_DISCOUNT, C_LAST, C_CREDIT and those of the items.
+        // These rows are read from a snapshot, because the needed columns never change: W_TAX, C_DISCOUNT,
+        // C_LAST, C_CREDIT and those of the items.
         let view = session.view();
         let home: Warehouse = view.row(tables.warehouse, &warehouse_key(warehouse)).await?;
         let buyer: Customer = view.row(tables.customer, &customer_key(warehouse, district, customer)).await?;
@@ -34,7 +35,7 @@ impl Tpcc {
         work.put_row(tables.district, &place, &own).await?;
         let order = Order {
             customer,
-            // Zero would mean "no time".
+            // Zero means "no time", so the time is counted from one.
             entry: session.now().0 + 1,
             carrier: 0,
             lines: lines.len() as u8,
@@ -47,7 +48,8 @@ impl Tpcc {
         let infos = self.take_from_stocks(&work, warehouse, district, lines, &items).await?;
         let mut total = 0;
         for (index, (line, info)) in lines.iter().zip(infos).enumerate() {
-            // An item that does not exist is the last one, so it is found after all others were processed.
+            // An item that does not exist is always the last one. So the order is rolled back only after all
+            // other items were processed, as the specification demands.
             let (Some(item), Some(info)) = (&items[index], info) else { return Ok(Ending::RolledBack) };
             let amount = i64::from(line.quantity) * item.price;
             total += amount;
@@ -61,8 +63,8 @@ impl Tpcc {
         Ok(Ending::Committed)
     }
 
-    /// Subtracts the quantities of all lines from the stocks and returns the S_DIST of each line; `None` for
-    /// an item that does not exist.
+    /// Subtracts the quantities of all lines from the stocks. Returns the S_DIST of each line; `None` for an
+    /// item that does not exist.
     async fn take_from_stocks<D: Device + 'static>(
         &self,
         work: &Work<'_, D>,
@@ -73,14 +75,14 @@ impl Tpcc {
     ) -> Result<Vec<Option<String>>, Error> {
         let mut infos = vec![None; lines.len()];
         let mut order: Vec<usize> = (0..lines.len()).filter(|index| items[*index].is_some()).collect();
-        // All transactions lock stocks in the same order, so that no two of them wait for each other.
+        // All transactions lock stocks in the same order, so that no two of them can wait for each other.
         order.sort_by_key(|index| (lines[*index].supplier, lines[*index].item));
         for index in order {
             let Line { item, supplier, quantity } = lines[index];
             let key = stock_key(supplier, item);
             let mut stock: Stock = work.row_for_update(self.tables.stock, &key).await?;
             let left = stock.quantity - i64::from(quantity);
-            // Clause 2.4.2.2: if fewer than ten are left, 91 are added.
+            // By clause 2.4.2.2, 91 items are added if fewer than ten would be left.
             stock.quantity = if left >= 10 { left } else { left + 91 };
             stock.ytd = stock.ytd.wrapping_add(quantity.into());
             stock.orders = stock.orders.wrapping_add(1);
@@ -92,7 +94,7 @@ impl Tpcc {
     }
 }
 
-/// The order's total in cents. Discount and taxes are in parts of ten thousand.
+/// Returns the total amount of an order in cents. Discount and taxes are in ten thousandths.
 fn total_amount(sum: i64, discount: u32, warehouse_tax: u32, district_tax: u32) -> i64 {
     let discounted = sum * i64::from(10_000 - discount) / 10_000;
     discounted * i64::from(10_000 + warehouse_tax + district_tax) / 10_000
@@ -104,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_total_has_the_discount_and_both_taxes() {
-        // 200.00 less 10 % is 180.00; 5 % and 15 % on top make 216.00.
+        // 200.00 less 10 % is 180.00, and 5 % and 15 % on top make 216.00.
         assert_eq!(total_amount(200_00, 1_000, 500, 1_500), 216_00);
     }
 }

@@ -1,4 +1,4 @@
-//! The Payment transaction (clause 2.5).
+//! TPC-C's Payment transaction (clause 2.5), which books a customer's payment to a warehouse and a district.
 
 use super::program::Tpcc;
 use super::request::Customers;
@@ -6,7 +6,7 @@ use super::rows::*;
 use crate::{Error, Session};
 use fulgurite_device::Device;
 
-/// The most characters of C_DATA.
+/// The most characters of the column C_DATA.
 const DATA_MOST: usize = 500;
 
 impl Tpcc {
@@ -19,7 +19,7 @@ impl Tpcc {
         amount: i64,
     ) -> Result<(), Error> {
         let tables = &self.tables;
-        // No transaction changes a name, so a snapshot finds the right customer.
+        // No transaction changes a name, so a snapshot finds the right customer without locks.
         let customer = self.customer(&session.view(), customers).await?;
 
         let work = session.begin();
@@ -40,7 +40,8 @@ impl Tpcc {
         payer.payments = payer.payments.wrapping_add(1);
         if payer.credit == "BC" {
             let Customers { warehouse: home, district: own, .. } = customers;
-            // Clause 2.5.2.2: the payment's numbers are inserted in front, and the text is cut to its limit.
+            // By clause 2.5.2.2, the numbers of the payment are inserted at the front of C_DATA, and C_DATA
+            // is cut to its limit.
             payer.data = format!("{customer} {own} {home} {district} {warehouse} {amount} {}", payer.data);
             payer.data.truncate(DATA_MOST);
         }

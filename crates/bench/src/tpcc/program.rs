@@ -1,4 +1,4 @@
-//! TPC-C over a loaded store: its tables, and how a transaction finds a customer.
+//! The TPC-C benchmark over a loaded store. It has the tables, and selects a customer by name.
 
 use super::config::TpccConfig;
 use super::random::Constants;
@@ -12,12 +12,12 @@ use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store};
 use std::cell::Cell;
 
-/// TPC-C over a loaded store.
+/// The TPC-C benchmark over a loaded store.
 pub struct Tpcc {
     pub(super) config: TpccConfig,
     pub(super) constants: Constants,
     pub(super) tables: Tables,
-    /// The number of the next payment.
+    /// The number of the next payment, which is its key in HISTORY.
     pub(super) payments: Cell<u64>,
 }
 
@@ -35,8 +35,8 @@ impl Tpcc {
         Ok(Tpcc { config: *config, constants: Constants::new(seed), tables, payments: Cell::new(next) })
     }
 
-    /// The number of a customer. If several customers have the name, it is the middle one in the order of
-    /// first names (clause 2.5.2.2).
+    /// Returns the number of the selected customer. If several customers have the last name, the middle one
+    /// in the order of first names is selected (clause 2.5.2.2).
     pub(super) async fn customer<D: Device + 'static>(
         &self,
         view: &View<'_, D>,

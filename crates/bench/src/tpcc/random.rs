@@ -1,38 +1,40 @@
-//! TPC-C's random values (clauses 2.1.6 and 4.3).
+//! Draws the random values of TPC-C (clauses 2.1.6 and 4.3).
 
 use crate::draw::{between, digits, letters, percent};
 use fulgurite_base::Prng;
 
-/// The constants C of the non-uniform random numbers.
+/// The constants C of the non-uniform random numbers NURand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Constants {
-    /// For last names while loading.
+    /// The constant for last names in the load.
     pub last_load: u64,
-    /// For last names in a run. Clause 2.1.6.1 specifies its distance from `last_load`.
+    /// The constant for last names in the transactions. Clause 2.1.6.1 restricts its distance from
+    /// `last_load`.
     pub last_run: u64,
-    /// For customers' numbers.
+    /// The constant for the numbers of customers.
     pub customer: u64,
-    /// For items.
+    /// The constant for the numbers of items.
     pub item: u64,
 }
 
 impl Constants {
-    /// The constants for data that are generated from `seed`.
+    /// Draws the constants for data that are generated from `seed`.
     pub(crate) fn new(seed: u64) -> Constants {
         let mut prng = Prng::new(seed, "tpcc constants");
         let last_load = prng.below(256);
-        // The distance must be from 65 to 119 and neither 96 nor 112.
+        // The distance of the constants must be from 65 to 119 and neither 96 nor 112, so a distance of 100
+        // is valid.
         let last_run = if last_load < 128 { last_load + 100 } else { last_load - 100 };
         Constants { last_load, last_run, customer: prng.below(1_024), item: prng.below(8_192) }
     }
 }
 
-/// NURand(`a`, `least`, `most`) with the constant `c`.
+/// Draws the non-uniform random number NURand(`a`, `least`, `most`) with the constant `c`.
 pub(crate) fn nurand(prng: &mut Prng, a: u64, c: u64, least: u64, most: u64) -> u64 {
     ((between(prng, 0, a) | between(prng, least, most)) + c) % (most - least + 1) + least
 }
 
-/// The last name with this number, from 0 to 999: three syllables.
+/// Returns the last name with this number, from 0 to 999. It has three syllables, one for each digit.
 pub(crate) fn last_name(number: u64) -> String {
     const SYLLABLES: [&str; 10] =
         ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
@@ -40,13 +42,13 @@ pub(crate) fn last_name(number: u64) -> String {
     [syllable(number / 100), syllable(number / 10), syllable(number)].concat()
 }
 
-/// Two streets, a city, a state and a zip code.
+/// Draws an address of two streets, a city, a state and a zip code.
 pub(super) fn address(prng: &mut Prng) -> [String; 5] {
     let [street, second, city] = [(); 3].map(|()| letters(prng, 10, 20));
     [street, second, city, letters(prng, 2, 2), digits(prng, 4) + "11111"]
 }
 
-/// 26 to 50 letters; one text in ten contains `ORIGINAL`.
+/// Draws a text of 26 to 50 letters. One text in ten contains `ORIGINAL`.
 pub(super) fn data(prng: &mut Prng) -> String {
     const ORIGINAL: &str = "ORIGINAL";
     let mut text = letters(prng, 26, 50);
@@ -57,12 +59,12 @@ pub(super) fn data(prng: &mut Prng) -> String {
     text
 }
 
-/// A tax from 0 to 20 %, in parts of ten thousand.
+/// Draws a tax from 0 to 20 %, in ten thousandths.
 pub(super) fn tax(prng: &mut Prng) -> u32 {
     prng.below(2_001) as u32
 }
 
-/// The numbers from 1 to `most` in random order.
+/// Returns the numbers from 1 to `most` in random order.
 pub(super) fn permutation(prng: &mut Prng, most: u32) -> Vec<u32> {
     let mut numbers: Vec<u32> = (1..=most).collect();
     for index in (1..numbers.len()).rev() {
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn last_names_are_those_of_the_specification() {
-        // Clause 4.3.2.3 gives the first of these as its example.
+        // Clause 4.3.2.3 gives the first of these names as its example.
         assert_eq!(last_name(371), "PRICALLYOUGHT");
         assert_eq!(last_name(40), "BARPRESBAR");
         assert_eq!(last_name(0), "BARBARBAR");
@@ -100,7 +102,8 @@ mod tests {
             counts[nurand(&mut prng, 1_023, 259, 1, 3_000) as usize] += 1;
         }
         assert_eq!(counts[0], 0);
-        // Uniform numbers would occur about 100 times each, and none of 3,000 more than 150 times.
+        // Uniform numbers would occur about 100 times each, and none of the 3,000 numbers more than 150
+        // times.
         let popular = counts.iter().filter(|count| **count > 300).count();
         assert!((50..1_000).contains(&popular), "{popular}");
     }

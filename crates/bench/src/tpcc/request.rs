@@ -1,4 +1,4 @@
-//! The inputs of TPC-C's transactions (clauses 2.4.1 to 2.8.1).
+//! The requests of TPC-C, which are its transactions with their inputs (clauses 2.4.1 to 2.8.1).
 
 /// A transaction with its inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum Request {
     StockLevel { warehouse: u32, district: u8, threshold: i64 },
 }
 
-/// A line of a new order. If its item does not exist, the order is rolled back.
+/// A line of a new order. If the item of a line does not exist, the order is rolled back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Line {
@@ -20,7 +20,7 @@ pub struct Line {
     pub quantity: u8,
 }
 
-/// A customer of a district, by number or by last name.
+/// The selection of a customer in a district, by number or by last name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Customers {
@@ -29,7 +29,7 @@ pub struct Customers {
     pub who: Who,
 }
 
-/// How a customer is selected.
+/// The number or the last name by which a customer is selected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Who {

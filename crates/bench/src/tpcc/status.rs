@@ -1,4 +1,5 @@
-//! The two transactions that only read, each in one snapshot: Order-Status (clause 2.6) and Stock-Level (clause 2.8).
+//! TPC-C's transactions Order-Status (clause 2.6) and Stock-Level (clause 2.8), which only read, each in one
+//! snapshot.
 
 use super::program::Tpcc;
 use super::request::Customers;
@@ -9,11 +10,11 @@ use fulgurite_device::Device;
 use fulgurite_engine::Direction;
 use std::collections::BTreeSet;
 
-/// The number of latest orders whose items Stock-Level checks.
+/// The number of a district's latest orders whose items Stock-Level checks.
 const LATEST: u32 = 20;
 
 impl Tpcc {
-    /// Reads the last order of a customer and its lines.
+    /// Reads the last order of a customer and the lines of the order.
     pub(super) async fn order_status<D: Device + 'static>(
         &self,
         session: &Session<D>,
@@ -25,7 +26,7 @@ impl Tpcc {
         let _: Customer = view.row(tables.customer, &customer_key(warehouse, district, customer)).await?;
         let range = orders_of_key(warehouse, district, customer).prefix();
         let last = view.index_scan(tables.orders_of, &range, Direction::Backward, 1).await?;
-        // Every customer has an order from the load.
+        // The load gives every customer an order, so an order must be found.
         let missing = || Error::row(Order::TABLE, format!("is missing (of customer {customer})"));
         let last = last.first().ok_or_else(missing)?;
         let order = Order::decode(&last.value)?;
@@ -43,7 +44,7 @@ impl Tpcc {
         }
     }
 
-    /// Counts the items of a district's last 20 orders that are short in stock.
+    /// Counts the items in a district's last 20 orders whose stock is below the threshold.
     pub(super) async fn stock_level<D: Device + 'static>(
         &self,
         session: &Session<D>,

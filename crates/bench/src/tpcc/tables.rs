@@ -1,4 +1,4 @@
-//! TPC-C's tables and indexes in a store.
+//! Opens TPC-C's tables and indexes in a store.
 
 use super::rows::*;
 use crate::Error;
@@ -7,7 +7,7 @@ use fulgurite_device::Device;
 use fulgurite_engine::{Extract, Index, Store, Table};
 use std::rc::Rc;
 
-/// The nine tables and the two indexes.
+/// TPC-C's nine tables and two indexes.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // each is named as its row
 pub(crate) struct Tables {
@@ -20,14 +20,14 @@ pub(crate) struct Tables {
     pub order_line: Table,
     pub item: Table,
     pub stock: Table,
-    /// Customers by last and first name.
+    /// The index of customers by last and first name.
     pub names: Index,
-    /// Orders by customer and number.
+    /// The index of orders by customer and order number.
     pub orders_of: Index,
 }
 
 impl Tables {
-    /// Opens the tables and indexes. The load calls this to create the indexes.
+    /// Opens the tables and indexes. If an index does not exist, it is created, as at the end of the load.
     pub(crate) async fn open<D: Device + 'static>(store: &Store<D>) -> Result<Tables, Error> {
         let customer = store.table(Customer::TABLE).await?;
         let order = store.table(Order::TABLE).await?;
@@ -48,8 +48,8 @@ impl Tables {
 
     fn name_of_customer() -> Extract {
         Rc::new(|key, value, keys: &mut Vec<Vec<u8>>| {
-            // A row that cannot be decoded has no entry; a read of the row reports it. The names are the
-            // first two fields, so an update of a customer need not decode all fields.
+            // A row that cannot be decoded gets no index entry, and a read of the row reports the error. The
+            // names are the first two fields, so an update of a customer need not decode all fields.
             let mut value = Reader::new(value);
             let (last, first) = (value.field::<String>(), value.field::<String>());
             if let (Some((warehouse, district, _)), Some(last), Some(first)) = (read_key(key), last, first) {
@@ -60,7 +60,7 @@ impl Tables {
 
     fn customer_of_order() -> Extract {
         Rc::new(|key, value, keys: &mut Vec<Vec<u8>>| {
-            // The customer is the first field.
+            // The customer is the first field of an order, so the other fields need not be decoded.
             let customer = Reader::new(value).field::<u32>();
             if let (Some((warehouse, district, order)), Some(customer)) = (read_key(key), customer) {
                 keys.push(orders_of_key(warehouse, district, customer).u32(order).into_bytes());

@@ -1,4 +1,4 @@
-//! TPC-C's consistency conditions 1 to 4 (clauses 3.3.2.1 to 3.3.2.4).
+//! Verifies TPC-C's consistency conditions 1 to 4 (clauses 3.3.2.1 to 3.3.2.4).
 
 use super::rows::*;
 use crate::codec::{KeyRange, Reader, Row};
@@ -6,7 +6,7 @@ use crate::{Error, Verified};
 use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Snapshot, Store, Table};
 
-/// The tables that the conditions are about.
+/// A snapshot, and the tables on which the conditions depend.
 struct Checked<D: Device + 'static> {
     snapshot: Snapshot<D>,
     warehouse: Table,
@@ -16,15 +16,15 @@ struct Checked<D: Device + 'static> {
     order_line: Table,
 }
 
-/// Checks the consistency conditions 1 to 4 in one snapshot of a store. It needs no index and can also be
-/// used after a crash.
+/// Checks the consistency conditions 1 to 4 in one snapshot of a store. The check reads no index, so it can
+/// also be used after a crash.
 ///
 /// 1. W_YTD is the sum of D_YTD of the warehouse's districts.
 /// 2. D_NEXT_O_ID minus one is the greatest order number of the district, and the greatest one in NEW-ORDER.
 /// 3. The order numbers of a district in NEW-ORDER are consecutive.
 /// 4. The sum of O_OL_CNT of a district's orders is the number of its order lines.
 ///
-/// Fails with a sentence that names the condition, the warehouse and the district.
+/// Fails with an error that names the broken condition, the warehouse and the district.
 pub async fn verify<D: Device + 'static>(store: &Store<D>) -> Result<Verified, Error> {
     let checked = Checked {
         snapshot: store.snapshot(),
@@ -65,7 +65,7 @@ impl<D: Device + 'static> Checked<D> {
         }
     }
 
-    /// Checks condition 4, and the part of condition 2 about orders.
+    /// Checks condition 4, and the half of condition 2 about ORDER.
     async fn orders(
         &self,
         warehouse: u32,
@@ -101,8 +101,7 @@ impl<D: Device + 'static> Checked<D> {
         }
     }
 
-    /// Checks condition 3, and the part of condition 2 about undelivered orders. Without undelivered orders
-    /// both hold.
+    /// Checks condition 3, and the half of condition 2 about NEW-ORDER. Without undelivered orders both hold.
     async fn waiting(
         &self,
         warehouse: u32,

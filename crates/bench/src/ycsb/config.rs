@@ -1,10 +1,10 @@
-//! The options of YCSB's workloads.
+//! The options of YCSB's core workloads.
 
 use fulgurite_base::option::{COUNT, COUNT_64, YES_NO};
 use fulgurite_base::{Declared, Opt, opt};
 use fulgurite_workload::generate::zipf::EXPONENT;
 
-/// Which of the six workloads.
+/// The core workload of YCSB, by its letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Letter {
@@ -16,20 +16,20 @@ pub enum Letter {
     F,
 }
 
-/// The table, which all six workloads share, and the popularity of its records.
+/// The sizes of the table, which all six workloads share, and the popularity of its records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Records {
-    /// Records after the load.
+    /// The number of records after the load.
     pub records: u64,
-    /// Fields of a record.
+    /// The number of fields of a record.
     pub fields: u32,
-    /// Bytes of a field.
+    /// The size of a field, in bytes.
     pub field_bytes: u32,
-    /// The exponent of the records' popularity.
+    /// The Zipf exponent of the records' popularity; 0 is uniform.
     pub theta: f64,
 }
 
-/// Records of a scale of 1.
+/// The number of records at a scale of 1.
 pub(super) const RECORDS: u64 = 100_000;
 
 impl Default for Records {
@@ -38,46 +38,46 @@ impl Default for Records {
     }
 }
 
-/// The options of A, B and F, which update records.
+/// The options of the workloads A, B and F, which update records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdatesConfig {
-    /// Which of the three.
+    /// The workload: A, B or F.
     pub letter: Letter,
-    /// The table.
+    /// The sizes of the table and the popularity of its records.
     pub table: Records,
     /// Whether an update writes all fields without reading the record first.
     pub write_all: bool,
 }
 
 impl UpdatesConfig {
-    /// The defaults of YCSB.
+    /// Returns the options of a workload with the defaults of YCSB.
     pub fn new(letter: Letter) -> UpdatesConfig {
         UpdatesConfig { letter, table: Records::default(), write_all: false }
     }
 }
 
-/// The options of C and D, which update nothing.
+/// The options of the workloads C and D, which update nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReadsConfig {
-    /// Which of the two.
+    /// The workload: C or D.
     pub letter: Letter,
-    /// The table.
+    /// The sizes of the table and the popularity of its records.
     pub table: Records,
 }
 
 impl ReadsConfig {
-    /// The defaults of YCSB.
+    /// Returns the options of a workload with the defaults of YCSB.
     pub fn new(letter: Letter) -> ReadsConfig {
         ReadsConfig { letter, table: Records::default() }
     }
 }
 
-/// The options of E.
+/// The options of the workload E, which scans records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScansConfig {
-    /// The table.
+    /// The sizes of the table and the popularity of its records.
     pub table: Records,
-    /// Records that a scan returns at most.
+    /// The most records that a scan returns. Each scan draws its own limit from 1 to this number.
     pub scan: u32,
 }
 

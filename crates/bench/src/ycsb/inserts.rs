@@ -1,4 +1,5 @@
-//! Tracks inserted records. Numbers are assigned in order, but inserts can end in any order.
+//! Tracks inserted records, so that only committed ones are read as the latest. Numbers are assigned to
+//! inserts in order, but inserts can end in any order.
 
 use super::record::scrambled;
 use crate::error::Error;
@@ -7,19 +8,20 @@ use fulgurite_engine::{Store, Table};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// The numbers of inserted records.
+/// The numbers of the records that were inserted or are being inserted.
 pub(super) struct Inserts {
-    /// The next number to assign.
+    /// The number of the next record to insert.
     next: Cell<u64>,
-    /// All records below this number were inserted.
+    /// The first number whose record may be missing: all records with lower numbers were inserted.
     complete: Cell<u64>,
-    /// Inserts that ended before an earlier one.
+    /// The numbers of records that were inserted although a record with a lower number is still being
+    /// inserted.
     ahead: RefCell<BTreeSet<u64>>,
 }
 
 impl Inserts {
-    /// Finds the number of records in the table, at least `loaded`, because earlier runs may have inserted
-    /// some.
+    /// Finds the number of records in the table. It is at least `loaded`, and larger if earlier runs inserted
+    /// records.
     pub(crate) async fn find<D: Device + 'static>(
         store: &Store<D>,
         table: Table,
@@ -29,7 +31,7 @@ impl Inserts {
         let there = async |record: u64| -> Result<bool, Error> {
             Ok(snapshot.get(table, &scrambled(record).to_be_bytes()).await?.is_some())
         };
-        // Doubling steps find a missing record; halving steps then find the first missing one.
+        // Doubling steps find a missing record. Halving steps then find the first missing one.
         let (mut low, mut step) = (loaded, 1);
         while there(low + step - 1).await? {
             low += step;
@@ -46,12 +48,12 @@ impl Inserts {
         Ok(Inserts { next: Cell::new(low), complete: Cell::new(low), ahead: RefCell::default() })
     }
 
-    /// A number for a new record.
+    /// Assigns a number to a new record.
     pub(crate) fn begin(&self) -> u64 {
         self.next.replace(self.next.get() + 1)
     }
 
-    /// Notes that the insert of a record has ended.
+    /// Records that the insert of a record has ended.
     pub(crate) fn end(&self, record: u64) {
         let mut ahead = self.ahead.borrow_mut();
         ahead.insert(record);
@@ -60,12 +62,12 @@ impl Inserts {
         }
     }
 
-    /// All records below this number were inserted.
+    /// Returns the first number whose record may be missing: all records with lower numbers were inserted.
     pub(crate) fn complete(&self) -> u64 {
         self.complete.get()
     }
 
-    /// The least and the greatest possible number of records.
+    /// Returns the least and the greatest possible number of records in the table.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         (self.complete.get() + self.ahead.borrow().len() as u64, self.next.get())
     }

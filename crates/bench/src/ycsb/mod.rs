@@ -1,12 +1,14 @@
-//! YCSB's core workloads A to F: "Benchmarking Cloud Serving Systems with YCSB" (Cooper et al., SoCC 2010), with the
-//! defaults of its program: 10 fields of 100 bytes, a Zipf of 0.99, an update of one field, scans of 1 to 100 records.
+//! The YCSB benchmark with its core workloads A to F (Cooper et al., "Benchmarking Cloud Serving Systems with
+//! YCSB", SoCC 2010). The defaults are those of the YCSB program: 10 fields of 100 bytes, a Zipf exponent of
+//! 0.99, updates of one field, and scans of 1 to 100 records.
 //!
 //! The key of record n is n scrambled by a bijection of 64 bits, so popular and new records are scattered
-//! over the table (`insertorder=hashed`). Every field holds the number of its updates, and bytes that are a
-//! function of the key, the field and that number, so [`Ycsb::verify`] detects every wrong byte.
+//! over the table (`insertorder=hashed`). Every field begins with a stamp, the number of its updates. The
+//! other bytes of the field are a function of the key, the field and the stamp, so [`Ycsb::verify`] detects
+//! every wrong byte.
 //!
-//! *Differences.* Ranks are drawn from the exact Zipf distribution, not from YCSB's approximation. Reads and
-//! scans read a snapshot. An update reads the record first, because the store has no partial update
+//! *Differences from YCSB.* Ranks are drawn from the exact Zipf distribution, not from YCSB's approximation.
+//! Reads and scans read a snapshot. An update reads the record first, because the store has no partial update
 //! (`write_all=yes` writes all fields without reading).
 
 mod config;
@@ -30,12 +32,12 @@ use fulgurite_workload::generate::zipf::ZipfLaw;
 use inserts::Inserts;
 use record::{TABLE, bump, fill, scrambled, stamp, value};
 
-/// A workload over a loaded store.
+/// A core workload of YCSB over a loaded store.
 pub struct Ycsb {
     letter: Letter,
     records: Records,
     write_all: bool,
-    /// Records that a scan returns at most.
+    /// The most records that a scan returns.
     scan: u32,
     popularity: ZipfLaw,
     inserts: Inserts,
@@ -43,7 +45,7 @@ pub struct Ycsb {
     table: Table,
 }
 
-/// One operation. Records are given by number.
+/// One operation of YCSB. A record is given by its number, counted from zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Request {
@@ -53,7 +55,7 @@ pub enum Request {
     Scan { record: u64, most: u32 },
 }
 
-/// Fills the table. This holds all keys in memory, 8 bytes for each.
+/// Fills the table. All keys are in memory during the load, at 8 bytes each.
 pub(crate) async fn load<D: Device + 'static>(
     records: &Records,
     store: &Store<D>,
@@ -81,7 +83,7 @@ impl Ycsb {
         Ok(Ycsb { letter, records: *records, write_all, scan, popularity, inserts, seed, table })
     }
 
-    /// Checks that every record exists and that every byte of it is right.
+    /// Checks that every record exists and that each of its bytes is right.
     pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
@@ -93,7 +95,7 @@ impl Ycsb {
             verified.rows += 1;
             verified.changes += self.check(number, &found)?;
         }
-        // Records that are being inserted may exist or not.
+        // A record that is being inserted may exist or not, so the number of records has two bounds.
         let (least, most) = self.inserts.bounds();
         match (least..=most).contains(&verified.rows) {
             true => Ok(verified),
@@ -103,7 +105,7 @@ impl Ycsb {
         }
     }
 
-    /// Checks one record and returns the number of its updates.
+    /// Checks every byte of one record. Returns the number of its updates.
     fn check(&self, key: u64, found: &[u8]) -> Result<u64, Error> {
         let field_bytes = self.records.field_bytes as usize;
         if found.len() != field_bytes * self.records.fields as usize {
@@ -125,14 +127,14 @@ impl Ycsb {
         Ok(changes)
     }
 
-    /// Draws a record by popularity; record 0 is the most popular one.
+    /// Draws the number of a record by popularity. Record 0 is the most popular one.
     fn popular(&self, prng: &mut Prng) -> u64 {
         self.popularity.rank(prng) - 1
     }
 
-    /// Draws a record by popularity; the latest one is the most popular.
+    /// Draws the number of a record by age. The latest record is the most popular one.
     fn latest(&self, prng: &mut Prng) -> u64 {
-        // There are never fewer records than after the load.
+        // The table never has fewer records than after the load, so the difference is not negative.
         self.inserts.complete() - self.popularity.rank(prng)
     }
 
@@ -144,7 +146,7 @@ impl Ycsb {
         stamp: u32,
     ) -> Result<(), Error> {
         let (work, place) = (session.begin(), Key::new().u64(key));
-        // F reads the record in any case.
+        // The workload F reads the record in any case, so only the other workloads skip the read.
         if self.write_all && self.letter != Letter::F {
             work.put(self.table, &place, &value(&self.records, self.seed, key, stamp)).await?;
             return work.commit().await;
@@ -224,7 +226,8 @@ impl Benchmark for Ycsb {
 impl Ycsb {
     fn draw_update(&self, prng: &mut Prng) -> Request {
         let record = self.popular(prng);
-        // The stamp matters only if all fields are written; the stamp of a single field is incremented.
+        // The drawn stamp is used only if all fields are written. An update of a single field increments the
+        // field's stamp.
         Request::Update {
             record,
             field: between_u32(prng, 0, self.records.fields - 1),
@@ -233,8 +236,8 @@ impl Ycsb {
     }
 }
 
-/// Implements [`Recipe`] for options, given the workload's letter, whether updates write all fields, and the
-/// longest scan.
+/// Implements [`Recipe`] for a type of options, given the workload's letter, whether updates write all
+/// fields, and the most records of a scan.
 macro_rules! recipe {
     ($config:ty, $own:ident => ($letter:expr, $write_all:expr, $scan:expr)) => {
         impl Recipe for $config {
@@ -248,7 +251,7 @@ macro_rules! recipe {
 
             fn bytes(&self) -> u64 {
                 let Records { records, fields, field_bytes, .. } = self.table;
-                // Beside the fields: the key, the number of fields, a slot.
+                // Besides the fields, a record takes the key and the overhead of the page.
                 stored(records, u64::from(fields) * u64::from(field_bytes) + 24)
             }
 

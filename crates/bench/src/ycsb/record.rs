@@ -1,12 +1,12 @@
-//! The bytes of YCSB's records.
+//! Computes the bytes of YCSB's records. A field begins with a stamp, the number of its updates.
 
 use super::config::Records;
 use crate::error::Error;
 
 pub(super) const TABLE: &str = "usertable";
 
-/// A bijection of 64 bits that scatters consecutive numbers: the finaliser of SplitMix64 (Steele et al.,
-/// OOPSLA 2014).
+/// Scrambles a number by a bijection of 64 bits that scatters consecutive numbers: the finaliser of
+/// SplitMix64 (Steele et al., OOPSLA 2014).
 pub(super) fn scrambled(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,7 +14,7 @@ pub(super) fn scrambled(number: u64) -> u64 {
     number ^ (number >> 31)
 }
 
-/// The bytes of a record whose fields all have this stamp.
+/// Returns the bytes of a record whose fields all have this stamp.
 pub(super) fn value(records: &Records, seed: u64, key: u64, stamp: u32) -> Vec<u8> {
     let field_bytes = records.field_bytes as usize;
     let mut value = vec![0; field_bytes * records.fields as usize];
@@ -24,7 +24,7 @@ pub(super) fn value(records: &Records, seed: u64, key: u64, stamp: u32) -> Vec<u
     value
 }
 
-/// Writes a field: the stamp, then bytes that are a function of the record, the field and the stamp.
+/// Writes a field: the stamp, then bytes that are a function of the seed, the key, the field and the stamp.
 pub(super) fn fill(field: &mut [u8], seed: u64, key: u64, index: u32, stamp: u32) {
     let (front, rest) = field.split_at_mut(4);
     front.copy_from_slice(&stamp.to_le_bytes());
@@ -39,7 +39,7 @@ pub(super) fn stamp(field: &[u8]) -> u32 {
     field.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Increments the stamp of one field and rewrites its bytes.
+/// Increments the stamp of one field and rewrites the bytes of the field.
 pub(super) fn bump(
     record: &mut [u8],
     records: &Records,

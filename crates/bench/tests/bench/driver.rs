@@ -1,4 +1,5 @@
-//! The closed loop: every program runs, the outcome depends only on the seed, and a run ends in time.
+//! Tests of the driver: every program runs, the outcome depends only on the seed, and a run by time ends in
+//! time.
 
 use crate::common::{config, loaded, on_store, plan, unwatched};
 use fulgurite_base::{Nanos, Prng};
@@ -7,7 +8,7 @@ use fulgurite_device::Device;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Small data for every name.
+/// Returns the text of the benchmark with a small size of its data.
 fn small(name: &str) -> String {
     let options = match name {
         "tpcc" => "customers=30,items=200",
@@ -19,7 +20,7 @@ fn small(name: &str) -> String {
     format!("{name}:{options}")
 }
 
-/// Loads, runs and verifies a benchmark; returns all measurements.
+/// Loads, runs and verifies a benchmark. Returns the text of all its measurements.
 fn outcome(text: &str, seed: u64) -> String {
     let text = text.to_owned();
     on_store(async move |store| {
@@ -41,7 +42,8 @@ fn every_program_runs_and_its_outcome_depends_only_on_the_seed() {
         let text = small(name);
         let first = outcome(&text, 42);
         assert!(first == outcome(&text, 42), "{text}");
-        // If every transaction takes the same time, another seed may change no figure.
+        // Only these benchmarks are compared with another seed: if every transaction takes the same time,
+        // another seed may change no figure.
         if ["ycsb-a", "tpcc", "linkbench"].contains(&name) {
             assert!(first != outcome(&text, 43), "{text}");
         }
@@ -54,23 +56,25 @@ fn reads_and_commits_are_measured_separately() {
         let program = loaded(&store, "ycsb-a:records=500").await;
         let outcome = program.run(&store, &plan(400), || (), &unwatched()).await.unwrap();
         let [reads, updates] = [0, 1].map(|kind: usize| outcome.kinds[kind].latency.count());
-        // A retried update reads again; a refused commit is not counted.
+        // A retried update reads again, and a refused commit is not recorded.
         assert_eq!(outcome.read_latency.count(), reads + updates + outcome.figures().retries());
         assert_eq!(outcome.commit_latency.count(), updates);
-        // A key of 8 bytes and ten fields of 100.
+        // An update writes a key of 8 bytes and ten fields of 100 bytes.
         assert_eq!(outcome.user_bytes_written, updates * 1_008);
         assert_eq!(outcome.latency.count(), 400);
     });
 }
 
-/// The rule: a read is a miss exactly if it needs the drive, for any CPU time that it costs.
+/// The rule: a read is counted as a miss exactly if it needs the drive, whatever CPU time it is charged.
 #[test]
 fn reads_that_waited_for_the_drive_are_counted_as_misses() {
-    // Memory takes 16 MiB, and each command of the drive 20 µs.
+    // The memory of the store has 16 MiB, so only the larger table does not fit, and each command of the
+    // drive takes 20 µs.
     for (records, cpu, some_wait) in [(500, 50, false), (40_000, 0, true)] {
         on_store(async move |store| {
             let program = loaded(&store, &format!("ycsb-c:records={records}")).await;
-            // With several users, a read may join another one and wait for less than a command.
+            // There is only one user, because with several a read may join another user's read and wait for
+            // less than a command.
             let plan = Plan { users: 1, cpu_per_op: Nanos::from_micros(cpu), ..plan(2_000) };
             let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
             let (reads, misses) = (outcome.read_latency, outcome.read_miss_latency);
@@ -92,7 +96,8 @@ fn a_warm_up_is_not_measured_and_measured_is_called_after_it() {
         let plan = Plan { warm_up: Extent::Ops(200), ..plan(100) };
         let noted = Rc::new(Cell::new(None));
         let (note, handle) = (Rc::clone(&noted), store.handle().clone());
-        // `ended` is called for every transaction of both parts, with the time since the begin of its part.
+        // `ended` is called for every transaction of the warm-up and of the measured part, with the time
+        // since the beginning of that part.
         let told = Rc::new(RefCell::new(Vec::new()));
         let ended: Rc<dyn Fn(Nanos)> = {
             let told = Rc::clone(&told);
@@ -119,7 +124,7 @@ fn a_run_by_time_ends_after_its_last_begun_transaction() {
         let plan = Plan { stop: Extent::Time(time), interval: Some(Nanos::from_micros(500)), ..plan(0) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
         assert!(outcome.transactions() > 100, "{}", outcome.transactions());
-        // A transaction takes some tens of microseconds.
+        // A transaction takes some tens of microseconds, so the last ones end shortly after the time.
         assert!(outcome.elapsed > time - Nanos::from_micros(500), "{}", outcome.elapsed);
         assert!(outcome.elapsed < time + Nanos::from_micros(1_000), "{}", outcome.elapsed);
         let series = outcome.series.as_ref().unwrap();
@@ -135,7 +140,7 @@ fn cpu_is_charged_to_one_core() {
         let program = loaded(&store, "ycsb-c:records=500").await;
         let plan = Plan { cpu_per_op: Nanos::from_micros(50), ..plan(400) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
-        // Each transaction is one look-up.
+        // Each transaction is one look-up, which is charged 50 µs.
         assert!(outcome.elapsed >= Nanos::from_micros(400 * 50), "{}", outcome.elapsed);
         assert!(outcome.elapsed < Nanos::from_micros(400 * 60), "{}", outcome.elapsed);
     });
@@ -147,7 +152,7 @@ fn every_row_of_a_scan_costs_cpu() {
         let program = loaded(&store, "ycsb-e:records=500").await;
         let plan = Plan { users: 1, cpu_per_op: Nanos::from_micros(50), ..plan(200) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
-        // Scans have 50 rows on average, and fewer at the end of the table.
+        // Scans have 50 rows on average, and fewer at the end of the table, so 30 is a safe bound.
         assert!(outcome.elapsed >= Nanos::from_micros(200 * 30 * 50), "{}", outcome.elapsed);
     });
 }
@@ -161,10 +166,11 @@ fn a_transaction_without_writes_is_not_counted_as_a_commit() {
     });
 }
 
-/// Far more requests than any run here has, so that an endless run fails soon.
+/// The most requests that a test may execute. It is far more than any run here has, so that an endless run
+/// fails soon.
 const ASKED_MOST: usize = 1000;
 
-/// A benchmark that refuses every request twice and notes the requests.
+/// A benchmark that refuses every request twice and records the requests.
 #[derive(Default)]
 struct Refusing {
     asked: RefCell<Vec<u64>>,
@@ -203,7 +209,7 @@ fn a_refused_request_is_repeated_unchanged() {
         let refusing = Rc::new(Refusing::default());
         let outcome = fulgurite_bench::run(&store, &refusing, &plan(40), || (), &unwatched()).await.unwrap();
         assert_eq!((outcome.transactions(), outcome.figures().retries()), (40, 80));
-        // Three tries for each of 40 requests, all different.
+        // There are three tries for each of 40 requests, and all requests differ.
         let mut asked = refusing.asked.take();
         asked.sort_unstable();
         asked.dedup();
@@ -211,7 +217,7 @@ fn a_refused_request_is_repeated_unchanged() {
     });
 }
 
-/// A benchmark whose transactions take no time, or fail.
+/// A benchmark whose transactions take no time. They are rolled back, or fail if `fails` is set.
 #[derive(Default)]
 struct Own {
     fails: bool,
@@ -219,7 +225,8 @@ struct Own {
 }
 
 impl Own {
-    /// More transactions than a run by time allows before it checks the clock.
+    /// The most transactions that a run may execute. It is more than a run by time needs to detect that it
+    /// would not end.
     const ASKED_MOST: u64 = 5_000_000;
 
     fn ending_well() -> Rc<Own> {
@@ -284,7 +291,7 @@ fn a_store_is_opened_only_for_the_data_that_it_holds() {
         let sentence = config("tpcc").open(&store).await.err().unwrap().to_string();
         assert!(sentence.starts_with("the store holds no complete data"), "{sentence}");
         loaded(&store, "ycsb-a:records=500").await;
-        // Another workload and another popularity use the same data.
+        // Another workload and another popularity use the same data, so they can be opened.
         config("ycsb-e:records=500,theta=0.5").open(&store).await.unwrap();
         let sentence = config("ycsb-a:records=501").open(&store).await.err().unwrap().to_string();
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The index scan: ranges, both columns, and verification.
+//! Tests of the index scan: ranges, both columns, and verification.
 
 use crate::common::{config, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
@@ -14,7 +14,7 @@ fn ranges_cover_their_share_and_are_inside_the_column() {
         let mut prng = Prng::new(1, "ranges");
         for _ in 0..5_000 {
             let request = scan.draw(&mut prng);
-            // A tenth of 2,406 days.
+            // The range covers a tenth of the 2,406 days: 240 days, both ends included.
             assert_eq!(request.last - request.first, 239);
             assert!(request.last < 2_406);
         }
@@ -36,7 +36,7 @@ fn both_columns_can_be_scanned() {
             let outcome = run(&program, &store, 100).await;
             assert_eq!((outcome.transactions(), outcome.commit_latency.count()), (100, 0));
             assert_eq!(program.verify(&store).await.unwrap().rows, 600);
-            // Data with an index over the other column are different data.
+            // Data with an index over the other column are different data, so they are refused.
             let other = if column == "custkey" { "orderdate" } else { "custkey" };
             assert!(config(&format!("index-scan:orders=600,column={other}")).open(&store).await.is_err());
         });

@@ -1,4 +1,4 @@
-//! LinkBench: the mix of the paper, and counts that equal the visible links.
+//! Tests of LinkBench: the mix of Armstrong et al. (SIGMOD 2013), and counts that equal the visible links.
 
 use crate::common::{MemStore, check_mix, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
@@ -33,7 +33,8 @@ fn requests_for_single_links_name_a_geometric_number_of_them() {
             })
             .collect();
         let mean = named.iter().sum::<usize>() as f64 / named.len() as f64;
-        // The mean is 1 / 0.382 = 2.62; the test has about a thousand draws of standard deviation 2.06.
+        // The mean of the geometric distribution is 1 / 0.382 = 2.62. The test has about a thousand draws of
+        // standard deviation 2.06.
         assert!((mean - 2.618).abs() < 0.33, "{mean} of {}", named.len());
     });
 }
@@ -62,7 +63,7 @@ fn counts_equal_links_after_a_run_that_changes_both() {
     on_store(async |store| {
         let program = loaded(&store, TEXT).await;
         let before = program.verify(&store).await.unwrap();
-        // 400 nodes with two types of links, on average two of each.
+        // The load has 400 nodes with two types of links, and each node has two links of a type on average.
         assert!((1_200..2_200).contains(&before.changes), "{before:?}");
         let outcome = run(&program, &store, 1_500).await;
         let after = program.verify(&store).await.unwrap();
@@ -71,7 +72,7 @@ fn counts_equal_links_after_a_run_that_changes_both() {
     });
 }
 
-/// The sentence of the verification of a loaded store in which one row was rewritten.
+/// Changes a loaded store with `change`. Returns the error message of the verification.
 fn broken(change: impl AsyncFnOnce(&MemStore) + 'static) -> String {
     on_store(async move |store| {
         let program = loaded(&store, TEXT).await;
@@ -117,7 +118,7 @@ fn an_invisible_link_that_is_still_counted_is_found() {
 fn a_link_without_a_count_is_found() {
     let sentence = broken(async |store| {
         let link = Link { visible: 1, version: 0, time: 1, data: String::new() };
-        // No node has this number.
+        // No node has this id, so there is no count for the link.
         put(store, "link", Key::new().u64(9_999).u32(1).u64(1).bytes(), &link.encode()).await;
     });
     assert_eq!(sentence, "node 9999 has 1 visible links of type 1, and its count says 0");

@@ -1,4 +1,4 @@
-//! Tests of the benchmark programs, in one binary: each further binary would compile the store again.
+//! Tests of the benchmark programs, in one binary, because each further binary would compile the store again.
 
 mod common;
 mod driver;

@@ -1,4 +1,4 @@
-//! sysbench: the statements of transactions, and verification.
+//! Tests of sysbench: the statements of transactions, and verification.
 
 use crate::common::{config, loaded, on_store, plan, refusal, run, unwatched};
 use fulgurite_base::{Nanos, Prng};
@@ -46,7 +46,8 @@ fn a_range_has_its_rows() {
         let cpu_per_op = Nanos::from_micros(1_000);
         let plan = Plan { users: 1, cpu_per_op, ..plan(50) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
-        // 10 rows by key, 4 ranges with 20 rows each and a commit make 95 calls, which take most of the time.
+        // 10 rows by key, 4 ranges with 20 rows each and a commit make 95 calls of the store, which take most
+        // of the time.
         let calls = outcome.elapsed.0 / 50 / cpu_per_op.0;
         assert!((90..=100).contains(&calls), "{calls}");
     });
@@ -70,7 +71,7 @@ fn inserts_and_deletes_change_the_number_of_rows() {
         let program = loaded(&store, "sysbench-insert:rows=100").await;
         run(&program, &store, 150).await;
         assert_eq!(program.verify(&store).await.unwrap().rows, 250);
-        // New ids continue after the inserted ones.
+        // The ids of a store that is opened again continue after the inserted ids.
         let again = config("sysbench-insert:rows=100").open(&store).await.unwrap();
         run(&again, &store, 50).await;
         assert_eq!(again.verify(&store).await.unwrap().rows, 300);

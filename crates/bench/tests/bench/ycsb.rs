@@ -1,4 +1,4 @@
-//! YCSB: the mixes, updates, inserts, and verification.
+//! Tests of YCSB: the mixes, updates, inserts, and verification.
 
 use crate::common::{check_mix, config, loaded, on_store, refusal, run};
 use fulgurite_base::Prng;
@@ -39,8 +39,8 @@ fn d_reads_the_latest_records_and_e_scans_short_ranges() {
                 _ => None,
             })
             .collect();
-        // With a Zipf exponent of 0.99 over 1,000 records, the first ten records get 39 % of the reads.
-        // Records that are being inserted are not read.
+        // With a Zipf exponent of 0.99 over 1,000 records, the first ten ranks get 39 % of the reads. Records
+        // that are being inserted are not read.
         let latest = drawn.iter().filter(|record| **record >= 990).count() * 100 / drawn.len();
         assert!((34..44).contains(&latest), "{latest}");
         assert_eq!(drawn.iter().max(), Some(&999));
@@ -60,7 +60,7 @@ fn d_reads_the_latest_records_and_e_scans_short_ranges() {
 #[test]
 fn no_update_is_lost() {
     on_store(async |store| {
-        // Few records with a steep popularity, so that nearly every update conflicts.
+        // There are few records with a steep popularity, so that nearly every update conflicts.
         let program = loaded(&store, "ycsb-f:records=20,theta=2").await;
         let outcome = run(&program, &store, 600).await;
         assert!(outcome.kinds[1].latency.count() > 200);
@@ -75,7 +75,7 @@ fn inserted_records_are_found_again_and_numbering_continues() {
         let inserted = run(&program, &store, 400).await.kinds[1].latency.count();
         assert!(inserted > 5, "{inserted}");
         assert_eq!(program.verify(&store).await.unwrap().rows, 300 + inserted);
-        // After opening the store again, the numbers of new records continue after the last one.
+        // When the store is opened again, the numbers of new records continue after the last inserted one.
         let again = config("ycsb-d:records=300").open(&store).await.unwrap();
         let more = run(&again, &store, 400).await.kinds[1].latency.count();
         assert_eq!(again.verify(&store).await.unwrap().rows, 300 + inserted + more);

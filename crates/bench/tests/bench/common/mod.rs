@@ -1,4 +1,4 @@
-//! A store over a drive in memory, and runs of benchmarks on it.
+//! Helpers for tests: a store over a drive in memory, and runs of benchmarks on it.
 
 use fulgurite_base::Nanos;
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Error, Extent, Outcome, Plan, Program};
@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 pub(crate) type MemStore = Store<MemDevice>;
 
-/// Runs `test` over an empty store on a drive whose commands take 20 µs each.
+/// Runs `test` over an empty store on a drive in memory whose commands take 20 µs each.
 pub(crate) fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {
     let executor = Executor::new(MemDevice::new(1 << 16, 4096, 64, Nanos::from_micros(20)));
     let handle = executor.handle();
@@ -26,18 +26,18 @@ pub(crate) fn config(text: &str) -> BenchmarkConfig {
     text.parse().unwrap()
 }
 
-/// Loads a benchmark and opens it.
+/// Loads the data of a benchmark and opens the benchmark.
 pub(crate) async fn loaded(store: &MemStore, text: &str) -> Program {
     config(text).load(store, 7).await.unwrap();
     config(text).open(store).await.unwrap()
 }
 
-/// A plan with eight users and `ops` transactions.
+/// Returns a plan with eight users and `transactions` transactions.
 pub(crate) fn plan(transactions: u64) -> Plan {
     Plan { users: 8, stop: Extent::Ops(transactions), ..Plan::default() }
 }
 
-/// A callback that ignores the ends of transactions.
+/// Returns a callback that ignores the ends of transactions.
 pub(crate) fn unwatched() -> Rc<dyn Fn(Nanos)> {
     Rc::new(|_| ())
 }
@@ -46,7 +46,7 @@ pub(crate) async fn run(program: &Program, store: &MemStore, transactions: u64) 
     program.run(store, &plan(transactions), || (), &unwatched()).await.unwrap()
 }
 
-/// The sentence of a verification that must fail.
+/// Returns the error message of a verification, which must fail.
 pub(crate) async fn refusal(program: &Program, store: &MemStore) -> String {
     match program.verify(store).await {
         Err(error @ Error::Broken(_)) => error.to_string(),
@@ -54,7 +54,7 @@ pub(crate) async fn refusal(program: &Program, store: &MemStore) -> String {
     }
 }
 
-/// Checks the shares of the kinds of transactions that `benchmark` draws by a chi-square test.
+/// Checks the shares of the types of transactions that `benchmark` draws, by a chi-square test.
 pub(crate) fn check_mix(benchmark: &impl Benchmark, shares: &[f64]) {
     let mut prng = fulgurite_base::Prng::new(3, "mix");
     let draws = 50_000;
@@ -67,6 +67,6 @@ pub(crate) fn check_mix(benchmark: &impl Benchmark, shares: &[f64]) {
     let terms =
         counts.iter().zip(shares).map(|(count, share)| (count - expected(*share)).powi(2) / expected(*share));
     let (chi_square, freedom): (f64, _) = (terms.sum(), shares.len() as f64 - 1.0);
-    // Five standard deviations above the mean.
+    // The limit is five standard deviations above the mean of the chi-square distribution.
     assert!(chi_square <= freedom + 5.0 * (2.0 * freedom).sqrt() + 1e-9, "{chi_square}: {counts:?}");
 }

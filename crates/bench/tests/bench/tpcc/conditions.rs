@@ -1,4 +1,5 @@
-//! The consistency conditions hold after a run, and a change of one row by hand breaks each of them.
+//! Tests of TPC-C's consistency conditions: they hold after a run, and the change of one row breaks each of
+//! them.
 
 use super::{SMALL, delete, put, row, rows};
 use crate::common::{MemStore, loaded, on_store, plan, refusal, unwatched};
@@ -16,7 +17,8 @@ fn the_conditions_hold_after_a_run_by_many_users() {
         let verified = program.verify(&store).await.unwrap();
         let placed = outcome.kinds[0].latency.count() - outcome.figures().rollbacks();
         assert!(placed > 700, "{placed}");
-        // Two warehouses with ten districts and 30 orders each, and the new ones.
+        // The load has two warehouses with ten districts and 30 orders each. The new orders are added to
+        // these.
         assert_eq!(verified.changes, 600 + placed);
         assert_eq!(verified, tpcc::verify(&store).await.unwrap());
         let delivered =
@@ -26,7 +28,7 @@ fn the_conditions_hold_after_a_run_by_many_users() {
     });
 }
 
-/// The sentence of the verification of a store in which one row was changed.
+/// Changes a loaded store with `change`. Returns the error message of the verification.
 fn broken(change: impl AsyncFnOnce(&MemStore) + 'static) -> String {
     on_store(async move |store| {
         let program = loaded(&store, SMALL).await;

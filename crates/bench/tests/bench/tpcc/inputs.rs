@@ -1,4 +1,4 @@
-//! Compares the inputs of the transactions with clauses 2.4.1 to 2.8.1.
+//! Tests that the drawn inputs of the transactions follow clauses 2.4.1 to 2.8.1 of TPC-C.
 
 use super::{SMALL, tpcc};
 use crate::common::{check_mix, loaded, on_store};
@@ -6,7 +6,7 @@ use fulgurite_base::Prng;
 use fulgurite_bench::Benchmark;
 use fulgurite_bench::tpcc::{Request, Who};
 
-/// Draws of requests.
+/// The number of requests that a test draws.
 const DRAWS: usize = 100_000;
 
 fn drawn() -> Vec<Request> {
@@ -17,7 +17,7 @@ fn drawn() -> Vec<Request> {
     })
 }
 
-/// Checks that a share of `part` in `all` is `percent`, to five standard deviations.
+/// Checks that `part` of `all` is a share of `percent`, to five standard deviations.
 fn check_share(part: usize, all: usize, percent: f64) {
     let (share, all) = (percent / 100.0, all as f64);
     let deviation = (share * (1.0 - share) * all).sqrt();
@@ -62,7 +62,7 @@ fn payments_are_remote_and_by_name_as_often_as_specified() {
         let Request::Payment { warehouse, district, customers, amount, .. } = request else { continue };
         payments += 1;
         let elsewhere = customers.warehouse != warehouse;
-        // A customer of the same warehouse is of the same district.
+        // A customer of the same warehouse is also of the same district.
         assert!(elsewhere || customers.district == district);
         remote += usize::from(elsewhere);
         by_name += usize::from(matches!(customers.who, Who::Name(_)));

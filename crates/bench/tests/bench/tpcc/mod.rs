@@ -1,6 +1,6 @@
-//! TPC-C: the load, the inputs, the transactions and the consistency conditions.
+//! Tests of TPC-C: the load, the inputs, the transactions and the consistency conditions.
 
-// Money is in cents: 10_00 is ten dollars.
+// Amounts of money are in cents, so 10_00 is ten dollars, and digits are not grouped by thousands.
 #![allow(clippy::inconsistent_digit_grouping)]
 
 mod conditions;
@@ -14,7 +14,7 @@ use fulgurite_bench::codec::{Key, Row};
 use fulgurite_bench::tpcc::Tpcc;
 use std::rc::Rc;
 
-/// Two warehouses with few customers and items.
+/// A benchmark with two warehouses and few customers and items.
 pub(crate) const SMALL: &str = "tpcc:warehouses=2,customers=30,items=200";
 
 pub(crate) fn tpcc(program: &Program) -> Rc<Tpcc> {
@@ -43,7 +43,7 @@ pub(crate) async fn delete<R: Row>(store: &MemStore, key: Key) {
     work.commit().await.unwrap();
 }
 
-/// The rows of a table.
+/// Returns all rows of a table with their keys.
 pub(crate) async fn rows<R: Row>(store: &MemStore) -> Vec<(Vec<u8>, R)> {
     use fulgurite_engine::Direction;
     use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! Compares the initial population with clause 4.3.3.1 of the specification.
+//! Tests that the initial population follows clause 4.3.3.1 of TPC-C.
 
 use super::{SMALL, rows};
 use crate::common::{loaded, on_store};
@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 #[test]
 fn one_warehouse_has_the_rows_of_the_specification() {
     on_store(async |store| {
-        // The full number of districts and orders, but fewer items, to keep the test short.
+        // The numbers of districts and orders are those of the specification. There are fewer items, to keep
+        // the test short.
         loaded(&store, "tpcc:items=1000").await;
         assert_eq!(rows::<Warehouse>(&store).await.len(), 1);
         assert_eq!(rows::<District>(&store).await.len(), 10);
@@ -21,7 +22,7 @@ fn one_warehouse_has_the_rows_of_the_specification() {
         assert_eq!(rows::<Order>(&store).await.len(), 30_000);
         assert_eq!(rows::<NewOrder>(&store).await.len(), 9_000);
         let lines = rows::<OrderLine>(&store).await.len();
-        // 5 to 15 lines for each order: 300,000 on average, with a standard deviation of 548.
+        // Each order has 5 to 15 lines, so there are 300,000 on average, with a standard deviation of 548.
         assert!((297_000..303_000).contains(&lines), "{lines}");
     });
 }
@@ -37,7 +38,7 @@ fn rows_have_the_sizes_and_values_of_the_specification() {
         let items = rows::<Item>(&store).await;
         assert!(items.iter().all(|(_, item)| (1_00..=100_00).contains(&item.price)));
         let original = items.iter().filter(|(_, item)| item.data.contains("ORIGINAL")).count();
-        // A tenth of 200.
+        // The expected number is a tenth of the 200 items.
         assert!((8..=35).contains(&original), "{original}");
         let customers = rows::<Customer>(&store).await;
         for (_, customer) in &customers {

@@ -1,4 +1,4 @@
-//! The effects of the single transactions.
+//! Tests of the effects of single transactions on the tables.
 
 use super::{SMALL, put, row, rows, tpcc};
 use crate::common::{MemStore, loaded, on_store, plan, unwatched};
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-/// TPC-C with given requests.
+/// TPC-C with given requests in place of drawn ones.
 struct Script {
     tpcc: Rc<Tpcc>,
     requests: RefCell<VecDeque<Request>>,
@@ -42,7 +42,7 @@ impl Benchmark for Script {
     }
 }
 
-/// Executes the requests concurrently over a loaded store.
+/// Executes the requests over a loaded store, all of them concurrently.
 async fn script(store: &MemStore, program: &Program, requests: Vec<Request>) -> Outcome {
     let count = requests.len() as u64;
     let script = Rc::new(Script { tpcc: tpcc(program), requests: RefCell::new(requests.into()) });
@@ -52,7 +52,7 @@ async fn script(store: &MemStore, program: &Program, requests: Vec<Request>) -> 
     outcome
 }
 
-/// Loads a small store and executes the requests over it.
+/// Loads a small store and executes the requests over it, all of them concurrently.
 async fn carry_out(store: &MemStore, requests: Vec<Request>) -> Outcome {
     let program = loaded(store, SMALL).await;
     script(store, &program, requests).await
@@ -71,11 +71,12 @@ fn a_payment_reaches_warehouse_district_customer_and_history() {
         assert_eq!(row::<District>(&store, district_key(1, 5)).await.ytd, 30_123_45);
         let customer: Customer = row(&store, customer_key(2, 3, 8)).await;
         assert_eq!((customer.balance, customer.ytd_payment, customer.payments), (-133_45, 133_45, 2));
-        // The load makes 600 payments: two warehouses with ten districts of 30 customers.
+        // The load makes 600 payments, one for each customer of two warehouses with ten districts of 30
+        // customers. So the new payment has the last key.
         let (_, last) = rows::<History>(&store).await.pop().unwrap();
         assert_eq!((last.customer, last.customer_warehouse, last.warehouse, last.amount), (8, 2, 1, 123_45));
         assert!(last.data.contains("    "));
-        // The keys have 4, 5, 9 and 8 bytes.
+        // The keys of the four rows have 4, 5, 9 and 8 bytes.
         let warehouse: Warehouse = row(&store, warehouse_key(1)).await;
         let district: District = row(&store, district_key(1, 5)).await;
         let rows = [warehouse.encode(), district.encode(), customer.encode(), last.encode()];
@@ -88,7 +89,8 @@ fn a_payment_reaches_warehouse_district_customer_and_history() {
 fn a_payment_by_name_selects_the_middle_customer() {
     on_store(async |store| {
         let program = loaded(&store, SMALL).await;
-        // Four customers get the same last name; the second one in the order of first names is selected.
+        // Four customers get the same last name. The second one in the order of first names is the middle
+        // one.
         for (number, first) in [(8, "D"), (9, "B"), (10, "C"), (11, "A")] {
             let customer: Customer = row(&store, customer_key(2, 3, number)).await;
             let (last, first) = ("SAMENAME".to_owned(), first.to_owned());
@@ -143,7 +145,7 @@ fn a_new_order_takes_its_items_from_the_stocks() {
         let left = before.quantity - 4;
         assert_eq!(after.quantity, if left >= 10 { left } else { left + 91 });
         assert_eq!((after.ytd, after.orders, after.remote), (4, 1, 1));
-        // An item that occurs twice in an order counts twice.
+        // An item that occurs twice in an order is subtracted from the stock twice.
         let twice: Stock = row(&store, stock_key(1, 7)).await;
         assert_eq!((twice.ytd, twice.orders, twice.remote), (8, 2, 0));
     });
@@ -165,7 +167,7 @@ fn concurrent_deliveries_deliver_different_orders() {
     on_store(async |store| {
         let requests = (1..=3).map(|carrier| Request::Delivery { warehouse: 1, carrier }).collect();
         carry_out(&store, requests).await;
-        // Orders 22 to 30 of each district were undelivered.
+        // Orders 22 to 30 of each district were undelivered after the load.
         for district in 1..=10 {
             let mut carriers = Vec::new();
             for number in 22..=24 {
@@ -187,7 +189,7 @@ fn concurrent_deliveries_deliver_different_orders() {
 #[test]
 fn a_warehouse_without_waiting_orders_is_skipped() {
     on_store(async |store| {
-        // Nine orders of each district are undelivered, and there are ten deliveries.
+        // Nine orders of each district are undelivered, so the last of ten deliveries finds none.
         let requests = (1..=10).map(|carrier| Request::Delivery { warehouse: 1, carrier }).collect();
         let outcome = carry_out(&store, requests).await;
         assert_eq!(outcome.transactions(), 10);
