@@ -1,5 +1,6 @@
-//! `fulgurite pool mixed-skewed` end to end on the simulated P4510: generator, pool, executor, drive
-//! with garbage collection, checks. Prints requests per second of one core.
+//! Measures `fulgurite pool mixed-skewed` end to end on the simulated P4510. The work includes the generator,
+//! the pool, the executor, the drive with garbage collection, and the checks. Prints requests per second of
+//! one core.
 //!
 //! `cargo bench -p fulgurite-stack --bench pool`; `--test` makes a short run.
 

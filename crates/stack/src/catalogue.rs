@@ -16,19 +16,19 @@ use fulgurite_ssd::preset::{self, Concurrency, Preset, Target};
 use fulgurite_workload::GeneratorConfig;
 use fulgurite_workload::trace::Format;
 
-/// A kind of names, and a function that lists them.
+/// The name of a kind of names, such as "workloads", and a function that lists the names of this kind.
 pub type KindOfNames = (&'static str, fn() -> Vec<Item>);
 
-/// A name.
+/// A name that the command line accepts, with its description.
 pub struct Item {
-    /// Its row in a list.
+    /// The cells of this name in a list: the name, the description, the options and other columns.
     pub row: Row,
-    /// Its options.
+    /// The options that may follow the name, with their defaults.
     pub options: Vec<OptionHelp>,
 }
 
 impl Item {
-    /// A name without options.
+    /// Creates the entry of a name without options.
     pub fn new(name: &str, about: &str) -> Item {
         let mut row = Row::default();
         row.set(Column::Name, name);
@@ -44,7 +44,7 @@ impl Item {
     }
 }
 
-/// All kinds of names, in the order of a stack from the workload down.
+/// All kinds of names, in the order of a stack from the workload down to the device.
 pub const KINDS: [KindOfNames; 12] = [
     ("workloads", || {
         let own = Item::new(OWN_TRACE, OWN_TRACE_ABOUT);
@@ -69,10 +69,11 @@ pub const KINDS: [KindOfNames; 12] = [
     ("schedule", || items(Schedule::registry())),
 ];
 
-/// The parameters of every simulated drive. They are many, so they are listed only on request.
+/// The kind of names that lists the parameters of every simulated drive. It is listed only on request,
+/// because there are many parameters.
 pub const DEVICE_PARAMETERS: &str = "device-parameters";
 
-/// All names of a registry, with their options and defaults.
+/// Returns all names of a registry, with their options and defaults.
 fn items<M>(registry: &'static Registry<M>) -> Vec<Item> {
     let item = |entry: &fulgurite_base::Entry<M>| Item::new(entry.name, entry.about).with((entry.options)());
     registry.entries.iter().map(item).collect()
@@ -131,7 +132,8 @@ mod tests {
     use fulgurite_bench::BenchmarkConfig;
     use fulgurite_workload::GeneratorConfig;
 
-    /// The two kinds share names, so the description must tell them apart.
+    /// Some page workloads have the name of a benchmark, so the description of each must say that it only
+    /// imitates pages.
     #[test]
     fn a_page_workload_with_the_name_of_a_benchmark_says_that_it_is_none() {
         let benchmarks: Vec<&str> = BenchmarkConfig::registry().names().collect();

@@ -1,5 +1,6 @@
-//! Declares each column of the results once: its name, its unit, whether it tells runs apart, which command
-//! shows it first, and its meaning for the reference. Rows, CSV, reports and findings all use this table.
+//! Declares each column of result rows once. A declaration has the name, the unit, the marks and the meaning
+//! of a column. A mark says, for example, that the column tells runs apart. Rows, CSV, reports and findings
+//! all use this table.
 
 use crate::Command;
 use crate::value::Unit;
@@ -12,7 +13,7 @@ struct Declared {
     name: &'static str,
     unit: Unit,
     marks: &'static [Mark],
-    /// Its meaning, for the reference.
+    /// The meaning of the column, as the reference prints it.
     meaning: &'static str,
 }
 
@@ -20,17 +21,18 @@ struct Declared {
 #[allow(non_camel_case_types)] // the words of the table below
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
-    /// It tells the runs of a grid apart.
+    /// The column tells the runs of a grid apart.
     axis,
-    /// An empty cell tells runs apart too: the run was not asked for it.
+    /// An empty cell tells runs apart too, because it means that the run was not asked for this value.
     absent,
-    /// It is a cost of the execution itself, which differs each time.
+    /// The column is a cost of the execution itself, which differs at each execution.
     cost,
     /// Larger values are better.
     more,
     /// Smaller values are better.
     less,
-    /// This command shows it first.
+    /// The column is a main column of `pool`, which tables for people show by default. The marks below say
+    /// the same for other commands and for lists of names.
     pool,
     gc,
     replay,
@@ -41,7 +43,7 @@ enum Mark {
 
 macro_rules! columns {
     ($($column:ident $name:literal $unit:ident [$($mark:ident)*] $meaning:literal;)*) => {
-        /// A column. The order is that of tables.
+        /// A column of result rows. The order is that of tables.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Column {
             $(#[doc = $meaning] $column,)*
@@ -62,7 +64,7 @@ macro_rules! columns {
 columns! {
     RunId "run_id" Name [] "hash of the run's description: equal runs have equal ids";
     Part "part" Name [axis] "part of the study";
-    // The run.
+    // These columns describe the run.
     Workload "workload" Name [axis pool gc replay] "workload or trace";
     Benchmark "benchmark" Name [axis bench] "benchmark, with options";
     Transaction "transaction" Name [axis absent bench] "type of transaction, with --by-type";
@@ -105,7 +107,7 @@ columns! {
     Group "group" Name [axis absent gc] "group of segments, with --groups";
     TimePages "time_pages" Number [axis absent gc] "beginning of the interval, in page writes";
     TimeLimitNs "time_limit_ns" Nanoseconds [axis] "time that a benchmark was asked to run for, with --time";
-    // Its result.
+    // These columns are the result of the run.
     TimeNs "time_ns" Nanoseconds [absent replay bench] "beginning of the interval, in time";
     IntervalNs "interval_ns" Nanoseconds [] "length of the interval";
     Ops "ops" Number [] "requests or transactions in the row";
@@ -256,7 +258,7 @@ columns! {
         "drive writes per day that the flash endures for five years";
     LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [more]
         "years until the flash is worn out at the rate of the run";
-    // A device.
+    // These columns characterise a device.
     Alpha "alpha" Number [profile] "asymmetry: most reads over most writes per second";
     AlphaTarget "alpha_target" Number [profile] "published alpha, to which the preset is fitted";
     KR "k_r" Number [profile] "least number of users that reach 95 % of the most reads per second";
@@ -271,7 +273,7 @@ columns! {
     WriteIops "write_iops" Number [profile more] "writes per second of so many users, with --curve";
     Verdict "verdict" Name [profile]
         "ok if alpha is within 5 % and k_r and k_w within 15 % of the published, otherwise miss";
-    // A trace.
+    // These columns describe a trace.
     File "file" Name [] "the file";
     Format "format" Name [] "trace format";
     Requests "requests" Number [] "requests in the trace";
@@ -303,7 +305,7 @@ columns! {
     Loses "loses" Name [] "parts of requests that the other format cannot hold";
     TimesClamped "times_clamped" Number []
         "times that the other format cannot hold and that were set to its limit";
-    // A store in a file.
+    // These columns describe a store in a file.
     Out "out" Name [] "the new file";
     Table "table" Name [] "table of the store";
     Tables "tables" Number [] "tables of the store";
@@ -332,7 +334,7 @@ columns! {
     LostTo "lost_to" Name [] "key before which the lost range ends";
     LostExcept "lost_except" Number [] "records of the lost range that the log has";
     RecordsWaiting "records_waiting" Number [] "records in the log that no page could take";
-    // A list.
+    // These columns are those of a list of names.
     Kind "kind" Name [list] "kind of the name";
     Name "name" Name [list] "the name";
     About "about" Name [list] "description";
@@ -340,12 +342,12 @@ columns! {
     Default "default" Name [list] "default";
     Targets "targets" Name [list] "published figures that the preset aims at";
     Source "source" Name [] "source of the figures";
-    // A comparison of two results.
+    // These columns compare two results.
     Metric "metric" Name [] "column that is compared";
     A "a" Number [] "value in the first result";
     B "b" Number [] "value in the second result";
     Change "change" Number [] "change from the first to the second, relative to the first";
-    // Advice. Changes are relative to the plain settings.
+    // These columns give advice. Changes are relative to the plain settings.
     Goal "goal" Name [] "objective of the advice";
     Plain "plain" Name [] "the plain value of a setting";
     Advised "advised" Name [] "the advised value of a setting";
@@ -364,17 +366,17 @@ columns! {
     HeldOut "held_out" Number [] "seeds or slices that judge the choice and took no part in it";
     HeldOutBetter "held_out_better" Number [] "those of them in which the advice is better";
     Repeat "repeat" Name [] "command that repeats the figures";
-    // Remarks for people.
+    // These columns are remarks for people.
     Note "note" Name [] "remark on the row";
     Explanation "explanation" Name []
         "measurements, predictions and changes of the placement policy, with --explain";
-    // The cost of the execution.
+    // These columns are the cost of the execution.
     CpuNsPerOp "cpu_ns_per_op" Number [cost less]
         "CPU time of this machine for a transaction, in nanoseconds";
     SimWallS "sim_wall_s" Number [cost] "time on this machine's clock that the run took, in seconds";
     SimOpsS "sim_ops_s" Number [cost] "requests simulated per second on this machine";
     PeakRssBytes "peak_rss_bytes" Bytes [cost] "most memory of the process";
-    // The needs of runs.
+    // These columns are the estimated needs of runs.
     Runs "runs" Number [] "runs of the grid";
     RunsAtOnce "runs_at_once" Number [] "runs at the same time";
     NeededBytes "needed_bytes" Bytes [] "memory that the runs need";
@@ -385,12 +387,12 @@ columns! {
 }
 
 impl Column {
-    /// All columns, in order.
+    /// Returns all columns in the order of tables.
     pub fn all() -> impl DoubleEndedIterator<Item = Column> + Clone {
         DECLARED.iter().map(|declared| declared.column)
     }
 
-    /// The column called `name`; the error offers the nearest name.
+    /// Returns the column called `name`. The error offers the nearest name.
     pub fn from_name(name: &str) -> Result<Column, SpecError> {
         Column::all().find(|column| column.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Column::all().map(Column::name).collect();
@@ -398,17 +400,17 @@ impl Column {
         })
     }
 
-    /// Its name in CSV and JSON.
+    /// Returns the name of the column in CSV and JSON.
     pub fn name(self) -> &'static str {
         self.declared().name
     }
 
-    /// The unit of its values.
+    /// Returns the unit of the column's values.
     pub fn unit(self) -> Unit {
         self.declared().unit
     }
 
-    /// Its meaning.
+    /// Returns the meaning of the column, as the reference prints it.
     pub fn meaning(self) -> &'static str {
         self.declared().meaning
     }
@@ -421,22 +423,23 @@ impl Column {
         self.declared().marks.contains(&mark)
     }
 
-    /// Whether it tells the runs of a grid apart.
+    /// Whether the column tells the runs of a grid apart.
     pub fn is_axis(self) -> bool {
         self.has(Mark::axis)
     }
 
-    /// Whether an empty cell tells runs apart too.
+    /// Whether an empty cell of the column tells runs apart too.
     pub fn tells_when_absent(self) -> bool {
         self.has(Mark::absent)
     }
 
-    /// Whether it is a cost of the execution itself, such as CPU time, which differs each time.
+    /// Whether the column is a cost of the execution itself, such as CPU time, which differs at each
+    /// execution.
     pub fn is_cost(self) -> bool {
         self.has(Mark::cost)
     }
 
-    /// The better one of two values: the greater, the lesser, or neither.
+    /// Returns which of two values is the better one: the greater, the lesser, or neither.
     pub fn better(self) -> Option<Ordering> {
         match (self.has(Mark::more), self.has(Mark::less)) {
             (true, _) => Some(Ordering::Greater),
@@ -445,7 +448,7 @@ impl Column {
         }
     }
 
-    /// Whether `command` shows it first.
+    /// Whether the column is a main column of `command`, which tables for people show by default.
     pub fn is_shown_by(self, command: Command) -> bool {
         self.has(match command {
             Command::Pool => Mark::pool,
@@ -456,7 +459,7 @@ impl Column {
         })
     }
 
-    /// Whether a list of names shows it first.
+    /// Whether the column is a main column of lists of names, which tables for people show by default.
     pub fn is_shown_by_lists(self) -> bool {
         self.has(Mark::list)
     }

@@ -1,19 +1,19 @@
-//! The commands that run stacks.
+//! The commands that execute runs.
 
 use fulgurite_base::Choice;
 
-/// A command that runs stacks. Each corresponds to a form of [`Run`](crate::Run).
+/// A command that executes runs. Each command corresponds to a form of [`Run`](crate::Run).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Command {
-    /// A workload against a buffer pool on a device.
+    /// Executes a workload's requests against a buffer pool on a device.
     Pool,
-    /// A workload's writes to a translation layer, counted without time.
+    /// Performs a workload's writes on a flash translation layer, and counts them without time.
     Gc,
-    /// Timed requests against a device.
+    /// Submits timed requests to a device without a pool.
     Replay,
-    /// A benchmark on a storage engine on a device.
+    /// Executes a benchmark on a storage engine on a device.
     Bench,
-    /// Measurement of a device's alpha, k_r and k_w.
+    /// Measures a device's alpha (reads over writes per second), k_r and k_w (concurrent reads and writes).
     Profile,
 }
 
@@ -28,7 +28,7 @@ impl Choice for Command {
 }
 
 impl Command {
-    /// Its name on the command line and in study files.
+    /// Returns the name of the command on the command line and in study files.
     pub fn name(self) -> &'static str {
         fulgurite_base::option::name_of(self)
     }

@@ -1,40 +1,41 @@
-//! Errors are of two kinds: a wrong request, and a failed run.
+//! The error of a command: either its settings are wrong, or its run failed.
 
 use fulgurite_base::SpecError;
 use fulgurite_files::output::OutputError;
 use thiserror::Error;
 
-/// The reason why there is no result.
+/// The reason why a command gives no result.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum StackError {
-    /// The request is wrong: one sentence that names the argument and the accepted values.
+    /// The settings are wrong. One sentence names the argument and the accepted values.
     #[error("{0}")]
     Request(String),
-    /// A check of the run or something that it needs failed.
+    /// The run failed: a check was violated, or the system refused something that the run needs.
     #[error("{0}")]
     Run(String),
 }
 
 impl StackError {
-    /// A wrong request.
+    /// Creates the error for wrong settings.
     pub fn request(sentence: impl Into<String>) -> StackError {
         StackError::Request(sentence.into())
     }
 
-    /// A run that failed.
+    /// Creates the error for a run that failed.
     pub fn run(error: impl ToString) -> StackError {
         StackError::Run(error.to_string())
     }
 
-    /// Unwinds the run on this thread, so that it fails with this error. For code that cannot return a
-    /// result, such as a user's policy. Only code that [`runner`](crate::runner) executes may call this, and
-    /// not while it is unwinding.
+    /// Unwinds the run on this thread, so that the run fails with this error. It serves code that cannot
+    /// return a result, such as a user's policy. Only code that [`runner`](crate::runner) executes may call
+    /// this, and not while it is unwinding.
     pub fn unwind(self) -> ! {
-        // Unlike a panic, this prints nothing, since it is no fault of the program.
+        // Unlike a panic, `resume_unwind` prints nothing. The error is no fault of the program.
         std::panic::resume_unwind(Box::new(self))
     }
 
-    /// The error for a panic of a run.
+    /// Returns the error for a run that panicked: the error of [`StackError::unwind`], or the message of the
+    /// panic.
     pub fn of_panic(panic: Box<dyn std::any::Any + Send>) -> StackError {
         let panic = match panic.downcast::<StackError>() {
             Ok(error) => return *error,
@@ -47,7 +48,7 @@ impl StackError {
         StackError::run(format!("an internal check failed: {}", reason.unwrap_or_default()))
     }
 
-    /// The command's exit code: 2 for a wrong request, 1 for a failed run.
+    /// Returns the command's exit code: 2 for wrong settings, 1 for a failed run.
     pub fn exit_code(&self) -> u8 {
         match self {
             StackError::Request(_) => 2,

@@ -1,9 +1,9 @@
-//! Describes a storage stack as a value, and runs it.
+//! Describes a storage stack as a value, and executes runs on it.
 //!
-//! A [`Run`] is the stack (device, layer, pool), the load, what to measure, and the seed. Executing it gives
-//! [`Row`]s of [`Column`]s. `settings` declares each setting of a run once, for command lines, study files
-//! and run ids. This crate has no tables, reports or study files, so that a server or a binding can use a
-//! stack without them.
+//! A [`Run`] consists of the stack (device, layer, pool), the load, the measurements, and the seed. Executing
+//! a run gives [`Row`]s of [`Column`]s. `settings` declares each setting of a run once, for command lines,
+//! study files and run ids. This crate has no tables, reports or study files, so that a server or a binding
+//! can use a stack without them.
 
 mod command;
 mod error;

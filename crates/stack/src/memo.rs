@@ -1,20 +1,20 @@
-//! Keeps values that take long to compute. Each is computed once per key; values of different keys are
+//! Keeps values that take long to compute. Each value is computed once per key. Values of different keys are
 //! computed in parallel.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Values by keys that describe them completely.
+/// Values by keys. A key must describe everything that its value depends on.
 pub(crate) struct Memo<V>(Mutex<BTreeMap<String, Arc<OnceLock<V>>>>);
 
 impl<V: Clone> Memo<V> {
-    /// An empty memo.
+    /// Creates an empty memo.
     pub(crate) const fn new() -> Memo<V> {
         Memo(Mutex::new(BTreeMap::new()))
     }
 
-    /// The value of `key`, which `make` computes on the first call. Another thread that asks for it meanwhile
-    /// waits.
+    /// Returns the value of `key`, which `make` computes on the first call. Another thread that asks for the
+    /// same key meanwhile waits.
     pub(crate) fn get(&self, key: String, make: impl FnOnce() -> V) -> V {
         let cell = {
             let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,18 +1,20 @@
-//! The memory of this process and of the machine, as the system reports it.
+//! Reads the memory of this process and of the machine, as the system reports it.
 //!
-//! If a process needs more memory than there is, its allocator or the system kills it. So every command
-//! checks the memory that the user asks for before it allocates anything.
+//! If a process needs more memory than the machine has, its allocator or the system kills the process. So
+//! every command checks the memory that the user asks for before it allocates anything.
 
 use crate::{StackError, Unit};
 use fulgurite_base::units::{format_size, whole_size};
 use std::fs;
 
-/// Refuses `bytes` of memory if this machine does not have them. `asked` is the argument with its value.
+/// Refuses `bytes` of memory if this machine does not have them free. `asked` is the argument with its value,
+/// for the error.
 pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
     let there = match available() {
         Some(there) if bytes <= there => return Ok(()),
         Some(there) => format!(", {}", Unit::Bytes.humane(there as f64)),
-        // Other systems do not report it, but their allocators refuse too large a request.
+        // Systems without `/proc/meminfo` do not report free memory. Their allocators refuse too large a
+        // request, so try one.
         None => match usize::try_from(bytes).map(|bytes| Vec::<u8>::new().try_reserve_exact(bytes)) {
             Ok(Ok(())) => return Ok(()),
             _ => String::new(),
@@ -23,7 +25,8 @@ pub fn check(asked: &str, bytes: u64) -> Result<(), StackError> {
     )))
 }
 
-/// The error for memory that is too small for the map of pages out of place; `whose` names the store.
+/// Returns the error for memory that is too small for the map of pages out of place. `whose` names the store
+/// in the error.
 pub fn too_little_for_map(whose: &str, given: u64, needed: u64) -> StackError {
     let [given, needed] = [given, whole_size(needed).next_multiple_of(1 << 20)].map(format_size);
     StackError::request(format!(
@@ -31,18 +34,19 @@ pub fn too_little_for_map(whose: &str, given: u64, needed: u64) -> StackError {
     ))
 }
 
-/// The peak memory of the process in bytes, if the system reports it.
+/// Returns the peak memory of the process in bytes. `None` if the system does not report it.
 pub(crate) fn peak_rss() -> Option<u64> {
     // `VmHWM` is the largest resident set of the process so far.
     kib(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
 }
 
-/// Bytes of memory available without swapping, if the system reports them.
+/// Returns the bytes of memory that are available without swapping. `None` if the system does not report
+/// them.
 pub(crate) fn available() -> Option<u64> {
     kib(&fs::read_to_string("/proc/meminfo").ok()?, "MemAvailable:")
 }
 
-/// The bytes in the line that begins with `name`, which counts in KiB.
+/// Returns the bytes in the line of `text` that begins with `name`. The line counts in KiB.
 fn kib(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)

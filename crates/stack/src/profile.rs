@@ -1,10 +1,10 @@
-//! Measures alpha, k_r and k_w of a drive, as the ACE study (ICDE 2023) does.
+//! Measures alpha, k_r and k_w of a drive, as the ACE study (Papon and Athanassoulis, ICDE 2023) does.
 //!
-//! On a preconditioned drive, k users read (or write) single pages at random, uniformly and without pause;
-//! X(k) is their throughput. X_max is its plateau: the highest up to 256 users, or what the queue allows. k
-//! is the least number of users with X(k) ≥ 0.95·X_max, for reads (k_r) and writes (k_w) apart; alpha =
-//! X_r,max / X_w,max. The criterion moves k by 5–12 %, so k at 90 % is reported too. Little's law is checked
-//! on every measurement.
+//! On a preconditioned drive, k users read (or write) single pages at random, uniformly and without pause.
+//! X(k) is the throughput of k users. X_max is the highest X(k) up to 256 users, or up to the queue depth if
+//! the queue is shallower. k_r is the least number of users whose reads reach X(k) ≥ 0.95·X_max; k_w is the
+//! same for writes. alpha is X_max of reads over X_max of writes. The choice of the threshold moves k by
+//! 5–12 %, so k at 90 % is reported too. Little's law is checked on every measurement.
 
 use crate::device::Observed;
 use crate::memo::Memo;
@@ -15,52 +15,52 @@ use fulgurite_base::{Lpn, Nanos, Prng, units};
 use fulgurite_device::{Command, Meter, Operation, Tag};
 use std::collections::BTreeMap;
 
-/// The largest number of users in the search for a plateau.
+/// The largest number of users in the search for X_max.
 const USERS_AT_MOST: u32 = 256;
 
-/// Numbers of users that are always measured, for the curve.
+/// The numbers of users that are always measured, for the curve.
 const CURVE: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
-/// An estimate of the most points that are measured: the curve, and two binary searches between two of its
-/// points.
+/// An estimate of the largest number of measured points: those of the curve, and those of two binary searches
+/// between two of its points.
 const POINTS_AT_MOST: u64 = 20;
 
-/// Warm-up and measured time of a real drive for one point of the curve.
+/// The warm-up and the measured time of a real drive, for one point of the curve.
 const WARM_UP: Nanos = Nanos(300_000_000);
 const WATCHED: Nanos = Nanos(1_000_000_000);
 
-/// The throughput of reads, or of writes, of one size.
+/// The throughput of reads, or of writes, of one size, by number of users.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plateau {
-    /// X_max, in requests per second.
+    /// X_max in requests per second.
     pub iops_max: f64,
-    /// The least number of users that reach 95 % of it.
+    /// The least number of users that reach 95 % of X_max.
     pub k: u32,
-    /// The least number of users that reach 90 % of it.
+    /// The least number of users that reach 90 % of X_max.
     pub k_90: u32,
-    /// (users, requests per second) for each measured number of users, by users.
+    /// The pairs (users, requests per second) of the measured points, in ascending order of users.
     pub curve: Vec<(u32, f64)>,
 }
 
-/// A drive's characteristics for one request size.
+/// The characteristics of a drive for one request size.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Profile {
-    /// Request size.
+    /// The size of a request in bytes.
     pub page_bytes: u32,
-    /// The plateau of reads.
+    /// The throughput of reads.
     pub reads: Plateau,
-    /// The plateau of writes.
+    /// The throughput of writes.
     pub writes: Plateau,
 }
 
 impl Profile {
-    /// Read throughput over write throughput.
+    /// Returns alpha: X_max of reads over X_max of writes.
     pub(crate) fn alpha(&self) -> f64 {
         self.reads.iops_max / self.writes.iops_max
     }
 }
 
-/// Measures both plateaus.
+/// Measures the throughput of reads and of writes.
 pub(crate) fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profile, StackError> {
     Ok(Profile {
         page_bytes,
@@ -69,7 +69,7 @@ pub(crate) fn profile(stack: &Stack, page_bytes: u32, seed: u64) -> Result<Profi
     })
 }
 
-/// The plateau of reads or of writes, measured once for each description.
+/// Returns the throughput of reads or of writes. It is measured once for each stack, page size and seed.
 pub(crate) fn plateau(
     stack: &Stack,
     page_bytes: u32,
@@ -77,7 +77,7 @@ pub(crate) fn plateau(
     seed: u64,
 ) -> Result<Plateau, StackError> {
     static MEASURED: Memo<Result<Plateau, StackError>> = Memo::new();
-    // The memo lasts as long as the process, so the key holds everything that changes the result.
+    // The memo lasts as long as the process, so the key contains every value that changes the result.
     let key = format!("{} {page_bytes} {writes} {seed}", stack.canonical_storage());
     MEASURED.get(key, || measure(stack, page_bytes, writes, seed))
 }
@@ -85,13 +85,13 @@ pub(crate) fn plateau(
 fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Plateau, StackError> {
     let request_pages = stack.device_pages_per(page_bytes)?;
     let real = stack.device.is_real();
-    // Each user has a command in the queue, so its depth limits the number of users.
+    // Each user has a command in the queue, so the queue depth limits the number of users.
     let most = stack.device.queue_depth().min(USERS_AT_MOST);
     let (label, what) = (&stack.device.label, if writes { "writes" } else { "reads" });
     let step = step(format!("measuring {what} of {label}"), POINTS_AT_MOST);
     let mut measured = BTreeMap::new();
     let mut at = |users: u32| -> Result<f64, StackError> {
-        // The searches for k and k_90 often ask for the same number of users.
+        // Look the number of users up first, because the searches for k and k_90 often ask for the same one.
         if let Some(iops) = measured.get(&users) {
             return Ok(*iops);
         }
@@ -104,7 +104,7 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
         measured.insert(users, iops);
         Ok(iops)
     };
-    // If the queue is shallower than 256, the curve ends at its depth.
+    // If the queue depth is less than 256, the curve ends at the queue depth.
     let mut curve = Vec::new();
     for users in CURVE.into_iter().filter(|users| *users < most).chain([most]) {
         curve.push((users, at(users)?));
@@ -115,11 +115,12 @@ fn measure(stack: &Stack, page_bytes: u32, writes: bool, seed: u64) -> Result<Pl
     Ok(Plateau { iops_max, k, k_90, curve: measured.into_iter().collect() })
 }
 
-/// The least number of users that reach the throughput `mark`; `at` measures the throughput of a number of
-/// users. `curve` has (users, throughput) by users, and at least one of its points reaches the mark.
+/// Returns the least number of users that reach the throughput `mark`. The closure `at` measures the
+/// throughput of a number of users. `curve` has pairs (users, throughput) in ascending order of users, and at
+/// least one of its points reaches the mark.
 ///
 /// Throughput may fall again after its peak. Up to the first point of the curve at the mark it rises with
-/// users, so a binary search between that point and the one before it finds the least.
+/// users. So a binary search between that point and the point before it finds the least number.
 fn least<E>(curve: &[(u32, f64)], mark: f64, mut at: impl FnMut(u32) -> Result<f64, E>) -> Result<u32, E> {
     let first = curve.iter().position(|(_, reached)| *reached >= mark).unwrap_or(0);
     let mut below = first.checked_sub(1).map_or(0, |before| curve[before].0);
@@ -131,12 +132,12 @@ fn least<E>(curve: &[(u32, f64)], mark: f64, mut at: impl FnMut(u32) -> Result<f
     Ok(reaches)
 }
 
-/// `users` that each keep one request outstanding.
+/// A load of `users` that each keep one request outstanding.
 struct ClosedLoop {
     users: u32,
     request_pages: u32,
     writes: bool,
-    /// Whether the drive has real time.
+    /// Whether the drive is real, so that its clock is the wall clock.
     real: bool,
     seed: u64,
 }
@@ -166,10 +167,10 @@ impl DeviceUser for ClosedLoop {
                 .submit(Command { tag: Tag(tag), operation })
                 .map_err(|_| StackError::run("the queue is shallower than the device reported"))
         };
-        // The write buffer hides the flash until it is full, so warm-up must fill it.
+        // Warm up until the write buffer of the drive is full, because the buffer hides the flash until then.
         let warm_up = if self.writes { 16_000 } else { 1_000 } + 4 * u64::from(self.users);
-        // A simulated drive is measured over a number of requests. A real one is measured over a time, since
-        // other programs may disturb it.
+        // A simulated drive is measured over a number of requests. A real drive is measured over a time,
+        // since other programs may slow its requests.
         let (mut warm_up, requests) =
             if self.real { (u64::MAX, u64::MAX) } else { (warm_up, warm_up + 16_000) };
         let warm_up_ends = device.now() + WARM_UP;
@@ -183,7 +184,8 @@ impl DeviceUser for ClosedLoop {
             meter.submit(window);
         }
         let (mut stopping, mut ended) = (false, None);
-        // After the measured time of a real drive, the outstanding requests still complete.
+        // At the end of the measured time of a real drive, outstanding requests remain. The loop waits for
+        // them.
         while meter.completed() < if stopping { meter.submitted() } else { requests } {
             device.wait(None, &mut completions);
             if completions.is_empty() {
@@ -197,14 +199,15 @@ impl DeviceUser for ClosedLoop {
                 meter.complete(completion.at, completion.at - submitted_at[user]);
                 if meter.submitted() < requests && !stopping {
                     submit(&mut device, completion.tag.0)?;
-                    // On a real drive time has passed since the completion, and it counts for the next
-                    // request.
+                    // The next request counts from this completion: on a real drive, wall-clock time has
+                    // passed since then.
                     let submitted = if self.real { completion.at } else { device.now() };
                     submitted_at[user] = submitted;
                     meter.submit(submitted);
                 }
                 if !warm && (meter.completed() == warm_up || self.real && device.now() > warm_up_ends) {
-                    // From here on `warm_up` is the number of completions before the measured part.
+                    // From here on, `warm_up` is the number of requests that completed before the measured
+                    // part.
                     (window, warm, warm_up) = (device.now(), true, meter.completed());
                 }
             }
@@ -215,7 +218,8 @@ impl DeviceUser for ClosedLoop {
         meter.check().map_err(StackError::run)?;
         let now = device.now();
         device.drain_events();
-        // A deep check at every point of the curve would take time in proportion to the drive.
+        // Skip the deep check: at every point of the curve it would take time in proportion to the size of
+        // the drive.
         device.verify(false).map_err(StackError::run)?;
         let (end, completed) = ended.unwrap_or((now, requests));
         Ok((completed - warm_up) as f64 / (end - window).as_secs_f64())
@@ -228,7 +232,7 @@ mod tests {
 
     #[test]
     fn k_is_before_the_peak_if_throughput_falls_after_it() {
-        // Throughput rises to 1,000 with ten users, then falls to half of it.
+        // Throughput rises to 1,000 with ten users, then falls to 500.
         let reached =
             |users: u32| f64::from(users.min(10) * 100) - f64::from(users.saturating_sub(10).min(5) * 100);
         let curve: Vec<(u32, f64)> = [1, 4, 10, 16, 256].map(|users| (users, reached(users))).into();

@@ -1,13 +1,14 @@
 //! Reports the progress of runs to another thread.
 //!
-//! Requests and runs are counted. Other long work (reading a trace, preconditioning a drive, measuring one)
-//! is a [`Step`], which [`step`] begins.
+//! Requests and runs are counted. Other long work (reading a trace, preconditioning or measuring a drive) is
+//! a [`Step`], which [`step`] begins.
 //!
-//! A step belongs to the progress of its thread, which [`Progress::watching`] sets; remarks do too. This
-//! thread-local is on purpose. Steps begin in trace readers, in memos of preconditioned drives, and in
-//! policies that measure the drive while a setting is resolved. As an argument, the progress would run
-//! through every signature between the command line and those places, and through policies that users write.
-//! A run stays on one thread, so no progress is missed.
+//! A step belongs to the progress of its thread, which [`Progress::watching`] sets in a thread-local
+//! variable. Remarks belong to it in the same way. The thread-local variable is on purpose. Steps begin in
+//! trace readers, in memos of preconditioned drives, and in policies that measure the drive while a setting
+//! is resolved. If the progress were an argument, every signature between the command line and those
+//! functions would need it, and so would the policies that users write. A run stays on one thread, so no
+//! progress is missed.
 
 use crate::StackError;
 use std::cell::RefCell;
@@ -27,70 +28,72 @@ struct Counts {
     total: AtomicU64,
     runs_done: AtomicU64,
     runs: AtomicU64,
-    /// Nanoseconds that all runs are expected to take, and the part of them that has passed.
+    /// The nanoseconds that all runs are expected to take, and the nanoseconds of these that have passed.
     expected: AtomicU64,
     passed: AtomicU64,
     /// The running steps, in the order in which they began.
     steps: Mutex<Vec<Arc<StepCounts>>>,
     remarks: Mutex<Vec<String>>,
-    /// The thread that shows the progress; a step that begins wakes it.
+    /// The thread that shows the progress. A step that begins wakes this thread.
     watcher: OnceLock<Thread>,
     is_stopped: AtomicBool,
 }
 
-/// The expected time of one run.
+/// The expected wall-clock time of one run.
 #[derive(Debug)]
 struct Expected {
     nanos: u64,
     requests: u64,
-    /// The part of it that has passed.
+    /// The nanoseconds of the expected time that have passed.
     passed: AtomicU64,
 }
 
-/// A step and its progress.
+/// A step and its completed parts.
 #[derive(Debug)]
 struct StepCounts {
     what: String,
     done: AtomicU64,
-    /// Zero if it is not known.
+    /// The number of parts of the step; 0 if it is not known.
     total: u64,
 }
 
-/// A snapshot for the thread that shows the progress.
+/// The state of the progress at one moment, for the thread that shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Completed requests.
+    /// The number of completed requests.
     pub done: u64,
-    /// All requests, as far as is known; zero if it is not.
+    /// The number of all requests, as far as it is known; 0 if it is not.
     pub total: u64,
-    /// Completed runs.
+    /// The number of completed runs.
     pub runs_done: u64,
-    /// All runs; zero before they begin.
+    /// The number of all runs; 0 before the first one begins.
     pub runs: u64,
-    /// The part of the expected time of all runs that has passed, in nanoseconds.
+    /// The nanoseconds of the expected time of all runs that have passed.
     pub passed: u64,
-    /// The expected time of all runs, in nanoseconds; zero if it is not known.
+    /// The expected time of all runs, in nanoseconds; 0 if it is not known.
     pub expected: u64,
-    /// The step that began last, its completed parts and all its parts; zero parts if they are not known.
+    /// The name, the completed parts and all parts of the step that began last; 0 parts if their number is
+    /// not known. `None` if no step is running.
     pub step: Option<(String, u64, u64)>,
 }
 
 impl Progress {
-    /// A run reports once per this number of requests, because an atomic addition for each would slow it
-    /// down.
+    /// The number of requests between two reports of a run. An atomic addition for each request would slow
+    /// the run down.
     const STEP: u64 = 1 << 14;
 
-    /// Sets the number of requests whose results an interrupt keeps.
+    /// Sets the number of completed requests whose results are durable, so that an interrupt does not lose
+    /// them.
     pub fn keep(&self, done: u64) {
         self.0.durable.store(done, Ordering::Relaxed);
     }
 
-    /// The number that [`Progress::keep`] has set.
+    /// Returns the number of requests that [`Progress::keep`] has set.
     pub fn durable(&self) -> u64 {
         self.0.durable.load(Ordering::Relaxed)
     }
 
-    /// The current progress.
+    /// Returns the current state of the progress.
     pub fn snapshot(&self) -> Snapshot {
         let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let step = self.steps().last().map(|step| (step.what.clone(), count(&step.done), step.total));
@@ -106,7 +109,7 @@ impl Progress {
         }
     }
 
-    /// Sets the number of requests to perform.
+    /// Sets the number of requests that all runs will perform.
     pub fn expect(&self, ops: u64) {
         self.0.total.store(ops, Ordering::Relaxed);
     }
@@ -116,24 +119,25 @@ impl Progress {
         self.0.runs.store(runs, Ordering::Relaxed);
     }
 
-    /// Sets the seconds that all runs are expected to take. Only their ratio to those of each run matters.
+    /// Sets the seconds that all runs are expected to take. Only the ratio of these seconds to those of each
+    /// run matters.
     pub(crate) fn expect_seconds(&self, seconds: f64) {
         self.0.expected.store(nanos(seconds), Ordering::Relaxed);
     }
 
-    /// The same progress, for a run with an expected time and number of requests.
+    /// Returns this progress for one run, with the expected time and number of requests of that run.
     pub(crate) fn of_run(&self, seconds: f64, requests: u64) -> Progress {
         let expected = Expected { nanos: nanos(seconds), requests, passed: AtomicU64::new(0) };
         Progress(Arc::clone(&self.0), Some(Arc::new(expected)))
     }
 
-    /// Stops every run that reports to this progress: each fails at its next report. For callers that
-    /// continue after it; the command ends its process instead.
+    /// Cancels every run that reports to this progress: each run fails at its next report. It serves callers
+    /// that continue after the cancellation; the command ends its process instead.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    /// The progress of this thread.
+    /// Returns the progress that this thread watches; `None` if it watches none.
     pub fn of_thread() -> Option<Progress> {
         WATCHED.with_borrow(Clone::clone)
     }
@@ -143,8 +147,8 @@ impl Progress {
         self.0.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Unwinds the run if it was stopped. Futures and policies between here and the runner cannot return a
-    /// result; the runner catches the panic.
+    /// Unwinds the run if it was cancelled. Futures and policies between here and the runner cannot return a
+    /// result, so the run unwinds to the runner, which catches it.
     fn check_stopped(&self) {
         if self.is_stopped() {
             StackError::run("stopped, since its caller asked for that").unwind();
@@ -161,8 +165,8 @@ impl Progress {
         self.check_stopped();
     }
 
-    /// Adds to the passed time of a run, up to its expected time: the run may have more requests than were
-    /// known.
+    /// Adds `nanos` to the passed time of a run, up to its expected time. The run may have more requests than
+    /// were expected.
     fn pass(&self, expected: &Expected, nanos: u64) {
         let before = expected.passed.fetch_add(nanos, Ordering::Relaxed);
         self.0.passed.fetch_add(nanos.min(expected.nanos.saturating_sub(before)), Ordering::Relaxed);
@@ -172,15 +176,15 @@ impl Progress {
         self.0.runs_done.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The run has succeeded, so all of its expected time has passed.
+    /// Adds the rest of the run's expected time to the passed time, because the run has succeeded.
     pub(crate) fn end(&self) {
         if let Some(expected) = &self.1 {
             self.pass(expected, expected.nanos);
         }
     }
 
-    /// The rows of the run are known from an earlier execution. It takes no time, so its expected time does
-    /// not count.
+    /// Skips a run whose rows are known from an earlier execution. Its requests count as complete, but its
+    /// expected time does not count, because the run is not executed.
     pub(crate) fn skip(&self, ops: u64) {
         self.0.done.fetch_add(ops, Ordering::Relaxed);
         if let Some(expected) = &self.1 {
@@ -195,19 +199,19 @@ impl Progress {
     #[inline]
     pub fn left(&self, left: u64, ops: u64) {
         if left.is_multiple_of(Progress::STEP) {
-            // The first report of a run covers fewer requests than the others.
+            // The first report of a run may cover fewer requests than the others.
             self.add((ops - left).min(Progress::STEP));
         }
     }
 
-    /// Resets the counts after preparatory runs.
+    /// Sets the counts of requests, runs and passed time to zero after preparatory runs.
     pub fn restart(&self) {
         self.0.done.store(0, Ordering::Relaxed);
         self.0.runs_done.store(0, Ordering::Relaxed);
         self.0.passed.store(0, Ordering::Relaxed);
     }
 
-    /// Runs `work`; steps that this thread begins meanwhile belong to this progress.
+    /// Calls `work`. Steps that this thread begins meanwhile belong to this progress.
     pub fn watching<T>(&self, work: impl FnOnce() -> T) -> T {
         /// Restores the former progress of the thread, also after a panic.
         struct Before(Option<Progress>);
@@ -220,13 +224,14 @@ impl Progress {
         work()
     }
 
-    /// Unparks `watcher` when a step begins, so that short steps are shown. Only the first call has an
-    /// effect.
+    /// Sets the thread that is unparked when a step begins, so that short steps are shown. Only the first
+    /// call has an effect.
     pub fn wake(&self, watcher: Thread) {
         let _ = self.0.watcher.set(watcher);
     }
 
-    /// Takes the remarks so far: sentences for people that are not part of a table.
+    /// Takes the remarks that were left so far. A remark is a sentence for people that is not part of a
+    /// table.
     pub fn take_remarks(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.remarks.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -245,7 +250,7 @@ thread_local! {
     static WATCHED: RefCell<Option<Progress>> = const { RefCell::new(None) };
 }
 
-/// Unwinds this thread's run if its progress was stopped; for work that reports nothing for a long time.
+/// Unwinds this thread's run if the run was cancelled. Work that reports nothing for a long time calls this.
 pub fn check_stopped() {
     WATCHED.with_borrow(|progress| {
         if let Some(progress) = progress {
@@ -261,17 +266,17 @@ pub(crate) fn remark(sentence: String) {
     }
 }
 
-/// A running step; it ends when this is dropped.
+/// A running step. It ends when this value is dropped.
 #[derive(Debug)]
 pub struct Step {
     counts: Arc<StepCounts>,
     progress: Option<Progress>,
 }
 
-/// Begins the step `what` with `total` parts; zero if the number is not known.
+/// Begins the step `what` with `total` parts; 0 if their number is not known.
 pub fn step(what: impl Into<String>, total: u64) -> Step {
     let counts = Arc::new(StepCounts { what: what.into(), done: AtomicU64::new(0), total });
-    // Most tests and other programs have no progress.
+    // A thread without a progress still gets a step, since most tests and other programs watch no progress.
     let progress = WATCHED.with_borrow(Clone::clone);
     if let Some(progress) = &progress {
         progress.steps().push(Arc::clone(&counts));
@@ -283,7 +288,7 @@ pub fn step(what: impl Into<String>, total: u64) -> Step {
 }
 
 impl Step {
-    /// Reports that `parts` more are complete.
+    /// Reports that `parts` more parts are complete.
     pub fn add(&self, parts: u64) {
         self.counts.done.fetch_add(parts, Ordering::Relaxed);
         if let Some(progress) = &self.progress {
@@ -339,8 +344,8 @@ mod tests {
         assert_eq!(progress.snapshot().step, None);
     }
 
-    /// A run of any length adds exactly its number of requests, so that the percentage of many short runs is
-    /// right.
+    /// A run of any length adds exactly its number of requests to the count. Otherwise the percentage of many
+    /// short runs would be wrong.
     #[test]
     fn a_run_counts_as_many_requests_as_it_has() {
         for ops in [1, 5000, Progress::STEP - 1, Progress::STEP, Progress::STEP + 1, 5 * Progress::STEP / 2] {
@@ -350,8 +355,8 @@ mod tests {
         }
     }
 
-    /// Each run counts by its expected time, whatever its number of requests, and a run whose rows are known
-    /// counts for nothing.
+    /// Each run counts by its expected time and not by its number of requests. A run whose rows are known
+    /// does not count.
     #[test]
     fn runs_count_by_the_time_that_they_are_expected_to_take() {
         let progress = Progress::default();

@@ -1,8 +1,8 @@
-//! A run as a value: the stack, the load, what to measure, and the seed of all randomness.
+//! Describes a run as a value: the stack, the load, the measurements, and the seed of all randomness.
 //!
-//! Each command is a form of it: `pool` has a pool, `gc` a translation layer as its device, `replay` a device
-//! alone, `profile` a load of its own. All runs of a grid are checked before the first is executed; see
-//! [`Run::check`].
+//! Each command corresponds to a form of a run: `pool` has a pool, `gc` a translation layer as its device,
+//! `replay` a device alone, `profile` a load of its own, `bench` a storage engine. All runs of a grid are
+//! checked before the first is executed; see [`Run::check`].
 
 use crate::device::{DeviceConfig, DriveConfig, LayerConfig, TranslationConfig};
 use crate::workload::{AddressMap, Bound, View, Workload};
@@ -14,94 +14,94 @@ use fulgurite_ftl::Collect;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBack, WriteBackConfig};
 use std::path::PathBuf;
 
-/// A run.
+/// A description of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The stack.
+    /// The stack that the run is executed on.
     pub stack: Stack,
-    /// The load.
+    /// The load that the run puts on the stack.
     pub load: Load,
-    /// The measurements.
+    /// The measurements that the run makes.
     pub measure: Measure,
     /// The seed of all randomness.
     pub seed: u64,
 }
 
-/// A stack, from the top down.
+/// A stack of stages, from the top down.
 #[derive(Clone, Debug)]
 pub struct Stack {
-    /// A storage engine, which has a pool of its own.
+    /// The storage engine, which has a pool of its own; `None` if there is none.
     pub engine: Option<EngineStage>,
-    /// A buffer pool.
+    /// The buffer pool without an engine; `None` if there is none.
     pub pool: Option<PoolStage>,
-    /// A log-structured layer above the device.
+    /// The log-structured layer above the device; `None` if there is none.
     pub layer: Option<LayerConfig>,
-    /// The device.
+    /// The device at the bottom of the stack.
     pub device: DeviceConfig,
 }
 
-/// The policies of a buffer pool, beside its write-back policy.
+/// The policies of a buffer pool, without its write-back policy.
 #[derive(Clone, Debug)]
 pub struct Policies {
-    /// Which frame to evict.
+    /// The replacement policy, which chooses the frame to evict.
     pub replacement: ReplacementConfig,
-    /// Which pages to read in addition to a missed page.
+    /// The prefetch policy, which chooses the pages to read in addition to a missed page.
     pub prefetch: PrefetchConfig,
 }
 
-/// A write-back policy with its numbers.
+/// A write-back policy with its parameters.
 #[derive(Clone, Debug)]
 pub struct ChosenWriteBack {
-    /// The policy as it was asked for.
+    /// The policy as the user asked for it.
     pub policy: WriteBackConfig,
-    /// Its numbers on this device. Those that were not given were measured.
+    /// The parameters of the policy on this device. Parameters that were not given were measured.
     pub batches: WriteBack,
 }
 
-/// The name of the store's own choice of write-back policy, in tables and on the command line.
+/// The name that stands for the store's own choice of write-back policy, in tables and on the command line.
 pub(crate) const STORES_OWN: &str = "store";
 
 /// A buffer pool in a stack.
 #[derive(Clone, Debug)]
 pub struct PoolStage {
-    /// Its policies.
+    /// The replacement and prefetch policies of the pool.
     pub policies: Policies,
-    /// Its write-back policy.
+    /// The write-back policy of the pool.
     pub write_back: ChosenWriteBack,
-    /// Frames.
+    /// The number of frames of the pool.
     pub frames: u32,
-    /// Bytes in a page.
+    /// The size of a page in bytes.
     pub page_bytes: u32,
-    /// CPU time of a request, on the core of its user.
+    /// The CPU time that a request costs, on the core of its user.
     pub cpu_per_request: Nanos,
-    /// Simulated cores, at least one: user `u` is on core `u % cores`.
+    /// The number of simulated cores, at least one. User `u` is on core `u % cores`.
     pub cores: u32,
 }
 
 /// A storage engine in a stack.
 #[derive(Clone, Debug)]
 pub struct EngineStage {
-    /// The policies of its pool.
+    /// The replacement and prefetch policies of the engine's pool.
     pub policies: Policies,
-    /// The write-back policy of its pool; `None` for the store's own choice.
+    /// The write-back policy of the engine's pool; `None` for the store's own choice.
     pub write_back: Option<ChosenWriteBack>,
-    /// Bytes in a page.
+    /// The size of a page in bytes.
     pub page_bytes: u32,
-    /// Bytes of memory for the pool, the records and the map of pages.
+    /// Bytes of memory for the pool, the record cache and the map of pages.
     pub memory_bytes: u64,
-    /// Bytes of the log's area.
+    /// Bytes of the area that the log occupies on the device.
     pub log_bytes: u64,
-    /// The largest share of the memory for single records, in per cent.
+    /// The largest share of the memory for the record cache, in per cent.
     pub records: u8,
     /// Whether pages are written in place or out of place.
     pub place: PlaceConfig,
-    /// The protection of pages in place from torn writes.
+    /// The protection from torn writes of pages that are written in place.
     pub torn_pages: TornPages,
-    /// The durability of commits.
+    /// The durability that a commit guarantees.
     pub durability: Durability,
-    /// CPU time of a call of the store, on one core that all users share.
+    /// The CPU time that a call of the store costs, on one core that all users share.
     pub cpu_per_op: Nanos,
-    /// Use the data that an earlier run left in the file.
+    /// Whether the run uses the data that an earlier run left in the file.
     pub reuse: bool,
 }
 
@@ -112,49 +112,50 @@ pub enum Load {
     Benchmark(Benchmarked),
     /// The requests of a workload.
     Requests(Requested),
-    /// Random reads, then random writes, of `page_bytes` by a rising number of users, to measure alpha and k.
+    /// Random reads, then random writes, by a rising number of users, to measure alpha, k_r and k_w.
     Characterisation {
-        /// Bytes of a request.
+        /// The size of a request in bytes.
         page_bytes: u32,
     },
 }
 
-/// The requests of a workload.
+/// The requests of a workload, and the way in which they arrive.
 #[derive(Clone, Debug)]
 pub struct Requested {
-    /// The workload.
+    /// The workload that gives the requests.
     pub workload: Workload,
-    /// The number of a generator's pages if there is a pool above the device; a trace has its own.
+    /// The number of pages that a generator addresses if there is a pool above the device. A trace has its
+    /// own number.
     pub pages: u64,
     /// The mapping of a trace's addresses to a device without a pool.
     pub addresses: AddressMap,
-    /// Arrival of requests.
+    /// The arrival of the requests.
     pub arrivals: Arrivals,
-    /// Requests to single pages that are skipped at the beginning.
+    /// The number of requests to single pages that are skipped at the beginning.
     pub skip: u64,
-    /// The number of requests; `u64::MAX` for all of a trace of unknown length.
+    /// The number of requests to execute; `u64::MAX` means all of a trace of unknown length.
     pub ops: u64,
 }
 
 impl Requested {
-    /// The number of requests; 0 if it is not known yet.
+    /// Returns the number of requests; 0 if it is not known yet.
     pub(crate) fn known_ops(&self) -> u64 {
         if self.ops == u64::MAX { 0 } else { self.ops }
     }
 }
 
-/// A benchmark and its length.
+/// A benchmark, its users and its length.
 #[derive(Clone, Debug)]
 pub struct Benchmarked {
-    /// Its label in tables: the text that was typed.
+    /// The label of the benchmark in tables, which is the text that the user typed.
     pub label: String,
     /// The benchmark, at its scale.
     pub benchmark: BenchmarkConfig,
-    /// Its scale, in multiples of the default data; `None` if an option gives the size.
+    /// The scale of the benchmark, in multiples of the default data; `None` if an option gives the size.
     pub scale: Option<u64>,
-    /// Users, each with one transaction at a time.
+    /// The number of users, each with one transaction at a time.
     pub users: u32,
-    /// The length of the measured part.
+    /// The length of the measured part of the run.
     pub stop: Extent,
     /// The length of the warm-up.
     pub warm_up: Extent,
@@ -163,47 +164,47 @@ pub struct Benchmarked {
 /// The arrival of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arrivals {
-    /// A number of users, each with one request outstanding.
+    /// A closed loop of users, each with one request outstanding.
     Closed {
-        /// Users.
+        /// The number of users.
         users: u32,
     },
-    /// An open loop: the workload's times, divided by the speed.
+    /// An open loop at the workload's arrival times, divided by the speed.
     Times {
-        /// The speed, 1 for the original times.
+        /// The speed; 1 keeps the original times.
         speed: f64,
     },
-    /// An open loop at a rate: the workload's times are scaled, or gaps are even if it has none.
+    /// An open loop at a given rate. The workload's times are scaled; a workload without times has even gaps.
     Rate {
-        /// Requests per second.
+        /// The number of requests per second.
         requests_s: f64,
     },
 }
 
-/// The measurements of a run.
+/// The measurements of a run and their output files.
 #[derive(Clone, Debug, Default)]
 pub struct Measure {
-    /// The subject of each row.
+    /// The subject of each result row.
     pub rows: Rows,
-    /// The file for the drive's timeline.
+    /// The file for the drive's timeline; `None` for no timeline.
     pub timeline: Option<PathBuf>,
-    /// The file for a line per request.
+    /// The file for the request log, with a line per request; `None` for no log.
     pub requests: Option<PathBuf>,
-    /// Whether the two may replace any file.
+    /// Whether the timeline and the request log may replace any existing file.
     pub force: bool,
 }
 
-/// The subject of each row of a run.
+/// The subject of each result row of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rows {
     /// The whole run.
     #[default]
     Run,
-    /// The same, with an explanation of the placement policy's changes to its groups.
+    /// The whole run, with an explanation of the placement policy's changes to its groups of segments.
     Explained,
     /// An interval of this many page writes.
     PageIntervals(u64),
-    /// An interval of this length.
+    /// An interval of this length of time.
     TimeIntervals(Nanos),
     /// A group of segments.
     Groups,
@@ -211,12 +212,12 @@ pub enum Rows {
     Types,
     /// A type of transaction in an interval of this length.
     TypeIntervals(Nanos),
-    /// A measured number of users.
+    /// A number of users that was measured, for the curve of throughput.
     Curve,
 }
 
 impl Run {
-    /// The command of this run.
+    /// Returns the command that executes this run.
     pub fn command(&self) -> Command {
         match (&self.load, &self.stack) {
             (Load::Characterisation { .. }, _) => Command::Profile,
@@ -227,7 +228,7 @@ impl Run {
         }
     }
 
-    /// The requests; `None` for a characterisation and a benchmark.
+    /// Returns the requests of the run; `None` for a characterisation and a benchmark.
     pub fn requested(&self) -> Option<&Requested> {
         match &self.load {
             Load::Requests(requested) => Some(requested),
@@ -235,7 +236,7 @@ impl Run {
         }
     }
 
-    /// The benchmark and its engine, if the run has one.
+    /// Returns the benchmark and its engine; `None` if the run has none.
     pub(crate) fn benchmarked(&self) -> Option<(&Benchmarked, &EngineStage)> {
         match (&self.load, &self.stack.engine) {
             (Load::Benchmark(benchmarked), Some(stage)) => Some((benchmarked, stage)),
@@ -243,7 +244,7 @@ impl Run {
         }
     }
 
-    /// The translation layer without a drive, if the run has one.
+    /// Returns the translation layer without a drive; `None` if the run has none.
     pub(crate) fn translation(&self) -> Option<&TranslationConfig> {
         match &self.stack.device.drive {
             DriveConfig::Translation(translation) => Some(translation),
@@ -251,7 +252,7 @@ impl Run {
         }
     }
 
-    /// Bytes in a page of the load.
+    /// Returns the page size of the load in bytes.
     pub(crate) fn page_bytes(&self) -> u32 {
         match (&self.load, &self.stack.pool) {
             (Load::Characterisation { page_bytes }, _) => *page_bytes,
@@ -261,7 +262,7 @@ impl Run {
         }
     }
 
-    /// The workload with addresses mapped to pages of this stack.
+    /// Returns the workload with its addresses mapped to pages of this stack.
     pub(crate) fn bind(&self) -> Result<Bound, StackError> {
         let Load::Requests(requested) = &self.load else {
             return Err(StackError::run("a characterisation and a benchmark have no workload"));
@@ -269,7 +270,7 @@ impl Run {
         requested.workload.bind(self.stack.view(requested))
     }
 
-    /// The number of requests, as far as it is known.
+    /// Returns the number of requests; 0 if it is not known.
     pub fn ops(&self) -> u64 {
         match &self.load {
             Load::Characterisation { .. } => PROFILE_OPS,
@@ -279,14 +280,14 @@ impl Run {
         }
     }
 
-    /// Whether it uses a real drive, which no other run may use meanwhile.
+    /// Whether the run uses a real drive, which no other run may use meanwhile.
     pub fn is_real(&self) -> bool {
         self.stack.device.is_real()
     }
 }
 
 impl EngineStage {
-    /// The options of the store.
+    /// Returns the options for the store of this engine.
     pub(crate) fn options(&self) -> Options {
         Options {
             page_bytes: self.page_bytes,
@@ -308,23 +309,24 @@ impl EngineStage {
 pub(crate) const PROFILE_OPS: u64 = 1_000_000;
 
 impl Stack {
-    /// The policies of the pool, or of the engine's pool.
+    /// Returns the replacement and prefetch policies of the pool, or of the engine's pool.
     pub fn policies(&self) -> Option<&Policies> {
         let of_engine = self.engine.as_ref().map(|engine| &engine.policies);
         of_engine.or(self.pool.as_ref().map(|pool| &pool.policies))
     }
 
-    /// The write-back policy of that pool; `None` without a pool, or if the store chooses.
+    /// Returns the write-back policy of the pool, or of the engine's pool; `None` without a pool, or if the
+    /// store chooses.
     pub fn write_back(&self) -> Option<&ChosenWriteBack> {
         let of_engine = self.engine.as_ref().and_then(|engine| engine.write_back.as_ref());
         of_engine.or(self.pool.as_ref().map(|pool| &pool.write_back))
     }
 
-    /// The meaning of a workload's addresses in this stack.
+    /// Returns the meaning of a workload's addresses in this stack.
     fn view(&self, requested: &Requested) -> View {
         match (&self.pool, &self.device.drive) {
-            // Without a drive the number of a trace's pages matters only if frames are a share of it. Then it
-            // was counted and is given here.
+            // Without a drive the number of a trace's pages matters only if the number of frames is a share
+            // of it. In that case the pages were counted and `requested.pages` is not `u64::MAX`.
             (Some(pool), DriveConfig::None) if requested.pages == u64::MAX => {
                 View::Stream { page_bytes: pool.page_bytes }
             }
@@ -340,8 +342,8 @@ impl Stack {
         }
     }
 
-    /// The garbage collection for pages of the host: that of the layer, else that of the drive. `None` if the
-    /// device has none.
+    /// Returns the garbage collection for pages of the host: that of the layer if there is one, else that of
+    /// the drive. `None` if the device has none.
     pub fn collect(&self) -> Option<&Collect> {
         match (&self.layer, &self.device.drive) {
             (Some(layer), _) => Some(&layer.log.collect),
@@ -351,7 +353,8 @@ impl Stack {
         }
     }
 
-    /// The same, for changes; `None` also for a medium that is overwritten in place.
+    /// Returns the same garbage collection for changes; `None` also for a medium that is overwritten in
+    /// place.
     pub fn collect_mut(&mut self) -> Option<&mut Collect> {
         match (&mut self.layer, &mut self.device.drive) {
             (Some(layer), _) => Some(&mut layer.log.collect),
@@ -362,7 +365,7 @@ impl Stack {
     }
 }
 
-/// The error for a trace that ends within the skipped requests.
+/// Returns the error for a trace that ends within the skipped requests.
 pub(crate) fn passes_over(skip: u64, has: u64) -> StackError {
     StackError::request(format!(
         "--skip {skip} passes over the whole trace, which has {has} page requests; accepted: 0 to {}",

@@ -1,5 +1,6 @@
-//! A list of runs, stored as their settings. All runs of a short list are built before the first one is
-//! executed. Each run of a long list is built when it is its turn, so that they need not all be in memory.
+//! Builds a list of runs from their settings. All runs of a short list are built before the first one is
+//! executed. Each run of a long list is built directly before its execution, so that the runs need not all be
+//! in memory.
 
 use crate::progress;
 use crate::runner::Runs;
@@ -9,30 +10,30 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 
-/// The longest list whose runs are all built, checked and kept before the first is executed. From a
-/// longer list this many runs are built, evenly spread; the others are checked when it is their turn.
+/// The number of runs of the longest list whose runs are all built, checked and kept before the first is
+/// executed. If a list is longer, this many runs, evenly spread, are built and checked beforehand; the others
+/// are checked directly before their execution.
 const KEPT_AT_MOST: usize = 10_000;
 
-/// Settings of runs.
+/// The settings of a list of runs.
 pub trait Source: Sync {
-    /// The number of runs.
+    /// Returns the number of runs.
     fn count(&self) -> usize;
 
-    /// Builds run number `at`. `workloads` is one cache for the whole list, so that a trace is read only
-    /// once.
+    /// Builds run number `at`. `workloads` is shared by the whole list, so that a trace is read only once.
     fn make(&self, at: usize, workloads: &mut Workloads) -> Result<Run, StackError>;
 
-    /// Numbers of further runs to build if not all are.
+    /// Returns the numbers of further runs to build beforehand, if not all runs are built.
     fn tried_too(&self) -> Vec<usize> {
         Vec::new()
     }
 }
 
-/// A list of runs.
+/// A list of runs that are built from `source`.
 pub struct RunList<S> {
     source: S,
     kept: Vec<Run>,
-    /// Requests of all runs, their expected seconds, and whether one of them uses a real drive.
+    /// The number of requests of all runs, their expected seconds, and whether one of them uses a real drive.
     ops: u64,
     seconds: f64,
     is_real: bool,
@@ -40,12 +41,12 @@ pub struct RunList<S> {
 }
 
 impl<S: Source> RunList<S> {
-    /// The runs of `source`, and their needs with `threads` of them at once. Checks as many runs as a list of
-    /// this length allows; nothing is executed or measured.
+    /// Creates the list of the runs of `source`, and estimates their needs with `threads` runs at once.
+    /// Checks as many runs as a list of this length allows. Nothing is executed or measured.
     ///
     /// # Errors
     ///
-    /// A wrong request among the runs that are checked.
+    /// Returns the error of the first run whose settings are wrong, among the runs that are checked.
     pub fn new(source: S, threads: NonZeroUsize) -> Result<(RunList<S>, Outlook), StackError> {
         let workloads = Mutex::new(Workloads::dry());
         let mut list = RunList { source, kept: Vec::new(), ops: 0, seconds: 0.0, is_real: false, workloads };
@@ -55,7 +56,7 @@ impl<S: Source> RunList<S> {
         Ok((list, outlook))
     }
 
-    /// The same without checks: a wrong request is found when it is that run's turn.
+    /// Creates the list without checks. The settings of a run are checked directly before its execution.
     pub fn unseen(source: S) -> RunList<S> {
         RunList {
             source,
@@ -71,7 +72,7 @@ impl<S: Source> RunList<S> {
     ///
     /// # Errors
     ///
-    /// A wrong request among them.
+    /// Returns the error of the first run whose settings are wrong.
     pub fn prepare(&mut self) -> Result<(), StackError> {
         let count = self.source.count();
         if count <= KEPT_AT_MOST {
@@ -85,7 +86,7 @@ impl<S: Source> RunList<S> {
         Ok(())
     }
 
-    /// The settings of the runs.
+    /// Returns the settings of the runs.
     pub fn source(&self) -> &S {
         &self.source
     }
@@ -99,7 +100,7 @@ impl<S: Source> RunList<S> {
         let step = progress::step("looking at the runs", parts(sampled));
         let mut ops = 0.0;
         for number in 0..sampled {
-            // The product of two counts may be larger than either type of count.
+            // Multiply in 128 bits, since the product of two counts may overflow either type of count.
             let at = (number as u128 * count as u128 / sampled as u128) as usize;
             let run = self.make(at)?;
             self.is_real |= run.is_real();
@@ -112,7 +113,7 @@ impl<S: Source> RunList<S> {
                 self.is_real |= self.make(at)?.is_real();
             }
         }
-        // The cast saturates; such a number of requests would never complete.
+        // The cast saturates. So many requests would never complete anyway.
         self.ops = ops as u64;
         outlook.runs = count as u64;
         Ok(outlook)
@@ -124,7 +125,8 @@ impl<S: Source> RunList<S> {
     }
 }
 
-/// Parts of a step over `runs` runs. A single run has no share to show.
+/// Returns the number of parts of a step over `runs` runs. A single run has no progress to show, so its step
+/// has 0 parts.
 fn parts(runs: usize) -> u64 {
     if runs == 1 { 0 } else { runs as u64 }
 }
@@ -160,7 +162,7 @@ mod tests {
     use crate::{Command, settings};
     use std::collections::BTreeMap;
 
-    /// Runs of a pool that differ in their seed, from 1 on.
+    /// Runs of a pool that differ only in their seed, which counts from 1.
     struct Seeds(usize);
 
     impl Source for Seeds {

@@ -1,5 +1,5 @@
-//! Executes runs in parallel. Rows are in the order of the runs, so the number of threads changes only the
-//! time.
+//! Executes runs in parallel. Result rows are in the order of the runs, so the number of threads changes only
+//! the wall-clock time.
 
 use crate::Row;
 use crate::StackError;
@@ -10,32 +10,33 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The rows of a run.
+/// The result rows of one run, or its error.
 type Outcome = Result<Vec<Row>, StackError>;
 
-/// Runs by number. Each run of a large grid is built when it is its turn, so that they need not all be in
-/// memory.
+/// Runs by number. Each run of a large grid is built directly before its execution, so that the runs need not
+/// all be in memory.
 pub trait Runs: Sync {
-    /// The number of runs.
+    /// Returns the number of runs.
     fn count(&self) -> usize;
 
-    /// Run number `at`.
+    /// Returns run number `at`.
     fn run(&self, at: usize) -> Result<Cow<'_, Run>, StackError>;
 
-    /// The number of runs including those before and after this call, for the progress.
+    /// Returns the number of runs for the progress, including runs before and after the call that executes
+    /// these.
     fn in_all(&self) -> u64 {
         self.count() as u64
     }
 
-    /// Requests of all runs, as far as is known.
+    /// Returns the number of requests of all runs, as far as it is known.
     fn ops(&self) -> u64;
 
-    /// Seconds that all runs are expected to take on one core; zero if it is not known.
+    /// Returns the seconds that all runs are expected to take on one core; 0 if they are not known.
     fn seconds(&self) -> f64 {
         0.0
     }
 
-    /// Whether one of them uses a real drive.
+    /// Whether one of the runs uses a real drive.
     fn is_real(&self) -> bool;
 }
 
@@ -61,40 +62,40 @@ impl Runs for [Run] {
     }
 }
 
-/// Keeps the rows of runs, so that they need not be executed again.
+/// Keeps the result rows of runs, so that the runs need not be executed again.
 pub trait Journal: Sync {
-    /// The rows of a run, if they are known.
+    /// Returns the rows of a run; `None` if they are not known.
     fn known(&self, _at: usize, _run: &Run) -> Result<Option<Vec<Row>>, StackError> {
         Ok(None)
     }
 
-    /// Called when a run has ended.
+    /// Records the rows of a run. The runner calls this when the run has ended without error.
     fn finished(&self, _at: usize, _run: &Run, _rows: &[Row]) -> Result<(), StackError> {
         Ok(())
     }
 }
 
-/// Keeps nothing.
+/// A journal that keeps nothing.
 impl Journal for () {}
 
-/// As many threads as the machine has cores.
+/// Returns the number of cores of this machine, as a number of threads.
 pub fn all_cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Executes all runs, `threads` at a time, and reports to `progress`. Returns the rows of each, or the first
-/// error in the order of the runs. `journal` may know the rows of some.
+/// Executes all runs, `threads` at a time, and reports to `progress`. Returns the rows of each run, or the
+/// first error in the order of the runs. A run whose rows `journal` knows is not executed.
 pub fn execute_all(
     runs: &(impl Runs + ?Sized),
     threads: NonZeroUsize,
     progress: &Progress,
     journal: &impl Journal,
 ) -> Result<Vec<Vec<Row>>, StackError> {
-    // Runs begin in order, so the error is before any run that did not begin.
+    // Runs begin in order, so every run that did not begin comes after the run with the error.
     outcomes(runs, threads, progress, journal, true).into_iter().collect()
 }
 
-/// Executes all runs; an error in one stops no other.
+/// Executes all runs. An error in one run does not prevent the others.
 pub fn execute_whatever_fails(
     runs: &(impl Runs + ?Sized),
     threads: NonZeroUsize,
@@ -103,7 +104,7 @@ pub fn execute_whatever_fails(
     outcomes(runs, threads, progress, &(), false)
 }
 
-/// The outcomes of the runs that began, in order. If `stops`, no run begins after an error.
+/// Returns the outcomes of the runs that began, in order. If `stops`, no run begins after an error.
 fn outcomes(
     runs: &(impl Runs + ?Sized),
     threads: NonZeroUsize,
@@ -112,7 +113,7 @@ fn outcomes(
     stops: bool,
 ) -> Vec<Outcome> {
     let count = runs.count();
-    // On a real drive, other runs and any computation would disturb a run.
+    // Use one thread on a real drive, because other runs and any other computation would disturb a run.
     let threads = if runs.is_real() { 1 } else { threads.get() };
     let next = AtomicUsize::new(0);
     progress.expect(runs.ops());
@@ -130,7 +131,7 @@ fn outcomes(
                     let outcome = progress.watching(|| guarded(runs, at, progress, journal));
                     progress.add_run();
                     if outcome.is_err() && stops {
-                        // After an error no further run begins; running ones complete.
+                        // After an error, let no further run begin. Runs in progress complete.
                         next.store(count, Ordering::Relaxed);
                     }
                     outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
@@ -156,9 +157,10 @@ fn one(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &im
     Ok(rows)
 }
 
-/// A failed assertion in the simulated core fails its run, not the whole program.
+/// Executes run number `at`. A failed assertion in the simulated core becomes an error of this run, and does
+/// not end the whole program.
 fn guarded(runs: &(impl Runs + ?Sized), at: usize, progress: &Progress, journal: &impl Journal) -> Outcome {
-    // Runs share only counters and memos, which stay usable after a panic.
+    // Runs share only counters and memos. These stay usable after a panic, so the closure is unwind-safe.
     catch_unwind(AssertUnwindSafe(|| one(runs, at, progress, journal)))
         .unwrap_or_else(|panic| Err(StackError::of_panic(panic)))
 }
@@ -171,7 +173,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    /// Runs of a workload that writes, by seed. An invalid seed is refused when it is its turn.
+    /// Runs of a workload that writes, one per seed. An invalid seed is refused when its run is built.
     struct Seeds {
         of: Vec<&'static str>,
         ops: &'static str,
@@ -227,7 +229,7 @@ mod tests {
         assert!(stopped.unwrap_err().to_string().contains("--seed"));
     }
 
-    /// Without the check this test would run for hours.
+    /// Runs end soon after they are cancelled. If they did not check for it, this test would run for hours.
     #[test]
     fn runs_that_are_stopped_end() {
         let runs = Seeds { of: vec!["1", "2", "3"], ops: "100G" };

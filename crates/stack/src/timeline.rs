@@ -1,8 +1,8 @@
-//! Writes a drive's timeline in the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
-//! chrome://tracing open. The host, the schedule, the channels and the dies are a process each.
+//! Writes a drive's timeline in the Chrome trace event format. Perfetto (ui.perfetto.dev) and
+//! chrome://tracing open such a file. The host, the schedule, the channels and the dies are a process each.
 //!
-//! "Trace Event Format" (Google, 2016): complete events (`X`) with times in microseconds. The host's requests
-//! overlap, so they are asynchronous events (`b`, `e`).
+//! The format is described in "Trace Event Format" (Google, 2016). Operations are complete events (`X`) with
+//! times in microseconds. The host's requests overlap, so they are asynchronous events (`b`, `e`).
 
 use crate::{StackError, Unit, Value, progress};
 use fulgurite_base::Nanos;
@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// The beginning of every such file. Other programs do not write the members in this order and one event per
-/// line.
+/// The beginning of every timeline file. Other programs do not write the members in this order and one event
+/// per line.
 pub(crate) const BEGINNING: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
 
 /// Writes `timeline` to `path`, completely or not at all.
@@ -32,7 +32,7 @@ pub(crate) fn write(path: &Path, timeline: &Timeline) -> Result<(), StackError> 
     Ok(())
 }
 
-/// A remark on the recorded part of the timeline.
+/// Describes the recorded part of the timeline in a remark.
 fn recorded(path: &Path, timeline: &Timeline) -> String {
     let name = if is_standard(path) { "standard output".to_owned() } else { path.display().to_string() };
     let count = |count: u64| Value::Integer(count).readable();
@@ -50,7 +50,8 @@ fn recorded(path: &Path, timeline: &Timeline) -> String {
     )
 }
 
-/// JSON with one event per line, so that line tools can read it. No event contains a list.
+/// A JSON formatter that writes one event per line, so that line tools can read the file. No event contains a
+/// list.
 struct EventALine;
 
 impl Formatter for EventALine {
@@ -67,7 +68,7 @@ struct Document<'a> {
     events: Events<'a>,
 }
 
-/// All events. Each is made when it is written, since a timeline has millions.
+/// All events of a timeline. Each event is built when it is written, since a timeline has millions of them.
 struct Events<'a>(&'a Timeline);
 
 impl Serialize for Events<'_> {
@@ -89,7 +90,7 @@ struct Event {
     #[serde(skip_serializing_if = "Option::is_none")]
     cat: Option<&'static str>,
     name: &'static str,
-    /// Joins the two ends of an asynchronous event.
+    /// The number that joins the two ends of an asynchronous event; `None` for other events.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<usize>,
     pid: u32,
@@ -110,14 +111,15 @@ enum EventArguments {
 }
 
 impl Event {
-    /// Names a process or a thread.
+    /// Creates the event that names a process or a thread.
     fn naming(what: &'static str, (pid, tid): (u32, u32), name: impl Into<Cow<'static, str>>) -> Event {
         let args = EventArguments::Name { name: name.into() };
         Event { ph: "M", cat: None, name: what, id: None, pid, tid, ts: None, dur: None, args }
     }
 }
 
-/// The events of a span; a request has one for each end.
+/// Returns the events of a span. A host request has one event for each end, another operation has a single
+/// event.
 fn events(number: usize, span: &Span) -> impl Iterator<Item = Event> + use<> {
     let (pid, tid) = ids(span.track);
     let (name, category) = words(span.kind);
@@ -146,7 +148,7 @@ fn events(number: usize, span: &Span) -> impl Iterator<Item = Event> + use<> {
     std::iter::once(first).chain(second)
 }
 
-/// Microseconds, the unit of the format. Whole nanoseconds up to 104 days stay exact.
+/// Converts a time to microseconds, the unit of the format. Whole nanoseconds up to 104 days stay exact.
 fn micros(time: Nanos) -> f64 {
     time.0 as f64 / 1e3
 }

@@ -1,25 +1,25 @@
-//! The cells of a row, and their units.
+//! Defines the values of cells, and their units.
 
 use fulgurite_base::units::{self, significant_to};
 
 /// The unit of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Names.
+    /// The values are names.
     Name,
-    /// Pure numbers.
+    /// The values are pure numbers.
     Number,
-    /// Nanoseconds, shown as ns, µs, ms or s.
+    /// The values are nanoseconds, shown as ns, µs, ms or s.
     Nanoseconds,
-    /// Bytes, shown as B, KiB, MiB, GiB or TiB.
+    /// The values are bytes, shown as B, KiB, MiB, GiB or TiB.
     Bytes,
-    /// Bytes per second, shown in powers of ten.
+    /// The values are bytes per second, shown in powers of ten.
     BytesPerSecond,
 }
 
 impl Unit {
-    /// A value for people, in a suitable scale: numbers to four significant digits, quantities with a unit to
-    /// three.
+    /// Formats a value for people, in a suitable scale. Numbers have four significant digits, quantities with
+    /// a unit three.
     pub fn humane(self, value: f64) -> String {
         match self.scales() {
             [] => Value::Real(value).readable(),
@@ -27,7 +27,7 @@ impl Unit {
         }
     }
 
-    /// The scales of the unit with their names, the largest first. Names and pure numbers have none.
+    /// Returns the scales of the unit with their names, the largest first. Names and pure numbers have none.
     pub fn scales(self) -> &'static [(f64, &'static str)] {
         match self {
             Unit::Name | Unit::Number => &[],
@@ -38,7 +38,7 @@ impl Unit {
     }
 }
 
-/// A cell.
+/// The value of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// A name.
@@ -80,7 +80,7 @@ impl From<String> for Value {
 }
 
 impl Value {
-    /// The number, if it is one.
+    /// Returns the value as a number; `None` for a name.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Text(_) => None,
@@ -89,7 +89,7 @@ impl Value {
         }
     }
 
-    /// The exact text, as in CSV.
+    /// Formats the value exactly, as in CSV.
     pub fn exact(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -98,7 +98,7 @@ impl Value {
         }
     }
 
-    /// The text for people: reals to four significant digits, integers in groups of three.
+    /// Formats the value for people: reals with four significant digits, integers in groups of three digits.
     pub fn readable(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),

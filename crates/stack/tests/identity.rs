@@ -1,5 +1,6 @@
-//! The identity of a run: values that change a result change it, and defaults that are written out do not.
-//! The tests cover every declared setting, and every declared option of devices, layers and policies.
+//! Tests the identity of a run. A value that changes the result changes the identity, and a default that is
+//! written out does not. The tests cover every declared setting, and every declared option of devices, layers
+//! and policies.
 
 use fulgurite_base::OptionHelp;
 use fulgurite_bench::BenchmarkConfig;
@@ -19,7 +20,7 @@ const COMMANDS: [Command; 5] =
 
 type Values<'a> = BTreeMap<&'a str, &'a str>;
 
-/// A small run of each command.
+/// Returns the settings of a small run of each command.
 fn base(command: Command) -> Values<'static> {
     match command {
         Command::Pool => [("workload", "mixed-skewed"), ("device", "virtual")].into(),
@@ -44,8 +45,8 @@ fn id(command: Command, values: &Values) -> String {
     run(command, values).and_then(|run| run.id()).unwrap_or_else(|error| panic!("{values:?}: {error}"))
 }
 
-/// For each setting, its default in other words and another value with the settings that it needs. The test
-/// fails for a setting without an entry.
+/// Returns, for each setting, its default in other words, and another value together with the settings that
+/// this value needs. The test fails for a setting without an entry.
 fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'static>) {
     let one = |name: &'static str, value: &'static str| Values::from([(name, value)]);
     match (command, setting) {
@@ -53,7 +54,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "workload") => (None, one("workload", "mixed-uniform:write=90%")),
         (_, "benchmark") => (None, one("benchmark", "ycsb-a:theta=0.8")),
         (_, "scale") => (Some("1"), one("scale", "2")),
-        // 10 % of the data.
+        // The default memory is 10 % of the data.
         (_, "memory") => (Some("10%"), one("memory", "20%")),
         (_, "time") => (None, one("time", "1s")),
         (_, "warm_up") => (Some("2K"), one("warm_up", "1s")),
@@ -74,7 +75,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (Command::Bench, "write_back") => (Some("store"), one("write_back", "ace:n_w=4")),
         (_, "write_back") => (Some("single"), one("write_back", "ace:n_w=4")),
         (_, "prefetch") => (Some("none"), one("prefetch", "sequential")),
-        // 6 % of the default number of pages.
+        // The default number of frames is 6 % of the default number of pages.
         (_, "frames") => (Some("6144"), one("frames", "500")),
         (_, "pages") => (Some("102400"), one("pages", "4K")),
         (_, "logical") => (None, one("logical", "31MB")),
@@ -106,19 +107,20 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
     }
 }
 
-/// The settings that a setting needs to have an effect.
+/// Returns the settings that a setting needs to have an effect.
 fn beside(setting: &str) -> Values<'static> {
     match setting {
-        // A generator uses the pages of the drive; a trace has addresses of its own.
+        // A generator addresses the pages of the drive, but a trace has addresses of its own, so only a trace
+        // needs a mapping.
         "addresses" => [("workload", "postgres-pgbench"), ("users", "1")].into(),
         _ => Values::new(),
     }
 }
 
-/// Settings with tests of their own: only an index scan has a degree, and only a file can be used again.
+/// Settings with tests of their own: only an index scan has a degree, and only a file can be reused.
 const APART: [&str; 2] = ["degree", "reuse"];
 
-/// Settings that change the place of output or the permissions, and no result.
+/// Settings that change the place of the output or the permissions, and not the result.
 const WITHOUT_EFFECT: [&str; 5] = ["destroy_contents", "trace_out", "requests_out", "force", "format"];
 
 #[test]
@@ -183,7 +185,7 @@ fn the_settings_of_a_benchmark_that_few_accept() {
     assert_ne!(bench(&scan), bench(&[scan[0], ("degree", "1")]));
     let file = [("benchmark", "ycsb-c"), ("device", "file:/tmp/no-such-drive,engine=psync")];
     assert_ne!(bench(&file).unwrap(), bench(&[file[0], file[1], ("reuse", "yes")]).unwrap());
-    // A scale and an option that give the same size of data agree.
+    // A scale and an option that give the same size of data give the same identity.
     let scaled = bench(&[("benchmark", "tpcc"), ("scale", "2")]).unwrap();
     assert_eq!(scaled, bench(&[("benchmark", "tpcc:warehouses=2")]).unwrap());
     assert_ne!(scaled, bench(&[("benchmark", "tpcc")]).unwrap());
@@ -197,7 +199,8 @@ fn every_option_of_a_benchmark_is_part_of_the_identity() {
     }
 }
 
-/// For every option of a name, its written-out default keeps the identity, and some other value changes it.
+/// Checks the options of a name: the written-out default of each keeps the identity, and some other value
+/// changes it.
 fn options_count(command: Command, setting: &str, name: &str, beside: &Values, options: &[OptionHelp]) {
     const VALUES: [&str; 13] =
         ["1", "2", "3", "4", "7", "16", "1%", "30%", "99%", "4KiB", "64KiB", "0.5", "9999"];
@@ -208,7 +211,7 @@ fn options_count(command: Command, setting: &str, name: &str, beside: &Values, o
     let usual = with(name).unwrap_or_else(|error| panic!("{setting} {name}: {error}"));
     for option in options {
         let text = |value: &str| format!("{name}:{}={value}", option.key);
-        // Some options are refused if they have no effect; then there is nothing to compare.
+        // Some options are refused if they have no effect. They give no identity to compare.
         if let Ok(written) = with(&text(&option.default)) {
             assert_eq!(written, usual, "{}", text(&option.default));
         }
@@ -239,14 +242,14 @@ fn every_option_of_a_policy_is_part_of_the_identity() {
     }
     each("replacement", entries!(ReplacementConfig), Command::Pool, &pool);
     each("prefetch", entries!(PrefetchConfig), Command::Pool, &pool);
-    // `auto` measures the drive, which takes a while, and has no options.
+    // Leave out `auto`, because it measures the drive, which takes a while, and has no options.
     let write_backs: Vec<_> = entries!(WriteBackConfig);
     let write_backs = write_backs.into_iter().filter(|(name, _)| *name != "auto").collect();
     each("write_back", write_backs, Command::Pool, &pool);
     let gc: Values = base(Command::Gc).into_iter().chain([("ops", "1K")]).collect();
     each("placement", entries!(PlacementConfig), Command::Gc, &gc);
     each("victim", entries!(VictimConfig), Command::Gc, &gc);
-    // `switch` nests two workloads and has no options of its own.
+    // Leave out `switch`, because it nests two workloads and has no options of its own.
     let generators: Vec<_> = entries!(GeneratorConfig);
     let generators = generators.into_iter().filter(|(name, _)| *name != "switch").collect();
     each("workload", generators, Command::Pool, &[("ops", "1K"), ("device", "none")].into());
@@ -283,7 +286,7 @@ fn equal_runs_have_one_identity_however_they_are_written() {
     ] {
         assert_eq!(pool(&[one]), pool(&[another]), "{one:?} {another:?}");
     }
-    // Numbers that are measured and the same numbers when given make one run.
+    // Parameters that are measured, and the same parameters when given, give the same identity.
     let k_w = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", "ace")].into()).unwrap();
     let n_w = format!("ace:n_w={}", k_w.stack.write_back().unwrap().batches.n_w);
     let told = run(Command::Pool, &[("workload", "mixed-skewed"), ("write_back", &n_w)].into()).unwrap();

@@ -1,4 +1,4 @@
-//! MiDAS against its own model: its predictions are measured.
+//! Tests the placement policy MiDAS against its own model, by measuring what the model predicts.
 
 use fulgurite_base::Spec;
 use fulgurite_base::StreamId;
@@ -10,7 +10,8 @@ use fulgurite_workload::{Generator, GeneratorConfig, Op};
 
 const PAGES: u32 = 120_000;
 
-/// A filled FTL with `pages` logical pages in segments of `segment_pages`.
+/// Creates an FTL (flash translation layer) with `pages` logical pages in segments of `segment_pages`, and
+/// fills it.
 fn filled(placement: &str, victim: &str, pages: u32, segment_pages: u32) -> Ftl {
     let placement = PlacementConfig::from_spec(Spec::parse(placement).unwrap()).unwrap();
     let victim = VictimConfig::from_spec(Spec::parse(victim).unwrap()).unwrap();
@@ -22,12 +23,12 @@ fn filled(placement: &str, victim: &str, pages: u32, segment_pages: u32) -> Ftl 
     ftl
 }
 
-/// The requests of a workload.
+/// Starts the generator of a workload.
 fn requests(workload: &str, pages: u32) -> Generator {
     workload.parse::<GeneratorConfig>().unwrap().start(u64::from(pages), 4096, 42).unwrap()
 }
 
-/// The FTL after filling and 28 capacities of writes of each workload in turn.
+/// Returns the FTL after the fill and 28 capacities of writes of each workload in turn.
 fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
     let mut ftl = filled(placement, victim, PAGES, 128);
     for workload in workloads {
@@ -39,13 +40,14 @@ fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
     ftl
 }
 
-/// Write amplification after that.
+/// Returns the write amplification after the fill and 28 capacities of writes.
 fn waf(placement: &str, victim: &str, workload: &str) -> f64 {
     let ftl = run(placement, victim, &[workload]);
     1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
 }
 
-/// Mean difference of measured to predicted valid shares, and of WAF, at an event under a full configuration.
+/// Returns two errors of the predictions at an event under a full configuration: the mean difference of the
+/// valid shares, and the relative difference of the write amplification.
 fn errors(event: &Event) -> (f64, f64) {
     let prediction = &event.configuration.as_ref().unwrap().prediction;
     let pairs: Vec<(f64, f64)> = prediction
@@ -117,8 +119,8 @@ fn every_part_can_be_switched_off() {
     assert!(events("midas:error=0%").iter().filter(irregular).count() > 0, "nothing is predicted exactly");
 }
 
-/// Traffic that the model cannot describe: groups with sizes are never much worse than the chain without
-/// sizes. They are if unsuccessful sizes are kept.
+/// On traffic that the model cannot describe, groups with sizes are never much worse than the chain without
+/// sizes. They would be worse if unsuccessful sizes were kept.
 #[test]
 fn sizes_that_gain_nothing_are_not_kept() {
     let waf = |placement| waf(placement, "cost-benefit", "tpcc:blocks=yes");
@@ -128,8 +130,9 @@ fn sizes_that_gain_nothing_are_not_kept() {
     assert!(kept > 1.1 * without, "{kept} {without}");
 }
 
-/// The error of the sampled lifetimes by the number of watched pages: the largest difference between the
-/// survival functions of the sample and of all pages, over four drives with different popular pages.
+/// Measures the error of the sampled lifetimes for each number of watched pages. The error is the largest
+/// difference between the survival functions of the sample and of all pages. The table has its mean over four
+/// drives with different popular pages.
 #[test]
 #[ignore = "prints a table, and takes minutes"]
 fn error_of_sampling() {

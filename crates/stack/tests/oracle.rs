@@ -1,4 +1,4 @@
-//! Whole runs against an independent oracle, on real traces.
+//! Tests whole runs against an independent oracle, on real and generated traces.
 
 use fulgurite_base::units;
 use fulgurite_stack::settings::{self, Workloads};
@@ -12,8 +12,8 @@ fn pool_run(values: &[(&str, &str)]) -> Run {
     settings::run(fulgurite_stack::Command::Pool, &values, &mut Workloads::default()).unwrap()
 }
 
-/// Hits, misses, pages written and batches of LRU with batches of `n_w`, by a slow and simple algorithm. The
-/// pool is a list, oldest first.
+/// Returns the hits, misses, pages written and batches of LRU with batches of `n_w` pages. The algorithm is
+/// slow and simple: the pool is a list, oldest page first.
 fn oracle(requests: &[(u64, bool)], frames: usize, n_w: usize) -> [u64; 4] {
     let mut pool: Vec<(u64, bool)> = Vec::new();
     let [mut hits, mut misses, mut written, mut batches] = [0; 4];
@@ -42,7 +42,7 @@ fn counts(row: &Row) -> [u64; 4] {
         .map(|column| row.number(column).unwrap() as u64)
 }
 
-/// Compares the pool on a simulated drive with the oracle, on the first requests of a trace file.
+/// Compares the counts of a pool on a simulated drive with the oracle, on the first requests of a trace file.
 fn agrees_with_the_oracle(trace: &Path, page: &str, ops: usize, frames: usize, golden: [[u64; 4]; 2]) {
     let bytes = units::parse_size(page).unwrap();
     let pages = Trace::load(trace, None, TraceOptions::default()).unwrap().page_requests(bytes).unwrap();
@@ -81,7 +81,7 @@ fn our_postgresql_trace_gives_the_oracles_counts() {
     );
 }
 
-/// Requests of several pages that are not aligned to pages.
+/// The trace has requests of several pages, and their starts are not aligned to pages.
 #[test]
 fn a_block_trace_gives_the_oracles_counts() {
     let generator = "financial-like".parse::<GeneratorConfig>().unwrap().start(20_000, 4096, 42).unwrap();

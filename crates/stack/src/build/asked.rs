@@ -1,4 +1,4 @@
-//! The values of a run's settings, before they are checked together.
+//! Holds the values of a run's settings before they are checked against each other.
 
 use crate::device::{DeviceConfig, LayerConfig};
 use crate::workload::AddressMap;
@@ -12,7 +12,7 @@ use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_pool::{PrefetchConfig, ReplacementConfig, WriteBackConfig};
 use fulgurite_workload::trace::{Format, TraceOptions};
 
-/// The value of each setting.
+/// The value of each setting of a run. `None` means that the setting was not given.
 #[derive(Default)]
 pub(crate) struct Asked {
     pub workload: String,
@@ -68,11 +68,11 @@ pub(crate) struct Asked {
     pub seed: u64,
 }
 
-/// The memory of an engine.
+/// The memory of an engine, as the user asked for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// A share of the loaded data.
+    /// A share of the bytes of the loaded data.
     OfData(Share),
 }

@@ -1,4 +1,4 @@
-//! Builds a run of `bench`.
+//! Builds a run of `bench`, which executes a benchmark on a storage engine.
 
 use super::measured::Measured;
 use super::stack::stack;
@@ -12,15 +12,15 @@ use fulgurite_bench::{BenchmarkConfig, Extent};
 use fulgurite_engine::{Durability, Options, PlaceConfig, TornPages};
 use fulgurite_pool::WriteBackConfig;
 
-/// The default number of transactions in the measured part.
+/// The default number of transactions in the measured part of a run.
 const DEFAULT_OPS: u64 = 20_000;
-/// The default memory of an engine is the loaded data divided by this.
+/// By default an engine has the bytes of the loaded data, divided by this number, as memory.
 const DATA_PER_MEMORY: u64 = 10;
-/// The least memory of an engine whose memory is a share of the data.
+/// The least memory in bytes of an engine whose memory is a share of the data.
 const LEAST_MEMORY: u64 = 1 << 20;
-/// Space on a new drive, in addition to the log and twice the data.
+/// Bytes of space on a new drive, in addition to the log and twice the data.
 const ROOM_BESIDE: u64 = 64 << 20;
-/// The default CPU time of a call of the store on a simulated drive.
+/// The default CPU time that a call of the store costs on a simulated drive.
 const CPU_PER_OP: Nanos = Nanos::from_micros(2);
 
 pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
@@ -64,7 +64,8 @@ pub(super) fn bench(mut asked: Asked, is_dry: bool) -> Result<Run, StackError> {
         cpu_per_op: cpu_per_op.unwrap_or(usual),
         reuse,
     };
-    // If the store cannot be created there, `Run::check` refuses the run.
+    // `Run::check` refuses the run if the store cannot be created on this device, so the error is dropped
+    // here.
     let map_memory = stack.map_memory(&stage.options()).unwrap_or_default();
     stage.memory_bytes = memory_bytes(memory, data_bytes, map_memory);
     stack.engine = Some(stage);
@@ -122,13 +123,15 @@ fn with_degree(mut benchmark: BenchmarkConfig, degree: &str) -> Result<Benchmark
     Ok(benchmark)
 }
 
-/// Replaces a degree of `auto` by k_r.
+/// Replaces the degree `auto` of an index scan by k_r, the measured number of concurrent reads. The degree is
+/// the number of database rows that the scan reads at once.
 fn resolve_degree(benchmark: &mut BenchmarkConfig, mut drive: Measured<'_>) -> Result<(), StackError> {
     let BenchmarkConfig::IndexScan(scan) = benchmark else { return Ok(()) };
     scan.resolve(|| drive.k_r()).map_err(|error| StackError::request(format!("degree auto: {error}")))
 }
 
-/// One row for the run, one per interval, one per type of transaction, or one per type and interval.
+/// Returns the subject of each result row: the run, an interval, a type of transaction, or a type in an
+/// interval.
 fn rows(asked: &Asked) -> Rows {
     match (asked.time_interval, asked.by_type) {
         (None, false) => Rows::Run,
@@ -138,9 +141,9 @@ fn rows(asked: &Asked) -> Rows {
     }
 }
 
-/// The engine's memory in bytes. A size in bytes includes the map of pages out of place. A share and the
-/// default do not: half of `map_memory` is added for the map, so that the memory for pages does not depend on
-/// the place.
+/// Returns the engine's memory in bytes. A size that was given in bytes includes the map of pages out of
+/// place. A share of the data and the default do not include it, so half of `map_memory` is added for the
+/// map. The memory for pages therefore does not depend on whether pages are in place or out of place.
 fn memory_bytes(asked: Option<Memory>, data_bytes: u64, map_memory: u64) -> u64 {
     let beside_map = |bytes: u64| (bytes.max(LEAST_MEMORY) + map_memory / 2).max(map_memory);
     match asked {
@@ -150,13 +153,14 @@ fn memory_bytes(asked: Option<Memory>, data_bytes: u64, map_memory: u64) -> u64 
     }
 }
 
-/// Makes the device large enough if it is a file or `mem` without a given size.
+/// Gives the device room for `bytes`, if it is a file or a `mem` device without a given size.
 fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), StackError> {
     stack.device_pages_per(page_bytes)?;
     let pages = bytes.div_ceil(u64::from(page_bytes)) * u64::from(page_bytes / stack.device.page_bytes());
     let below = stack.pages_below(pages);
     if let DriveConfig::Mem(mem) = &mut stack.device.drive {
-        // A store uses the whole drive, and the default size is far larger than any data.
+        // Fit the drive to the data: a store uses the whole drive, and the default size of `mem` is far
+        // larger than any data.
         if mem.pages == MemConfig::default().pages {
             mem.pages = below;
         }
@@ -165,7 +169,8 @@ fn make_room(stack: &mut Stack, page_bytes: u32, bytes: u64) -> Result<(), Stack
     Ok(())
 }
 
-/// Measuring a drive overwrites it, so a file that is used again must not be measured.
+/// Refuses `--reuse` if the write-back policy must be measured: measuring a drive overwrites the data in the
+/// file.
 fn check_reuse(stack: &Stack, write_back: Option<&WriteBackConfig>) -> Result<(), StackError> {
     if !stack.device.is_real() || stack.layer.is_some() {
         return Err(StackError::request(format!(
@@ -195,8 +200,8 @@ fn check_reuse_of_degree(benchmark: &BenchmarkConfig) -> Result<(), StackError> 
 }
 
 impl Stack {
-    /// The least memory in bytes for the map of pages out of place. 0 if pages are in place, or if only the
-    /// opened drive can tell.
+    /// Returns the least memory in bytes for the map of pages out of place. It is 0 if pages are in place, or
+    /// if only the opened drive can tell.
     pub(crate) fn map_memory(&self, options: &Options) -> Result<u64, fulgurite_engine::Error> {
         match options.place {
             PlaceConfig::Auto(_) if self.device.is_real() => Ok(0),
@@ -204,8 +209,8 @@ impl Stack {
         }
     }
 
-    /// The protection from torn writes on this device, as far as it is known before the device is opened.
-    /// Fails if the device does not support it.
+    /// Returns the protection from torn writes on this device, as far as it is known before the device is
+    /// opened. Fails if the device does not support the protection that was asked for.
     fn torn_pages(
         &self,
         asked: TornPages,

@@ -1,4 +1,4 @@
-//! Builds a run of `gc`.
+//! Builds a run of `gc`, which counts the page writes of a flash translation layer.
 
 use super::Asked;
 use super::trace_length::within_trace;
@@ -85,7 +85,7 @@ fn translation_shape(asked: &Asked) -> Result<FtlConfig, StackError> {
     Ok(FtlConfig { collect, ..shape })
 }
 
-/// One row for the run, one per interval, or one per group.
+/// Returns the subject of each result row: the run, an interval of page writes, or a group of segments.
 fn gc_rows(asked: &Asked, logical: u64) -> Result<Rows, StackError> {
     let interval = asked.page_interval.map(|interval| interval.of(logical));
     match (interval, asked.groups, asked.explain) {

@@ -1,4 +1,4 @@
-//! Resolves settings that depend on the measured concurrency of the drive.
+//! Resolves settings that depend on the measured concurrency of the drive: k_r reads and k_w writes at once.
 
 use crate::StackError;
 use crate::profile;
@@ -7,21 +7,21 @@ use fulgurite_base::SpecError;
 use fulgurite_pool::WriteBackConfig;
 use fulgurite_pool::write_back::{Curve, MeasuredDrive};
 
-/// Usual numbers of concurrent reads and writes, for a drive that must not be measured.
+/// Assumed numbers of concurrent reads and writes of a drive that must not be measured.
 const USUAL_K_R: u32 = 64;
 const USUAL_K_W: u32 = 8;
 
-/// The device that a write-back policy may measure.
+/// The device that a write-back policy may measure to find its batch size.
 pub(super) struct Measured<'a> {
     pub stack: &'a Stack,
     pub page_bytes: u32,
     pub seed: u64,
-    /// Whether usual numbers replace measurements.
+    /// Whether assumed numbers replace measurements, because nothing may be executed.
     pub is_dry: bool,
 }
 
 impl ChosenWriteBack {
-    /// Resolves `policy` for a drive.
+    /// Computes the parameters of `policy` for a drive, and measures the drive if the policy needs that.
     pub(super) fn on(policy: WriteBackConfig, drive: Measured) -> Result<ChosenWriteBack, StackError> {
         let batches = policy.resolve(drive);
         let batches = batches.map_err(|error| StackError::request(format!("--write-back: {error}")))?;
@@ -39,7 +39,8 @@ impl Measured<'_> {
         Ok(())
     }
 
-    /// The number of concurrent reads at which the drive reaches its throughput.
+    /// Returns k_r: the least number of concurrent reads at which the drive reaches 95 % of its read
+    /// throughput.
     pub(super) fn k_r(&mut self) -> Result<u32, SpecError> {
         if self.is_dry {
             return Ok(USUAL_K_R);

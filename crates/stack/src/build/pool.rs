@@ -1,4 +1,4 @@
-//! Builds a run of `pool`.
+//! Builds a run of `pool`, which executes a workload against a buffer pool.
 
 use super::Asked;
 use super::measured::Measured;
@@ -11,7 +11,8 @@ use crate::run::{
 use crate::workload::{AddressMap, Origin, View, Workload, Workloads};
 use fulgurite_base::units::{Portion, Share};
 
-/// The default pages and requests of a generated workload: those of the published comparison of ACE with LRU.
+/// The default numbers of pages and requests of a generated workload. The published comparison of ACE (Papon
+/// and Athanassoulis, ICDE 2023) with LRU uses them.
 const DEFAULT_PAGES: u64 = 102_400;
 const DEFAULT_OPS: u64 = 1_000_000;
 
@@ -29,7 +30,7 @@ pub(super) fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, S
     let pages = pool_pages(&workload, &stack, frames, page_bytes, pages)?;
     let ops = pool_ops(&workload, View::Pool { page_bytes, pages }, skip, ops)?;
     stack.make_room_for(pages.saturating_mul(device_pages));
-    // Check the drive first, because the write-back policy may measure it.
+    // Check the drive here, because the write-back policy may measure it below.
     if !stack.device.is_none() {
         stack.check_storage()?;
     }
@@ -52,7 +53,8 @@ pub(super) fn pool(mut asked: Asked, workloads: &mut Workloads) -> Result<Run, S
     Ok(Run { stack, load: Load::Requests(load), measure: Measure::default(), seed })
 }
 
-/// Pages of a pool run: those of the trace, or `asked`; `u64::MAX` if the number is not needed.
+/// Returns the number of pages of a pool run: that of the trace, or `asked`. `u64::MAX` means that the number
+/// is not needed.
 fn pool_pages(
     workload: &Workload,
     stack: &Stack,
@@ -81,7 +83,7 @@ fn pool_pages(
     }
 }
 
-/// Requests of a pool run after the skipped ones.
+/// Returns the number of requests of a pool run after the skipped ones.
 fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> Result<u64, StackError> {
     match (&workload.origin, view) {
         (Origin::Generator(_), _) => Ok(asked.unwrap_or(DEFAULT_OPS)),
@@ -100,12 +102,12 @@ fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> R
     }
 }
 
-/// The number of frames of a pool over `pages` pages.
+/// Returns the number of frames of a pool over `pages` pages.
 fn frames_of(asked: Portion, pages: u64) -> Result<u32, StackError> {
     let frames = match asked {
         Portion::Count(frames) => frames,
         Portion::Share(Share::ZERO) => 0,
-        // A share of a few pages is at least one frame.
+        // A share of few pages may round to zero, but a pool needs at least one frame.
         share => share.of(pages).max(1),
     };
     let is = if matches!(asked, Portion::Count(_)) { String::new() } else { format!(" is {frames} frames") };

@@ -1,4 +1,4 @@
-//! Builds a run of `replay`.
+//! Builds a run of `replay`, which submits a workload's requests to a device without a pool.
 
 use super::Asked;
 use super::stack::stack;
@@ -43,7 +43,7 @@ pub(super) fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run,
     Ok(Run { stack, load: Load::Requests(load), measure, seed })
 }
 
-/// An open loop by arrival times or by a rate, or a closed loop.
+/// Returns the arrival of requests: an open loop by arrival times or by a rate, or a closed loop.
 fn arrivals(asked: &Asked, workload: &Workload) -> Result<Arrivals, StackError> {
     match (asked.users, asked.speed, asked.rate) {
         (Some(users), None, None) => Ok(Arrivals::Closed { users }),

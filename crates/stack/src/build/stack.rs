@@ -1,11 +1,11 @@
-//! Builds the stack below a pool or an engine.
+//! Builds the stages of a stack below a pool or an engine: the device and the layer.
 
 use super::Asked;
 use crate::device::DriveConfig;
 use crate::{Stack, StackError};
 use fulgurite_ftl::Collect;
 
-/// Builds the device and the layer.
+/// Builds the device and the log-structured layer, and sets the policies of their garbage collection.
 pub(super) fn stack(asked: Asked) -> Result<Stack, StackError> {
     let Asked { device, layer, placement, victim, schedule, destroy_contents, reuse, .. } = asked;
     let device = device.ok_or_else(|| StackError::request("device is missing"))?;

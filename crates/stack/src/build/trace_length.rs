@@ -2,7 +2,8 @@
 
 use crate::StackError;
 
-/// The number of requests: `asked`, or all of the trace's.
+/// Returns the number of requests: `asked`, or `has`, which is the number of requests in the trace. Refuses
+/// more than `has`.
 pub(super) fn within_trace(asked: Option<u64>, has: u64, what: &str) -> Result<u64, StackError> {
     match asked {
         // No value of `--ops` is valid for an empty trace.

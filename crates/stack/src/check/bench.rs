@@ -1,4 +1,4 @@
-//! Refuses runs of `bench` that cannot work.
+//! Refuses runs of `bench` whose settings cannot work together.
 
 use super::intervals::check_intervals;
 use crate::device::DriveConfig;
@@ -34,7 +34,7 @@ impl Run {
             )));
         }
         if let DriveConfig::Mem(mem) = &stack.device.drive {
-            // A store uses the whole drive, and `mem` holds a full drive in memory.
+            // A store uses the whole drive, and a `mem` device holds all pages of a full drive in memory.
             let bytes = mem.pages.saturating_mul(mem.page_bytes);
             let what = match stack.device.label.contains("pages=") {
                 true => format!("--device {}", stack.device.label),
@@ -46,7 +46,8 @@ impl Run {
         self.check_options(stage)
     }
 
-    /// A run for a time has a known number of intervals; a run for a number of transactions does not.
+    /// Refuses too many intervals of time. Only a run for a given time has a known number of intervals; a run
+    /// for a number of transactions is not checked here.
     fn check_time_intervals(&self, asked: &Benchmarked) -> Result<(), StackError> {
         use Rows::{TimeIntervals, TypeIntervals};
         match (self.measure.rows, asked.stop) {
@@ -92,7 +93,7 @@ impl Run {
         }
     }
 
-    /// The data and the log must fit on the device.
+    /// Refuses data that do not fit on the device together with the log.
     fn check_fits(&self, asked: &Benchmarked, stage: &EngineStage) -> Result<(), StackError> {
         let (stack, data) = (&self.stack, asked.benchmark.data_bytes());
         let has = stack.pages().saturating_mul(u64::from(stack.device.page_bytes()));

@@ -1,10 +1,10 @@
-//! Limits the number of rows of a series.
+//! Limits the number of result rows of a run that gives one row per interval.
 
 use crate::StackError;
 use fulgurite_bench::INTERVALS_AT_MOST;
 
 /// Refuses more intervals than a run may have. `whole` is the length of the run, `length` that of an
-/// interval; `typed` formats an interval as the user types it.
+/// interval, both in the same unit. `typed` formats an interval as the user types it.
 pub(super) fn check_intervals(
     whole: u64,
     length: u64,

@@ -15,7 +15,7 @@ use fulgurite_pool::{ReplacementPolicy, WriteBack};
 use intervals::check_intervals;
 use std::path::Path;
 
-/// Bytes of tables for each frame of a pool.
+/// Bytes that the tables of the pool and its policies take for each frame.
 const TABLES_PER_FRAME: u64 = 64;
 
 impl Run {
@@ -50,12 +50,14 @@ impl Run {
                         requested.workload.label
                     )));
                 }
-                // A generator reports an unsuitable number of pages only when it starts.
+                // Start the generator here, because it reports an unsuitable number of pages only when it
+                // starts.
                 self.bind()?.requests(self.seed)?;
                 self.check_page_intervals(requested)
             }
             (Load::Requests(_), None, None) => {
-                // Check the outputs first: overwriting a file is worse than any other error of it.
+                // Check the output files first, because overwriting a file is worse than any other error of
+                // the run.
                 self.check_outputs()?;
                 self.stack.check_storage()?;
                 self.bind()?.requests(self.seed)?;
@@ -125,7 +127,7 @@ impl Run {
         Ok(())
     }
 
-    /// Refuses an output that is an input or another output.
+    /// Refuses an output file that is an input file or another output file.
     fn check_outputs(&self) -> Result<(), StackError> {
         let trace = self.requested().and_then(|requested| requested.workload.trace()?.path());
         let drive = match &self.stack.device.drive {
@@ -166,7 +168,7 @@ impl Run {
             if pages > on_device {
                 let above = stack.layer.as_ref();
                 let larger = stack.device.larger(pages as f64 / on_device.max(1) as f64);
-                // The number of a trace's pages is fixed.
+                // The number of pages of a trace is fixed, so `--pages` cannot reduce it.
                 let fewer = if requested.workload.trace().is_some() { "" } else { "fewer --pages or " };
                 return Err(StackError::request(format!(
                     "{pages} pages of {} do not fit on {}{}, which has {on_device}; use {fewer}a larger drive, like \
@@ -177,7 +179,8 @@ impl Run {
                 )));
             }
         }
-        // Simulated drives keep no contents, but every frame has entries in tables.
+        // A simulated drive keeps no contents, so its frames hold no bytes. Every frame has entries in
+        // tables.
         let frame_bytes =
             TABLES_PER_FRAME + if stack.device.is_real() { u64::from(pool.page_bytes) } else { 0 };
         memory::check(&format!("--frames {}", pool.frames), u64::from(pool.frames) * frame_bytes)?;
@@ -207,7 +210,7 @@ impl Run {
         if stack.device.is_none() { self.check_counting(requested, pool) } else { Ok(()) }
     }
 
-    /// Without a drive there is no time, so settings that only affect time are refused.
+    /// Refuses settings that only affect time if the run has no drive, since such a run has no time.
     fn check_counting(&self, requested: &Requested, pool: &PoolStage) -> Result<(), StackError> {
         let (write_back, prefetch) = (pool.write_back.policy.to_string(), pool.policies.prefetch.to_string());
         let users = match requested.arrivals {
@@ -233,21 +236,21 @@ impl Run {
         }
     }
 
-    /// Refuses a series with so many rows that they would fill the memory.
+    /// Refuses a series with so many intervals that its result rows would fill the memory.
     fn check_page_intervals(&self, requested: &Requested) -> Result<(), StackError> {
         let Rows::PageIntervals(length) = self.measure.rows else { return Ok(()) };
         let check = |writes| check_intervals(writes, length, |length| length.to_string());
-        // Counting the writes among the requests takes time and is seldom needed.
+        // Compare all requests first. Counting the writes among them takes time and is seldom needed.
         match check(requested.ops) {
             Err(_) => check(self.bind()?.writes_within(requested.ops, self.seed)?),
             few => few,
         }
     }
 
-    /// A policy that looks ahead numbers all page writes with 32 bits.
+    /// Refuses more page writes than a placement policy that looks ahead can number with 32 bits.
     fn check_future(&self, requested: &Requested, ftl: &FtlConfig) -> Result<(), StackError> {
         let fill = u64::from(ftl.logical_pages);
-        // `u32::MAX` marks a page that is never overwritten, so no write has that number.
+        // The number `u32::MAX` marks a page that is never overwritten, so no write may have it.
         let most = u64::from(u32::MAX) - fill;
         let looks_ahead = ftl.collect.placement.needs_future() || self.measure.rows == Rows::Groups;
         if looks_ahead && requested.ops >= most {
@@ -271,7 +274,7 @@ fn check_translation(ftl: &FtlConfig) -> Result<(), StackError> {
     })
 }
 
-/// The files that are given.
+/// Returns the files among `named` that were given, each with its argument.
 fn files<'a>(named: [(&'a str, Option<&'a Path>); 2]) -> Vec<Named<'a>> {
     named.into_iter().filter_map(|(argument, path)| Some(Named::new(argument, path?))).collect()
 }

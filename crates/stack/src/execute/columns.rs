@@ -1,4 +1,4 @@
-//! Columns that rows of several commands have.
+//! Sets the columns that result rows of several commands have.
 
 use crate::run::{ChosenWriteBack, Policies, STORES_OWN};
 use crate::{Column, Command, Row, Run, StackError, memory};
@@ -6,7 +6,7 @@ use fulgurite_pool::WriteBack;
 use std::time::{Duration, Instant};
 
 impl Run {
-    /// The columns that describe any run.
+    /// Returns the columns that describe a run of any command.
     pub(super) fn identity(&self) -> Result<Row, StackError> {
         let mut row = Row::default();
         row.set(Column::RunId, self.id()?);
@@ -20,12 +20,14 @@ impl Run {
     }
 }
 
-/// Sets the columns of a pool's policies.
+/// Sets the columns about the policies of a pool. `None` as `write_back` means that the store chooses its own
+/// policy.
 pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Option<&ChosenWriteBack>) {
     row.set(Column::Replacement, policies.replacement.to_string());
     row.set(Column::Prefetch, policies.prefetch.name());
     let Some(ChosenWriteBack { policy, batches }) = write_back else {
-        // The store derives the numbers from its memory and torn-page protection, and does not report them.
+        // The store derives the parameters of the policy from its memory and torn-page protection, and does
+        // not report them.
         row.set(Column::WriteBack, STORES_OWN);
         return;
     };
@@ -39,8 +41,8 @@ pub(super) fn set_policies(row: &mut Row, policies: &Policies, write_back: Optio
     row.set_some(Column::Ahead, Some(ahead).filter(|ahead| *ahead > 0));
 }
 
-/// Sets the three columns about the cost of the simulator. Only they differ from one execution to the next.
-/// `read_for` is the time that it took to read the trace, which the runs of a grid share.
+/// Sets the three columns about the cost of the simulator. Only these columns differ from one execution to
+/// the next. `read_for` is the time that reading the trace took; the runs of a grid share this work.
 pub(super) fn set_cost(row: &mut Row, start: Instant, read_for: Duration, ops: u64) {
     let seconds = (start.elapsed() + read_for).as_secs_f64();
     row.set(Column::SimWallS, seconds);

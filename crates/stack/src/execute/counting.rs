@@ -1,4 +1,4 @@
-//! Counts misses and writes of a pool, without a drive and without time.
+//! Executes a run of `pool` without a drive. It counts misses and writes, and has no time.
 
 use super::columns::set_cost;
 use super::pool::{Measured, PoolRun, check_counters};
@@ -9,11 +9,11 @@ use fulgurite_pool::MissCounter;
 use fulgurite_workload::{Op, Request};
 use std::time::{Duration, Instant};
 
-/// Requests that are passed to a [`MissCounter`] at once.
+/// The number of requests that are passed to a [`MissCounter`] at once.
 const SLICE: usize = 4096;
 
 impl PoolRun<'_> {
-    /// Executes the run.
+    /// Executes the run and returns its result row.
     pub(super) fn count(&self, progress: &Progress) -> Result<Row, StackError> {
         let PoolRun { run, requested, stage } = self;
         let mut requests = run.bind()?.requests(run.seed)?;
@@ -21,7 +21,7 @@ impl PoolRun<'_> {
         let start = Instant::now();
         let replacement = stage.policies.replacement.start(stage.frames)?;
         let mut counter = MissCounter::new(stage.frames, replacement, stage.write_back.batches.clone());
-        // Both buffers are reused, so the loop does not allocate.
+        // Both buffers are reused, so that the loop does not allocate.
         let mut taken: Vec<Request> = Vec::with_capacity(SLICE);
         let mut slice: Vec<(PageId, bool)> = Vec::with_capacity(SLICE);
         let mut left = requested.ops;
@@ -41,13 +41,13 @@ impl PoolRun<'_> {
             return Err(StackError::request(failure));
         }
         let counters = counter.counters();
-        // The length of a trace that is read during the run is known only now.
+        // Count the requests here: the length of a trace that is read during the run was not known before.
         let ops = counters.hits + counters.misses;
         if ops == 0 && requested.skip > 0 {
             return Err(passes_over(requested.skip, skipped));
         }
         check_counters(&counters, ops)?;
-        // The row and the identity are those of a run that asks for exactly this number of requests.
+        // The row and the run id are those of a run that asks for exactly this number of requests.
         let known = Requested { ops, ..(*requested).clone() };
         let run = Run { load: Load::Requests(known.clone()), ..(*run).clone() };
         let mut row = PoolRun { run: &run, requested: &known, stage }.row(&Measured::default(), counters)?;

@@ -1,4 +1,4 @@
-//! Columns with the counts of a drive, and of a layer above it.
+//! Sets the columns with the counts of a drive, and of a log-structured layer above it.
 
 use crate::device::Observed;
 use crate::{Column, Row, Stack};
@@ -6,19 +6,19 @@ use fulgurite_base::Nanos;
 use fulgurite_log::LogCounters;
 use fulgurite_ssd::DriveCounters;
 
-/// Counts at the end of the last request.
+/// The counts of a drive and a layer at one point of a run.
 pub(super) struct DeviceCounts {
     drive: Option<DriveCounters>,
     layer: Option<LogCounters>,
 }
 
 impl DeviceCounts {
-    /// The counts of `device` so far.
+    /// Reads the counts of `device`.
     pub(super) fn of(device: &(impl Observed + ?Sized)) -> DeviceCounts {
         DeviceCounts { drive: device.observe(), layer: device.observe_layer() }
     }
 
-    /// The counts since `before`.
+    /// Returns the counts since `before`.
     pub(super) fn since(&self, before: &DeviceCounts) -> DeviceCounts {
         DeviceCounts {
             drive: self.drive.zip(before.drive).map(|(now, before)| now.since(&before)),
@@ -26,13 +26,13 @@ impl DeviceCounts {
         }
     }
 
-    /// Pages that the host wrote; `None` if neither a layer nor the drive counts them.
+    /// Returns the number of pages that the host wrote. `None` if neither a layer nor the drive counts them.
     pub(super) fn host_pages_written(&self) -> Option<u64> {
         let by_drive = self.drive.as_ref().map(|drive| drive.host_pages_written);
         self.layer.as_ref().map(|layer| layer.host_pages).or(by_drive)
     }
 
-    /// Sets the columns.
+    /// Sets the columns about these counts. Sets nothing if the device does not count.
     pub(super) fn set(&self, row: &mut Row) {
         let Some(written) = self.host_pages_written() else { return };
         row.set(Column::HostPagesWritten, written);
@@ -56,7 +56,8 @@ impl DeviceCounts {
         }
         let per_page = |pages: u64| pages as f64 / written as f64;
         let layer_waf = self.layer.as_ref().map(|layer| per_page(layer.pages_written()));
-        // Divide by the pages that the drive has received; the layer may still hold pages of a collection.
+        // Divide by the pages that the drive has received, not by those that the layer has written: the layer
+        // may still hold pages of a collection.
         let drive_waf = self.drive.as_ref().filter(|drive| drive.host_pages_written > 0).map(|drive| {
             (drive.host_pages_written + drive.gc_pages_copied) as f64 / drive.host_pages_written as f64
         });
@@ -69,7 +70,7 @@ impl DeviceCounts {
     }
 }
 
-/// Sets the columns about the garbage collection and its policies.
+/// Sets the columns about the layer and the policies of garbage collection.
 pub(super) fn set_collecting(row: &mut Row, stack: &Stack) {
     row.set_some(Column::Layer, stack.layer.as_ref().map(|layer| layer.label.as_str()));
     if let Some(collect) = stack.collect() {
@@ -78,7 +79,7 @@ pub(super) fn set_collecting(row: &mut Row, stack: &Stack) {
     }
 }
 
-/// Sets the columns about wear and lifetime.
+/// Sets the columns about wear and lifetime of the flash.
 pub(super) fn set_wear(row: &mut Row, device: &impl Observed, elapsed: Nanos) {
     if let Some(wear) = device.wear(elapsed) {
         row.set(Column::WearMin, wear.least);

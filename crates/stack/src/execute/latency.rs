@@ -1,12 +1,12 @@
-//! Columns of latencies: the same seven figures for each kind of latency.
+//! Sets the columns of latencies. Each kind of latency has the same seven figures.
 
 use crate::{Column, Row};
 use fulgurite_base::Summary;
 
-/// Mean, standard deviation, four percentiles and maximum of a kind of latency.
+/// The columns for mean, standard deviation, four percentiles and maximum of one kind of latency.
 pub(super) type Latencies = [Column; 7];
 
-/// Requests or transactions of all kinds.
+/// Latencies of requests or transactions of all kinds.
 pub(super) const ALL: Latencies = [
     Column::LatencyMeanNs,
     Column::LatencyStddevNs,
@@ -16,7 +16,7 @@ pub(super) const ALL: Latencies = [
     Column::LatencyP999Ns,
     Column::LatencyMaxNs,
 ];
-/// Reads.
+/// Latencies of reads.
 pub(super) const READ: Latencies = [
     Column::ReadLatencyMeanNs,
     Column::ReadLatencyStddevNs,
@@ -26,7 +26,7 @@ pub(super) const READ: Latencies = [
     Column::ReadLatencyP999Ns,
     Column::ReadLatencyMaxNs,
 ];
-/// Reads that memory could not serve at once.
+/// Latencies of reads that memory could not serve at once.
 pub(super) const READ_MISS: Latencies = [
     Column::ReadMissLatencyMeanNs,
     Column::ReadMissLatencyStddevNs,
@@ -36,7 +36,7 @@ pub(super) const READ_MISS: Latencies = [
     Column::ReadMissLatencyP999Ns,
     Column::ReadMissLatencyMaxNs,
 ];
-/// Writes.
+/// Latencies of writes.
 pub(super) const WRITE: Latencies = [
     Column::WriteLatencyMeanNs,
     Column::WriteLatencyStddevNs,
@@ -46,7 +46,7 @@ pub(super) const WRITE: Latencies = [
     Column::WriteLatencyP999Ns,
     Column::WriteLatencyMaxNs,
 ];
-/// Commits.
+/// Latencies of commits.
 pub(super) const COMMIT: Latencies = [
     Column::CommitLatencyMeanNs,
     Column::CommitLatencyStddevNs,
@@ -57,7 +57,7 @@ pub(super) const COMMIT: Latencies = [
     Column::CommitLatencyMaxNs,
 ];
 
-/// Sets the columns of a kind of latency, if there were any.
+/// Sets the columns of one kind of latency; `None` as `latency` means that there was none of this kind.
 pub(super) fn set_latency(row: &mut Row, columns: Latencies, latency: Option<Summary>) {
     let Some(Summary { mean_ns, stddev_ns, p50_ns, p95_ns, p99_ns, p999_ns, max_ns }) = latency else {
         return;

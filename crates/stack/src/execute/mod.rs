@@ -1,4 +1,4 @@
-//! Executes runs into rows. Each command has a file or folder here.
+//! Executes runs and returns their result rows. Each command has a file or folder here.
 
 mod columns;
 mod device_counts;
@@ -15,7 +15,7 @@ use crate::run::{Load, PROFILE_OPS, Requested, Rows};
 use crate::{Progress, Row, Run, StackError};
 
 impl Run {
-    /// Executes the run. If a check fails, the result is an error and no row.
+    /// Executes the run and returns its result rows. If a check fails, the result is an error and no row.
     pub fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
         match &self.load {
             Load::Characterisation { page_bytes } => {

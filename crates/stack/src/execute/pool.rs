@@ -1,13 +1,13 @@
-//! Executes a run of `pool`: a workload against a buffer pool on a device, in a closed loop.
+//! Executes a run of `pool`: the requests of a workload against a buffer pool on a device, in a closed loop.
 //!
-//! The users share one stream of requests, and a free user takes the next. So the requests and their order
-//! are the same for all policies that are compared. Each user does one request after another without pause.
-//! CPU time of a request is charged to the user's core.
+//! The users share one stream of requests, and a user who is idle takes the next request. So the requests and
+//! their order are the same for all policies that are compared. Each user submits one request after another
+//! without pause. CPU time of a request is charged to the user's core.
 //!
 //! Users are assigned to the simulated cores in turn. All cores use one pool, as the processes of a database
-//! use shared buffers, so their number does not affect the policies. It affects only CPU time and the order
-//! of commands to a full drive. Contention of cores for shared memory is not simulated; it is part of the CPU
-//! time of a request.
+//! use shared buffers, so the number of cores does not affect the policies. It affects only CPU time and the
+//! order of commands to a full drive. Contention of cores for shared memory is not simulated; the CPU time of
+//! a request includes it.
 
 use super::columns::{set_cost, set_policies};
 use super::device_counts::{DeviceCounts, set_collecting};
@@ -27,7 +27,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// A pool run.
+/// A run of `pool`, with its workload and pool taken from `run`.
 #[derive(Clone, Copy)]
 pub(super) struct PoolRun<'a> {
     pub run: &'a Run,
@@ -36,11 +36,11 @@ pub(super) struct PoolRun<'a> {
 }
 
 impl PoolRun<'_> {
-    /// The users of the closed loop.
+    /// Returns the number of users of the closed loop.
     fn users(&self) -> u32 {
         match self.requested.arrivals {
             Arrivals::Closed { users } => users,
-            // `Run::check` refuses the others.
+            // `Run::check` refuses the open loops of these arrivals, so the value does not matter.
             Arrivals::Times { .. } | Arrivals::Rate { .. } => 1,
         }
     }
@@ -52,7 +52,7 @@ impl PoolRun<'_> {
         set_collecting(&mut row, &run.stack);
         set_policies(&mut row, &stage.policies, Some(&stage.write_back));
         row.set(Column::Frames, stage.frames);
-        // `u64::MAX` means that the pages of the trace were not counted.
+        // The number `u64::MAX` means that the pages of the trace were not counted.
         row.set_some(Column::Pages, Some(requested.pages).filter(|pages| *pages < u64::MAX));
         row.set(Column::PageBytes, stage.page_bytes);
         row.set(Column::Users, self.users());
@@ -85,7 +85,7 @@ impl PoolRun<'_> {
     }
 }
 
-/// The state that all users share.
+/// The state that all users of a run share.
 struct Shared {
     requests: Requests,
     ops: u64,
@@ -98,7 +98,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// A user changes a page.
+    /// Puts a new stamp into a page that a user writes, after a check of the old stamp.
     fn change<D: Observed + 'static>(&mut self, page: u64, guard: &mut WriteGuard<D>) -> Result<(), String> {
         let Some(stamps) = &mut self.stamps else { return Ok(()) };
         // Check the old stamp first, or the new one would hide a lost update.
@@ -107,7 +107,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A user reads a page.
+    /// Checks the stamp of a page that a user reads.
     fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
         self.stamps.as_mut().map_or(Ok(()), |stamps| stamps.check(page, bytes))
     }
@@ -117,13 +117,13 @@ impl Shared {
 pub(super) struct Measured {
     elapsed: Nanos,
     latency: Histogram,
-    /// The expected contents of pages, if the device keeps contents.
+    /// The expected stamps of pages; `None` if the device keeps no contents.
     stamps: Option<Stamps>,
-    /// Pages whose contents were compared with the last write.
+    /// The number of pages whose contents were compared with the last write; `None` if none could be.
     pages_checked: Option<u64>,
 }
 
-/// A run with its progress, to be executed on any device.
+/// A run and its progress, to be executed on a device of any type.
 pub(super) struct Execution<'a> {
     pub run: PoolRun<'a>,
     pub progress: &'a Progress,
@@ -138,7 +138,7 @@ impl DeviceUser for Execution<'_> {
 }
 
 impl PoolRun<'_> {
-    /// Executes the run on `device`.
+    /// Executes the run on `device`, and returns its result row.
     pub(super) fn run_on<D: Observed + 'static>(
         &self,
         device: D,
@@ -163,7 +163,7 @@ impl PoolRun<'_> {
             .block_on(async move { flushing.flush().await })
             .map_err(StackError::run)?
             .map_err(StackError::run)?;
-        // The check of conservation below needs the pages of the flush as well.
+        // The check of conservation below needs the pages written by the final flush as well.
         let counters = PoolCounters { pages_flushed: pool.counters().pages_flushed, ..counters };
         if let Some(stamps) = measured.stamps.take() {
             let checked = self.check_drive(&executor, stamps)?;
@@ -173,8 +173,8 @@ impl PoolRun<'_> {
         let done = executor
             .with_device(|device| {
                 device.settle();
-                // Read the counters before draining, so that collection after the last request is not
-                // counted.
+                // Read the counters before the remaining events run, so that garbage collection after the
+                // last request is not counted.
                 let done = DeviceCounts::of(device);
                 device.drain_events();
                 device.verify(true).map(|()| done)
@@ -182,7 +182,7 @@ impl PoolRun<'_> {
             .map_err(StackError::run)?;
         let written = counters.pages_written + counters.pages_flushed;
         let expected = written * u64::from(stage.page_bytes / run.stack.device.page_bytes());
-        // A device without counts, such as a file, cannot be checked.
+        // A device without counts, such as a file, cannot be checked for lost pages.
         if let Some(received) = done.host_pages_written().filter(|received| *received != expected) {
             return Err(StackError::run(format!(
                 "conservation is broken: the pool wrote {expected} drive pages, the drive received {received}"
@@ -193,14 +193,14 @@ impl PoolRun<'_> {
         Ok(row)
     }
 
-    /// Reads every written page from the drive itself and compares it. Returns the number of pages compared
-    /// in the whole run.
+    /// Reads every page that the run wrote from the drive itself, and checks its stamp. Returns the number of
+    /// pages whose stamps were checked in the whole run.
     fn check_drive<D: Observed + 'static>(
         &self,
         executor: &Executor<D>,
         stamps: Stamps,
     ) -> Result<u64, StackError> {
-        // A single reader would wait for the drive at every page.
+        // Read with many tasks at once, since a single reader would wait for the drive at every page.
         const READERS: u64 = 32;
         let step = Rc::new(step("checking every page on the drive", self.requested.pages));
         let stamps = Rc::new(RefCell::new(stamps));
@@ -212,7 +212,7 @@ impl PoolRun<'_> {
             let (pages, bytes) = (self.requested.pages, self.stage.page_bytes as usize);
             executor.spawn(async move {
                 let buffer = Arena::new(bytes).buffer(0, bytes);
-                // Each reader has its own pages.
+                // Each reader checks every 32nd page, so no two readers check the same page.
                 for page in (reader..pages).step_by(READERS as usize) {
                     step.add(1);
                     if !stamps.borrow().is_written(page) || failure.borrow().is_some() {
@@ -221,7 +221,7 @@ impl PoolRun<'_> {
                     let lpn = Lpn(page * u64::from(device_pages));
                     let read = Operation::Read { lpn, pages: device_pages, into: Some(buffer.clone()) };
                     let outcome = handle.submit(read).await.map_err(|error| format!("page {page}: {error}"));
-                    // SAFETY: the read has ended, and the buffer is this task's own.
+                    // SAFETY: the read has ended, and no other task uses this buffer.
                     let bytes = unsafe { buffer.bytes() };
                     let checked = outcome.and_then(|()| stamps.borrow_mut().check(page, bytes));
                     if let Err(error) = checked {
@@ -252,7 +252,8 @@ impl PoolRun<'_> {
             latency: Histogram::default(),
             meter: Meter::default(),
             failure: None,
-            // Simulated drives of pool runs keep no contents, so only a real drive can be checked.
+            // Simulated drives of pool runs keep no contents, so only the stamps on a real drive can be
+            // checked.
             stamps: self.run.is_real().then(|| Stamps::new(self.requested.pages)),
             progress: progress.clone(),
         }));
@@ -276,7 +277,7 @@ impl PoolRun<'_> {
     }
 }
 
-/// Takes requests until there are none, or one has failed.
+/// Executes requests until none remains, or until a request of any user has failed.
 async fn user<D: Observed + 'static>(
     shared: Rc<RefCell<Shared>>,
     pool: BufferPool<D>,
@@ -285,7 +286,7 @@ async fn user<D: Observed + 'static>(
 ) {
     loop {
         let start = handle.now();
-        // End the borrow before the await, during which other users borrow the state.
+        // End the borrow before the wait below, during which other users borrow the shared state.
         let request = {
             let mut shared = shared.borrow_mut();
             if shared.left == 0 || shared.failure.is_some() {
@@ -296,14 +297,14 @@ async fn user<D: Observed + 'static>(
             shared.meter.submit(start);
             shared.requests.next_page()
         };
-        // The run never has more requests than its trace.
+        // The run never has more requests than its trace, so this never ends the task early.
         let Some(request) = request else { return };
         if cpu > Nanos::ZERO {
             handle.compute(cpu).await;
         }
         let page = PageId(request.page);
         let outcome = if request.op == Op::Write {
-            // A hit is the common case and needs no future.
+            // A hit is the common case, so try it first without a future.
             let guard = match pool.try_write(page) {
                 Some(guard) => Ok(guard),
                 None => pool.write(page).await,
@@ -333,7 +334,7 @@ async fn user<D: Observed + 'static>(
 pub(super) fn check_counters(counters: &PoolCounters, ops: u64) -> Result<(), StackError> {
     let PoolCounters { hits, misses, read_ios, pages_read, write_ios, pages_written, .. } = *counters;
     // Each read is of one page, for a miss or a prefetch. Each write is of at least one page. A prefetched
-    // page that is still in the pool is neither a hit nor wasted.
+    // page that is still in the pool counts neither as a hit nor as wasted.
     let reads = misses + counters.prefetched;
     let used_up = counters.prefetch_hits + counters.prefetch_wasted;
     if hits + misses != ops

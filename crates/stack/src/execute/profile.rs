@@ -1,11 +1,12 @@
-//! The rows of `profile`.
+//! Makes the result rows of `profile`.
 
 use crate::profile::Profile;
 use crate::{Column, Row, Run};
 use fulgurite_ssd::preset::Concurrency;
 use std::collections::BTreeMap;
 
-/// The row of `fulgurite profile`: measured figures and the published ones of the device.
+/// Returns the result row of `fulgurite profile`: the measured figures and the published figures of the
+/// device.
 pub(super) fn row(run: &Run, profile: &Profile) -> Row {
     let (mut row, device) = (Row::default(), &run.stack.device);
     row.set(Column::Device, device.label.as_str());
@@ -38,8 +39,8 @@ pub(super) fn row(run: &Run, profile: &Profile) -> Row {
     row
 }
 
-/// The rows of `fulgurite profile --curve`: throughput by users. The searches for k of reads and writes
-/// measure different numbers of users, so a row may lack one of them.
+/// Returns the result rows of `fulgurite profile --curve`: throughput by number of users. The searches for
+/// k_r and k_w measure different numbers of users, so a row may lack the throughput of reads or of writes.
 pub(super) fn curve(run: &Run, profile: &Profile) -> Vec<Row> {
     let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
     for (column, plateau) in [(Column::ReadIops, &profile.reads), (Column::WriteIops, &profile.writes)] {

@@ -1,12 +1,12 @@
-//! Stamps in pages, for drives that keep contents. Every write puts a stamp into its page, and every read of
-//! a written page must find the last stamp.
+//! Checks the contents of pages with stamps, on drives that keep contents. Every write puts a stamp into its
+//! page, and every read of a written page must find the stamp of the last write.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The stamps of this run.
+/// The stamps that one run has written.
 pub(super) struct Stamps {
     run: u64,
-    /// The number of changes of each page.
+    /// The number of changes of each page, by page number.
     versions: Vec<u32>,
     checked: u64,
 }
@@ -21,8 +21,8 @@ impl Stamps {
         }
     }
 
-    /// The stamp of a page: the run, the page and the version. It differs from that of any other page or
-    /// earlier content.
+    /// Returns the stamp of a page: the run, the page and the version. It differs from the stamp of every
+    /// other page and of every earlier content of the page.
     fn stamp(&self, page: u64) -> [u8; 20] {
         let mut stamp = [0; 20];
         // The constant is ASCII for `fulgurit`, so that a page of zeros is no valid stamp.
@@ -41,17 +41,17 @@ impl Stamps {
         bytes[end..].copy_from_slice(&stamp);
     }
 
-    /// Whether a page was ever changed.
+    /// Whether the run has changed a page.
     pub(super) fn is_written(&self, page: u64) -> bool {
         self.versions[page as usize] > 0
     }
 
-    /// The number of comparisons with the last write.
+    /// Returns the number of reads whose stamp was compared with that of the last write.
     pub(super) fn checked(&self) -> u64 {
         self.checked
     }
 
-    /// The fault of a page that was read, if any.
+    /// Checks the stamps of a page that was read. The error describes the fault of the page.
     pub(super) fn check(&mut self, page: u64, bytes: &[u8]) -> Result<(), String> {
         let stamp = self.stamp(page);
         let (first, last) = (&bytes[..stamp.len()], &bytes[bytes.len() - stamp.len()..]);
@@ -62,7 +62,8 @@ impl Stamps {
                 "page {page} is not what was written last (version {}): an update was lost or misplaced",
                 self.versions[page as usize]
             )),
-            // Compare only the first eight bytes, the run, since a file may have old contents.
+            // A page that was never written may hold old contents of a file. So compare only the first eight
+            // bytes, which identify the run.
             (false, _) if first[..8] == stamp[..8] => {
                 Err(format!("page {page} was never written, and has the stamp of another page"))
             }
@@ -71,5 +72,5 @@ impl Stamps {
     }
 }
 
-/// A counter that distinguishes the runs of a process.
+/// A counter that distinguishes the runs of a process in their stamps.
 static STAMPED_RUNS: AtomicU64 = AtomicU64::new(0);

@@ -1,7 +1,7 @@
 //! Estimates the memory and the time of runs before the first one.
 //!
-//! Memory is the sum of the tables that grow with the sizes of a run, rounded up. Time is a range that
-//! follows from measured costs of requests.
+//! Memory is the sum of the tables that grow with the sizes of a run, rounded up. Time is a range, computed
+//! from the measured costs of requests.
 
 mod seconds;
 mod needs;
@@ -14,28 +14,28 @@ pub use seconds::Seconds;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// Bytes of the program itself.
+/// Bytes of memory of the program itself, without any run.
 const PROGRAM_BYTES: u64 = 10 << 20;
 
-/// The needs of all runs of a command.
+/// The estimated memory and time of all runs of a command.
 #[derive(Clone, Debug)]
 pub struct Outlook {
     /// The number of runs.
     pub runs: u64,
-    /// Whether this is an upper bound of the runs, because the results of some decide which others follow.
+    /// Whether `runs` is only an upper bound, because the results of some runs decide which others follow.
     pub is_bound: bool,
-    /// Runs at the same time.
+    /// The number of runs that are executed at the same time.
     threads: usize,
     /// Whether a run uses a real drive, so that runs do not overlap.
     is_real: bool,
-    /// The memory of the largest runs that may run at the same time, largest first.
+    /// Bytes of memory of the largest runs that may be executed at the same time, largest first.
     largest: Vec<u64>,
     shared: BTreeMap<String, (u64, Seconds)>,
     seconds: Seconds,
 }
 
 impl Outlook {
-    /// An empty estimate for `threads` concurrent runs.
+    /// Creates an estimate without runs, for `threads` concurrent runs.
     pub fn new(threads: NonZeroUsize) -> Outlook {
         Outlook {
             runs: 0,
@@ -48,8 +48,8 @@ impl Outlook {
         }
     }
 
-    /// Adds a run that represents `weight` similar runs. Returns its time on one core, without work that it
-    /// shares with other runs.
+    /// Adds a run that represents `weight` similar runs. Returns the time of this run on one core, without
+    /// work that it shares with other runs.
     pub fn add(&mut self, run: &Run, weight: f64) -> Seconds {
         self.is_real |= run.is_real();
         let needs = run.needs();
@@ -63,7 +63,8 @@ impl Outlook {
         for (key, bytes, seconds) in shared {
             self.shared.entry(key).or_insert((bytes, seconds));
         }
-        // Copies of a run that represents several may run at the same time.
+        // Add the memory of the run several times, because the similar runs that it represents may run at the
+        // same time.
         for _ in 0..self.threads.min(weight.ceil() as usize) {
             let at = self.largest.partition_point(|other| *other >= own_bytes);
             if at >= self.threads {
@@ -74,7 +75,7 @@ impl Outlook {
         }
     }
 
-    /// Adds the runs of another outlook to these.
+    /// Adds the runs of another outlook to this one.
     pub fn join(&mut self, other: Outlook) {
         self.runs += other.runs;
         self.is_real |= other.is_real;
@@ -89,7 +90,7 @@ impl Outlook {
         if self.is_real { 1 } else { self.threads.min(self.largest.len()) }
     }
 
-    /// Estimated bytes of memory with `at_once` concurrent runs.
+    /// Returns the estimated bytes of memory with `at_once` concurrent runs.
     fn bytes_with(&self, at_once: usize) -> u64 {
         let own = self.largest.iter().take(at_once).fold(0, |sum: u64, bytes| sum.saturating_add(*bytes));
         let shared = self.shared.values().fold(0, |sum: u64, (bytes, _)| sum.saturating_add(*bytes));
@@ -97,12 +98,12 @@ impl Outlook {
         [own, shared, table, PROGRAM_BYTES].into_iter().fold(0, u64::saturating_add)
     }
 
-    /// Estimated bytes of memory.
+    /// Returns the estimated bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
         self.bytes_with(self.at_once())
     }
 
-    /// The estimated time of all runs on this machine.
+    /// Returns the estimated time of all runs on this machine.
     pub fn seconds(&self) -> Seconds {
         let shared: Seconds = self.shared.values().map(|(_, seconds)| *seconds).sum();
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -144,7 +145,7 @@ impl Outlook {
         }
     }
 
-    /// The outlook in a sentence.
+    /// Describes the outlook in a sentence.
     pub fn sentence(&self) -> String {
         let runs = self.runs_in_words();
         let at_once = match self.at_once() {
@@ -159,7 +160,7 @@ impl Outlook {
         )
     }
 
-    /// The outlook as a row.
+    /// Returns the outlook as a result row.
     pub fn row(&self) -> Row {
         let mut row = Row::default();
         row.set(Column::Runs, self.runs);
@@ -174,11 +175,11 @@ impl Outlook {
     }
 }
 
-/// A range of time in words: "about 20 to 50 s".
+/// Describes a range of time in words, such as "about 20 to 50 s".
 fn range(seconds: Seconds) -> String {
     let [least, most] = [seconds.least, seconds.most].map(rounded);
     let (from, to) = (duration(least), duration(most));
-    // If both have the same unit, name it once.
+    // If both ends of the range have the same unit, write the unit once.
     let unit = |text: &str| text.rsplit(' ').next().map(str::to_owned);
     match (from.strip_suffix(&unit(&to).unwrap_or_default()), from == to) {
         (_, true) => format!("about {to}"),
@@ -188,13 +189,13 @@ fn range(seconds: Seconds) -> String {
     }
 }
 
-/// Rounds an estimate to one digit, or to two if the first is a one. More digits would suggest too much
-/// precision.
+/// Rounds an estimate to one significant digit, or to two if the first is a one. More digits would suggest
+/// too much precision.
 fn rounded(seconds: f64) -> f64 {
     if seconds < 1.0 {
         return seconds;
     }
-    // Round in the unit that is shown.
+    // Round in the unit that is shown, seconds or minutes.
     let unit = if seconds < 100.0 { 1.0 } else { 60.0 };
     let mut digit = unit;
     while digit * 10.0 <= seconds {
@@ -204,7 +205,7 @@ fn rounded(seconds: f64) -> f64 {
     (seconds / step).round() * step
 }
 
-/// A length of time in words, from seconds to days.
+/// Describes a length of time in words, from seconds to days.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         ..1.0 => "1 s or less".to_owned(),
@@ -265,7 +266,7 @@ mod tests {
         }
     }
 
-    /// An estimate is shown as a range, and no more precise than it is.
+    /// An estimate is shown as a range with as few significant digits as its precision allows.
     #[test]
     fn an_estimate_is_a_range_of_round_figures() {
         for (least, most, said) in [

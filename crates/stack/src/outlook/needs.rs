@@ -1,4 +1,5 @@
-//! Estimates the needs of one run. The constants are the bytes of tables that grow with a run.
+//! Estimates the memory and the time that one run needs. The constants are the bytes of tables that grow with
+//! a run.
 
 use super::seconds::{self, Seconds};
 use crate::Stack;
@@ -6,30 +7,30 @@ use crate::device::{DeviceConfig, DriveConfig};
 use crate::run::{Arrivals, Benchmarked, EngineStage, Load, PoolStage, Requested, Rows, Run};
 use fulgurite_ftl::placement::PlacementConfig;
 
-/// Bytes for each frame of a pool, in addition to its page.
+/// Bytes for each frame of a pool, in addition to the bytes of its page.
 const FRAME_BYTES: u64 = 64;
-/// Bytes for each physical page of a translation layer: two maps and a bit.
+/// Bytes for each physical page of a translation layer: one entry in each of two maps, and a bit.
 const MAPPED_BYTES: u64 = 9;
 /// Bytes that a placement policy keeps for each logical page.
 const PLACED_BYTES: u64 = 5;
-/// Bytes of a future page write, for policies that look ahead.
+/// Bytes for each page write that a policy that looks ahead knows beforehand.
 const FORESEEN_BYTES: u64 = 8;
-/// Bytes of a row in a table.
+/// Bytes of a result row in a table.
 pub(super) const ROW_BYTES: u64 = 3 << 10;
 
-/// The needs of one run.
+/// The estimated memory and time of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// Bytes of memory during the run.
+    /// Bytes of memory that only this run needs.
     pub own_bytes: u64,
-    /// Its time.
+    /// The predicted wall-clock time of the run on one core, without shared work.
     pub seconds: Seconds,
-    /// Needs that it shares with other runs: a key, bytes and time.
+    /// The needs that the run shares with other runs. Each has a key, bytes of memory, and wall-clock time.
     pub shared: Vec<(String, u64, Seconds)>,
 }
 
 impl Run {
-    /// Its estimated needs.
+    /// Returns the estimated needs of the run.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs { seconds: seconds::RUN, ..self.stack.needs(self.seed) };
         if let Some(seconds) = self.asks() {
@@ -55,7 +56,8 @@ impl Run {
         needs
     }
 
-    /// Seconds until its last request arrives, for a real drive, which has to wait for it.
+    /// Returns the seconds until the last request of the run arrives. `None` for a simulated drive, which
+    /// does not wait for arrivals in wall-clock time, and for a closed loop.
     fn arriving(&self) -> Option<f64> {
         let Load::Requests(requested) = &self.load else { return None };
         if !self.is_real() {
@@ -72,14 +74,14 @@ impl Run {
         }
     }
 
-    /// Its expected seconds on one core, without work that it shares with other runs.
+    /// Returns the expected seconds of the run on one core, without work that it shares with other runs.
     pub(crate) fn expected_seconds(&self) -> f64 {
         self.needs().seconds.middle()
     }
 }
 
 impl Stack {
-    /// The needs of the device and the layer.
+    /// Returns the needs of the device and the layer.
     fn needs(&self, seed: u64) -> Needs {
         let mut needs = Needs::default();
         if let DriveConfig::Simulated { config, .. } = &self.device.drive {
@@ -87,7 +89,7 @@ impl Stack {
             if config.in_place {
                 needs.own_bytes += pages / 4;
             } else {
-                // The preconditioned drive is kept, and each run has a copy.
+                // The preconditioned drive is kept for all runs, and each run has a copy of it.
                 needs.own_bytes += pages * MAPPED_BYTES;
                 let key = format!("{} {seed}", self.canonical_storage());
                 needs.shared.push((key, pages * MAPPED_BYTES, self.made()));
@@ -116,7 +118,7 @@ impl Needs {
                 self.add_bytes(frames.saturating_mul(page).saturating_add(requested.pages.saturating_mul(8)));
             }
             DriveConfig::Mem(_) => {
-                // Used frames and written pages hold bytes.
+                // A `mem` device allocates bytes only for written pages, and its pool only for used frames.
                 let written = requested.pages.min(ops).saturating_mul(page);
                 self.add_bytes(frames.min(ops).saturating_mul(page).saturating_add(written));
             }
@@ -145,7 +147,8 @@ impl Needs {
         let data = asked.benchmark.data_bytes();
         let [load, check] = seconds::loaded(&asked.benchmark);
         match &run.stack.device.drive {
-            // The contents of the drive after the load are kept, and each run changes a part of them.
+            // The contents of the drive after the load are kept for all runs, and each run changes a part of
+            // them.
             DriveConfig::Simulated { .. } => {
                 let (storage, of) = (run.stack.canonical_storage(), asked.benchmark.data());
                 let key = format!("{storage} {} {} {of} {}", stage.page_bytes, stage.log_bytes, run.seed);

@@ -1,8 +1,8 @@
-//! The time of steps and requests. Each cost has a least and a most value.
+//! Estimates the wall-clock time of steps and requests. Each cost has a least and a most value.
 //!
-//! The least was measured with the optimised command on a quiet machine, the most with a build that has all
-//! checks on a busy machine. Both machines are servers of 2024. On other machines both values may be off by a
-//! factor of two.
+//! The least value was measured with the optimised command on a quiet machine. The most value was measured
+//! with a build that has all checks, on a busy machine. Both machines are servers of 2024. On other machines
+//! both values may be off by a factor of two.
 
 use crate::Stack;
 use crate::device::DriveConfig;
@@ -13,12 +13,12 @@ use fulgurite_pool::{ReplacementConfig, WriteBackConfig};
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul};
 
-/// A range of time in seconds.
+/// A range of wall-clock time in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seconds {
-    /// The least.
+    /// The least number of seconds.
     pub least: f64,
-    /// The most.
+    /// The largest number of seconds.
     pub most: f64,
 }
 
@@ -26,41 +26,44 @@ const fn between(least: f64, most: f64) -> Seconds {
     Seconds { least, most }
 }
 
-/// A run without requests.
+/// The cost of a run without requests.
 pub(super) const RUN: Seconds = between(0.5e-3, 5e-3);
-/// A physical page of a simulated drive when it is preconditioned, and of a layer when it is filled.
+/// The costs of a physical page: of a simulated drive when it is preconditioned, and of a layer when it is
+/// filled.
 const PRECONDITIONED: Seconds = between(0.08e-6, 0.25e-6);
 const FILLED: Seconds = between(0.5e-6, 1.2e-6);
-/// A byte of a new file.
+/// The cost of a byte of a new file.
 const MADE: Seconds = between(0.7e-9, 4e-9);
-/// Measuring the reads or writes of a simulated drive, of a layer above one, and of a real drive, which is
-/// measured in real time.
+/// The costs of measuring the reads or the writes: of a simulated drive, of a layer above one, and of a real
+/// drive. The clock of a real drive is the wall clock.
 const MEASURED: Seconds = between(0.05, 0.25);
 const MEASURED_LAYER: Seconds = between(0.8, 3.0);
 const MEASURED_REAL: Seconds = between(20.0, 32.0);
-/// A request to a pool: without a drive, on `mem`, on a simulated drive, on a layer, and on a real drive.
+/// The costs of a request to a pool: without a drive, on `mem`, on a simulated drive, on a layer, and on a
+/// real drive.
 const COUNTED: Seconds = between(15e-9, 60e-9);
 const HELD: Seconds = between(0.5e-6, 3e-6);
 const POOLED: Seconds = between(0.2e-6, 0.9e-6);
 const LAYERED: Seconds = between(0.6e-6, 3.5e-6);
 const REAL: Seconds = between(20e-6, 120e-6);
-/// A frame that a replacement policy visits in search of a victim, averaged over all frames and requests.
+/// The cost of each frame that a replacement policy visits in search of a victim, averaged over all frames
+/// and requests.
 const PASSED: Seconds = between(0.3e-9, 1.6e-9);
-/// A request to a simulated drive, and to a layer above one.
+/// The costs of a request without a pool: to a simulated drive, and to a layer above one.
 const TIMED: Seconds = between(0.3e-6, 2.5e-6);
 const TIMED_LAYER: Seconds = between(1.2e-6, 10e-6);
-/// A page write to a translation layer without time, with its share of copies.
+/// The cost of a page write to a translation layer without time, with the copies that it causes on average.
 const WRITTEN: Seconds = between(40e-9, 130e-9);
-/// The same for a placement policy that looks ahead or simulates.
+/// The cost of such a page write with a placement policy that looks ahead or simulates.
 const PLACED: Seconds = between(80e-9, 350e-9);
 
 impl Seconds {
-    /// The range with `seconds` as its least possible value.
+    /// Returns the range, with both ends raised to at least `seconds`.
     pub fn at_least(self, seconds: f64) -> Seconds {
         between(self.least.max(seconds), self.most.max(seconds))
     }
 
-    /// The geometric mean.
+    /// Returns the geometric mean of the two ends.
     pub fn middle(self) -> f64 {
         (self.least * self.most).sqrt()
     }
@@ -95,7 +98,7 @@ impl Sum for Seconds {
 }
 
 impl Stack {
-    /// The cost of preparing the device and the layer, once for all runs on them.
+    /// Returns the cost of preparing the device and the layer, once for all runs on them.
     pub(super) fn made(&self) -> Seconds {
         let drive = match &self.device.drive {
             DriveConfig::Simulated { config, .. } if !config.in_place => {
@@ -108,7 +111,7 @@ impl Stack {
         drive + layer
     }
 
-    /// The cost of measuring its reads or its writes.
+    /// Returns the cost of measuring the reads or the writes of the stack.
     fn measured(&self) -> Seconds {
         match (self.device.is_real(), &self.layer) {
             (true, _) => MEASURED_REAL,
@@ -117,15 +120,15 @@ impl Stack {
         }
     }
 
-    /// The cost of a characterisation.
+    /// Returns the cost of a characterisation, which measures reads and writes.
     pub(super) fn profiled(&self) -> Seconds {
         self.measured() * 2.0
     }
 }
 
 impl Run {
-    /// The cost of measuring the drive for a write-back policy without given numbers; `None` if they were
-    /// given.
+    /// Returns the cost of measuring the drive for a write-back policy. `None` if all parameters of the
+    /// policy were given.
     pub(super) fn asks(&self) -> Option<Seconds> {
         let policy = &self.stack.write_back()?.policy;
         let mut asked = false;
@@ -133,7 +136,7 @@ impl Run {
             asked = true;
             Ok(1)
         });
-        // A policy that fails with a single number needs both curves.
+        // A policy that cannot be resolved with one number needs the curves of both reads and writes.
         match (resolved.is_err(), asked) {
             (true, _) => Some(self.stack.profiled()),
             (_, true) => Some(self.stack.measured()),
@@ -142,7 +145,7 @@ impl Run {
     }
 }
 
-/// The cost of the requests of a pool run.
+/// Returns the cost of the requests of a pool run.
 pub(super) fn pooled(requested: &Requested, pool: &PoolStage, stack: &Stack) -> Seconds {
     let ops = requested.known_ops() as f64;
     let frames = f64::from(pool.frames);
@@ -153,11 +156,11 @@ pub(super) fn pooled(requested: &Requested, pool: &PoolStage, stack: &Stack) -> 
         (DriveConfig::Mem(_), _) => HELD,
         _ => POOLED,
     };
-    // The tables of frames are filled before the first request.
+    // The second term is the cost of filling the tables of frames before the first request.
     each * ops + COUNTED * frames + searched(pool) * (ops * frames)
 }
 
-/// The cost of a search of the replacement policy, per frame of the pool.
+/// Returns the cost of a request's search of the replacement policy, per frame of the pool.
 fn searched(pool: &PoolStage) -> Seconds {
     use ReplacementConfig as R;
     let is_alone = matches!(pool.write_back.policy, WriteBackConfig::Single(_));
@@ -170,7 +173,7 @@ fn searched(pool: &PoolStage) -> Seconds {
     }
 }
 
-/// The cost of requests to a drive without a pool.
+/// Returns the cost of requests to a drive without a pool.
 pub(super) fn timed(requested: &Requested, stack: &Stack) -> Seconds {
     let each = match (stack.device.is_real(), &stack.layer) {
         (true, _) => REAL,
@@ -180,14 +183,14 @@ pub(super) fn timed(requested: &Requested, stack: &Stack) -> Seconds {
     each * requested.known_ops() as f64
 }
 
-/// The cost of page writes to a translation layer without time, with the fill.
+/// Returns the cost of page writes to a translation layer without time, with those of the fill.
 pub(super) fn written(pages: u64, placement: &PlacementConfig) -> Seconds {
     let is_dear = placement.needs_future() || matches!(placement, PlacementConfig::Fulgurite(_));
     let each = if is_dear { PLACED } else { WRITTEN };
     each * pages as f64
 }
 
-/// Costs of a benchmark: of a byte of its data that is loaded and checked, and of a transaction.
+/// Returns the costs of a benchmark: of a byte of its data that is loaded and checked, and of a transaction.
 fn of_benchmark(benchmark: &BenchmarkConfig) -> (Seconds, Seconds) {
     let name = benchmark.name();
     match name.split('-').next().unwrap_or(name) {
@@ -197,24 +200,25 @@ fn of_benchmark(benchmark: &BenchmarkConfig) -> (Seconds, Seconds) {
         "linkbench" => (between(15e-9, 40e-9), between(12e-6, 80e-6)),
         "sysbench" if name.starts_with("sysbench-read") => (between(18e-9, 50e-9), between(100e-6, 450e-6)),
         "sysbench" => (between(18e-9, 50e-9), between(3e-6, 80e-6)),
-        // A scan reads a share of the data.
+        // The other benchmarks are scans, which read a share of the data per transaction.
         _ => (between(18e-9, 50e-9), between(15e-12, 80e-12) * benchmark.data_bytes() as f64),
     }
 }
 
-/// Costs of a benchmark's data: loading them, and checking them at the end of each run.
+/// Returns the costs of a benchmark's data: of loading them, and of checking them at the end of each run.
 pub(super) fn loaded(benchmark: &BenchmarkConfig) -> [Seconds; 2] {
     let (of_byte, _) = of_benchmark(benchmark);
     let all = of_byte * benchmark.data_bytes() as f64;
     [all * 0.8, all * 0.2]
 }
 
-/// The cost of the transactions of a benchmark.
+/// Returns the cost of the transactions of a benchmark.
 pub(super) fn transacted(asked: &Benchmarked, is_real: bool) -> Seconds {
     let of = |extent: &Extent| match extent {
         Extent::Ops(ops) => of_benchmark(&asked.benchmark).1 * *ops as f64,
         Extent::Time(time) if is_real => between(1.0, 1.1) * time.as_secs_f64(),
-        // If many users keep it busy, a second of simulated time takes about a second.
+        // If many users keep the drive busy, a second of virtual time takes about a second of wall-clock
+        // time.
         Extent::Time(time) => between(0.1, 2.0) * time.as_secs_f64(),
     };
     of(&asked.stop) + of(&asked.warm_up)

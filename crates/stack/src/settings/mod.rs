@@ -1,8 +1,9 @@
-//! Declares every setting of a run once: its name, the form of a value, its default, its meaning, how it is
-//! read, and its part in the identity of a run. The declarations are in `table.rs`.
+//! Declares every setting of a run once, in `table.rs`. A declaration has the name, the form of a value, the
+//! default and the meaning of a setting. It also says how the value is read, and how the value enters the
+//! identity of a run.
 //!
-//! The command line, study files, help and run ids all use them. Reading has two steps: `read.rs` turns text
-//! into typed values, and `build` makes a [`Run`] of them.
+//! The command line, study files, help and run ids all use these declarations. A run is made in two steps:
+//! `read.rs` turns text into typed values, and `build` makes a [`Run`] of the values.
 
 mod read;
 mod setting;
@@ -19,12 +20,12 @@ use std::collections::BTreeMap;
 use table::SETTINGS;
 
 impl Command {
-    /// The settings of the command, in order.
+    /// Returns the settings of the command, in the order of axes.
     pub fn settings(self) -> impl Iterator<Item = &'static Setting> + Clone {
         SETTINGS.iter().filter(move |setting| setting.absent(self).is_some())
     }
 
-    /// The setting `name` of this command.
+    /// Returns the setting `name` of this command.
     pub fn setting(self, name: &str) -> Result<&'static Setting, SpecError> {
         self.settings().find(|setting| setting.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.settings().map(|setting| setting.name).collect();
@@ -34,8 +35,8 @@ impl Command {
 }
 
 impl Run {
-    /// The identity of the run as text: the command, and every setting that affects its result with its
-    /// value. A default and the same value written out give the same text.
+    /// Returns the identity of the run as text: the command, and every setting that affects the result of the
+    /// run with its value. A default and the same value written out give the same text.
     pub fn canonical(&self) -> Result<String, StackError> {
         let mut text = self.command().name().to_owned();
         for setting in self.command().settings() {
@@ -46,21 +47,21 @@ impl Run {
         Ok(text)
     }
 
-    /// The identity of the run: a hash of [`Run::canonical`] and of Fulgurite's version.
+    /// Returns the id of the run, which is a hash of [`Run::canonical`] and of Fulgurite's version.
     pub fn id(&self) -> Result<String, StackError> {
-        // Another version may give other results, so the version is part of the identity.
+        // Hash the version too, since another version may give other results.
         let text = format!("{} {}", env!("CARGO_PKG_VERSION"), self.canonical()?);
         Ok(format!("{:016x}", fnv1a(text.as_bytes())))
     }
 }
 
-/// The run with these values of settings, checked. Other settings have their defaults.
+/// Builds and checks the run with these values of settings. Other settings have their defaults.
 pub fn run(
     command: Command,
     values: &BTreeMap<&str, &str>,
     workloads: &mut Workloads,
 ) -> Result<Run, StackError> {
-    // The loop below would ignore an unknown name.
+    // Check the names first, because the loop below would ignore an unknown name.
     for name in values.keys() {
         command.setting(name)?;
     }
@@ -75,7 +76,7 @@ pub fn run(
             (None, _) => continue,
         };
         (setting.read)(&mut asked, text).map_err(|error| match setting.name {
-            // These errors name their argument.
+            // Errors of these three settings name their argument already.
             "workload" | "device" | "benchmark" => StackError::request(error.to_string()),
             _ => StackError::request(format!("{}: {error}", setting.flag())),
         })?;

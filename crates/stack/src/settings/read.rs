@@ -1,4 +1,4 @@
-//! Reads the values of settings.
+//! Reads the values of settings from text.
 
 use crate::build::Memory;
 use fulgurite_base::{Nanos, SpecError, option, units};
@@ -11,7 +11,7 @@ pub(super) fn read_memory(text: &str) -> Result<Memory, SpecError> {
     }
 }
 
-/// A share of the memory in whole per cent: `0%` to `90%`.
+/// Reads a share of the memory in whole per cent: `0%` to `90%`.
 pub(super) fn read_records(text: &str) -> Result<u8, SpecError> {
     let percent = text.strip_suffix('%').and_then(|number| number.parse().ok());
     percent.filter(|percent| *percent <= 90).ok_or_else(|| {
@@ -19,7 +19,7 @@ pub(super) fn read_records(text: &str) -> Result<u8, SpecError> {
     })
 }
 
-/// A number of transactions, or a length of time: `20K`, `10s`.
+/// Reads a number of transactions, or a length of time: `20K`, `10s`.
 pub(super) fn read_extent(text: &str) -> Result<Extent, SpecError> {
     match text.ends_with('s') {
         true => read_time_interval(text).map(Extent::Time),
@@ -27,7 +27,7 @@ pub(super) fn read_extent(text: &str) -> Result<Extent, SpecError> {
     }
 }
 
-/// A count within `least..=most`.
+/// Reads a count within `least..=most`.
 pub(super) fn count(text: &str, least: u64, most: u64) -> Result<u64, SpecError> {
     option::COUNT_64.parse_within(text, &least, &most)
 }
@@ -47,7 +47,7 @@ pub(super) fn read_speed(text: &str) -> Result<f64, SpecError> {
     in_range.ok_or_else(|| SpecError::new(format!("{text} is not a speed; write 2x or 0.5x")))
 }
 
-/// An interval of time: `100ms`, `1s`, `250us`.
+/// Reads an interval of time: `100ms`, `1s`, `250us`.
 pub(super) fn read_time_interval(text: &str) -> Result<Nanos, SpecError> {
     let scales = [("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
     let scaled = scales.iter().find_map(|(unit, scale)| {

@@ -1,4 +1,4 @@
-//! The declarations of all settings.
+//! Declares all settings.
 
 use super::read::{
     count, read_extent, read_memory, read_page_bytes, read_records, read_speed, read_time_interval,
@@ -17,7 +17,7 @@ use fulgurite_ftl::schedule::Schedule;
 use fulgurite_ftl::victim::VictimConfig;
 use fulgurite_workload::trace::Format;
 
-/// All settings, in the order of axes: the values of the last one vary fastest.
+/// All settings, in the order of axes: the values of the last setting vary fastest.
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         name: "workload",
@@ -50,7 +50,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         commands: &[(Bench, Words("1"))],
         read: |asked, text| put(&mut asked.scale, count(text, 1, 1 << 40).map(Some)),
-        // The benchmark's options include it.
+        // The options of the benchmark include the scale, so `benchmark` shows it in the identity.
         show: no_effect,
     },
     Setting {
@@ -283,7 +283,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         commands: &[(Replay, Words("scale; compact for several volumes"))],
         read: |asked, text| put(&mut asked.addresses, parse_choice(text).map(Some)),
         show: |run| {
-            // A generator uses the pages of the drive, without a mapping.
+            // A generator addresses the pages of the drive without a mapping, so only traces show this
+            // setting.
             let addresses = run
                 .requested()
                 .filter(|requested| run.command() == Replay && requested.workload.trace().is_some());
@@ -349,7 +350,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: |_| "Length of the measured part on the device's clock; replaces --ops",
         commands: &[(Bench, Nothing)],
         read: |asked, text| put(&mut asked.time, read_time_interval(text).map(Some)),
-        // The identity shows it as `ops`.
+        // The setting `ops` shows the time in the identity.
         show: no_effect,
     },
     Setting {
@@ -542,7 +543,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
         read: |asked, text| put(&mut asked.format, Format::from_spec(Spec::parse(text)?).map(Some)),
-        // Another format gives other requests, whose hash is part of the identity.
+        // Another format gives other requests, and the hash of the requests is part of the identity.
         show: no_effect,
     },
     Setting {
@@ -570,7 +571,8 @@ fn of_engine(run: &Run, show: impl FnOnce(&EngineStage) -> String) -> Result<Opt
 }
 
 fn show_users(run: &Run) -> Result<Option<String>, StackError> {
-    // The three kinds of arrivals exclude each other, so the first of their settings shows the kind.
+    // Each of the three kinds of arrivals excludes the others, so `users` shows the arrivals of all three
+    // kinds.
     if let Some((asked, _)) = run.benchmarked() {
         return Ok(Some(asked.users.to_string()));
     }
@@ -582,7 +584,7 @@ fn no_effect(_: &Run) -> Result<Option<String>, StackError> {
     Ok(None)
 }
 
-/// The device's canonical text includes it.
+/// Shows nothing, because the canonical text of the device includes the setting.
 fn told_by_device(_: &Run) -> Result<Option<String>, StackError> {
     Ok(None)
 }

@@ -1,10 +1,10 @@
-//! Reads a write-back policy, and writes it in the identity of a run.
+//! Reads a write-back policy, and writes its parameters in the identity of a run.
 
 use crate::run::{ChosenWriteBack, STORES_OWN};
 use fulgurite_base::SpecError;
 use fulgurite_pool::{WriteBack, WriteBackConfig};
 
-/// A write-back policy of the pool; `None` for the store's own choice.
+/// Reads the write-back policy of a pool; `None` for the store's own choice.
 pub(super) fn read_write_back(text: &str) -> Result<Option<WriteBackConfig>, SpecError> {
     if text == STORES_OWN {
         return Ok(None);
@@ -13,17 +13,17 @@ pub(super) fn read_write_back(text: &str) -> Result<Option<WriteBackConfig>, Spe
     let name = text.split(':').next().unwrap_or_default();
     match names.contains(&name) {
         true => text.parse().map(Some),
-        // The registry does not know the store's own choice, which the error must list too.
+        // List the names here, because the registry does not know the name of the store's own choice.
         false => Err(SpecError::unknown("write-back", name, &names)),
     }
 }
 
-/// The write-back policy with its numbers on this device, whether they were given or measured.
+/// Returns the write-back policy with its parameters on this device, whether they were given or measured.
 pub(super) fn canonical_write_back(ChosenWriteBack { policy, batches }: &ChosenWriteBack) -> String {
     let WriteBack { n_w, n_e, buffers, buffers_least: least, under_way, ahead, cleaner_n_w, lock, .. } =
         batches;
     let lock = if *lock { ",lock=yes" } else { "" };
-    // `u32::MAX` means that there is no bound.
+    // The number `u32::MAX` means that there is no bound.
     let under_way = if *under_way < u32::MAX { format!(",under_way={under_way}") } else { String::new() };
     let name = policy.name();
     format!(

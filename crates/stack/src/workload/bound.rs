@@ -1,4 +1,4 @@
-//! A workload whose addresses are pages of a pool, of a logical space, or of a drive.
+//! Binds a workload to pages: the addresses become pages of a pool, of a logical space, or of a drive.
 
 use super::requests::{Changes, RequestSource};
 use super::trace_file::{ListedPages, Numbering};
@@ -10,36 +10,38 @@ use fulgurite_workload::{Generator, GeneratorConfig, Op, Request};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The meaning of a workload's addresses. Page sizes are in bytes.
+/// The meaning of a workload's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// Pages of a pool. The pages that a trace touches are numbered without gaps; a generator has `pages`.
+    /// The addresses are pages of a pool. The pages that a trace accesses are numbered without gaps; a
+    /// generator has `pages`.
     Pool {
-        /// Bytes in a page.
+        /// The size of a page in bytes.
         page_bytes: u32,
-        /// Pages of a generator.
+        /// The number of pages of a generator.
         pages: u64,
     },
-    /// The same for a trace that is read during the run. Its length and its pages are unknown.
+    /// The addresses are pages of a pool, for a trace that is read during the run. The length of the trace
+    /// and its number of pages are unknown.
     Stream {
-        /// Bytes in a page.
+        /// The size of a page in bytes.
         page_bytes: u32,
     },
-    /// The writes and trims in a logical space of `pages`. A trace that fits keeps its addresses. Otherwise
-    /// the pages that it touches are numbered without gaps.
+    /// The addresses are pages of a logical space that is only written and trimmed. A trace that fits into
+    /// the space keeps its addresses. Otherwise the pages that the trace accesses are numbered without gaps.
     Changes {
-        /// Bytes in a page.
+        /// The size of a page in bytes.
         page_bytes: u32,
-        /// Pages of the logical space.
+        /// The number of pages of the logical space.
         pages: u32,
     },
-    /// Pages of a drive.
+    /// The addresses are pages of a drive.
     Drive {
-        /// Bytes in a page.
+        /// The size of a page in bytes.
         page_bytes: u32,
-        /// Pages of the drive.
+        /// The number of pages of the drive.
         pages: u64,
-        /// The mapping of addresses beyond its end.
+        /// The mapping of addresses beyond the end of the drive.
         map: AddressMap,
     },
 }
@@ -47,11 +49,12 @@ pub enum View {
 /// The mapping of a trace's addresses to a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressMap {
-    /// Scales all addresses of a trace that does not fit by the same factor.
+    /// Multiplies all addresses of a trace that does not fit by the same factor.
     Scale,
-    /// The address modulo the drive's pages.
+    /// Takes the address modulo the number of the drive's pages.
     Wrap,
-    /// Numbers the pages that occur in order, without gaps; then as `Scale`.
+    /// Numbers the pages that occur in the order of their addresses, without gaps. If they still do not fit,
+    /// scales them as `Scale` does.
     Compact,
 }
 
@@ -64,7 +67,7 @@ impl Choice for AddressMap {
 #[derive(Clone, Debug)]
 pub struct Bound {
     source: BoundSource,
-    /// The time that it took to read the trace.
+    /// The wall-clock time that reading the trace took.
     pub read_for: Duration,
 }
 
@@ -76,7 +79,7 @@ enum BoundSource {
     Stream { trace: Arc<TraceFile>, page_bytes: u32 },
 }
 
-/// The mapping of pages to a drive.
+/// The mapping of a trace's pages to a drive.
 #[derive(Clone, Copy, Debug)]
 enum Fit {
     AsTheyAre,
@@ -119,7 +122,8 @@ fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
             }
         },
         View::Drive { page_bytes, pages, map } => {
-            // The addresses of volumes are far apart, so scaling would map most volumes to a few pages.
+            // The addresses of different volumes are far apart, so scaling alone would map most volumes to
+            // few pages.
             let is_dense = map == AddressMap::Compact || trace.volumes()? > 1;
             let numbering = if is_dense { Numbering::Dense } else { Numbering::InPlace };
             let fit = if map == AddressMap::Wrap { Fit::Wrapped { pages } } else { Fit::Scaled { pages } };
@@ -134,7 +138,8 @@ fn listed(trace: &TraceFile, page_bytes: u32, numbering: Numbering, fit: Fit) ->
 }
 
 impl Bound {
-    /// The requests of a run with this seed. Fails if a generator cannot work with this number of pages.
+    /// Returns the requests of a run with this seed. Fails if a generator cannot work with this number of
+    /// pages.
     pub fn requests(&self, seed: u64) -> Result<Requests, StackError> {
         match &self.source {
             BoundSource::Generator { .. } => Ok(Requests::new(self.generator(seed)?.expect("it is one"))),
@@ -148,7 +153,7 @@ impl Bound {
         }
     }
 
-    /// The generator, if it is one.
+    /// Starts the generator of the workload; `None` for a trace.
     fn generator(&self, seed: u64) -> Result<Option<Generator>, StackError> {
         match &self.source {
             BoundSource::Generator { config, pages, page_bytes } => {
@@ -158,18 +163,19 @@ impl Bound {
         }
     }
 
-    /// The workload in the identity of a run: for a trace, a hash of its requests.
+    /// Returns the workload for the identity of a run. For a trace this is a hash of its requests.
     pub fn canonical(&self) -> Result<String, StackError> {
         Ok(match &self.source {
             BoundSource::Generator { config, .. } => config.to_string(),
             BoundSource::Listed { pages, .. } => format!("trace:{:016x}", pages.hash()),
             BoundSource::Changes(changes) => format!("changes:{:016x}", changes.hash()),
-            // Its requests are unknown before they are read.
+            // The requests are unknown before they are read, so hash the file instead.
             BoundSource::Stream { trace, .. } => format!("file:{:016x}", trace.content_hash()?),
         })
     }
 
-    /// The pages that a trace spans and the pages of the device, if the trace spans more.
+    /// Returns the number of pages that a trace spans and the number of pages of the device. `None` if the
+    /// trace does not span more pages than the device has.
     pub(crate) fn too_wide(&self) -> Option<(u64, u64)> {
         let BoundSource::Listed { pages: listed, fit: Fit::Scaled { pages } | Fit::Wrapped { pages } } =
             &self.source
@@ -189,7 +195,7 @@ impl Bound {
             && requests.windows(2).any(|pair| pair[0].at == pair[1].at)
     }
 
-    /// The number of requests, if it is finite and known.
+    /// Returns the number of requests; `None` if it is infinite or not known.
     pub(crate) fn request_count(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Generator { .. } | BoundSource::Stream { .. } => None,
@@ -198,7 +204,7 @@ impl Bound {
         }
     }
 
-    /// The number of requests to single pages, if it is finite and known.
+    /// Returns the number of requests to single pages; `None` if it is infinite or not known.
     pub(crate) fn page_count(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Listed { pages, .. } => Some(pages.trace.pages_requested()),
@@ -206,13 +212,14 @@ impl Bound {
         }
     }
 
-    /// The number of pages of each request, in order; `None` if they are endless or not known.
+    /// Returns the number of pages of each request, in order; `None` if the requests are endless or not
+    /// known.
     pub fn request_pages(&self) -> Option<impl Iterator<Item = u32> + '_> {
         let BoundSource::Listed { pages, .. } = &self.source else { return None };
         Some(pages.trace.requests().iter().map(|request| request.pages))
     }
 
-    /// The number of writes and trims of single pages, if it is finite and known.
+    /// Returns the number of writes and trims of single pages; `None` if it is infinite or not known.
     pub(crate) fn change_count(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Listed { pages, .. } => Some(pages.trace.pages_changed()),
@@ -220,7 +227,7 @@ impl Bound {
         }
     }
 
-    /// The number of writes among the first `ops` writes, shares and trims.
+    /// Returns the number of writes among the first `ops` writes, shares and trims.
     pub(crate) fn writes_within(&self, ops: u64, seed: u64) -> Result<u64, StackError> {
         match &self.source {
             BoundSource::Generator { config, .. }
@@ -228,7 +235,7 @@ impl Bound {
             {
                 Ok(ops)
             }
-            // All writes were counted when the trace was read.
+            // Reading the trace has counted all its writes.
             BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);
@@ -238,13 +245,13 @@ impl Bound {
         }
     }
 
-    /// The writes and trims of single pages.
+    /// Returns the writes and trims of single pages.
     pub fn changes(&self, seed: u64) -> Result<impl Iterator<Item = Request> + use<>, StackError> {
         let mut requests = self.requests(seed)?;
         Ok(std::iter::from_fn(move || requests.next_page()).filter(|request| request.op != Op::Read))
     }
 
-    /// The number of different pages; `None` if it is not known.
+    /// Returns the number of different pages; `None` if it is not known.
     pub fn distinct_pages(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Listed { pages, .. } => Some(pages.trace.distinct_pages()),
@@ -252,7 +259,7 @@ impl Bound {
         }
     }
 
-    /// The smallest logical space for a trace, in pages; `None` if it is not known.
+    /// Returns the number of pages of the smallest logical space for a trace; `None` if it is not known.
     pub(crate) fn least_space(&self) -> Option<u64> {
         match &self.source {
             BoundSource::Changes(changes) => Some(changes.end()),
@@ -260,8 +267,8 @@ impl Bound {
         }
     }
 
-    /// The arrival of request number `ops` in nanoseconds; for a generator, its mean. `None` if requests have
-    /// no times, or if these are not known.
+    /// Returns the arrival of request number `ops` in nanoseconds; for a generator, the mean arrival. `None`
+    /// if requests have no times, or if the times are not known.
     pub(crate) fn last_arrival_ns(&self, ops: u64, seed: u64) -> Result<Option<f64>, StackError> {
         let Some(mean) = self.mean_gap_ns(seed)? else { return Ok(None) };
         let before = ops.saturating_sub(1);
@@ -274,7 +281,7 @@ impl Bound {
         }))
     }
 
-    /// The mean time between requests in nanoseconds; `None` if they have no times.
+    /// Returns the mean time between requests in nanoseconds; `None` if the requests have no times.
     pub fn mean_gap_ns(&self, seed: u64) -> Result<Option<f64>, StackError> {
         if let Some(generator) = self.generator(seed)? {
             return Ok(generator.mean_gap_ns());
@@ -286,7 +293,7 @@ impl Bound {
     }
 }
 
-/// The requests of a trace mapped to a drive, and the number of those given so far.
+/// A source of the requests of a trace mapped to a drive, with the number of requests given so far.
 struct Listed {
     pages: Arc<ListedPages>,
     fit: Fit,
@@ -304,19 +311,19 @@ impl RequestSource for Listed {
 }
 
 impl Fit {
-    /// Maps a request to the drive; `span` is the end of the trace's last page.
+    /// Maps a request to the drive. `span` is the end of the trace's last page.
     fn onto(self, request: &Request, span: u64) -> Request {
         let (page, pages) = match self {
             Fit::AsTheyAre => return *request,
             Fit::Wrapped { pages } => (request.page % pages, pages),
             Fit::Scaled { pages } if span > pages => {
-                // The product of two 64-bit numbers can overflow 64 bits.
+                // Multiply in 128 bits, since the product of two 64-bit numbers can overflow 64 bits.
                 ((u128::from(request.page) * u128::from(pages) / u128::from(span)) as u64, pages)
             }
             Fit::Scaled { pages } => (request.page, pages),
         };
         let count = u64::from(request.pages).min(pages);
-        // A request that would cross the end of the drive begins earlier.
+        // A request that would cross the end of the drive begins earlier, so that it keeps its length.
         Request { page: page.min(pages - count), pages: count as u32, ..*request }
     }
 }

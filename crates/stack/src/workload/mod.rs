@@ -1,9 +1,9 @@
-//! Workloads by name: a generator with options, the PostgreSQL trace that comes with Fulgurite, or the path
-//! of a trace file.
+//! Parses workloads from text. A workload is a generator with options, the PostgreSQL trace that comes with
+//! Fulgurite, or the path of a trace file.
 //!
 //! A [`View`] is the meaning of a workload's addresses: pages of a pool, of a logical space that is only
-//! written, or of a drive. A [`Workload`] with a view is a `Bound` workload, which gives the `Requests`
-//! of a run.
+//! written, or of a drive. A [`Workload`] with a view becomes a `Bound` workload. A bound workload gives the
+//! `Requests` of a run.
 
 mod read_once;
 mod requests;
@@ -26,39 +26,40 @@ use fulgurite_workload::trace::{Format, TraceOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by `traces/record-postgres.sh`.
+/// The name of the trace that comes with Fulgurite: PostgreSQL under pgbench, recorded by
+/// `traces/record-postgres.sh`.
 pub(crate) const OWN_TRACE: &str = "postgres-pgbench";
 
-/// Its description in lists.
+/// The description of this trace in lists.
 pub(crate) const OWN_TRACE_ABOUT: &str =
     "a real trace: the page I/O of PostgreSQL under pgbench, 195,795 requests (32% writes)";
 
-/// A workload.
+/// A workload: a generator or a trace, with a label.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// Its label in tables: a generator as it was typed, or the name of the trace file.
+    /// The label of the workload in tables: a generator as the user typed it, or the name of the trace file.
     pub label: String,
-    /// The source of its requests.
+    /// The source of the workload's requests.
     pub origin: Origin,
 }
 
 /// A source of requests.
 #[derive(Clone, Debug)]
 pub enum Origin {
-    /// Endless generated requests.
+    /// A generator of endless requests.
     Generator(GeneratorConfig),
-    /// Recorded requests.
+    /// A trace of recorded requests.
     Trace(Arc<TraceFile>),
 }
 
-/// Whether the user probably meant a file: no workload has these characters in its name.
+/// Whether the user probably meant the path of a file. No workload has these characters in its name.
 fn is_like_a_path(name: &str) -> bool {
     name.contains(['.', '/'])
 }
 
 impl Workload {
-    /// The workload that `text` names; `-` is a trace from standard input. A trace is read when it is bound,
-    /// in `format` if that is given.
+    /// Parses the workload that `text` names; `-` is a trace from standard input. A trace is read when it is
+    /// bound. It is read in `format`, or in the detected format if that is `None`.
     pub fn parse(text: &str, format: Option<(Format, TraceOptions)>) -> Result<Workload, StackError> {
         let path = Path::new(text);
         let name = text.split(':').next().unwrap_or(text);
@@ -69,7 +70,8 @@ impl Workload {
                     let config = GeneratorConfig::from_spec(spec)?;
                     return Ok(Workload { label: text.to_owned(), origin: Origin::Generator(config) });
                 }
-                // The path of a trace may not be a valid name with options.
+                // If there is such a file, take `text` as a path: the path of a trace need not be a valid
+                // name with options.
                 Err(error) if !is_file => return Err(error.into()),
                 Err(_) => {}
             }
@@ -97,12 +99,12 @@ impl Workload {
         Ok(Workload { label, origin: Origin::Trace(Arc::new(trace)) })
     }
 
-    /// Whether it is a trace from a file, so that the user may give its format.
+    /// Whether the workload is a trace from a file, so that the user may give its format.
     pub fn is_file(&self) -> bool {
         self.trace().is_some() && self.label != OWN_TRACE
     }
 
-    /// The trace, if it is one.
+    /// Returns the trace; `None` for a generator.
     pub fn trace(&self) -> Option<&Arc<TraceFile>> {
         match &self.origin {
             Origin::Generator(_) => None,
@@ -110,7 +112,7 @@ impl Workload {
         }
     }
 
-    /// The generator, if it is one.
+    /// Returns the configuration of the generator; `None` for a trace.
     pub fn generator(&self) -> Option<&GeneratorConfig> {
         match &self.origin {
             Origin::Generator(config) => Some(config),
@@ -123,7 +125,7 @@ impl Workload {
         self.generator().is_some_and(GeneratorConfig::is_uniform_random)
     }
 
-    /// Whether requests have arrival times.
+    /// Whether the requests have arrival times.
     pub fn is_timed(&self) -> Result<bool, StackError> {
         match &self.origin {
             Origin::Generator(config) => Ok(config.is_timed()),

@@ -1,11 +1,11 @@
-//! Trace files that were read, so that a grid reads each of them once.
+//! Keeps the workloads of a grid, so that the grid reads each trace file only once.
 
 use super::Workload;
 use crate::StackError;
 use fulgurite_workload::trace::{Format, TraceOptions};
 use std::collections::BTreeMap;
 
-/// The workloads of a grid by their texts.
+/// The workloads of a grid, by the texts that name them.
 #[derive(Default)]
 pub struct Workloads {
     known: BTreeMap<String, Workload>,
@@ -13,7 +13,7 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// For estimates: no drive is measured, and usual numbers replace measurements.
+    /// Creates a collection for estimates: no drive is measured, and assumed numbers replace measurements.
     pub fn dry() -> Workloads {
         Workloads { is_dry: true, ..Workloads::default() }
     }
@@ -23,18 +23,18 @@ impl Workloads {
         self.is_dry
     }
 
-    /// The same workloads, for runs that are executed.
+    /// Returns the same workloads for runs that are executed.
     pub fn wet(self) -> Workloads {
         Workloads { is_dry: false, ..self }
     }
 
-    /// The workload that `text` names.
+    /// Returns the workload that `text` names. Parses it on the first call.
     pub(crate) fn get(
         &mut self,
         text: &str,
         format: Option<(Format, TraceOptions)>,
     ) -> Result<Workload, StackError> {
-        // The same file in another format is another workload.
+        // The key contains the format, because the same file in another format is another workload.
         let key = format!("{text} {format:?}");
         if let Some(known) = self.known.get(&key) {
             return Ok(known.clone());

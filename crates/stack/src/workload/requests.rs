@@ -1,21 +1,21 @@
-//! The sequence of a run's requests, from a generator or a trace.
+//! Defines the sequence of a run's requests, from a generator or a trace.
 //!
-//! A source appends many requests per call, to reduce the cost of dynamic calls.
+//! A source of requests appends many requests per call, to reduce the cost of dynamic calls.
 
 use fulgurite_workload::trace::{PageChanges, PageStream};
 use fulgurite_workload::{Generator, Request};
 use std::sync::Arc;
 
-/// The number of requests taken from a source at once.
+/// The number of requests that are taken from a source at once.
 const TOGETHER: usize = 256;
 
 /// A source of requests.
 pub(super) trait RequestSource {
-    /// Appends about `count` requests at most; none at the end. The error is the reason why there are no
-    /// more.
+    /// Appends at most about `count` requests; none at the end. An error is the reason why no more requests
+    /// follow.
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String>;
 
-    /// Whether every request is to one page.
+    /// Whether every request of the source is to one page.
     fn is_paged(&self) -> bool {
         false
     }
@@ -24,7 +24,7 @@ pub(super) trait RequestSource {
 /// The requests of a run.
 pub struct Requests {
     source: Box<dyn RequestSource>,
-    /// Requests taken from the source; those from `at` on are not yet handed out.
+    /// Requests that were taken from the source. Those from index `at` on are not yet handed out.
     ahead: Vec<Request>,
     at: usize,
     failure: Option<String>,
@@ -35,12 +35,12 @@ impl Requests {
         Requests { source: Box::new(source), ahead: Vec::new(), at: 0, failure: None }
     }
 
-    /// The error that ended the requests early, if any.
+    /// Returns the error that ended the requests early; `None` if there was none.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// The next request, of one page or more.
+    /// Returns the next request, of one page or more.
     #[inline]
     pub fn next_request(&mut self) -> Option<Request> {
         if self.at == self.ahead.len() && !self.take_more() {
@@ -51,7 +51,7 @@ impl Requests {
         Some(request)
     }
 
-    /// The next request to a single page: longer requests are divided into pages.
+    /// Returns the next request to a single page. Longer requests are divided into pages.
     #[inline]
     pub fn next_page(&mut self) -> Option<Request> {
         if self.at == self.ahead.len() && !self.take_more() {
@@ -67,7 +67,7 @@ impl Requests {
         Some(page)
     }
 
-    /// Skips the next `count` requests to single pages. Returns the number skipped.
+    /// Skips the next `count` requests to single pages. Returns the number of requests skipped.
     pub(crate) fn skip_pages(&mut self, count: u64) -> u64 {
         let mut skipped = 0;
         while skipped < count && self.next_page().is_some() {
@@ -79,7 +79,7 @@ impl Requests {
     /// Appends the next `count` requests to single pages; fewer only at the end.
     pub(crate) fn append_pages(&mut self, pages: &mut Vec<Request>, count: usize) {
         let end = pages.len() + count;
-        // Requests to single pages are appended directly, without a copy.
+        // A source whose requests are all to single pages appends them directly, without a copy.
         while self.source.is_paged() && self.at == self.ahead.len() && pages.len() < end {
             let before = pages.len();
             self.failure = self.source.append(pages, end - before).err();
@@ -97,7 +97,7 @@ impl Requests {
     fn take_more(&mut self) -> bool {
         self.ahead.clear();
         self.at = 0;
-        // After an error the source is not called again.
+        // Do not call the source again after an error.
         if self.failure.is_none() {
             self.failure = self.source.append(&mut self.ahead, TOGETHER).err();
         }
@@ -116,7 +116,7 @@ impl RequestSource for Generator {
     }
 }
 
-/// The writes and trims of a trace, and the number of those given so far.
+/// A source of the writes and trims of a trace, with the number of those given so far.
 pub(super) struct Changes(pub Arc<PageChanges>, pub usize);
 
 impl RequestSource for Changes {
@@ -135,7 +135,8 @@ impl RequestSource for Changes {
 impl RequestSource for PageStream {
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
         let before = requests.len();
-        // A part of a trace may consist of lines that are skipped.
+        // Repeat until a request is appended, because a piece of the trace may consist of lines that are
+        // skipped.
         while requests.len() == before {
             if !self.for_some(count, |request| requests.push(request)).map_err(|error| error.to_string())? {
                 break;

@@ -1,7 +1,7 @@
-//! Traces that can be read only once: from standard input, a pipe (`<(zcat t.gz)`) or a device.
+//! Copies traces that can be read only once: from standard input, a pipe (`<(zcat t.gz)`) or a device.
 //!
-//! A run may read its trace several times, for instance to learn its length or its hash. So such a trace is
-//! copied to a temporary file without a name, which the system removes when the process ends.
+//! A run may read its trace several times, for instance to learn the length or the hash of the trace. So such
+//! a trace is copied to a temporary file without a name, which the system removes when the process ends.
 
 use crate::StackError;
 use crate::progress::step;
@@ -17,18 +17,18 @@ use std::sync::{Arc, OnceLock};
 /// The name of standard input in messages.
 pub(super) const STANDARD_INPUT: &str = "standard input";
 
-/// The bytes of a trace that can be read only once, kept at the first reading.
+/// A copy of a trace that can be read only once. The first reading makes it.
 #[derive(Debug, Default)]
 pub(super) struct Spool(OnceLock<Result<Arc<File>, String>>);
 
-/// Reads a kept trace from its beginning.
+/// Reads a copied trace from its beginning.
 pub(super) struct Spooled {
     file: Arc<File>,
     at: u64,
 }
 
 impl Spool {
-    /// Reads all of `path` from the beginning.
+    /// Opens the copy of the trace at `path` at its beginning. The first call makes the copy.
     pub(super) fn open(&self, path: &Path) -> Result<Spooled, StackError> {
         let kept = self.0.get_or_init(|| keep(path).map(Arc::new).map_err(|error| obstacle(path, &error)));
         match kept {
@@ -40,7 +40,7 @@ impl Spool {
 
 impl Read for Spooled {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        // Each reader needs an offset of its own; a shared file has only one.
+        // Read at this reader's own offset, since readers that share a file share its only offset.
         let count = self.file.read_at(into, self.at)?;
         self.at += count as u64;
         Ok(count)
@@ -49,7 +49,7 @@ impl Read for Spooled {
 
 fn keep(path: &Path) -> io::Result<File> {
     let mut file = tempfile::tempfile()?;
-    // The length is not known.
+    // The length of the trace is not known, so the step has 0 parts.
     let _step = step(format!("reading {}", name_of(path)), 0);
     if is_standard(path) {
         io::copy(&mut io::stdin().lock(), &mut file)?;
@@ -59,18 +59,18 @@ fn keep(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether `path` can be read only once.
+/// Whether the trace at `path` can be read only once.
 pub(super) fn is_read_once(path: &Path) -> bool {
-    // Opening a folder or a missing file gives a better error message.
+    // A folder and a missing file are not copied, because opening them gives a better error message.
     is_standard(path) || fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// The name of the trace at `path` in messages.
+/// Returns the name of the trace at `path` in messages.
 pub(super) fn name_of(path: &Path) -> String {
     if is_standard(path) { STANDARD_INPUT.to_owned() } else { path.display().to_string() }
 }
 
-/// Opens the trace at `path`, or standard input for `-`, to read it once.
+/// Opens the trace at `path` to read it once; `-` is standard input.
 pub fn open_trace(
     path: &Path,
     format: Option<Format>,
@@ -85,7 +85,7 @@ pub fn open_trace(
     reader.map_err(|error| StackError::request(error.to_string()))
 }
 
-/// Opens the trace file at `path`; reading it is a step of the progress.
+/// Opens the trace file at `path`. Reading the file is a step of the progress.
 pub(super) fn open_file(
     path: &Path,
     format: Option<Format>,
@@ -100,7 +100,7 @@ pub(super) fn open_file(
     let file = File::open(path).map_err(cannot)?;
     let metadata = file.metadata().map_err(cannot)?;
     if metadata.is_dir() {
-        // A folder can be opened but not read.
+        // Refuse a folder here, because a folder can be opened but not read.
         return Err(cannot(io::Error::from(rustix::io::Errno::ISDIR)));
     }
     let bytes = if metadata.is_file() { metadata.len() } else { 0 };

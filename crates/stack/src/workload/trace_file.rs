@@ -1,4 +1,4 @@
-//! A trace file, which is read when needed, and once per page size and numbering.
+//! Reads a trace file when it is needed, and keeps its pages for each page size and numbering.
 
 use super::spool::{Spool, is_read_once, name_of, open_file};
 use crate::StackError;
@@ -15,25 +15,25 @@ use std::time::{Duration, Instant};
 
 const OWN_TRACE_BYTES: &[u8] = include_bytes!("../../traces/postgres-pgbench.pages.zst");
 
-/// A trace in a file. Clones of its workload share what was read.
+/// A trace in a file. Clones of its workload share the records that were read.
 #[derive(Debug)]
 pub struct TraceFile {
-    /// `None` for the trace that comes with Fulgurite.
+    /// The path of the file; `None` for the trace that comes with Fulgurite.
     path: Option<PathBuf>,
     format: Option<Format>,
     options: TraceOptions,
-    /// The contents of a file that can be read only once.
+    /// The copy of a file that can be read only once.
     spool: Spool,
     records: OnceLock<Kept<Arc<Trace>>>,
-    /// By page size and numbering.
+    /// The requests of the trace to pages, by page size and numbering.
     pages: Mutex<BTreeMap<(u32, Numbering), Arc<ListedPages>>>,
-    /// By page size and number of pages; `None` if the changes do not fit.
+    /// The writes and trims of the trace, by page size and number of pages; `None` if they do not fit.
     changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
 }
 
 type KeptChanges = Kept<Option<Arc<PageChanges>>>;
 
-/// The result of reading, and the time that it took.
+/// The result of reading, and the wall-clock time that it took.
 #[derive(Clone, Debug)]
 struct Kept<T> {
     value: Result<T, String>,
@@ -54,9 +54,9 @@ impl<T: Clone> Kept<T> {
 /// The numbering of a trace's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Numbering {
-    /// In the order of their addresses, from zero without gaps.
+    /// Pages are numbered in the order of their addresses, from zero without gaps.
     Dense,
-    /// By their addresses.
+    /// Pages are numbered by their addresses.
     InPlace,
 }
 
@@ -65,12 +65,12 @@ pub(super) enum Numbering {
 pub(super) struct ListedPages {
     pub trace: PageTrace,
     hash: OnceLock<u64>,
-    /// The time that it took to read the trace and to number its pages.
+    /// The wall-clock time of reading the trace and numbering its pages.
     pub took: Duration,
 }
 
 impl ListedPages {
-    /// A hash of all requests with their times.
+    /// Returns a hash of all requests with their times.
     pub(super) fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| {
             let words = self.trace.requests().iter().flat_map(|request| {
@@ -82,12 +82,12 @@ impl ListedPages {
 }
 
 impl TraceFile {
-    /// The trace that comes with Fulgurite.
+    /// Creates the trace that comes with Fulgurite.
     pub(super) fn own() -> TraceFile {
         TraceFile::new(None, None, TraceOptions::default())
     }
 
-    /// The trace at `path`, in the given or the detected format.
+    /// Creates the trace at `path`, in the given or the detected format.
     pub(super) fn at(path: &Path, format: Option<(Format, TraceOptions)>) -> TraceFile {
         let (format, options) =
             format.map_or((None, TraceOptions::default()), |(format, options)| (Some(format), options));
@@ -106,7 +106,7 @@ impl TraceFile {
         }
     }
 
-    /// The file; `None` for the trace that comes with Fulgurite.
+    /// Returns the path of the file; `None` for the trace that comes with Fulgurite.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -136,29 +136,29 @@ impl TraceFile {
         self.records.get_or_init(|| Kept::read(read)).get()
     }
 
-    /// Whether its requests have arrival times.
+    /// Whether the requests of the trace have arrival times.
     pub(super) fn is_timed(&self) -> Result<bool, StackError> {
         let (trace, _) = self.records()?;
         Ok(trace.records().last().is_some_and(|record| record.at > Nanos::ZERO))
     }
 
-    /// Whether its positions are in bytes, for any page size, and not in pages.
+    /// Whether the positions in the trace are in bytes, for any page size, and not in pages.
     pub fn counts_bytes(&self) -> Result<bool, StackError> {
         Ok(self.records()?.0.unit() == Unit::Bytes)
     }
 
-    /// The number of its volumes.
+    /// Returns the number of volumes in the trace.
     pub(super) fn volumes(&self) -> Result<usize, StackError> {
         Ok(self.records()?.0.volumes())
     }
 
-    /// Its requests to pages of `page_bytes`.
+    /// Returns the requests of the trace to pages of `page_bytes`.
     pub(super) fn pages(
         &self,
         page_bytes: u32,
         numbering: Numbering,
     ) -> Result<Arc<ListedPages>, StackError> {
-        // The lock is held while the trace is read, so that two threads do not read it twice. Entries are
+        // The mutex is held while the trace is read, so that two threads do not read it twice. Entries are
         // inserted whole, so a panic elsewhere leaves the map usable.
         let mut known = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pages) = known.get(&(page_bytes, numbering)) {
@@ -176,8 +176,8 @@ impl TraceFile {
         Ok(listed)
     }
 
-    /// Its writes and trims of single pages at their addresses, and the time that it took to read them;
-    /// `None` if they do not fit into `pages`.
+    /// Returns the writes and trims of single pages at their addresses, and the wall-clock time of reading
+    /// them. The changes are `None` if they do not fit into `pages`.
     pub(super) fn changes(
         &self,
         page_bytes: u32,
@@ -193,7 +193,7 @@ impl TraceFile {
         known.entry((page_bytes, pages)).or_insert_with(|| Kept::read(read)).get()
     }
 
-    /// A hash of the file's bytes and format options, for runs that do not read the trace beforehand.
+    /// Returns a hash of the file's bytes and format options, for runs that do not read the trace beforehand.
     pub(super) fn content_hash(&self) -> Result<u64, StackError> {
         let how = fnv1a(format!("{:?} {:?}", self.format, self.options).as_bytes());
         let Some(path) = &self.path else { return Ok(how ^ hash_of(OWN_TRACE_BYTES)?) };
@@ -209,14 +209,15 @@ impl TraceFile {
     }
 }
 
-/// A hash of all bytes, eight at a time, fast enough for traces of many gigabytes.
+/// Returns a hash of all bytes. It takes eight bytes at a time, which is fast enough for traces of many
+/// gigabytes.
 fn hash_of(mut bytes: impl Read) -> Result<u64, StackError> {
     let failed = |error: std::io::Error| StackError::request(format!("the trace cannot be read: {error}"));
     let mut hash = 0;
     let mut buffer = vec![0; 1 << 20];
     loop {
         let mut filled = 0;
-        // Fill the buffer, since a short read would divide the bytes into other words.
+        // Fill the buffer, since a short read would divide the bytes into other words and change the hash.
         while filled < buffer.len() {
             match bytes.read(&mut buffer[filled..]).map_err(failed)? {
                 0 => break,

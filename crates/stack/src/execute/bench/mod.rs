@@ -1,4 +1,5 @@
-//! Executes a run of `bench`: loads the data, warms up, runs the measured part, and then makes all checks.
+//! Executes a run of `bench`. A run loads the data, warms up, executes the measured part, and then makes all
+//! checks.
 
 mod watched;
 mod shared;
@@ -20,13 +21,14 @@ use watched::{Watched, Watcher};
 
 pub(super) use shared::BenchRun;
 
-/// The state of the run's tasks, which must not borrow from outside the executor.
+/// The state of a benchmark run's tasks. It owns all values, because tasks must not borrow from outside the
+/// executor.
 struct Job {
     benchmark: BenchmarkConfig,
     options: Options,
     plan: Plan,
     watcher: Watcher,
-    /// The label of the device.
+    /// The label of the device, for errors and progress.
     device: String,
 }
 
@@ -69,7 +71,7 @@ impl BenchRun<'_> {
         }
     }
 
-    /// Checks that every transaction has ended and was counted once.
+    /// Checks that every transaction of the measured part has ended and was counted once.
     fn check_outcome(&self, outcome: &Outcome) -> Result<(), StackError> {
         let (transactions, counted) = (outcome.transactions(), outcome.latency.count());
         let in_series = outcome.series.as_ref().map_or(transactions, |series| {
@@ -90,7 +92,7 @@ impl BenchRun<'_> {
 }
 
 impl Job {
-    /// Runs the benchmark, checks its data and the store, and closes it.
+    /// Executes the benchmark, checks its data and the store, and closes the store.
     async fn measure(self, handle: Handle<Watched>) -> Result<Measured, StackError> {
         let failed = |error| failed(&self.device, error);
         let engine = |error: fulgurite_engine::Error| failed(error.into());
@@ -115,7 +117,7 @@ impl Job {
         let outcome = program.run(&store, &self.plan, note, &ended).await.map_err(failed)?;
         drop((ended, way));
         let _checking = step("checking the store", 0);
-        // Count before the checks, which read everything.
+        // Read the counts before the checks, which read all data and would add to the counts.
         let after = Counted::now(&store, &self.watcher);
         let before = before.take().ok_or_else(|| StackError::run("the measured part never began"))?;
         let verified = program.verify(&store).await.map_err(failed)?;
@@ -130,10 +132,11 @@ impl Job {
     }
 }
 
-/// The progress of a part of a run: a step with a part for each transaction, or for each nanosecond.
+/// The progress of the warm-up or the measured part: a step that counts transactions, or nanoseconds of a
+/// given time.
 struct PartProgress {
     part: RefCell<(Step, Extent)>,
-    /// Nanoseconds that were reported for a part with a given time.
+    /// Nanoseconds that were already reported, if the part of the run ends at a given time.
     passed: Cell<u64>,
 }
 
@@ -147,13 +150,13 @@ impl PartProgress {
         step(what, total)
     }
 
-    /// Begins another part.
+    /// Begins the step of another part of the run.
     fn begin(&self, what: String, extent: Extent) {
         self.part.replace((PartProgress::step(what, extent), extent));
         self.passed.set(0);
     }
 
-    /// Reports a transaction that ended `elapsed` after its part began.
+    /// Reports a transaction that ended `elapsed` after the part of the run began.
     fn ended(&self, elapsed: Nanos) {
         let (step, extent) = &*self.part.borrow();
         match extent {
@@ -163,7 +166,7 @@ impl PartProgress {
     }
 }
 
-/// Checks the invariants of the drive, and that it has received all pages that the store wrote.
+/// Checks the invariants of the drive, and that the drive has received all pages that the store wrote.
 fn check_drive(watcher: &Watcher) -> Result<(), StackError> {
     watcher
         .with(|drive| {

@@ -1,10 +1,11 @@
-//! Loads a benchmark's data onto drives.
+//! Prepares a device with the data of a benchmark.
 //!
-//! A simulated drive is loaded once for all runs of a process with the same device, page, log, place, data
-//! and seed. Its contents are kept, and each run begins with a copy of them at time zero. So runs with
-//! different users, durability, memory and policies start from one state, and a run gives the same rows alone
-//! and in a grid. The load always uses the same options, whatever the run's. Each run loads other drives
-//! itself, unless it is to use the data in the file.
+//! A simulated drive is loaded once for all runs of a process with the same device, page size, log size,
+//! `place` (in place or out of place), data and seed. The contents of the loaded drive are kept, and each run
+//! begins with a copy of them at time zero. So runs with different users, durability, memory and policies
+//! start from one state, and a run gives the same rows alone and in a grid. Every load uses the same options,
+//! even if the run has others. On other drives each run loads the data itself, unless `--reuse` asks for the
+//! data in the file.
 
 use super::shared::{BenchRun, failed};
 use super::watched::Watched;
@@ -20,15 +21,15 @@ use fulgurite_files::holds_store;
 use fulgurite_ssd::{Image, SimDrive};
 use std::sync::Arc;
 
-/// The table that names the benchmark whose data a store holds.
+/// The name of the table that names the benchmark whose data a store holds.
 const MARKER: &str = "benchmark";
-/// Bounds of the memory of a load, which is otherwise as large as the data.
+/// The least and the most memory in bytes of a load. Between these bounds the memory is as large as the data.
 const LOAD_MEMORY: (u64, u64) = (8 << 20, 256 << 20);
 
 type Loaded = Result<Arc<Image>, StackError>;
 
 impl BenchRun<'_> {
-    /// The device with the benchmark's data.
+    /// Returns the device with the benchmark's data on it.
     pub(super) fn loaded_drive(&self) -> Result<AnyDrive, StackError> {
         let stack = &self.run.stack;
         match (&stack.device.drive, &stack.layer) {
@@ -55,7 +56,8 @@ impl BenchRun<'_> {
             DriveConfig::File(file) => Some(file),
             _ => None,
         };
-        // An interrupted load leaves an incomplete store. The mark allows replacing it.
+        // Mark the file as loading, because an interrupted load leaves an incomplete store. The mark allows
+        // the next run to replace that store.
         let mark = |begins| match file {
             Some(file) => fulgurite_uring::mark_loading(&file.path, begins)
                 .map_err(|error| StackError::run(format!("{}: {error}", file.path.display()))),
@@ -67,7 +69,7 @@ impl BenchRun<'_> {
         Ok(loaded)
     }
 
-    /// The contents of a simulated drive after the load.
+    /// Returns the contents of a simulated drive after the load. The memo keeps them for other runs.
     fn image(&self) -> Loaded {
         static KEPT: Memo<Loaded> = Memo::new();
         let (run, stage) = (self.run, self.stage);
@@ -89,7 +91,7 @@ impl BenchRun<'_> {
         })
     }
 
-    /// Runs a task on a drive and returns the drive.
+    /// Runs a task on a drive, and returns the drive with the result of the task.
     fn on<T: 'static, F: Future<Output = Result<T, StackError>> + 'static>(
         &self,
         drive: AnyDrive,
@@ -120,31 +122,32 @@ impl BenchRun<'_> {
             page_bytes: self.stage.page_bytes,
             log_bytes: self.stage.log_bytes,
             memory_bytes: memory.max(u64::from(self.stage.page_bytes) * 256),
-            // The load ends with a checkpoint, so commits need not wait before.
+            // Commits need not wait for the drive, since the checkpoint at the end makes the whole load
+            // durable.
             durability: Durability::Relaxed,
             place: self.stage.place.clone(),
             ..Options::default()
         };
-        // If the store cannot be created on this drive, creating it reports that.
+        // `Store::create` reports a store that cannot be created on this drive, so the error is dropped here.
         let map_memory = options.map_memory(caps).unwrap_or_default();
         options.memory_bytes = options.memory_bytes.max(map_memory);
         options
     }
 }
 
-/// A load.
+/// The load of a benchmark's data into a store.
 struct Load {
     benchmark: BenchmarkConfig,
     options: Options,
-    /// The label of the device.
+    /// The label of the device, for errors.
     device: String,
     seed: u64,
-    /// Whether a store with other contents may be overwritten.
+    /// Whether the load may overwrite a store with other contents.
     is_overwritten: bool,
 }
 
 impl Load {
-    /// Creates a store with the data.
+    /// Creates a store and loads the data into it.
     async fn fill<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
         let failed = |error| failed(&self.device, error);
         let store = Store::create(handle, self.options).await.map_err(|error| failed(error.into()))?;
@@ -152,7 +155,7 @@ impl Load {
         store.close().await.map_err(|error| failed(error.into()))
     }
 
-    /// Checks whether the store holds the data already. If not, loads it, if that is allowed.
+    /// Checks whether the store holds the data already. If not, loads the data, if overwriting is allowed.
     async fn look<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
         let found = self.found(handle.clone()).await;
         match found {
@@ -190,7 +193,8 @@ impl Load {
                 "the store in the file has --place {}",
                 if is_out { "out-of-place" } else { "in-place" }
             )),
-            // Otherwise rows would show a size that the log does not have.
+            // Refuse a store whose log has another size: result rows would show a size that its log does not
+            // have.
             Some(_) if log_bytes != self.options.log_bytes => {
                 Err(format!("the store in the file has --log-size {}", units::format_size(log_bytes)))
             }

@@ -1,4 +1,4 @@
-//! The rows of a benchmark.
+//! Makes the result rows of a benchmark run.
 
 use super::shared::{BenchRun, Measured};
 use crate::execute::columns::{set_cost, set_policies};
@@ -36,7 +36,7 @@ impl BenchRun<'_> {
         }
     }
 
-    /// The columns that describe the run.
+    /// Returns the columns that describe the run.
     fn common(&self, measured: &Measured) -> Result<Row, StackError> {
         let (run, asked, stage) = (self.run, self.asked, self.stage);
         let mut row = run.identity()?;
@@ -87,7 +87,7 @@ impl BenchRun<'_> {
         row.set(Column::Flushes, now.flushes - then.flushes);
         row.set(Column::Checkpoints, now.checkpoints - then.checkpoints);
         row.set(Column::RowsVerified, verified.rows);
-        // These are the pages that the store wrote, so they are known for every drive.
+        // The store counts the pages that it writes, so this count is known for every drive.
         row.set(Column::HostPagesWritten, after.seen.pages_written - before.seen.pages_written);
         after.seen.done.since(&before.seen.done).set(row);
         if let Some((now, then)) = after.cpu.zip(before.cpu) {
@@ -121,7 +121,7 @@ fn set_throughput(row: &mut Row, transactions: u64, elapsed: Nanos) {
     }
 }
 
-/// Sets the columns of all transactions of a part of the run.
+/// Sets the columns about all transactions of the run or of an interval.
 fn set_figures(row: &mut Row, figures: &Figures, elapsed: Nanos) {
     let transactions = figures.transactions();
     row.set(Column::Ops, transactions);
@@ -134,8 +134,8 @@ fn set_figures(row: &mut Row, figures: &Figures, elapsed: Nanos) {
     set_latency(row, latency::COMMIT, figures.commit_latency);
 }
 
-/// A row per type of transaction of a part of the run. Counts of the whole drive are left out, since they do
-/// not divide into types.
+/// Returns a result row per type of transaction. Counts of the whole drive are left out, since they do not
+/// divide into types.
 fn types(common: &Row, figures: &Figures, elapsed: Nanos) -> Vec<Row> {
     let row = |kind: &KindFigures| {
         let mut row = common.clone();
@@ -150,8 +150,8 @@ fn types(common: &Row, figures: &Figures, elapsed: Nanos) -> Vec<Row> {
     figures.kinds.iter().map(row).collect()
 }
 
-/// A row per interval, or per type of transaction in it. The last interval ends with the last transaction,
-/// and its rate is over this shorter time.
+/// Returns a result row per interval, or per type of transaction in each interval. The last interval ends
+/// with the last transaction, and its rate is over this shorter time.
 fn intervals(common: &Row, series: &Series, end: Nanos, by_type: bool) -> Vec<Row> {
     let rows = |(index, figures): (usize, &Figures)| {
         let begin = Nanos(index as u64 * series.interval.0);

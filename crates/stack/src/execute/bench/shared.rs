@@ -1,4 +1,4 @@
-//! The types and errors that the parts of a benchmark run share.
+//! The types and errors that the modules of a benchmark run share.
 
 use super::watched::{Seen, Watched, Watcher};
 use crate::run::{Benchmarked, EngineStage};
@@ -7,7 +7,7 @@ use fulgurite_base::Nanos;
 use fulgurite_bench::{Error, Outcome, Verified};
 use fulgurite_engine::{Statistics, Store, TornPages};
 
-/// A run of a benchmark.
+/// A run of a benchmark on a storage engine, with its load and its engine taken from `run`.
 #[derive(Clone, Copy)]
 pub(crate) struct BenchRun<'a> {
     pub run: &'a Run,
@@ -15,15 +15,15 @@ pub(crate) struct BenchRun<'a> {
     pub stage: &'a EngineStage,
 }
 
-/// Counts at a point of the run.
+/// The counts of the device and the store at one point of the run.
 pub(super) struct Counted {
     pub seen: Seen,
     pub statistics: Statistics,
-    /// CPU time of this thread, if the system reports it.
+    /// CPU time of this thread so far. `None` if the system does not report it.
     pub cpu: Option<Nanos>,
 }
 
-/// The result of a run.
+/// The result of the measured part of a run, before it becomes rows.
 pub(super) struct Measured {
     pub outcome: Outcome,
     pub before: Counted,
@@ -38,7 +38,7 @@ impl Counted {
     }
 }
 
-/// CPU time of this thread.
+/// Returns the CPU time of this thread. `None` if the system does not report it.
 #[cfg(unix)]
 fn thread_cpu() -> Option<Nanos> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -50,8 +50,8 @@ fn thread_cpu() -> Option<Nanos> {
     None
 }
 
-/// The error of a benchmark on `device`: a wrong request if other settings could work, otherwise a failed
-/// run.
+/// Returns the error of a benchmark on `device`. It is an error of the settings if other settings could work,
+/// otherwise a failed run.
 pub(super) fn failed(device: &str, error: Error) -> StackError {
     match error {
         Error::TooManyIntervals { .. } => StackError::request(format!("--interval is too short: {error}")),

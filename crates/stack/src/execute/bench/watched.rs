@@ -1,4 +1,5 @@
-//! A device below a store that counts its commands, and that the run can inspect while the store uses it.
+//! Wraps the device below a store: the wrapper counts page writes, and the run can inspect the device while
+//! the store uses it.
 
 use crate::device::{AnyDrive, Observed};
 use crate::execute::device_counts::DeviceCounts;
@@ -7,33 +8,34 @@ use fulgurite_device::{Arena, Caps, Command, Completion, Device, Operation, Queu
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// The device.
+/// A device that counts the pages written to it, and that a [`Watcher`] can inspect.
 pub(super) struct Watched {
     drive: Rc<RefCell<AnyDrive>>,
     caps: Caps,
     pages_written: Rc<Cell<u64>>,
 }
 
-/// Inspects a [`Watched`] device.
+/// Inspects a [`Watched`] device while a store owns it.
 #[derive(Clone)]
 pub(super) struct Watcher {
     drive: Rc<RefCell<AnyDrive>>,
     pages_written: Rc<Cell<u64>>,
 }
 
-/// Counts of a device.
+/// The counts of a device at one point of the run.
 pub(super) struct Seen {
-    /// The device's own counts.
+    /// The counts that the device itself reports.
     pub done: DeviceCounts,
-    /// Pages that it was told to write, plus its own count at the beginning.
+    /// The number of page writes that the device has received, plus its own count when it was wrapped.
     pub pages_written: u64,
 }
 
 impl Watched {
-    /// Wraps `drive`.
+    /// Wraps `drive`, and returns the watcher of the wrapped device.
     pub(super) fn new(drive: AnyDrive) -> (Watched, Watcher) {
         let caps = drive.caps().clone();
-        // A drive below a layer has just been loaded and counts that too, so this count starts from its own.
+        // A drive below a layer has just been loaded and has counted the writes of the load. So this count
+        // starts from the drive's own.
         let before = DeviceCounts::of(&*drive).host_pages_written().unwrap_or(0);
         let drive = Rc::new(RefCell::new(drive));
         let pages_written = Rc::new(Cell::new(before));
@@ -43,17 +45,17 @@ impl Watched {
 }
 
 impl Watcher {
-    /// The counts so far.
+    /// Returns the counts so far.
     pub(super) fn look(&self) -> Seen {
         Seen { done: DeviceCounts::of(&**self.drive.borrow()), pages_written: self.pages_written.get() }
     }
 
-    /// The device, if nothing else uses it.
+    /// Returns the device. `None` if the store or a task still uses it.
     pub(super) fn into_drive(self) -> Option<AnyDrive> {
         Rc::into_inner(self.drive).map(RefCell::into_inner)
     }
 
-    /// Calls `f` with the device, while no task runs.
+    /// Calls `f` with the device. No task may run meanwhile.
     pub(super) fn with<T>(&self, f: impl FnOnce(&mut dyn Observed) -> T) -> T {
         f(&mut **self.drive.borrow_mut())
     }

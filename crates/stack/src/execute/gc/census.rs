@@ -1,10 +1,11 @@
-//! A census of the pages in each group of segments: the size of the group, the pages written to it, the share
-//! of valid pages at collection, and the lifetimes of the pages written to it.
+//! Takes a census of the pages in each group of segments. It counts the size of the group, the pages written
+//! to it, the share of valid pages at collection, and the lifetimes of the pages written to it.
 //!
-//! The lifetime of a page is the time from its write into the group, by the host or a copy, until it is
-//! overwritten or trimmed. Classes of lifetimes are C1 to C6 of table 1 of MiDAS (FAST 2024): 250 K, 5 M, 14
-//! M, 28 M and 62 M page writes on 128 GiB, as shares of the logical pages. A first pass over the workload
-//! finds the lifetimes. The census covers the last half of the user writes.
+//! The lifetime of a page is the time from its write into the group, by the host or a copy, until the page is
+//! overwritten or trimmed. The classes of lifetimes are C1 to C6 of table 1 of MiDAS (Oh et al., FAST 2024).
+//! Their bounds are 250 K, 5 M, 14 M, 28 M and 62 M page writes on 128 GiB, taken as shares of the logical
+//! pages. A first pass over the workload finds the lifetimes. The census covers the last half of the user
+//! writes.
 
 use super::observer::{Counts, Observer};
 use crate::{Column, Row};
@@ -18,21 +19,21 @@ use fulgurite_workload::{Op, Request};
 const CLASSES: [Column; 6] =
     [Column::ShareC1, Column::ShareC2, Column::ShareC3, Column::ShareC4, Column::ShareC5, Column::ShareC6];
 
-/// The number of samples of group sizes per logical capacity of page writes.
+/// The number of samples of group sizes in as many page writes as the logical space has pages.
 const LOOKS: u64 = 64;
 
-/// Counts of a group.
+/// The counts of one group of segments.
 #[derive(Clone, Copy, Default)]
 struct Group {
     by_class: [u64; CLASSES.len()],
     copied: u64,
-    /// The sum of its segments over all samples.
+    /// The sum of the group's segments over all samples of group sizes.
     segments: u64,
 }
 
-/// The census of a run.
+/// The census of one run.
 pub(super) struct Census {
-    /// For each page write, the page write that ends the lifetime of its page.
+    /// For each page write, the number of the page write that ends the lifetime of its page.
     future: Vec<u32>,
     dies_at: Vec<u32>,
     bounds: Vec<u64>,
@@ -40,14 +41,14 @@ pub(super) struct Census {
     look_every: u64,
     looks: u64,
     groups: Vec<Group>,
-    /// The page write at which the census begins: half of the run.
+    /// The number of the page write at which the census begins, which is half of the run.
     begins_at: u64,
-    /// Collection counts at the beginning of the census; `None` before.
+    /// The collection counts of each group at the beginning of the census; `None` before it begins.
     before: Option<Vec<GroupCounters>>,
     programmed: Vec<(Ppn, bool)>,
 }
 
-/// A sink that records programmed pages, and whether each is a copy.
+/// A sink of flash operations that counts them, and records each programmed page and whether it is a copy.
 struct Recorder<'a> {
     counting: &'a mut CountingSink,
     programmed: &'a mut Vec<(Ppn, bool)>,
@@ -79,7 +80,8 @@ impl Observer for Census {
 }
 
 impl Census {
-    /// A census of a run; `future` has the end of each page's lifetime, beginning with the fill.
+    /// Creates the census of a run. `future` has the end of each page's lifetime, beginning with the writes
+    /// of the fill.
     pub(super) fn new(config: &FtlConfig, future: Vec<u32>, begins_at: u64) -> Census {
         let pages = config.logical_pages;
         Census {
@@ -96,18 +98,18 @@ impl Census {
         }
     }
 
-    /// Performs writes and trims, and records the groups of the pages.
+    /// Performs writes and trims, and records which group each page is written to.
     pub(super) fn perform(&mut self, ftl: &mut Ftl, requests: &[Request], sink: &mut CountingSink) {
         requests.iter().for_each(|request| self.observe(ftl, request, sink));
     }
 
-    /// Performs a write or trim, and records the groups of the pages.
+    /// Performs a write or trim, and records which group the pages are written to.
     fn observe(&mut self, ftl: &mut Ftl, request: &Request, sink: &mut CountingSink) {
         let lpn = request.page as u32;
         if request.op == Op::Trim {
             return ftl.trim(lpn);
         }
-        // Before the write, this count is its index in `future`.
+        // Before the write, this count of page writes is the index of the write in `future`.
         let now = ftl.counters().host_pages;
         self.dies_at[lpn as usize] = self.future[now as usize];
         let mut recorder = Recorder { counting: sink, programmed: &mut self.programmed };
@@ -128,11 +130,11 @@ impl Census {
                 }
             }
         }
-        // Clear the list before the census begins too, or it would grow.
+        // Clear the list even before the census begins, or the list would grow until then.
         self.programmed.clear();
     }
 
-    /// A row for each group with writes.
+    /// Returns a result row for each group that received writes.
     pub(super) fn rows(&self, identity: &Row, ftl: &Ftl) -> Vec<Row> {
         let mut rows = Vec::new();
         let Some(before) = &self.before else { return rows };

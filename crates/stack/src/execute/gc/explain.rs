@@ -1,4 +1,5 @@
-//! Explains the changes of a placement policy to its groups, and the errors of its predictions.
+//! Explains the changes of the placement policy MiDAS to its groups of segments, and the errors of its
+//! predictions.
 
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::placement::midas::{Configuration, Event, Midas, Why};
@@ -8,9 +9,9 @@ fn events(ftl: &Ftl) -> &[Event] {
     ftl.placer().policy::<Midas>().map_or(&[], |midas| midas.events())
 }
 
-/// The mean difference between the shares of valid pages that MiDAS predicted for its groups and the measured
-/// ones. It covers all intervals between two changes that are at least as long as the logical space, and
-/// those groups that had the predicted sizes.
+/// Returns the mean difference between the shares of valid pages that MiDAS predicted for its groups and the
+/// measured shares. It covers all intervals between two changes that are at least as many page writes long as
+/// the logical space has pages, and in each those groups that had the predicted sizes.
 pub(super) fn valid_share_error(ftl: &Ftl) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0u32);
     for two in events(ftl).windows(2) {
@@ -19,7 +20,7 @@ pub(super) fn valid_share_error(ftl: &Ftl) -> Option<f64> {
         else {
             continue;
         };
-        // The last group has the predicted size if all others do.
+        // `sized` does not include the last group, which has the predicted size if all groups of `sized` do.
         let sized_groups = usize::from(two[0].unsized_from.saturating_sub(1));
         let groups = if sized_groups == sized.len() { sized.len() + 1 } else { sized_groups };
         let measured = two[1].measured.iter().skip(1);
@@ -36,7 +37,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}", 100.0 * share)
 }
 
-/// The reason of an event in words.
+/// Describes the reason of an event in words.
 fn reason(why: Why) -> String {
     match why {
         Why::Lifetimes(difference) => {
@@ -69,7 +70,7 @@ fn reason(why: Why) -> String {
     }
 }
 
-/// The changes of the placement policy, an event per line.
+/// Describes the changes of the placement policy, one event per line.
 pub(super) fn explanation(ftl: &Ftl) -> String {
     let capacity = f64::from(ftl.config().logical_pages);
     let mut text = String::new();

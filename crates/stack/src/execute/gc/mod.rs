@@ -1,11 +1,11 @@
 //! Executes a run of `gc`: a workload's writes to a flash translation layer, counted without time.
 //!
-//! The logical space is first filled in order. Then the workload writes and trims; its reads are skipped.
-//! `waf` covers the whole run with the fill, `waf_steady` the last half of the user writes. For uniform
-//! traffic the row has the closed form too.
+//! The logical space is first filled in order. Then the workload writes and trims; its reads are skipped. The
+//! column `waf` covers the whole run with the fill, `waf_steady` the last half of the user writes. For
+//! uniform traffic the row also has the write amplification in closed form.
 //!
-//! A run gives one row, one per interval ([`series`]), or one per group of segments ([`census`]). These are
-//! [`Observer`]s: each chooses the page writes at which it looks at the run.
+//! A run gives one row, one per interval ([`series`]), or one per group of segments ([`census`]). A series
+//! and a census are [`Observer`]s: each chooses the page writes after which it inspects the run.
 
 mod explain;
 mod observer;
@@ -28,7 +28,7 @@ use observer::{Counts, Observer};
 use series::Series;
 use std::time::Instant;
 
-/// A counting run.
+/// A run of `gc`, with its workload and translation layer taken from `run`.
 #[derive(Clone, Copy)]
 pub(super) struct GcRun<'a> {
     pub run: &'a Run,
@@ -36,16 +36,16 @@ pub(super) struct GcRun<'a> {
     pub translation: &'a TranslationConfig,
 }
 
-/// Requests that are performed together.
+/// The number of requests that are performed together.
 const SLICE: usize = 256;
 
-/// Pages of the fill per report of progress.
+/// The number of filled pages per report of progress.
 const FILL_STEP: u32 = 1 << 14;
 
-/// Requests ahead for which memory is prefetched.
+/// The distance, in requests, to the request whose map entries are prefetched into the CPU cache.
 const AHEAD: usize = 16;
 
-/// Performs writes and trims of single pages.
+/// Performs writes, shares and trims of single pages.
 fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
     for (at, request) in requests.iter().enumerate() {
         if let Some(ahead) = requests.get(at + AHEAD) {
@@ -59,7 +59,7 @@ fn perform(ftl: &mut Ftl, requests: &[Request], sink: &mut impl FlashSink) {
     }
 }
 
-/// Records the counts at one page write.
+/// Records the counts at one page write, such as half of the run.
 struct Mark {
     at: u64,
     counts: Option<Counts>,
@@ -75,7 +75,7 @@ impl Observer for Mark {
     }
 }
 
-/// The observers of a run.
+/// The observers of a run. Those that the run does not use are `None`.
 struct Observers {
     half: Mark,
     census: Option<Census>,
@@ -90,7 +90,7 @@ impl Observers {
         std::iter::once(half).chain(census).chain(series)
     }
 
-    /// The next page write at which an observer looks.
+    /// Returns the number of the next page write at which an observer inspects the run.
     fn next(&mut self) -> Option<u64> {
         self.all().filter_map(|observer| observer.next()).min()
     }
@@ -103,7 +103,7 @@ impl Observers {
     }
 }
 
-/// The translation layer, its counts, and the observers.
+/// The translation layer of a run, its counts, and the observers.
 struct Counted<'a> {
     ftl: Ftl,
     sink: CountingSink,
@@ -122,11 +122,11 @@ impl Counted<'_> {
         self.observers.look(&self.ftl, counts);
     }
 
-    /// Performs writes and trims, and stops at the page writes of the observers.
+    /// Performs writes and trims, and stops at the page writes at which observers inspect the run.
     fn perform(&mut self, mut requests: &[Request]) {
         while !requests.is_empty() {
-            // Each request writes at most one page, so no observer is due before this many requests. All that
-            // were due have looked, so the difference is positive.
+            // Each request writes at most one page, so no observer is due before this many requests. All
+            // observers that were due have been called, so the difference is positive.
             let before_next = self.observers.next().map_or(u64::MAX, |at| at - self.counts().host);
             let (now, rest) = requests.split_at(before_next.min(requests.len() as u64) as usize);
             match &mut self.observers.census {
@@ -140,7 +140,7 @@ impl Counted<'_> {
 }
 
 impl GcRun<'_> {
-    /// Executes the run.
+    /// Executes the run and returns its result rows.
     pub(super) fn execute(&self, progress: &Progress) -> Result<Vec<Row>, StackError> {
         let bound = self.run.bind()?;
         let config = &self.translation.ftl;
@@ -148,7 +148,7 @@ impl GcRun<'_> {
         let making = step("making the map of the pages", 0);
         let (mut ftl, mut census) = (Ftl::new(config.clone())?, None);
         drop(making);
-        // The half includes the fill, since it counts as user writes.
+        // Half of the run includes the fill, since the fill counts as user writes.
         let half = (u64::from(config.logical_pages) + writes) / 2;
         if config.collect.placement.needs_future() || self.run.measure.rows == Rows::Groups {
             let _step = step("looking ahead", 0);
@@ -157,7 +157,8 @@ impl GcRun<'_> {
                 census = Some(Census::new(config, future.clone(), half));
             }
             if config.collect.placement.needs_future() {
-                // A policy that looks ahead must know the future before the fill, which is part of it.
+                // A policy that looks ahead must know the future writes before the fill, since the list
+                // begins with the writes of the fill.
                 ftl.foresee(future);
             }
         }
@@ -176,7 +177,7 @@ impl GcRun<'_> {
         if let Rows::PageIntervals(length) = self.run.measure.rows {
             counted.observers.series = Some(Series::new(self.identity()?, length, counted.counts()));
         }
-        // The fill may be half of the run already.
+        // Call the observers here, because the fill may already be half of the run.
         counted.look();
         self.perform_all(&mut counted, bound.requests(self.run.seed)?)?;
         self.check(&counted.ftl, &counted.sink)?;
@@ -199,8 +200,8 @@ impl GcRun<'_> {
         Ok(vec![row])
     }
 
-    /// A remark on a trace that writes less than the logical space once, so that little is collected. It
-    /// suggests smaller sizes if the trace fits into `least` pages.
+    /// Returns a remark on a trace that writes less than the logical space once, so that little is collected.
+    /// The remark suggests smaller sizes if the trace fits into `least` pages.
     fn too_short(&self, writes: u64, least: u64) -> String {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = self.translation.ftl;
         let mut said = format!(
@@ -213,7 +214,7 @@ impl GcRun<'_> {
         let page_bytes = u64::from(self.translation.page_bytes);
         let logical = (least * page_bytes).next_multiple_of(1 << 20);
         if logical < u64::from(logical_pages) * page_bytes {
-            // The same over-provisioning, in whole MiB and whole segments.
+            // The suggested physical size keeps the over-provisioning, in whole MiB and whole segments.
             let segment = u64::from(segment_pages) * page_bytes;
             let spare = f64::from(segments) * f64::from(segment_pages) / f64::from(logical_pages);
             let physical = ((logical as f64 * spare).ceil() as u64).next_multiple_of(segment.max(1 << 20));
@@ -233,12 +234,12 @@ impl GcRun<'_> {
         let mut done = 0;
         while done < ops {
             slice.clear();
-            // At most as many as are due, so `done` never exceeds `ops`.
+            // Take at most as many requests as remain, so that `done` never exceeds `ops`.
             requests.append_pages(&mut slice, (ops - done).min(SLICE as u64) as usize);
             if slice.is_empty() {
                 return Err(StackError::run(format!("{done} of {ops} requests were performed")));
             }
-            // Reads do not change the layer, so they do not count as operations either.
+            // Reads do not change the translation layer, so they do not count as operations either.
             slice.retain(|request| request.op != Op::Read);
             done += slice.len() as u64;
             counted.perform(&slice);
@@ -247,11 +248,11 @@ impl GcRun<'_> {
         Ok(())
     }
 
-    /// For each page write, beginning with the fill, the page write at which its page is overwritten or
-    /// trimmed.
+    /// Returns, for each page write beginning with the fill, the number of the page write at which its page
+    /// is overwritten or trimmed.
     fn future(&self, changes: impl Iterator<Item = Request>) -> Vec<u32> {
         let logical_pages = self.translation.ftl.logical_pages;
-        // At first this holds the page of each write. Trims are between writes.
+        // At first this list holds the page of each write. Trims happen between writes and are listed apart.
         let mut next: Vec<u32> = (0..logical_pages).collect();
         let mut trims: Vec<(u32, u32)> = Vec::new();
         for request in changes.take(self.requested.ops as usize) {
@@ -262,7 +263,8 @@ impl GcRun<'_> {
         }
         let mut ends: Vec<u32> = vec![u32::MAX; logical_pages as usize];
         for time in (0..next.len()).rev() {
-            // A trim holds the index of the write after it, so it ends the writes before that index.
+            // A trim is listed with the number of the write after it, so it ends the lifetimes of earlier
+            // writes only.
             while let Some((at, page)) = trims.pop_if(|(at, _)| *at as usize > time) {
                 ends[page as usize] = at;
             }
@@ -282,7 +284,7 @@ impl GcRun<'_> {
         check::check(ftl).map_err(StackError::run)
     }
 
-    /// The columns that describe the run.
+    /// Returns the columns that describe the run.
     fn identity(&self) -> Result<Row, StackError> {
         let FtlConfig { logical_pages, segments, segment_pages, .. } = self.translation.ftl;
         let Collect { schedule, reserve, .. } = &self.translation.ftl.collect;
@@ -311,7 +313,7 @@ impl GcRun<'_> {
         row.set(Column::GcPagesCopied, ftl.counters().copied_pages);
         row.set(Column::Erases, counts.flash.erases);
         row.set(Column::Waf, counts.waf());
-        // There may be no user writes after the half.
+        // There may be no user writes after half of the run.
         let steady = at_half.map(|half| counts.since(&half)).filter(|steady| steady.host > 0);
         row.set_some(Column::WafSteady, steady.map(|steady| steady.waf()));
         row.set(Column::MappingBytes, ftl.mapping().bytes() as u64);

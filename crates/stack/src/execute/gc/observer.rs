@@ -1,8 +1,8 @@
-//! Observers of a counting run.
+//! Defines observers of a `gc` run, which inspect the run at chosen page writes.
 
 use fulgurite_ftl::{CountingSink, Ftl};
 
-/// Counts up to a point of the run.
+/// The counts from the beginning of a run up to one point of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub host: u64,
@@ -10,7 +10,7 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// The counts since `earlier`.
+    /// Returns the counts since `earlier`.
     pub(super) fn since(&self, earlier: &Counts) -> Counts {
         let (now, then) = (&self.flash, &earlier.flash);
         Counts {
@@ -28,11 +28,11 @@ impl Counts {
     }
 }
 
-/// Looks at a run at page writes of its choice.
+/// Inspects a run after page writes of its choice.
 pub(super) trait Observer {
-    /// The next page write after which it looks.
+    /// The number of the next page write after which the observer inspects the run; `None` if there is none.
     fn next(&self) -> Option<u64>;
 
-    /// Looks at the run directly after that page write.
+    /// Inspects the run directly after the page write that [`Observer::next`] has named.
     fn look(&mut self, ftl: &Ftl, now: Counts);
 }

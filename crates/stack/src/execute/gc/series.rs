@@ -1,4 +1,4 @@
-//! A run as a series: one row per interval of a fixed number of page writes.
+//! Makes one result row per interval of a fixed number of page writes.
 
 use super::observer::{Counts, Observer};
 use crate::{Column, Row};
@@ -6,16 +6,16 @@ use fulgurite_base::StreamId;
 use fulgurite_ftl::Ftl;
 use fulgurite_ftl::placement::midas::Midas;
 
-/// The completed intervals.
+/// The rows of the completed intervals, and the state of the current interval.
 pub(super) struct Series {
-    /// The columns that describe the run.
+    /// The columns that describe the run, which every row has.
     identity: Row,
     length: u64,
     start: Counts,
-    /// The counts at the beginning of the previous interval.
+    /// The counts at the beginning of the last completed interval.
     before: Counts,
     rows: Vec<Row>,
-    /// Page writes before the first interval.
+    /// The number of page writes before the first interval, which are those of the fill.
     origin: u64,
 }
 
@@ -30,7 +30,7 @@ impl Observer for Series {
 }
 
 impl Series {
-    /// A series of intervals of `length` page writes from `now` on.
+    /// Begins a series of intervals of `length` page writes at `now`.
     pub(super) fn new(identity: Row, length: u64, now: Counts) -> Series {
         Series { identity, length, start: now, before: now, rows: Vec::new(), origin: now.host }
     }
@@ -40,7 +40,7 @@ impl Series {
         let mut row = self.identity.clone();
         row.set(Column::TimePages, self.start.host - self.origin);
         row.set(Column::HostPagesWritten, stretch.host);
-        // A program is either of a host page or of a copy.
+        // Each program of a flash page is either a host page or a copy.
         row.set(Column::GcPagesCopied, stretch.flash.programs - stretch.host);
         row.set(Column::Erases, stretch.flash.erases);
         row.set(Column::Waf, stretch.waf());
@@ -59,8 +59,8 @@ impl Series {
         (self.before, self.start) = (self.start, now);
     }
 
-    /// A row per interval. A remainder of at least half an interval is an interval of its own; a shorter one
-    /// belongs to the last interval.
+    /// Returns a row per interval. A remainder of at least half an interval becomes an interval of its own; a
+    /// shorter one is added to the last interval.
     pub(super) fn rows(mut self, ftl: &Ftl, now: Counts) -> Vec<Row> {
         let rest = now.host - self.start.host;
         if 2 * rest < self.length && self.rows.pop().is_some() {

@@ -1,4 +1,4 @@
-//! Runs with faults planted in the drive.
+//! Tests runs of `pool` on a drive with injected faults.
 
 use super::PoolRun;
 use crate::device::Observed;
@@ -8,7 +8,7 @@ use fulgurite_base::Nanos;
 use fulgurite_device::{Caps, Completion, Device, Fault, FaultDevice, MemDevice, QueueFull};
 use fulgurite_ssd::DriveCounters;
 
-/// A run of 2,000 requests on `device`.
+/// Executes a run of 2,000 requests on `device`.
 fn run_on(device: impl Observed + 'static) -> Result<Row, StackError> {
     let settings = [
         ("workload", "mixed-skewed"),
@@ -56,7 +56,7 @@ impl<D: Observed> Observed for FaultDevice<D> {
     }
 }
 
-/// Reports that it received nothing.
+/// A device that reports zero counts, as if it had lost every page.
 struct Miscounting(MemDevice);
 
 impl Device for Miscounting {

@@ -1,9 +1,9 @@
-//! Tests of simulated cores against closed forms.
+//! Tests runs on simulated cores against closed forms.
 
 use crate::settings::{self, Workloads};
 use crate::{Column, Command, Progress, Row};
 
-/// A run of uniform reads with 10 µs of CPU time each.
+/// Returns the result row of a run of uniform reads with 10 µs of CPU time each.
 fn row(device: &str, ops: &str, users: &str, cores: &str) -> Row {
     let values = [
         ("workload", "mixed-uniform:write=0%"),
@@ -23,7 +23,7 @@ fn number(row: &Row, column: Column) -> f64 {
     row.number(column).unwrap()
 }
 
-/// If the drive takes no time, each core with a user is always busy.
+/// If the drive takes no time, each core with at least one user is always busy.
 #[test]
 fn requests_that_cost_cpu_alone_are_served_by_as_many_cores_as_have_users() {
     for (users, cores, busy) in [(16, 1, 1), (16, 2, 2), (16, 16, 16), (16, 32, 16), (5, 4, 4), (1, 4, 1)] {
@@ -34,8 +34,8 @@ fn requests_that_cost_cpu_alone_are_served_by_as_many_cores_as_have_users() {
     }
 }
 
-/// The drive's serial stage takes 2.1 µs per read, so it serves a read every 2.1 µs at most. A core takes 10
-/// µs per request.
+/// Throughput is bound by the cores or by the drive. The drive's serial stage takes 2.1 µs per read, so the
+/// drive serves a read every 2.1 µs at most. A core takes 10 µs per request.
 #[test]
 fn throughput_rises_with_the_cores_until_the_drive_binds() {
     const STAGE_S: f64 = 2.1e-6;

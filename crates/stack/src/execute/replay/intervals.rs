@@ -1,11 +1,11 @@
-//! Sums of a replay for each interval of time.
+//! Adds up the requests of a replay for each interval of time.
 
 use crate::{Column, Row, StackError};
 use fulgurite_base::Nanos;
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
 
-/// The requests that completed in each interval.
+/// The sums over the requests that completed in each interval.
 pub(super) struct Intervals {
     length: Option<Nanos>,
     intervals: Vec<Interval>,
@@ -21,7 +21,7 @@ struct Interval {
     gc_ns: u128,
 }
 
-/// The largest number of intervals; the rows of more would fill the memory.
+/// The largest number of intervals. The result rows of more intervals would fill the memory.
 const INTERVALS_AT_MOST: usize = 1 << 20;
 
 impl Intervals {
@@ -62,11 +62,11 @@ impl Intervals {
 
     pub(super) fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
         let Some(length) = self.length else { return Vec::new() };
-        // The identity of a replay always has a page size.
+        // The columns that describe a replay always include a page size.
         let page_bytes = identity.number(Column::PageBytes).unwrap_or(0.0);
         let rows = self.intervals.iter().enumerate().map(|(index, interval)| {
             let start = index as u64 * length.0;
-            // The last interval may be shorter.
+            // The last interval may be shorter than the others, because it ends with the run.
             let seconds = Nanos(length.0.min(elapsed.0 - start).max(1)).as_secs_f64();
             let mut row = identity.clone();
             row.set(Column::TimeNs, start);

@@ -1,8 +1,9 @@
-//! Executes a run of `replay`: timed requests to a drive without a pool, by their arrival times (open loop),
-//! or by a number of users who each wait for their last request (closed loop).
+//! Executes a run of `replay`, which submits timed requests to a drive without a pool. In an open loop,
+//! requests arrive at given times. In a closed loop, each of a number of users waits for the last request
+//! before the next one.
 //!
-//! In an open loop the response time counts from the arrival, so it shows a drive that falls behind.
-//! Addresses beyond the drive are mapped to it; see [`AddressMap`].
+//! In an open loop the response time counts from the arrival of a request, so it shows a drive that falls
+//! behind. Addresses beyond the end of the drive are mapped to the drive; see [`AddressMap`].
 
 mod intervals;
 pub(crate) mod request_log;
@@ -26,20 +27,20 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use tally::Tally;
 
-/// The latest arrival of a request, about 30 years after the start.
+/// The latest arrival of a request in nanoseconds, about 30 years after the start.
 const LATEST_ARRIVAL_NS: f64 = 1e18;
 
-/// The longest timeline that a viewer can show.
+/// The largest number of spans in a timeline, so that a viewer can show the timeline.
 const SPANS_AT_MOST: usize = 2_000_000;
 
-/// A run to be executed on any device.
+/// A run and its progress, to be executed on a device of any type.
 pub(super) struct Execution<'a> {
     pub run: &'a Run,
     pub requested: &'a Requested,
     pub progress: &'a Progress,
 }
 
-/// A remark on a trace that spans more pages than the device has, about the mapping of its addresses.
+/// Describes how the addresses of a trace are mapped that spans more pages than the device has.
 fn too_wide(run: &Run, requested: &Requested, span: u64, pages: u64) -> String {
     let device = &run.stack.device;
     let size = |pages: u64| Unit::Bytes.humane((pages * u64::from(device.page_bytes())) as f64);
@@ -58,7 +59,7 @@ fn too_wide(run: &Run, requested: &Requested, span: u64, pages: u64) -> String {
 }
 
 impl Execution<'_> {
-    /// The columns that describe the run.
+    /// Returns the columns that describe the run.
     fn identity(&self) -> Result<Row, StackError> {
         let stack = &self.run.stack;
         let mut row = self.run.identity()?;
@@ -107,7 +108,7 @@ impl DeviceUser for Execution<'_> {
         let bound = run.bind()?;
         self.remark_on(&bound);
         let mut replay = Replay {
-            // Preparing a real drive has taken time.
+            // Read the clock here, since preparing a real drive has taken time.
             start: device.now(),
             device,
             source: bound.requests(run.seed)?,
@@ -127,16 +128,16 @@ impl DeviceUser for Execution<'_> {
             progress,
         };
         replay.run()?;
-        // The run ends with its last request, so the flush is not part of the elapsed time.
+        // Read the time before the flush, because the run ends with its last request.
         let elapsed = replay.device.now() - replay.start;
         replay.flush()?;
         replay.device.settle();
-        // Read the counts before collection after the last request.
+        // Read the counts here, so that garbage collection after the last request is not counted.
         let done = DeviceCounts::of(&replay.device);
         replay.device.drain_events();
         replay.meter.check().map_err(StackError::run)?;
         replay.device.verify(true).map_err(StackError::run)?;
-        // The log gets its name only after every check has passed.
+        // The request log gets its final name only after every check has passed.
         if let Some(log) = replay.log.take() {
             log.finish()?;
         }
@@ -155,31 +156,31 @@ impl DeviceUser for Execution<'_> {
     }
 }
 
-/// A request that has not completed.
+/// A request whose commands have not all completed.
 struct Pending {
     op: Op,
     arrived: Nanos,
-    /// On a real drive this is later than the arrival.
+    /// The time of submission. On a real drive it is later than the arrival.
     submitted: Nanos,
     page: u64,
     pages: u32,
-    /// Its commands that have not completed.
+    /// The number of commands of the request that have not completed.
     commands: u32,
 }
 
-/// A replay that is running.
+/// The state of a replay while it runs.
 struct Replay<'a, D> {
     device: D,
-    /// The beginning of the run on the device's clock.
+    /// The beginning of the run, on the device's clock.
     start: Nanos,
     source: Requests,
-    /// The mean time between requests, if they have times.
+    /// The mean time between requests in nanoseconds; `None` if the requests have no times.
     mean_gap_ns: Option<f64>,
     arrivals: Arrivals,
     left: u64,
     made: u64,
     requests: Slab<Pending>,
-    /// Commands for which the drive's queue has no space.
+    /// Commands that wait because the drive's queue is full.
     backlog: VecDeque<Command>,
     meter: Meter,
     tally: Tally,
@@ -199,7 +200,8 @@ impl<D: Observed> Replay<'_, D> {
         let mut completions = Vec::new();
         let mut served = Vec::new();
         while next.is_some() || !self.requests.is_empty() {
-            // Submit all requests that are due before the wait, which may end late.
+            // Submit all requests that are due before the loop waits for the device, because that wait may
+            // end late.
             while let Some((at, request)) = next.take_if(|(at, _)| *at <= self.device.now()) {
                 self.submit(at, request);
                 next = self.next_arrival()?;
@@ -207,7 +209,7 @@ impl<D: Observed> Replay<'_, D> {
             let deadline = next.as_ref().map(|(at, _)| *at);
             self.device.wait(deadline, &mut completions);
             self.device.take_served(&mut served);
-            // With a deadline an empty wait is normal: the next arrival is due.
+            // If there is a deadline, a wait may end without completions, because the next arrival is due.
             if completions.is_empty() && deadline.is_none() {
                 return Err(StackError::run(format!(
                     "the drive stalled with {} requests",
@@ -215,7 +217,8 @@ impl<D: Observed> Replay<'_, D> {
                 )));
             }
             self.tally.tells_waits |= !served.is_empty();
-            // The drive reports the waits in the order of completion, so the two lists match.
+            // The drive reports the waits in the order of completion, so `served` and `completions` match
+            // item by item.
             let mut served = served.drain(..);
             for completion in completions.drain(..) {
                 if self.completed(completion, served.next())?
@@ -234,7 +237,8 @@ impl<D: Observed> Replay<'_, D> {
         Ok(())
     }
 
-    /// The next request of an open loop, with its time.
+    /// Returns the next request of an open loop, with its arrival. `None` if no request remains, or in a
+    /// closed loop.
     fn next_arrival(&mut self) -> Result<Option<(Nanos, Request)>, StackError> {
         if self.left == 0 || matches!(self.arrivals, Arrivals::Closed { .. }) {
             return Ok(None);
@@ -244,13 +248,14 @@ impl<D: Observed> Replay<'_, D> {
             Arrivals::Times { speed } => request.at.0 as f64 / speed,
             Arrivals::Rate { requests_s } => match self.mean_gap_ns {
                 Some(mean) => request.at.0 as f64 * (1e9 / requests_s) / mean,
-                // `take` has counted this request already, so the first one is due at zero.
+                // `take` has counted this request in `made` already. Subtract one, so that the first request
+                // is due at zero.
                 None => (self.made - 1) as f64 * 1e9 / requests_s,
             },
-            // A closed loop has returned above.
+            // The function has returned above in a closed loop, so this value is not used.
             Arrivals::Closed { .. } => 0.0,
         };
-        // The clock must not overflow, or the event would never happen.
+        // Refuse later arrivals, because the clock would overflow and the request would never be submitted.
         if at > LATEST_ARRIVAL_NS {
             return Err(StackError::request(
                 "--speed or --rate puts an arrival more than 30 years after the start; accepted: a faster one",
@@ -266,7 +271,7 @@ impl<D: Observed> Replay<'_, D> {
         self.source.next_request()
     }
 
-    /// Submits the next request of a closed loop.
+    /// Submits the next request of a closed loop at the time `at`, or at the start of the run.
     fn make(&mut self, at: Option<Nanos>) -> Result<(), StackError> {
         if self.left == 0 {
             return Ok(());
@@ -277,7 +282,7 @@ impl<D: Observed> Replay<'_, D> {
         Ok(())
     }
 
-    /// Submits a request, in several commands if it is too long for one.
+    /// Submits a request, in several commands if the request is too long for one.
     fn submit(&mut self, arrived: Nanos, request: Request) {
         let caps = self.device.caps();
         let most = if request.copy_of.is_some() { caps.share_pages.max(1) } else { caps.pages_per_command };
@@ -305,7 +310,7 @@ impl<D: Observed> Replay<'_, D> {
                 (Op::Trim, _) => Operation::Trim { lpn, pages },
             };
             let command = Command { tag, operation };
-            // A command must not overtake those in the backlog.
+            // Append to a backlog that is not empty, because a command must not overtake those that wait.
             if !self.backlog.is_empty() {
                 self.backlog.push_back(command);
             } else if let Err(full) = self.device.submit(command) {
@@ -314,7 +319,7 @@ impl<D: Observed> Replay<'_, D> {
         }
     }
 
-    /// Handles the completion of a command; true if its request is complete.
+    /// Handles the completion of a command. Returns whether the request of the command is now complete.
     fn completed(&mut self, completion: Completion, served: Option<Served>) -> Result<bool, StackError> {
         completion.status.map_err(StackError::run)?;
         let key = completion.tag.0 as usize;
@@ -327,10 +332,11 @@ impl<D: Observed> Replay<'_, D> {
         }
         let Pending { op, arrived, submitted, page, pages, .. } = self.requests.remove(key);
         let latency = completion.at - arrived;
-        // The waits of the last of its commands.
+        // Use the waits of the last command of the request.
         let waits = served.map_or(Waits::default(), |served| served.waits);
         let queue = served.map_or(Nanos::ZERO, |served| served.submitted.saturating_sub(arrived));
-        // The meter checks the time inside the drive, so it counts from submission and not from arrival.
+        // The meter checks the time that requests spend inside the drive, so it counts from submission and
+        // not from arrival.
         self.meter.complete(completion.at, completion.at - submitted);
         self.tally.record(op, pages, latency, queue, &waits);
         self.intervals.record(completion.at - self.start, op, pages, latency, &waits)?;
@@ -343,7 +349,7 @@ impl<D: Observed> Replay<'_, D> {
 
     /// Makes completed writes durable.
     fn flush(&mut self) -> Result<(), StackError> {
-        // The slab never uses this key.
+        // No request has this tag, since the slab never uses this key.
         let tag = Tag(u64::MAX);
         let refused = || StackError::run("an idle drive refused a flush");
         self.device.submit(Command { tag, operation: Operation::Flush }).map_err(|_| refused())?;

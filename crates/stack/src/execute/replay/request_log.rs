@@ -1,5 +1,5 @@
-//! Writes a line of CSV per request of a replay: its arrival, its kind, its response time and, if the device
-//! reports them, its waits.
+//! Writes the request log of a replay: one line of CSV per request. A line has the arrival, the kind and the
+//! response time of a request, and its waits if the device reports them.
 
 use crate::StackError;
 use fulgurite_base::Nanos;
@@ -9,13 +9,13 @@ use fulgurite_workload::Op;
 use serde::Serialize;
 use std::path::Path;
 
-/// The file that is being written.
+/// A request log that is being written.
 pub(super) struct RequestLog(csv::Writer<OutputFile>);
 
-/// The beginning of every such file; no other file begins so.
+/// The beginning of every request log. No other file begins with these columns.
 pub(crate) const BEGINNING: &str = "arrived_ns,op,page,pages,latency_ns,";
 
-/// The columns, in order.
+/// The columns of a line, in order.
 #[derive(Serialize)]
 struct Line {
     arrived_ns: u64,
@@ -68,10 +68,10 @@ impl RequestLog {
         Ok(written.map_err(|error| self.0.get_ref().named().failed(error.into()))?)
     }
 
-    /// Gives the file its name.
+    /// Completes the file and gives it its final name.
     pub(super) fn finish(mut self) -> Result<(), StackError> {
         self.0.flush().map_err(|error| self.0.get_ref().named().failed(error))?;
-        // After the flush the buffer is empty, so this cannot fail.
+        // After the flush the buffer is empty, so `into_inner` cannot fail.
         let file = self.0.into_inner().map_err(|_| StackError::run("the request log was not flushed"))?;
         Ok(file.finish()?)
     }

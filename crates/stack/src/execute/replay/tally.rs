@@ -1,4 +1,4 @@
-//! Sums over the requests of a replay: all of them, reads, and writes.
+//! Adds up the requests of a replay: all requests, the reads, and the writes.
 
 use crate::execute::latency::{self, set_latency};
 use crate::{Column, Row};
@@ -6,7 +6,7 @@ use fulgurite_base::{Histogram, Nanos};
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
 
-/// The completed requests.
+/// The sums over the completed requests.
 #[derive(Default)]
 pub(super) struct Tally {
     all: Class,
@@ -16,7 +16,7 @@ pub(super) struct Tally {
     pub tells_waits: bool,
 }
 
-/// Completed requests of one kind.
+/// The sums over the completed requests of one kind.
 #[derive(Default)]
 struct Class {
     latency: Histogram,
@@ -53,7 +53,7 @@ impl Tally {
         }
     }
 
-    /// Sets the columns of the whole run, on a device with pages of `page_bytes`.
+    /// Sets the columns of the whole run. `page_bytes` is the page size of the device.
     pub(super) fn set(&self, row: &mut Row, elapsed: Nanos, page_bytes: u32) {
         row.set(Column::ElapsedNs, elapsed.0);
         let bytes = |pages: u64| pages as f64 * f64::from(page_bytes);
@@ -93,7 +93,7 @@ impl Tally {
     }
 }
 
-/// Mean waits of a kind of request: for collection, dies and channels.
+/// The columns for mean waits of one kind of request: for collection, dies and channels.
 const READ_WAITS: [Column; 3] =
     [Column::ReadWaitGcMeanNs, Column::ReadWaitDieMeanNs, Column::ReadWaitChannelMeanNs];
 const WRITE_WAITS: [Column; 3] =
