@@ -1,17 +1,17 @@
-//! Words why the system refused a path.
+//! Describes why the system refused a path.
 //!
-//! The system says "Not a directory (os error 20)" and does not name the part of the path that is not a
-//! directory. All errors about paths that the user typed are worded here.
+//! The system says "Not a directory (os error 20)" and does not name the component of the path that is not a
+//! directory. All errors about paths that the user typed are described here.
 
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 
-/// The reason why the system refused `path` with `error`. It names the part of the path that caused the
-/// error, if there is one.
+/// Returns the reason why the system refused `path` with `error`. The reason names the component of the path
+/// that caused the error, if there is one.
 pub fn obstacle(path: &Path, error: &io::Error) -> String {
     let refused = Errno::from_io_error(error);
-    // A slash at the end would ask for a folder.
+    // Drop a slash at the end, because it would ask for a folder.
     let path = path.components().as_path();
     if matches!(refused, Some(Errno::NOTDIR | Errno::EXIST | Errno::ISDIR))
         && let Some(part) = outermost(path, |part| part.exists() && !part.is_dir())
@@ -42,14 +42,14 @@ pub fn obstacle(path: &Path, error: &io::Error) -> String {
     words.to_owned()
 }
 
-/// The outermost part of `path` for which `is_so` is true.
+/// Returns the outermost ancestor of `path`, or `path` itself, for which `is_so` is true.
 fn outermost(path: &Path, is_so: impl Fn(&Path) -> bool) -> Option<&Path> {
-    // The last ancestor of a relative path is empty.
+    // Leave out the empty path, which is the last ancestor of a relative path.
     let parts: Vec<&Path> = path.ancestors().filter(|part| !part.as_os_str().is_empty()).collect();
     parts.into_iter().rev().find(|part| is_so(part))
 }
 
-/// The system's own words, without its error number.
+/// Returns the system's description of the error, without its error number.
 fn system_words(error: &io::Error) -> String {
     let said = error.to_string();
     match (said.rfind(" (os error "), said.chars().next()) {
@@ -66,7 +66,7 @@ mod tests {
     use std::fs::{self, File};
     use std::os::unix::fs::symlink;
 
-    /// The reason names the part of the path that caused the error, and no error number.
+    /// The reason names the component of the path that caused the error, and no error number.
     #[test]
     fn the_obstacle_is_named() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,12 +1,12 @@
-//! Writes files that the user asks for.
+//! Writes output files that the user asks for.
 //!
-//! A file is either complete or absent: it is written without a name (see `unfinished.rs`) and gets its name
-//! when it is complete. So a run that fails or is interrupted leaves the old file, or none. A replaced file
-//! keeps its permissions. A symbolic link stays, and its target is replaced.
+//! An output file is either complete or absent: it is written without a name (see `unfinished.rs`) and gets
+//! its name when it is complete. So a run that fails or is interrupted leaves the old file, or none. A
+//! replaced file keeps its permissions. A symbolic link stays, and its target is replaced.
 //!
-//! Renaming over anything but a regular file would destroy it. So the code writes directly to a character
-//! device (`/dev/null`), a FIFO, and the name of an open file (`/dev/stdout`, `/dev/fd/3`). It refuses
-//! folders, block devices, and files that hold a drive or a store. `-` is standard output.
+//! Renaming a file over something other than a regular file would destroy it. So the code writes directly to
+//! a character device (`/dev/null`), a FIFO, and the name of an open file (`/dev/stdout`, `/dev/fd/3`). It
+//! refuses folders, block devices, and files that hold a drive or a store. `-` is standard output.
 //!
 //! Before a run starts, [`check`] refuses an output that is also an input or another output of the run, and
 //! an output that would replace a file that Fulgurite did not write; see [`Replaces`].
@@ -23,42 +23,42 @@ use thiserror::Error;
 /// The reason why an output cannot be written, in a sentence that names its argument.
 #[derive(Debug, Error)]
 pub enum OutputError {
-    /// The same run reads the file.
+    /// The same run reads the file as an input.
     #[error("{output} is the same file as {input}, which is read; accepted: another file")]
     IsInput {
-        /// The output.
+        /// The argument and path of the output.
         output: String,
-        /// The input.
+        /// The argument and path of the input.
         input: String,
     },
     /// Two outputs of one run are the same file.
     #[error("{output} is the same file as {other}, which is written too; accepted: a file for each")]
     IsOutputTwice {
-        /// The output.
+        /// The argument and path of one output.
         output: String,
-        /// The other output.
+        /// The argument and path of the other output.
         other: String,
     },
     /// The file holds a drive or a store, whose data would be lost.
     #[error("{output} holds a drive or a store, which would be lost; accepted: another file")]
     IsDrive {
-        /// The output.
+        /// The argument and path of the output.
         output: String,
     },
     /// The file exists, and the user has not allowed replacing it.
     #[error("{output} exists{but}; accepted: another file, or --force to replace it")]
     Exists {
-        /// The output.
+        /// The argument and path of the output.
         output: String,
-        /// The reason why the file is not an earlier output.
+        /// The reason why the file is not an earlier output of this kind; empty if no reason is known.
         but: &'static str,
     },
     /// The path is a folder or a block device.
     #[error("{output} is a {found}; accepted: a file")]
     IsNoFile {
-        /// The output.
+        /// The argument and path of the output.
         output: String,
-        /// The kind of thing that it is.
+        /// The kind of file that is at the path: a folder or a block device.
         found: &'static str,
     },
     /// The file cannot be created.
@@ -66,70 +66,71 @@ pub enum OutputError {
         "{output} cannot be written: {error}; accepted: a file that can be written, in a folder that exists"
     )]
     CannotBegin {
-        /// The output.
+        /// The argument and path of the output.
         output: String,
-        /// The reason.
+        /// The reason why the file cannot be created.
         error: String,
     },
-    /// Writing failed after it began: for example, the disk is full.
+    /// Writing failed after it began, for example because the disk is full.
     #[error("{output} cannot be written: {error}")]
     Failed {
-        /// The output.
+        /// The argument and path of the output.
         output: String,
-        /// The reason.
+        /// The reason why the write failed.
         error: String,
     },
 }
 
 impl OutputError {
-    /// Whether a different request could succeed without a change to the system, such as more disk space.
+    /// Whether other arguments could succeed without a change to the system, such as more disk space.
     pub fn is_request(&self) -> bool {
         !matches!(self, OutputError::Failed { .. })
     }
 }
 
-/// A file and the argument that names it: `--requests-out`, `OUT`.
+/// A file, with the argument that names it, such as `--requests-out` or `OUT`.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// The argument.
+    /// The argument that names the file.
     pub argument: &'a str,
-    /// The path, as typed.
+    /// The path of the file, as the user typed it.
     pub path: &'a Path,
     replaces: Replaces,
 }
 
-/// The files that an output may replace. An empty file holds nothing and may always be replaced; a drive or a
-/// store never.
+/// The files that an output may replace. An empty file holds nothing and may always be replaced. A drive or a
+/// store may never be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaces {
-    /// No file. Traces are of this kind: nothing shows who wrote one.
+    /// No file may be replaced. Traces are of this kind, because nothing shows who wrote a trace.
     Nothing,
-    /// Files that begin with these bytes. Only Fulgurite's own files of this kind begin so.
+    /// Files that begin with these bytes may be replaced. Only Fulgurite's own files of this kind begin with
+    /// them.
     Beginning(&'static str),
-    /// Any file: the user or the caller has allowed it.
+    /// Any file may be replaced, because the user or the caller has allowed it.
     Anything,
 }
 
 impl Replaces {
-    /// `Anything` if the user gave `--force`, otherwise `self`.
+    /// Returns `Anything` if the user gave `--force`, otherwise `self`.
     pub fn or_forced(self, force: bool) -> Replaces {
         if force { Replaces::Anything } else { self }
     }
 }
 
 impl<'a> Named<'a> {
-    /// The file at `path`, which `argument` names. As an output it replaces no file.
+    /// Creates the name of the file at `path`, which `argument` names. As an output it replaces no file.
     pub fn new(argument: &'a str, path: &'a Path) -> Named<'a> {
         Named { argument, path, replaces: Replaces::Nothing }
     }
 
-    /// The same output, which may replace the files that `replaces` allows.
+    /// Returns the same file as an output that may replace the files that `replaces` allows.
     pub fn replacing(self, replaces: Replaces) -> Named<'a> {
         Named { replaces, ..self }
     }
 
-    /// Refuses to replace the existing file at `path`, to which the output's path leads, unless `replaces`
-    /// allows it.
+    /// Refuses to replace the existing file at `path`, unless `replaces` allows it. The path is that of the
+    /// output after all symbolic links.
     fn may_replace(&self, path: &Path, existing: &Metadata) -> Result<(), OutputError> {
         let but = match self.replaces {
             _ if existing.len() == 0 => return Ok(()),
@@ -149,22 +150,22 @@ impl<'a> Named<'a> {
         OutputError::CannotBegin { output: self.text(), error: obstacle(self.path, &error) }
     }
 
-    /// The error for a failed write to this file.
+    /// Returns the error for a failed write to this file.
     pub fn failed(&self, error: io::Error) -> OutputError {
         OutputError::Failed { output: self.text(), error: obstacle(self.path, &error) }
     }
 }
 
-/// The path of standard input or output.
+/// The path that stands for standard input or standard output.
 pub const STANDARD: &str = "-";
 
-/// Whether `path` is standard input or output.
+/// Whether `path` stands for standard input or standard output.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new(STANDARD)
 }
 
-/// The outcome of a failed write to standard output. A closed pipe (`fulgurite list | head -1`) is no error,
-/// since its reader wants no more. A full disk is one.
+/// Returns the outcome of a command whose write to standard output failed. A closed pipe (`fulgurite list |
+/// head -1`) is no error, since its reader wants no more output. A full disk is an error.
 pub fn standard_failed(error: &io::Error) -> Result<(), OutputError> {
     match error.kind() {
         ErrorKind::BrokenPipe => Ok(()),
@@ -175,13 +176,14 @@ pub fn standard_failed(error: &io::Error) -> Result<(), OutputError> {
     }
 }
 
-/// Checks, before anything runs, that every output can be written, is neither an input nor another output,
-/// and replaces only files that it may replace. Inputs that are not files, such as a generator's name, match
-/// nothing.
+/// Checks all outputs before anything is executed. Every output must be possible to write, must be neither an
+/// input nor another output, and must replace only files that it may replace. An input that is no file, such
+/// as a generator's name, is the same file as no output.
 pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputError> {
-    // A terminal or a pipe may be read and written at once, since it holds no data to lose.
+    // Compare only regular files. A terminal or a pipe may be read and written at once, since it holds no
+    // data to lose.
     let of_file = |path: &Path| {
-        // Standard input may be a file too.
+        // Look at standard input too, since it may be a file.
         let path = if is_standard(path) { Path::new("/dev/stdin") } else { path };
         fs::metadata(path).ok().filter(Metadata::is_file)
     };
@@ -203,7 +205,7 @@ pub fn check(inputs: &[Named<'_>], outputs: &[Named<'_>]) -> Result<(), OutputEr
         if let Some((other, _)) = written.iter().find(|(_, other)| other.is_same(&identity)) {
             return Err(OutputError::IsOutputTwice { output: output.text(), other: other.text() });
         }
-        // This check is last, because the other two errors say more.
+        // Check the replaced file last, because the other two errors say more.
         if let Some((path, existing)) = replaced {
             output.may_replace(&path, &existing)?;
         }
@@ -218,7 +220,7 @@ fn begins_with(path: &Path, own: &str) -> bool {
     File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == own.as_bytes()
 }
 
-/// Lets `write` fill a file. The file appears if `write` succeeds.
+/// Lets `write` fill a file. The file gets its name only if `write` succeeds.
 pub fn write_whole<T, E: From<OutputError>>(
     named: Named<'_>,
     write: impl FnOnce(&mut OutputFile) -> Result<T, E>,
@@ -229,8 +231,8 @@ pub fn write_whole<T, E: From<OutputError>>(
     Ok(value)
 }
 
-/// A file that is being written. [`OutputFile::finish`] gives it its name; if it is dropped before, no file
-/// remains.
+/// A file that is being written. [`OutputFile::finish`] gives the file its name. If this value is dropped
+/// before, no file remains.
 pub struct OutputFile {
     argument: String,
     path: PathBuf,
@@ -238,26 +240,26 @@ pub struct OutputFile {
 }
 
 enum Sink {
-    /// Replaces `path` when it is complete.
+    /// A regular file, which replaces `path` when it is complete.
     Whole { unfinished: Unfinished, path: PathBuf },
     /// A stream that is written directly.
     Stream(File),
 }
 
 impl OutputFile {
-    /// Creates the file.
+    /// Creates the file without its name.
     pub fn create(named: Named<'_>) -> Result<OutputFile, OutputError> {
         let sink = Destination::of(&named)?.open().map_err(|error| named.cannot_begin(error))?;
         let Named { argument, path, .. } = named;
         Ok(OutputFile { argument: argument.to_owned(), path: path.to_owned(), sink: BufWriter::new(sink) })
     }
 
-    /// The argument and the path of the file.
+    /// Returns the argument and the path of the file.
     pub fn named(&self) -> Named<'_> {
         Named::new(&self.argument, &self.path)
     }
 
-    /// Gives the file its name.
+    /// Completes the file and gives it its name.
     pub fn finish(self) -> Result<(), OutputError> {
         let OutputFile { argument, path, sink } = self;
         let put = sink.into_inner().map_err(io::IntoInnerError::into_error).and_then(Sink::put);
@@ -279,7 +281,8 @@ impl Sink {
     fn put(self) -> io::Result<()> {
         // A pipe or a terminal needs neither a sync nor a name.
         let Sink::Whole { unfinished, path } = self else { return Ok(()) };
-        // Without the sync, a power cut after the renaming could leave an empty file instead of the old one.
+        // Sync the file before the renaming, because a power cut after it could otherwise leave an empty file
+        // instead of the old one.
         unfinished.file().sync_all()?;
         unfinished.replace(&path)
     }
@@ -289,7 +292,8 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Sink::Whole { unfinished, .. } => unfinished.file_mut().write(bytes),
-            // A reader that closes its pipe wants no more (`--requests-out /dev/stdout | head`).
+            // Ignore a closed pipe, because its reader wants no more output (`--requests-out /dev/stdout |
+            // head`).
             Sink::Stream(file) => match file.write(bytes) {
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(bytes.len()),
                 written => written,
@@ -307,9 +311,10 @@ impl Write for Sink {
 
 /// The kind of file to which an output's path leads.
 enum Destination {
-    /// A regular file, or a name that is free: the path without links, and the existing file.
+    /// A regular file, or a name that is free. The fields are the path without symbolic links, and the
+    /// metadata of the existing file.
     Regular(PathBuf, Option<Metadata>),
-    /// This process's standard output or error.
+    /// The standard output or standard error of this process.
     Standard(File),
     /// A character device, a FIFO, or an open file that only its descriptor names.
     Special(PathBuf),
@@ -333,7 +338,7 @@ impl Destination {
         }
         if let Some(found) = &existing {
             if found.file_type().is_block_device() {
-                // A table would overwrite the first bytes of a disk.
+                // Refuse a block device, because a table would overwrite the first bytes of a disk.
                 return Err(no_file("block device"));
             }
             if let Some(standard) = same_as_standard(found).map_err(error)? {
@@ -353,27 +358,28 @@ impl Destination {
         ))
     }
 
-    /// Tries to create the file, without a change to anything. Returns the identity that no other file of the
+    /// Tries to create the file, without a change to any file. Returns the identity that no other file of the
     /// run may have; `None` for a terminal or `/dev/null`, which many outputs may share.
     fn tried(self, named: &Named<'_>) -> Result<Option<Identity>, OutputError> {
         Ok(match self {
             Destination::Regular(path, existing) => {
                 let identity = Identity::new(path.clone(), existing.as_ref());
-                // The unfinished file is dropped at once, so nothing remains.
+                // The unfinished file is dropped at once, so no file remains.
                 Destination::Regular(path, existing).open().map_err(|error| named.cannot_begin(error))?;
                 Some(identity)
             }
-            // Opening a FIFO would wait for its reader, and closing it would end the reader.
+            // Do not open a stream here: opening a FIFO would wait for its reader, and closing it would end
+            // the reader.
             Destination::Standard(file) => {
                 let found = file.metadata().map_err(|error| named.cannot_begin(error))?;
-                // Two outputs called `-` would mix, on a terminal too.
+                // Refuse a second output called `-` even on a terminal, because the two outputs would mix.
                 let takes_any = found.file_type().is_char_device() && !is_standard(named.path);
-                // This name differs from that of standard input, which is called `-` too.
+                // Use a path that differs from that of standard input, which is called `-` too.
                 (!takes_any).then(|| Identity::new(PathBuf::from("/dev/stdout"), Some(&found)))
             }
             Destination::Special(path) => {
                 let found = fs::metadata(&path).map_err(|error| named.cannot_begin(error))?;
-                // `/dev/null` and a terminal take any number of outputs.
+                // A terminal and `/dev/null` take any number of outputs.
                 let takes_any = found.file_type().is_char_device();
                 (!takes_any).then(|| Identity::new(path, Some(&found)))
             }
@@ -383,14 +389,16 @@ impl Destination {
     fn open(self) -> io::Result<Sink> {
         match self {
             Destination::Standard(file) => Ok(Sink::Stream(file)),
-            // Append, because the process that opened this file for us may have written to it.
+            // Append, because the process that opened this file before may have written to it.
             Destination::Special(path) => Ok(Sink::Stream(OpenOptions::new().append(true).open(path)?)),
             Destination::Regular(path, existing) => {
                 let unfinished = Unfinished::begin(path.parent().unwrap_or(Path::new("/")))?;
                 if let Some(existing) = existing {
-                    // A write-protected file must not be replaced either.
+                    // Try to open the existing file for writing, because a write-protected file must not be
+                    // replaced.
                     OpenOptions::new().write(true).open(&path)?;
-                    // Only root can change the owner; for other users the new file belongs to them.
+                    // Ignore a refusal, because only root can change the owner. For other users the new file
+                    // belongs to them.
                     let _ = fchown(unfinished.file(), Some(existing.uid()), Some(existing.gid()));
                     unfinished.file().set_permissions(existing.permissions())?;
                 }
@@ -404,8 +412,9 @@ fn ends_in_slash(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// Standard output or error, if `found` is the file behind it: `/dev/stdout`, or a file to which the shell
-/// redirects it. This descriptor appends to the file; a new one would overwrite it.
+/// Returns standard output or standard error if `found` is the file behind it: `/dev/stdout`, or a file to
+/// which the shell redirects it. The returned descriptor appends to the file; a new descriptor would
+/// overwrite it.
 fn same_as_standard(found: &Metadata) -> io::Result<Option<File>> {
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let standard: [BorrowedFd<'_>; 2] = [stdout.as_fd(), stderr.as_fd()];
@@ -419,10 +428,10 @@ fn same_as_standard(found: &Metadata) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// The path to which `path` leads through symbolic links, whether or not a file exists there. `None` if it
-/// leads through `/proc`, whose links are open files and not names.
+/// Returns the path to which `path` leads through symbolic links, whether or not a file exists there. `None`
+/// if the path leads through `/proc`, whose links are open files and not names.
 fn follow_links(path: &Path) -> io::Result<Option<PathBuf>> {
-    /// The limit of Linux.
+    /// The limit of Linux on the number of links in a path.
     const LINKS_AT_MOST: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS_AT_MOST {
@@ -435,18 +444,19 @@ fn follow_links(path: &Path) -> io::Result<Option<PathBuf>> {
         let place = folder.join(name);
         match fs::read_link(&place) {
             Ok(target) => path = folder.join(target),
-            // The path is not a link, or nothing exists there.
+            // `place` is not a link, or no file exists there.
             Err(_) => return Ok(Some(place)),
         }
     }
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// Tells whether two names are the same file.
+/// The identity of a file, which tells whether two paths name the same file.
 struct Identity {
-    /// The path without links, for files that do not exist yet.
+    /// The path without symbolic links, which identifies a file that does not exist yet.
     path: PathBuf,
-    /// Device and inode, for hard links.
+    /// Device and inode, which identify a file with several hard links; `None` for a file that does not exist
+    /// yet.
     inode: Option<(u64, u64)>,
 }
 

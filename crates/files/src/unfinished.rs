@@ -1,10 +1,10 @@
-//! Files that are being written. A file gets its name when it is complete, so no other process sees an
-//! incomplete file.
+//! Holds files that are being written. Such a file gets its name when it is complete, so no other process
+//! sees an incomplete file.
 //!
-//! If the system supports it, the file has no name until then (`O_TMPFILE`), and it disappears when the
-//! process ends for any reason. Elsewhere the file is called `.fulgurite-*.unfinished` in the same folder.
-//! Dropping it removes the name; so does [`abandon_all`], for an interrupted process. A folder that was
-//! created for files is removed if it stays empty.
+//! If the system supports it (`O_TMPFILE`), the file has no name until it is complete, and it disappears when
+//! the process ends for any reason. Elsewhere the file is called `.fulgurite-*.unfinished` in the same
+//! folder. Dropping the file removes this name; so does [`abandon_all`], for an interrupted process. A folder
+//! that was created for files is removed if it stays empty.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{Builder, TempPath};
 
-/// The names of this process's unfinished files that need a name.
+/// The paths of this process's unfinished files on systems that require a name.
 static NAMED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn named() -> MutexGuard<'static, BTreeSet<PathBuf>> {
@@ -21,40 +21,42 @@ fn named() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     NAMED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The folders that this process has created for files.
+/// The paths of folders that this process has created for files.
 static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn made() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes every named unfinished file of this process and every empty folder that it has created. Called
-/// before the process ends.
+/// Removes every named unfinished file of this process, and every empty folder that it has created. The
+/// command calls this before its process ends.
 pub fn abandon_all() {
     for path in named().iter() {
-        // If the file has just got its final name, there is nothing to remove.
+        // Ignore an error: if the file has just got its final name, there is nothing to remove.
         let _ = fs::remove_file(path);
     }
     remove_empty(&made());
 }
 
-/// Removes the empty folders. The system refuses to remove others, so no files are at risk.
+/// Removes those of `folders` that are empty. The system refuses to remove other folders, so no files are at
+/// risk.
 fn remove_empty(folders: &BTreeSet<PathBuf>) {
-    // The set lists a folder before the folders in it.
+    // Go backwards, because the set lists a folder before the folders in it.
     folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
 }
 
-/// The folders that were created for a path. Dropping it removes the empty ones.
+/// The folders that were created for a path. Dropping this value removes those that are empty.
 pub struct MadeFolders(BTreeSet<PathBuf>);
 
 impl MadeFolders {
-    /// Creates the folder and its missing parents.
+    /// Creates the folder at `path` and its missing parents.
     pub fn make(path: &Path) -> io::Result<MadeFolders> {
         let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
         let missing: BTreeSet<PathBuf> =
             path.ancestors().take_while(is_missing).map(Path::to_path_buf).collect();
         made().extend(missing.iter().cloned());
-        // If this fails half-way, dropping `folders` removes the folders that were created.
+        // Own the folders before they are created: if creation fails half-way, dropping `folders` removes
+        // those that exist.
         let folders = MadeFolders(missing);
         fs::create_dir_all(path).map(|()| folders)
     }
@@ -67,14 +69,15 @@ impl Drop for MadeFolders {
     }
 }
 
-/// A file that is being written. If it is dropped, no file remains.
+/// A file that is being written. If this value is dropped before the file gets its final name, no file
+/// remains.
 pub struct Unfinished {
     file: File,
-    /// `None` for a file without a name.
+    /// The temporary name of the file; `None` for a file without a name.
     name: Option<UnfinishedName>,
 }
 
-/// The name of an unfinished file.
+/// The temporary name of an unfinished file.
 struct UnfinishedName(TempPath);
 
 impl Drop for UnfinishedName {
@@ -84,7 +87,7 @@ impl Drop for UnfinishedName {
 }
 
 impl UnfinishedName {
-    /// A free name in `folder`, which `make` uses to create something.
+    /// Chooses a free name in `folder`, at which `make` creates a file or a link.
     fn new<T>(folder: &Path, make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<(T, UnfinishedName)> {
         let mut builder = Builder::new();
         let (made, path) =
@@ -93,13 +96,14 @@ impl UnfinishedName {
         Ok((made, UnfinishedName(path)))
     }
 
-    /// Renames the file to its final name. If `is_new`, fails if that name exists; otherwise replaces the
-    /// existing file.
+    /// Renames the file to its final name `path`. If `is_new`, fails if that name exists; otherwise replaces
+    /// an existing file.
     fn rename(self, path: &Path, is_new: bool) -> io::Result<()> {
-        // The name is already taken, so dropping the guard removes nothing.
+        // Dropping `self` at the end removes only the temporary name, if that still exists. The file already
+        // has its final name by then.
         let from = self.0.to_path_buf();
         if is_new {
-            // A hard link, unlike a renaming, never replaces another file.
+            // Link instead of renaming, because a hard link never replaces another file.
             return fs::hard_link(from, path);
         }
         fs::rename(from, path)
@@ -107,7 +111,7 @@ impl UnfinishedName {
 }
 
 impl Unfinished {
-    /// Creates a file in `folder` with the permissions of a new file.
+    /// Creates an unfinished file in `folder`, with the permissions of a new file.
     pub fn begin(folder: &Path) -> io::Result<Unfinished> {
         #[cfg(target_os = "linux")]
         if let Some(file) = without_name(folder)? {
@@ -116,24 +120,24 @@ impl Unfinished {
         Unfinished::with_name(folder)
     }
 
-    /// The same for systems without unnamed files.
+    /// Creates an unfinished file with a temporary name, for systems without unnamed files.
     fn with_name(folder: &Path) -> io::Result<Unfinished> {
         let make = |path: &Path| File::options().read(true).write(true).create_new(true).open(path);
         let (file, name) = UnfinishedName::new(folder, make)?;
         Ok(Unfinished { file, name: Some(name) })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// The file, for writing.
+    /// Returns the file for writing.
     pub fn file_mut(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// A path at which this process can open the file while it is being written.
+    /// Returns a path at which this process can open the file while it is being written.
     pub fn path(&self) -> PathBuf {
         match &self.name {
             Some(name) => name.0.to_path_buf(),
@@ -141,8 +145,8 @@ impl Unfinished {
         }
     }
 
-    /// Names the file `path` and replaces an existing file. `path` must be in the folder of
-    /// [`Unfinished::begin`].
+    /// Gives the file the name `path`, and replaces an existing file. `path` must be in the folder that
+    /// [`Unfinished::begin`] was given.
     pub fn replace(self, path: &Path) -> io::Result<()> {
         let Unfinished { file, name } = self;
         if let Some(name) = name {
@@ -152,13 +156,13 @@ impl Unfinished {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             done => return done,
         }
-        // A hard link cannot replace a file, so the file first gets a temporary name.
+        // A hard link cannot replace a file, so the file first gets a temporary name and is then renamed.
         let folder = path.parent().unwrap_or(Path::new("/"));
         let ((), name) = UnfinishedName::new(folder, |free| link(&file, free))?;
         name.rename(path, false)
     }
 
-    /// Names the file `path`; fails if that name exists.
+    /// Gives the file the name `path`. Fails if that name exists.
     pub fn put_new(self, path: &Path) -> io::Result<()> {
         let Unfinished { file, name } = self;
         match name {
@@ -168,13 +172,13 @@ impl Unfinished {
     }
 }
 
-/// The path of an open file, which may have no name.
+/// Returns the path of an open file, which may have no name.
 fn descriptor_path(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// A file without a name in `folder`; `None` if the system or the file system does not support it.
+/// Creates a file without a name in `folder`; `None` if the system or the file system does not support it.
 #[cfg(target_os = "linux")]
 fn without_name(folder: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{Mode, OFlags};
@@ -183,17 +187,18 @@ fn without_name(folder: &Path) -> io::Result<Option<File>> {
     match rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)) {
         Ok(file) => {
             let file = File::from(file);
-            // Without `/proc` the file could never get a name.
+            // Use a file with a temporary name if `/proc` is missing, because an unnamed file could never get
+            // a name then.
             let has_path = fs::metadata(descriptor_path(&file)).is_ok();
             Ok(has_path.then_some(file))
         }
-        // The errors of systems and file systems without unnamed files; old kernels return EISDIR.
+        // Systems and file systems without unnamed files return these errors; old kernels return EISDIR.
         Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Gives an unnamed file the name `path`; fails if that name exists.
+/// Gives an unnamed file the name `path`. Fails if that name exists.
 #[cfg(target_os = "linux")]
 fn link(file: &File, path: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD};
@@ -235,7 +240,7 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"other");
             assert_eq!(names(folder.path()), ["new"]);
         }
-        // These cases share the test because `abandon_all` affects all files of the process.
+        // The following cases share this test because `abandon_all` affects all files of the process.
         for begin in [Unfinished::begin, Unfinished::with_name] {
             let folder = tempfile::tempdir().unwrap();
             drop(begin(folder.path()).unwrap());
