@@ -8,10 +8,10 @@ use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 use std::path::Path;
 
-/// Bytes of the mark behind the last page of a drive in a file.
+/// Bytes of the block with Fulgurite's mark, behind the last page of a drive in a file.
 const MARK_BYTES: u64 = 4096;
 
-/// Copies the store into a new file. The file appears when it is complete.
+/// Copies the store into a new file. The file gets its name when the copy is complete.
 pub fn backup(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
     let _step = step(format!("copying {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;

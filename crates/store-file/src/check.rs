@@ -1,4 +1,4 @@
-//! Checks whether a store is sound, and reports what is lost if it is not.
+//! Checks whether a store is sound, and reports which records are lost if it is not.
 
 use crate::open::{StoreFile, is_damage};
 use crate::report::Report;
@@ -15,7 +15,7 @@ struct Found {
     tables: u64,
 }
 
-/// Reads every page of the store and does not change the file. A store that cannot be opened is reported as
+/// Reads every page of the store, and does not change the file. A store that cannot be opened is reported as
 /// damaged.
 pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("checking {}", file.path.display()), 0);
@@ -35,7 +35,8 @@ pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     }
 }
 
-/// Damage behind the last page. Reading a store does not need the mark there, but writing requires it.
+/// Returns the damage behind the last page, if there is any. Reading a store does not need Fulgurite's mark
+/// there, but writing requires it.
 fn problem_of_end(file: &StoreFile) -> Option<Problem> {
     (!fulgurite_uring::is_drive(&file.path)).then(|| Problem {
         table: "(end of the file)".to_owned(),

@@ -11,7 +11,7 @@ use fulgurite_stack::StackError;
 use fulgurite_uring::DriveOptions;
 use std::path::Path;
 
-/// Creates a store in a new file. The file appears with the store in it, or not at all.
+/// Creates a store in a new file. The file appears with the store in it, or does not appear.
 pub fn create(
     file: &StoreFile,
     new: &NewStore,
@@ -27,9 +27,9 @@ pub fn create(
     Ok(made)
 }
 
-/// Opens the store in a file for reading and writing. No other process may have it open meanwhile.
+/// Opens the store in a file for reading and writing. Meanwhile no other process may have the store open.
 pub fn open(file: &StoreFile, durability: Durability) -> Result<Db<SharedDrive>, StackError> {
-    // This reports a path that is not a file and a store that is in use.
+    // Open the file for reading first, to report a path that is not a file, and a store that is in use.
     drop(file.read_only()?);
     if !file.holds_store() {
         return Err(StackError::request(format!(

@@ -1,4 +1,4 @@
-//! Lets the engine repair from a plain file and back up into one.
+//! Implements the engine's source of a repair and its sink of a backup for plain files.
 
 use fulgurite_base::Lpn;
 use fulgurite_device::{Failure, IoError, Operation};
@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
 
-/// A file that a repair reads.
+/// The file that a repair reads.
 pub(crate) struct FileSource(pub ReadOnlyFile);
 
 impl Source for FileSource {
@@ -20,7 +20,7 @@ impl Source for FileSource {
 
     async fn read(&self, at: u64, into: &mut [u8]) -> Result<(), Error> {
         self.0.read_at(at, into).map_err(|error| {
-            // A drive in a file has pages of 4 KiB, whatever the page size of its store.
+            // A drive in a file has pages of 4 KiB, even if the pages of its store have another size.
             let pages = into.len().div_ceil(4096) as u32;
             let read = Operation::read(Lpn(at / 4096), pages);
             Error::Io(IoError::System(Failure::of(&read, &error)))
@@ -28,21 +28,21 @@ impl Source for FileSource {
     }
 }
 
-/// A new file that receives a backup. Clones share it.
+/// A new file that receives a backup. Clones write to the same file.
 #[derive(Clone)]
 pub(crate) struct FileSink {
     file: Rc<File>,
-    /// The last error of the system, which the engine's error cannot hold.
+    /// The last error of the system. The engine's own error cannot hold it.
     refused: Rc<RefCell<Option<io::Error>>>,
 }
 
 impl FileSink {
-    /// A sink that writes to `file`, which must read as zeros.
+    /// Creates a sink that writes to `file`, which must read as zeros.
     pub(crate) fn new(file: File) -> FileSink {
         FileSink { file: Rc::new(file), refused: Rc::default() }
     }
 
-    /// The last error of a write.
+    /// Takes the error of the system at the last failed write; `None` if no write failed.
     pub(crate) fn take_error(&self) -> Option<io::Error> {
         self.refused.borrow_mut().take()
     }
@@ -61,7 +61,7 @@ impl Sink for FileSink {
     }
 
     async fn clear(&self, _at: u64, _bytes: u64) -> Result<(), Error> {
-        // A new file reads as zeros already.
+        // Nothing must be cleared, because a new file reads as zeros already.
         Ok(())
     }
 

@@ -5,22 +5,22 @@ use crate::scan::{Form, Writer};
 use crate::text;
 use fulgurite_stack::StackError;
 
-/// A record.
+/// A record that was read from a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// Its key, as text with escapes.
+    /// The key of the record, as text with escapes.
     pub key: String,
-    /// Its value, byte for byte.
+    /// The value of the record, byte for byte.
     pub bytes: Vec<u8>,
 }
 
 impl Value {
-    /// The value as text with escapes.
+    /// Returns the value as text with escapes.
     pub fn text(&self) -> String {
         text::escape(&self.bytes)
     }
 
-    /// The record in the format of a scan.
+    /// Formats the record as a scan does.
     pub fn written(&self, form: Form) -> Result<Vec<u8>, StackError> {
         let mut bytes = Vec::new();
         let mut writer = Writer::new(form, &mut bytes);
@@ -29,7 +29,7 @@ impl Value {
     }
 }
 
-/// Reads the value of a key, which is written with escapes.
+/// Reads the value of `key` in `table`. The key is text with escapes.
 pub fn get(file: &StoreFile, table: &str, key: &str) -> Result<Value, StackError> {
     let bytes = read_key("KEY", key)?;
     let opened = file.open_to_read()?;

@@ -1,4 +1,4 @@
-//! Reads records from rows of CSV.
+//! Reads records from CSV.
 
 use crate::text;
 use csv::{ByteRecord, ReaderBuilder};
@@ -10,40 +10,40 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Bytes that the parser may read beyond the end of a row.
+/// Bytes that the parser may read beyond the end of a CSV row.
 const AHEAD: u64 = 1 << 20;
 
-/// A record and the number of its first line.
+/// A record of the input, and the number of its first line.
 pub(crate) struct Line {
     pub number: u64,
     pub key: Vec<u8>,
     pub value: Vec<u8>,
 }
 
-/// Rows of `key,value`.
+/// An input of CSV rows `key,value`.
 pub(crate) struct Input {
-    /// The name of the input in messages.
+    /// The name of the input in error messages.
     name: String,
-    /// The length of the input if it is a file.
+    /// The length of the input in bytes; `None` for standard input and for a file that is not a regular one.
     pub bytes: Option<u64>,
     reader: csv::Reader<Limited>,
     row: ByteRecord,
     state: Rc<State>,
 }
 
-/// State that the parser's input shares with [`Input`].
+/// The state that [`Input`] shares with the reader below the CSV parser.
 #[derive(Default)]
 struct State {
-    /// Bytes that may be read before the next row is complete.
+    /// Bytes that the parser may still read before the next CSV row must be complete.
     left: Cell<u64>,
-    /// Whether an odd number of quotes was read.
+    /// Whether an odd number of quotes was read so far, so that a quote is open.
     is_quoted: Cell<bool>,
-    /// Whether the input has ended.
+    /// Whether the end of the input was reached.
     is_ended: Cell<bool>,
 }
 
-/// An input that fails if a row does not end. Otherwise an open quote would read the rest of the file into
-/// memory.
+/// A reader that fails if a CSV row does not end. Without this limit, an open quote would read the rest of
+/// the file into memory.
 struct Limited {
     input: Box<dyn Read>,
     state: Rc<State>,
@@ -54,7 +54,7 @@ impl Read for Limited {
         let len = self.input.read(into)?;
         self.state.is_ended.set(len == 0);
         let left = self.state.left.get().checked_sub(len as u64).ok_or_else(|| {
-            // No other error here has this kind, because bytes that are not UTF-8 are accepted.
+            // The parser returns no other error of this kind, because it accepts bytes that are not UTF-8.
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 "a row is longer than the log takes; is a quote opened and not closed? accepted: a shorter row, or \
@@ -69,7 +69,7 @@ impl Read for Limited {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-` and `None`. If `has_header`, the first row is skipped.
+    /// Opens a file, or standard input for `-` and `None`. If `has_header`, the first CSV row is skipped.
     pub(crate) fn open(from: Option<&Path>, has_header: bool) -> Result<Input, StackError> {
         let from = from.filter(|path| *path != Path::new("-"));
         let state = Rc::new(State::default());
@@ -81,12 +81,13 @@ impl Input {
             }
         };
         let limited = Limited { input, state: Rc::clone(&state) };
-        // Accept rows of any length here; `next` refuses them with a sentence of our own.
+        // Accept CSV rows with any number of fields here, since `next` refuses them with a better error
+        // message.
         let reader = ReaderBuilder::new().has_headers(has_header).flexible(true).from_reader(limited);
         Ok(Input { name: format!("--from {name}"), bytes, reader, row: ByteRecord::new(), state })
     }
 
-    /// The next record. A row has at most `most` bytes.
+    /// Reads the next record; `None` at the end. A CSV row has at most `most` bytes.
     pub(crate) fn next(&mut self, most: u64) -> Result<Option<Line>, StackError> {
         self.state.left.set(most.saturating_add(AHEAD));
         let line = self.reader.position().line();
@@ -108,8 +109,8 @@ impl Input {
                 self.refused(number, &format!("fields in the row: {fields}; accepted: two, key,value"))
             );
         };
-        // The parser treats the end of the input as the end of a quote, so an open quote may contain several
-        // rows.
+        // The parser takes the end of the input as the end of a quote, so a value with an open quote may
+        // contain several CSV rows.
         if self.state.is_ended.get() && self.state.is_quoted.get() && value.contains(&b'\n') {
             return Err(self.refused(number, "a quote is opened and not closed; accepted: \"...\""));
         }
@@ -117,7 +118,7 @@ impl Input {
         Ok(Some(Line { number, key: read(key)?, value: read(value)? }))
     }
 
-    /// The error for a line.
+    /// Returns the error for a line of the input.
     pub(crate) fn refused(&self, line: u64, what: &str) -> StackError {
         StackError::request(format!("{}, line {line}: {what}", self.name))
     }

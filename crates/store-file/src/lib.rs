@@ -1,10 +1,10 @@
-//! A store in a file: opens one for a program, and implements the commands `load`, `get`, `scan`, `stat`,
-//! `check`, `repair` and `backup`.
+//! Opens a store in a file for a program, and implements the commands `load`, `get`, `scan`, `stat`, `check`,
+//! `repair` and `backup`.
 //!
 //! Only `load` writes to an existing store. The other commands open the store through
 //! [`fulgurite_uring::OverlayDevice`], which writes to a temporary file. So they do not change the store, and
-//! recovery after a crash stays in that temporary file. A new file (`OUT`, or a new store of `load`) is
-//! either complete or absent; see `new_file.rs`.
+//! the writes of recovery after a crash stay in that temporary file. A new file (`OUT`, or a new store of
+//! `load`) is either complete or absent; see `new_file.rs`.
 //!
 //! Some functions block on other files inside a task of an executor. This is harmless because only one task
 //! runs.

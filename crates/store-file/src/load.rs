@@ -1,4 +1,4 @@
-//! Loads records from CSV into a table. If there is no store, it makes one.
+//! Loads records from CSV into a table, and creates the store if there is none.
 
 use crate::input::{Input, Line};
 use crate::new_file::NewFile;
@@ -14,39 +14,40 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Records and bytes of one transaction.
+/// The largest number of records and bytes of one transaction.
 const BATCH: (usize, u64) = (1024, 256 << 10);
-/// The interval at which loaded records become durable. An interrupt loses no more than that.
+/// The interval at which loaded records become durable. An interrupt loses at most the records of one
+/// interval.
 const SAVED_EVERY: Duration = Duration::from_secs(1);
-/// The most bytes of text that encode one byte of a record.
+/// The largest number of text bytes that encode one byte of a record.
 const ESCAPED: u64 = 4;
 
-/// A request to load records.
+/// The arguments of a load.
 #[derive(Clone, Debug)]
 pub struct LoadAsked {
-    /// The store.
+    /// The file of the store.
     pub file: StoreFile,
-    /// The table; it is created if it does not exist.
+    /// The name of the table. The table is created if it does not exist.
     pub table: String,
-    /// The file with the rows; `None` for standard input.
+    /// The file with the CSV rows; `None` for standard input.
     pub from: Option<PathBuf>,
-    /// Whether the first row holds the names of the columns.
+    /// Whether the first CSV row holds the names of the columns.
     pub header: bool,
-    /// The sizes of a new store.
+    /// The sizes of the store, if the store is new.
     pub new: NewStore,
 }
 
-/// Counts of the loaded records.
+/// The counts of a load.
 #[derive(Clone, Copy, Default)]
 struct Loaded {
     records: u64,
     bytes: u64,
-    /// Records of the store that are in the log but in no page.
+    /// The number of records of the store that are in the log but in no page.
     waiting: u64,
 }
 
-/// Loads the records. A later row replaces an earlier row with the same key. Rows before a refused row stay
-/// loaded.
+/// Loads the records. A later CSV row replaces an earlier row with the same key. The rows before a refused
+/// row stay loaded.
 pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError> {
     let LoadAsked { file, table, from, header, new } = asked.clone();
     let sizes = Sizes::read(&new)?;
@@ -58,7 +59,7 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError
             "TABLE {SHARDS} is used by the store itself; accepted: another name"
         )));
     }
-    // Open the input before anything is created.
+    // Open the input before the store is created, so that a wrong path leaves no store.
     let input = Input::open(from.as_deref(), header)?;
     let began = Instant::now();
     let metadata = fs::symlink_metadata(&file.path);
@@ -71,8 +72,8 @@ pub fn load(asked: &LoadAsked, progress: &Progress) -> Result<Report, StackError
         Ok(loaded) => Ok(report_of(asked, loaded, began.elapsed())),
         Err(Stopped { error, records }) => {
             if is_new && records == 0 {
-                // Remove the store, since it would stay empty. If that fails, an empty and sound store
-                // remains.
+                // Remove the new store, since it would stay empty. If removing it fails, an empty and sound
+                // store remains.
                 drop(executor);
                 let _ = fs::remove_file(&asked.file.path);
             }
@@ -111,7 +112,7 @@ fn report_of(asked: &LoadAsked, loaded: Loaded, elapsed: Duration) -> Report {
     Report { rows: vec![row], text: Some(text), verdict: Ok(()) }
 }
 
-/// Creates a store in a new file. The file appears with the store in it.
+/// Creates a store in a new file. The file appears with the store in it, or does not appear.
 fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened, StackError> {
     let (bytes, options) = plan(file, sizes, input)?;
     let new = NewFile::begin("FILE", &file.path, bytes)?;
@@ -125,7 +126,7 @@ fn create(file: &StoreFile, sizes: &Sizes, input: Option<u64>) -> Result<Opened,
 
 /// Opens an existing store for writing.
 fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
-    // This reports a path that is not a file and a store that is in use.
+    // Open the file for reading first, to report a path that is not a file, and a store that is in use.
     drop(file.read_only()?);
     if !file.holds_store() {
         return Err(StackError::request(format!(
@@ -155,7 +156,7 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
     let has_place = if is_out { "out-of-place" } else { "in-place" };
     let other = other_place.map(|_| ("--place".to_owned(), has_place.to_owned())).or(other_size);
     let Some((argument, has)) = other else { return Ok(Opened { executor, store }) };
-    // An error of closing is ignored: the store can be opened after a crash too.
+    // Ignore an error of closing, because a store that was not closed can be opened after recovery.
     let _ = executor.block_on(async move { store.close().await });
     Err(StackError::request(format!(
         "{argument} differs from that of the store in {}; accepted: {has}, or leave it out",
@@ -163,27 +164,27 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
     )))
 }
 
-/// A load that is running.
+/// The state of a load while it runs.
 struct Loading {
     file: StoreFile,
     store: Store<AnyDrive>,
     table: String,
     input: Input,
     progress: Progress,
-    /// The time at which a batch was last made durable.
+    /// The wall-clock time at which a batch was last made durable.
     saved: Instant,
 }
 
-/// The reason why a load stopped.
+/// The reason why a load stopped early.
 struct Stopped {
-    /// Records loaded before.
+    /// The number of records that were loaded before the load stopped.
     records: u64,
     error: StackError,
 }
 
 /// The reason why a batch was not loaded completely.
 struct Refused {
-    /// Records of the batch that were loaded.
+    /// The number of records of the batch that were loaded.
     loaded: usize,
     error: Error,
 }
@@ -192,7 +193,7 @@ impl Loading {
     async fn run(mut self) -> Result<Loaded, Stopped> {
         let mut loaded = Loaded::default();
         let outcome = self.load(&mut loaded).await;
-        // Closing makes the loaded records durable, also if the rest is refused.
+        // Close the store even if a CSV row was refused, because closing makes the loaded records durable.
         let closed = self.store.close().await;
         loaded.waiting = self.store.statistics().records_pending;
         match (outcome, closed) {
@@ -208,7 +209,7 @@ impl Loading {
             Error::Options(what) => StackError::request(format!("TABLE {}: {what}", self.table)),
             error => self.failed(&error),
         })?;
-        // A small log requires small transactions.
+        // A transaction must fit into the log, so a small log requires small transactions.
         let most_bytes = BATCH.1.min(self.store.log_bytes() / 64);
         let longest_row = self.store.log_bytes().saturating_mul(ESCAPED);
         let mut batch: Vec<Line> = Vec::new();
@@ -227,7 +228,7 @@ impl Loading {
         }
     }
 
-    /// Writes a batch to the table and counts it. If `is_due`, makes all batches so far durable.
+    /// Writes a batch to the table and counts its records. If `is_due`, makes all batches so far durable.
     async fn commit(
         &mut self,
         table: Table,
@@ -268,7 +269,7 @@ impl Loading {
         if !is_one_of_them || batch.len() == 1 {
             return Err(Refused { loaded: 0, error });
         }
-        // Commit records one by one, so that all records before the refused one are loaded.
+        // Commit the records one by one, so that all records before the refused one are loaded.
         for (loaded, line) in batch.iter().enumerate() {
             let put = self.put_all(table, std::slice::from_ref(line), durability).await;
             put.map_err(|error| Refused { loaded, error })?;
@@ -303,7 +304,7 @@ impl Loading {
     }
 }
 
-/// Adds the number of records loaded before to the error.
+/// Adds to the error the number of records that were loaded before.
 fn with_count(error: StackError, records: u64) -> StackError {
     let loaded = match records {
         0 => "nothing was loaded".to_owned(),

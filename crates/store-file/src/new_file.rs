@@ -1,5 +1,5 @@
-//! Files that hold a new store. Such a file is written without a name (see [`Unfinished`]) and gets its name
-//! when it is complete. It never replaces another file.
+//! Creates files that hold a new store. Such a file is written without a name (see [`Unfinished`]) and gets
+//! its name when it is complete. It never replaces another file.
 
 use fulgurite_base::units;
 use fulgurite_files::obstacle;
@@ -10,16 +10,16 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// A file that is being written. If it is dropped, no file remains.
+/// A new file that is being written. If this value is dropped before [`NewFile::finish`], no file remains.
 pub(crate) struct NewFile {
-    /// The argument that names it.
+    /// The argument that names the file, for errors.
     argument: &'static str,
     path: PathBuf,
     unfinished: Unfinished,
 }
 
 impl NewFile {
-    /// Creates the file that `argument` names: a sparse drive of `bytes` zero bytes.
+    /// Creates the file that `argument` names, as a sparse drive of `bytes` zero bytes.
     pub(crate) fn begin(argument: &'static str, path: &Path, bytes: u64) -> Result<NewFile, StackError> {
         refuse_existing(argument, path)?;
         let cannot = |error: io::Error| {
@@ -37,38 +37,39 @@ impl NewFile {
         Ok(NewFile { argument, path: path.to_owned(), unfinished })
     }
 
-    /// The path at which the file can be opened until it is complete.
+    /// Returns the path at which the file can be opened until it is complete.
     pub(crate) fn unfinished(&self) -> PathBuf {
         self.unfinished.path()
     }
 
-    /// The file, for writing.
+    /// Returns the file for writing.
     pub(crate) fn file(&self) -> Result<File, StackError> {
         self.unfinished.file().try_clone().map_err(|error| self.failed(&error))
     }
 
-    /// The error for a failed write to the file.
+    /// Returns the error for a failed write to the file.
     pub(crate) fn failed(&self, error: &io::Error) -> StackError {
         cannot_be_written(self.argument, &self.path, error)
     }
 
-    /// Gives the file its name. A process that has it open may continue to use it.
+    /// Gives the file its name. A process that has the file open may continue to use it.
     pub(crate) fn finish(self) -> Result<(), StackError> {
-        // Without the sync, a power cut could leave the name with incomplete contents.
+        // Sync the file first, because a power cut could otherwise leave the name with incomplete contents.
         self.unfinished.file().sync_all().map_err(|error| self.failed(&error))?;
         let NewFile { argument, path, unfinished } = self;
         unfinished.put_new(&path).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => exists(argument, &path),
             _ => cannot_be_written(argument, &path, &error),
         })?;
-        // Syncing the folder makes the name durable. File systems that cannot sync a folder do not need it.
+        // Sync the folder, because this makes the name durable. Ignore an error, because file systems that
+        // cannot sync a folder do not need it.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let _ = File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all());
         Ok(())
     }
 }
 
-/// Refuses a path that exists, even if it is a dangling link.
+/// Refuses a path that exists, even if the path is a dangling symbolic link.
 pub(crate) fn refuse_existing(argument: &str, path: &Path) -> Result<(), StackError> {
     refuse_standard(argument, path)?;
     match fs::symlink_metadata(path) {

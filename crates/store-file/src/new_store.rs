@@ -1,4 +1,4 @@
-//! The sizes and options of a new store.
+//! Plans the sizes and options of a new store.
 
 use crate::open::{StoreFile, read_size};
 use fulgurite_base::units;
@@ -7,25 +7,26 @@ use fulgurite_engine::{Durability, Error, Options, PlaceConfig};
 use fulgurite_stack::StackError;
 use fulgurite_uring::DriveOptions;
 
-/// The default size of a new store, or more for a large input.
+/// The default size of a new store in bytes. A large input gives a larger size.
 const USUAL_BYTES: u64 = 16 << 30;
-/// The least ratio of a new store's size to its input: pages are not full, and more records may follow.
+/// The least ratio of a new store's size to the size of its input. It is more than 1 because pages are not
+/// full, and because more records may follow.
 const SIZE_BY_INPUT: u64 = 4;
 
-/// The sizes of a new store, as they were typed; `None` for defaults.
+/// The sizes of a new store, as the user typed them; `None` for defaults.
 #[derive(Clone, Debug, Default)]
 pub struct NewStore {
-    /// Its size.
+    /// The size of the store's file.
     pub size: Option<String>,
-    /// Bytes in a page.
+    /// The size of a page.
     pub page: Option<String>,
-    /// Bytes of the log.
+    /// The size of the log.
     pub log: Option<String>,
-    /// The place in which pages are written: in place, or out of place.
+    /// Whether pages are written in place or out of place.
     pub place: Option<String>,
 }
 
-/// The sizes of a new store; `None` for defaults.
+/// The sizes of a new store in bytes; `None` for defaults.
 pub(crate) struct Sizes {
     pub(crate) size: Option<u64>,
     pub(crate) page: Option<u64>,
@@ -34,7 +35,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Reads the sizes.
+    /// Reads the sizes from the text that the user typed.
     pub(crate) fn read(new: &NewStore) -> Result<Sizes, StackError> {
         let place = new.place.as_deref().map(str::parse::<PlaceConfig>).transpose();
         Ok(Sizes {
@@ -46,7 +47,7 @@ impl Sizes {
     }
 }
 
-/// The size in bytes and the options of a new store for `input` bytes.
+/// Returns the size in bytes and the options of a new store that `input` bytes are loaded into.
 pub(crate) fn plan(
     file: &StoreFile,
     sizes: &Sizes,
@@ -73,14 +74,14 @@ pub(crate) fn plan(
     let (log_bytes, place) =
         (sizes.log.unwrap_or(usual.log_bytes), sizes.place.clone().unwrap_or(usual.place));
     let new = Options { page_bytes, log_bytes, place, durability: Durability::Relaxed, ..usual };
-    // If the options are wrong, creating the store reports it.
+    // Creating the store reports wrong options, so the error is dropped here.
     let file_page = DriveOptions::default().page_bytes;
     let map_memory =
         new.map_memory(&Caps::plain(file_page, bytes / u64::from(file_page), 1)).unwrap_or_default();
     Ok((bytes, Options { memory_bytes: file.memory(bytes, map_memory)?, ..new }))
 }
 
-/// The error for a new store that cannot be created. It names the options that were typed.
+/// Returns the error for a new store that cannot be created. The error names the options that the user typed.
 pub(crate) fn refused_options(file: &StoreFile, sizes: &Sizes, error: Error) -> StackError {
     let Error::Options(what) = error else { return file.failed(&error) };
     let typed = [

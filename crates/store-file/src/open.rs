@@ -14,33 +14,35 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The least memory of a command: enough frames of the largest page size.
+/// The least memory of a command in bytes. It has enough frames of the largest page size.
 const LEAST_MEMORY: u64 = 2 << 20;
-/// Memory that a store of any size may use. More than this or twice the store would stay unused.
+/// Bytes of memory that a store of any size may use. Memory beyond this and beyond twice the store's size
+/// would stay unused.
 const ANY_MEMORY: u64 = 64 << 20;
 
-/// A store's file, and the memory for the store.
+/// The file of a store, and the memory for the store.
 #[derive(Clone, Debug)]
 pub struct StoreFile {
-    /// The file or block device.
+    /// The path of the file or block device.
     pub path: PathBuf,
-    /// `None` for the default.
+    /// Bytes of memory for the store; `None` for the default.
     memory_bytes: Option<u64>,
 }
 
-/// A store and its executor.
+/// An open store, and the executor that runs its tasks.
 pub(crate) struct Opened {
     pub executor: Executor<AnyDrive>,
     pub store: Store<AnyDrive>,
 }
 
 impl StoreFile {
-    /// Whether `--memory` was given.
+    /// Whether the user gave `--memory`.
     pub(crate) fn has_memory(&self) -> bool {
         self.memory_bytes.is_some()
     }
 
-    /// The store in the file at `path`; `memory` is the value of `--memory`.
+    /// Describes the store in the file at `path`; `memory` is the value of `--memory`. The file is not
+    /// opened.
     pub fn new(path: PathBuf, memory: Option<&str>) -> Result<StoreFile, StackError> {
         refuse_standard("FILE", &path)?;
         let memory_bytes = read_size("--memory", memory)?;
@@ -54,33 +56,35 @@ impl StoreFile {
         Ok(StoreFile { path, memory_bytes })
     }
 
-    /// The options of the store in a file of `bytes` bytes.
+    /// Returns the options for the store in a file of `bytes` bytes.
     pub(crate) fn options(&self, bytes: u64) -> Result<Options, StackError> {
         let memory_bytes = self.memory(bytes, map_memory(&self.path))?;
-        // A load closes the store at its end, so commits need not wait before.
+        // Commits need not wait for the drive, since a load makes its records durable when it closes the
+        // store.
         Ok(Options { memory_bytes, durability: Durability::Relaxed, ..Options::default() })
     }
 
-    /// The memory of a store in a file of `bytes` bytes. The default is that of the engine plus `map_memory`,
-    /// which the map of pages out of place takes.
+    /// Returns the bytes of memory for a store in a file of `bytes` bytes. The default is that of the engine
+    /// plus `map_memory`, which the map of pages out of place takes.
     pub(crate) fn memory(&self, bytes: u64, map_memory: u64) -> Result<u64, StackError> {
         let typed = self.memory_bytes.unwrap_or(Options::default().memory_bytes + map_memory);
         let most = bytes.saturating_mul(2).max(ANY_MEMORY + map_memory);
         let what = match self.memory_bytes {
             Some(typed) => format!("--memory {}", units::format_size(typed)),
-            // The user has not asked for this memory; the store needs it.
+            // Name the store instead of an option, because the user has not asked for this memory.
             None => format!("a store of {}", Unit::Bytes.humane(bytes as f64)),
         };
         memory::check(&what, typed.min(most))?;
         Ok(typed.min(most))
     }
 
-    /// The file, for reading. No other process may write it meanwhile.
+    /// Opens the file for reading. Meanwhile no other process may have the file open for writing.
     pub(crate) fn read_only(&self) -> Result<ReadOnlyFile, StackError> {
         ReadOnlyFile::open(&self.path).map_err(|error| refused(&self.path, error))
     }
 
-    /// A drive with the contents of the file that does not change the file, and the options of a store on it.
+    /// Opens a drive with the contents of the file. Writes to this drive do not change the file. Also returns
+    /// the options for a store on this drive.
     pub(crate) fn overlay(&self) -> Result<(Executor<AnyDrive>, Options), StackError> {
         let file = self.read_only()?;
         let options = self.options(file.bytes())?;
@@ -105,7 +109,7 @@ impl StoreFile {
         Ok(opened)
     }
 
-    /// Refuses a file that holds only one shard of a store, and so only some of the keys.
+    /// Refuses a file that holds only one shard of a store, because such a file has only some of the keys.
     pub(crate) fn refuse_shard(&self, opened: &Opened) -> Result<(), StackError> {
         let store = opened.store.clone();
         let found = opened.executor.block_on(async move { store.table(SHARDS).await });
@@ -124,7 +128,7 @@ impl StoreFile {
         holds_store(&self.path)
     }
 
-    /// The error for a failure of the engine.
+    /// Returns the error of a command for an error of the engine.
     pub(crate) fn failed(&self, error: &Error) -> StackError {
         let file = self.path.display();
         match error {
@@ -142,7 +146,7 @@ impl StoreFile {
         }
     }
 
-    /// The table called `name`; the error lists the tables that exist.
+    /// Returns the table called `name`. The error lists the tables that exist.
     pub(crate) async fn table(&self, store: &Store<AnyDrive>, name: &str) -> Result<Table, StackError> {
         match store.table(name).await {
             Err(Error::NoTable(_)) => {
@@ -151,7 +155,7 @@ impl StoreFile {
                 names.sort_unstable();
                 let accepted =
                     if names.is_empty() { "none, it is empty".to_owned() } else { names.join(", ") };
-                // A name may be empty or contain a line break.
+                // Escape the name, which may be empty or contain a line break.
                 let name = if name.is_empty() { "``".to_owned() } else { text::escape(name.as_bytes()) };
                 Err(StackError::request(format!(
                     "TABLE {name} is not in {}; accepted: {accepted}",
@@ -163,8 +167,8 @@ impl StoreFile {
     }
 }
 
-/// Memory in bytes for the map of the store's pages out of place; 0 if the store at `path` writes pages in
-/// place.
+/// Returns the bytes of memory for the map of the store's pages out of place; 0 if the store at `path` writes
+/// pages in place.
 fn map_memory(path: &Path) -> u64 {
     let Ok(file) = File::open(path) else { return 0 };
     let memory = fulgurite_engine::SUPERBLOCKS.iter().map(|offset| {
@@ -174,8 +178,8 @@ fn map_memory(path: &Path) -> u64 {
     memory.max().unwrap_or_default()
 }
 
-/// Whether an error means that the store is damaged. The only options that can be wrong for an existing store
-/// are its own sizes.
+/// Whether an error means that the store is damaged. Wrong options mean damage too: the only options that can
+/// be wrong for an existing store are the sizes that it holds itself.
 pub(crate) fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corrupt { .. } | Error::LogCorrupt { .. } | Error::Options(_))
 }
@@ -185,7 +189,7 @@ pub(crate) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
     open_with(path, &DriveOptions::default()).map(SharedDrive::boxed)
 }
 
-/// Opens a drive through io_uring if the system has it.
+/// Opens a drive through io_uring if the system has it, otherwise with plain system calls.
 pub(crate) fn open_with(path: &Path, options: &DriveOptions) -> Result<SharedDrive, StackError> {
     #[cfg(target_os = "linux")]
     match fulgurite_uring::UringDevice::open(path, options) {
@@ -221,13 +225,13 @@ fn refused(path: &Path, error: OpenError) -> StackError {
     })
 }
 
-/// Reads a size.
+/// Reads the size that is the value of `argument`; `None` if the argument was not given.
 pub(crate) fn read_size(argument: &str, text: Option<&str>) -> Result<Option<u64>, StackError> {
     let size = text.map(units::parse_size).transpose();
     size.map_err(|error| StackError::request(format!("{argument}: {error}")))
 }
 
-/// Reads a key with escapes.
+/// Reads a key, which is text with escapes.
 pub(crate) fn read_key(argument: &str, text: &str) -> Result<Vec<u8>, StackError> {
     text::unescape(text.as_bytes())
         .map_err(|error| StackError::request(format!("{argument} {text}: {error}")))

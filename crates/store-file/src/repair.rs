@@ -11,16 +11,17 @@ use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 use std::path::Path;
 
-/// The number of retries with a larger new store, each twice as large as the last.
+/// The largest number of retries. Each retry has a new store that is twice as large as the last one.
 const MOST_TRIES: u32 = 6;
-/// The size of a new file is a multiple of this, the largest page size.
+/// The unit of the size of a new file in bytes, which is the largest page size.
 const UNIT: u64 = 64 << 10;
 
-/// Copies the readable records into a new file. The file appears when it is complete.
+/// Copies the readable records into a new file. The file gets its name when it is complete.
 pub fn repair(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
     let _step = step(format!("repairing {}", file.path.display()), 0);
     refuse_existing("OUT", out)?;
-    // A truncated file is shorter than its store, and the copy of a full store may need a little more space.
+    // Retry with a larger file if the copy does not fit: a truncated file is shorter than its store, and the
+    // copy of a full store may need a little more space.
     let mut bytes = file.read_only()?.bytes().next_multiple_of(UNIT);
     let mut left = MOST_TRIES;
     let (new, report) = loop {
@@ -39,7 +40,7 @@ pub fn repair(file: &StoreFile, out: &Path) -> Result<Report, StackError> {
     Ok(report_of(file, out, &report))
 }
 
-/// Repairs into a new store of `bytes` bytes.
+/// Repairs the store into a new store of `bytes` bytes.
 fn try_repair(
     file: &StoreFile,
     out: &Path,
@@ -109,7 +110,7 @@ fn table_row(file: &str, out: &str, table: &TableRepair) -> Row {
     row
 }
 
-/// Describes a lost range of keys.
+/// Describes a lost range of keys, and the records in it that the log has.
 fn part_words(LostPart { keys, saved }: &LostPart) -> String {
     match saved {
         0 => between(keys),

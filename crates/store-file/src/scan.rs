@@ -1,4 +1,4 @@
-//! Prints the records of a range in key order.
+//! Prints the records of a range of keys, in key order.
 
 use crate::open::{StoreFile, read_key};
 use crate::text;
@@ -13,34 +13,34 @@ use std::ops::Bound;
 /// The format of printed records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// `key,value` rows of CSV without a header, as `load` reads them.
+    /// Rows `key,value` of CSV without a header, as `load` reads them.
     Csv,
     /// One JSON array of objects with `key` and `value`, one record per line.
     Json,
 }
 
-/// A request for records of a store. Keys are text with escapes.
+/// The arguments of a scan. Keys are text with escapes.
 #[derive(Clone, Debug)]
 pub struct ScanAsked {
-    /// The store.
+    /// The file of the store.
     pub file: StoreFile,
-    /// The table.
+    /// The name of the table.
     pub table: String,
-    /// The first key.
+    /// The first key of the range; `None` for the first key of the table.
     pub from: Option<String>,
-    /// The key before which the range ends.
+    /// The key before which the range ends; `None` for the end of the table.
     pub to: Option<String>,
-    /// A prefix of the keys, in place of `from` and `to`.
+    /// A prefix of all keys of the range; `None` if `from` and `to` give the range.
     pub prefix: Option<String>,
-    /// Descending key order.
+    /// Whether records are printed in descending key order.
     pub backward: bool,
-    /// The largest number of records.
+    /// The largest number of printed records; `None` for no limit.
     pub limit: Option<String>,
-    /// The format.
+    /// The format of the printed records.
     pub form: Form,
 }
 
-/// The request with its values read.
+/// The arguments of a scan, with their values parsed.
 struct Asked {
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
@@ -69,7 +69,7 @@ impl ScanAsked {
     }
 }
 
-/// The least key that is greater than all keys with this prefix; `None` if there is none.
+/// Returns the least key that is greater than all keys with this prefix; `None` if there is no such key.
 fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
     let mut key = prefix[..=last].to_vec();
@@ -77,7 +77,7 @@ fn behind(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// The reason why printing stopped.
+/// The reason why printing stopped early.
 enum Stopped {
     Failed(StackError),
     /// The reader closed the pipe (`| head`), or the output cannot be written.
@@ -90,7 +90,7 @@ impl From<io::Error> for Stopped {
     }
 }
 
-/// Writes the records to `output`. If the reader closes its pipe, this ends without an error.
+/// Writes the records to `output`. If the reader closes its pipe, the scan ends without an error.
 pub fn scan(asked: &ScanAsked, output: impl Write + 'static) -> Result<(), StackError> {
     let ScanAsked { file, table, form, .. } = asked.clone();
     let range = asked.read()?;
@@ -129,14 +129,14 @@ async fn write_all<W: Write>(
     Ok(())
 }
 
-/// Writes records in a format.
+/// Writes records in CSV or JSON.
 pub(crate) enum Writer<W: Write> {
     Csv(Box<csv::Writer<W>>),
     Json { output: W, records: u64 },
 }
 
 impl<W: Write> Writer<W> {
-    /// A writer before its first record.
+    /// Creates a writer. Nothing is written before the first record.
     pub(crate) fn new(form: Form, output: W) -> Writer<W> {
         match form {
             Form::Csv => Writer::Csv(Box::new(csv::Writer::from_writer(output))),
@@ -144,11 +144,12 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes a record; key and value are text with escapes.
+    /// Writes a record. Its key and value are text with escapes.
     pub(crate) fn write(&mut self, key: &str, value: &str) -> io::Result<()> {
         match self {
             Writer::Csv(csv) => csv.write_record([key, value]).map_err(|error| match error.into_kind() {
-                // The conversion of `csv::Error` to `io::Error` would hide a closed pipe.
+                // Take the I/O error out of `csv::Error`, because the conversion to `io::Error` would hide a
+                // closed pipe.
                 csv::ErrorKind::Io(error) => error,
                 other => io::Error::other(format!("{other:?}")),
             }),
@@ -160,7 +161,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Ends the output.
+    /// Completes the output.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Writer::Csv(mut csv) => csv.flush(),

@@ -1,5 +1,5 @@
-//! The drive of a store that several threads use: through io_uring if the system has it, otherwise with plain
-//! system calls.
+//! Wraps the drive of a store that several threads use: a drive through io_uring if the system has it,
+//! otherwise a drive with plain system calls.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, Errand, Park, QueueFull, Tag};
@@ -9,12 +9,12 @@ use fulgurite_uring::PsyncDevice;
 use fulgurite_uring::UringDevice;
 use std::sync::Arc;
 
-/// Either kind of drive. Each call is passed to it.
+/// A drive of either kind. Each call is passed to the inner drive.
 pub enum SharedDrive {
-    /// Through io_uring.
+    /// A drive through io_uring.
     #[cfg(target_os = "linux")]
     Uring(Box<UringDevice>),
-    /// With plain system calls.
+    /// A drive with plain system calls.
     Psync(Box<PsyncDevice>),
 }
 
@@ -29,7 +29,7 @@ macro_rules! each {
 }
 
 impl SharedDrive {
-    /// The drive as one of any kind, for a store that one thread uses.
+    /// Returns the drive as a drive of any kind, for a store that only one thread uses.
     pub(crate) fn boxed(self) -> AnyDrive {
         match self {
             #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! Reports the size of a store and its tables.
+//! Reports the size of a store and of its tables.
 
 use crate::open::{Opened, StoreFile};
 use crate::report::Report;
@@ -9,13 +9,13 @@ use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 use std::ops::Bound;
 
-/// A row about the store, one about each table and index, and one about all large values. Counting records
-/// reads the whole store.
+/// Returns a result row about the store, a row about each table and each index, and a row about all large
+/// values. Counting the records reads the whole store.
 pub fn stat(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("counting the records of {}", file.path.display()), 0);
     let Opened { executor, store } = file.open_to_read()?;
     let name = file.path.display().to_string();
-    // The last block holds the drive's mark.
+    // Leave out the last block, which holds the drive's mark.
     let pages = executor.handle().caps().pages;
     let bytes = pages * u64::from(executor.handle().caps().page_bytes);
     let rows = executor.block_on(async move { rows(&store, &name, bytes).await });
@@ -37,7 +37,7 @@ async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Ve
     for shape in store.shapes().await? {
         let is_table = |(name, _): &(String, Table)| shape.index_of.is_none() && *name == shape.name;
         match tables.iter().position(is_table) {
-            // The first row is about the store.
+            // The first result row is about the store, so the rows of tables begin at 1.
             Some(index) => describe(&shape, &mut rows[index + 1]),
             None => rows.push(beside(file, &tables, &shape)),
         }
@@ -63,7 +63,7 @@ async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Ve
     Ok(rows)
 }
 
-/// A row about an index, or about all large values.
+/// Returns a result row about an index, or about all large values.
 fn beside(file: &str, tables: &[(String, Table)], shape: &TreeShape) -> Row {
     let mut row = Row::default();
     row.set(Column::File, file);
@@ -82,7 +82,7 @@ fn describe(shape: &TreeShape, row: &mut Row) {
     row.set(Column::LeafFill, shape.leaf_fill());
 }
 
-/// Counts the records of a table and their bytes.
+/// Counts the records of a table and their bytes, and sets these columns.
 async fn count(store: &Store<AnyDrive>, table: Table, row: &mut Row) -> Result<(), Error> {
     let snapshot = store.snapshot();
     let mut scan = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);

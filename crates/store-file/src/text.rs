@@ -1,5 +1,6 @@
-//! Keys and values as text. A byte outside a printable UTF-8 character is written as `\x` and two digits, a
-//! backslash as two backslashes. So each text has one line, and reading it gives exactly the same bytes.
+//! Encodes keys and values as text. A byte outside a printable UTF-8 character is written as `\x` and two
+//! hexadecimal digits, a backslash as two backslashes. So each text has one line, and decoding it gives
+//! exactly the same bytes.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,7 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
         for character in chunk.valid().chars() {
             match character {
                 '\\' => text += "\\\\",
-                // Some programs break lines at line and paragraph separators.
+                // Escape line and paragraph separators too, because some programs break lines at them.
                 unseen if unseen.is_control() || matches!(unseen, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
                     let mut utf8 = [0; 4];
                     escape_each(&mut text, unseen.encode_utf8(&mut utf8).as_bytes());
@@ -29,7 +30,7 @@ fn escape_each(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Decodes a text. The error says what is wrong with it.
+/// Decodes a text. The error describes the first wrong escape.
 pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -43,7 +44,8 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The byte that the escape at the beginning of `text` encodes, and the length of the escape.
+/// Decodes the escape at the beginning of `text`. Returns the byte that it encodes, and the length of the
+/// escape.
 fn one_escape(text: &[u8]) -> Result<(u8, usize), String> {
     let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
     match (text.get(1), digit(2), digit(3)) {
