@@ -1,7 +1,7 @@
-//! Declares the command line. Values stay text here; the stack crate knows what they mean.
+//! Declares the arguments of the command line. Values stay text here; the stack crate knows their meaning.
 //!
-//! The commands over a store in a file are in [`crate::store`]. The commands that run stacks have no list of options of
-//! their own: their options are the declared settings.
+//! The commands over a store in a file are in [`crate::store`]. The commands that execute runs have no list
+//! of options of their own: their options are the declared settings of runs.
 
 use crate::common::Common;
 use crate::examples;
@@ -81,7 +81,7 @@ pub(crate) enum Command {
         resume: bool,
     },
     /// Describe, convert and generate trace files
-    // A refusal names what is missing; the help would not.
+    // Do not print the help if the subcommand is missing: an error names what is missing, the help would not.
     #[command(after_help = examples::TRACE, arg_required_else_help = false)]
     Trace {
         #[command(subcommand)]
@@ -132,7 +132,7 @@ pub(crate) enum Page {
 }
 
 impl Command {
-    /// Whether its cost can be estimated.
+    /// Whether the command executes runs, so that `--dry-run` can estimate their cost.
     pub(crate) fn has_outlook(&self) -> bool {
         match self {
             Command::Profile(_) | Command::Pool(_) | Command::Gc(_) | Command::Replay(_) => true,
@@ -142,7 +142,7 @@ impl Command {
         }
     }
 
-    /// Whether an output of the command is `-`, standard output.
+    /// Whether an output of the command is `-`, which stands for standard output.
     pub(crate) fn writes_stdout(&self) -> bool {
         match self {
             Command::Replay(typed) => {
@@ -215,7 +215,7 @@ pub(crate) enum Trace {
     },
 }
 
-/// The commands that run stacks, as numbers, since a const parameter cannot have the type of another crate.
+/// The commands that execute runs, as numbers, since a const parameter cannot have a type of another crate.
 const POOL: usize = 0;
 const GC: usize = 1;
 const REPLAY: usize = 2;
@@ -223,20 +223,21 @@ const PROFILE: usize = 3;
 const BENCH: usize = 4;
 const COMMANDS: [Runs; 5] = [Runs::Pool, Runs::Gc, Runs::Replay, Runs::Profile, Runs::Bench];
 
-/// The typed settings of a command, by their names.
+/// The settings that the user typed for a command, as pairs of name and value.
 pub(crate) struct Typed<const COMMAND: usize>(pub Vec<(&'static str, String)>);
 
 impl<const COMMAND: usize> Typed<COMMAND> {
-    /// The command.
+    /// The command whose settings these are.
     pub(crate) const COMMAND: Runs = COMMANDS[COMMAND];
 
-    /// The settings that are options of this command alone; the seed is an option of every command.
+    /// Returns the settings that are options of this command alone. The seed is left out, because it is an
+    /// option of every command.
     fn settings() -> impl Iterator<Item = &'static Setting> {
         Self::COMMAND.settings().filter(|setting| setting.name != "seed")
     }
 }
 
-/// A setting as an argument of the parser.
+/// Converts a setting to an argument of the parser.
 fn argument(setting: &'static Setting, command: Runs) -> Arg {
     let help = match setting.absent(command).unwrap_or(Absent::Nothing) {
         Absent::Value(usual) | Absent::Words(usual) => {
@@ -247,7 +248,7 @@ fn argument(setting: &'static Setting, command: Runs) -> Arg {
     argument_with(setting, command, help)
 }
 
-/// The same with another help text.
+/// Converts a setting to an argument of the parser with another help text.
 fn argument_with(setting: &'static Setting, command: Runs, help: String) -> Arg {
     let absent = setting.absent(command).unwrap_or(Absent::Nothing);
     let argument = Arg::new(setting.name).help(help);
@@ -281,7 +282,7 @@ impl<const COMMAND: usize> clap::FromArgMatches for Typed<COMMAND> {
     }
 }
 
-/// The typed value of a setting.
+/// Returns the name and the value of a setting; `None` if the user did not type it.
 fn typed(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static str, String)> {
     let value = if setting.written.is_empty() {
         matches.get_flag(setting.name).then(|| "yes".to_owned())
@@ -291,10 +292,11 @@ fn typed(setting: &'static Setting, matches: &ArgMatches) -> Option<(&'static st
     Some((setting.name, value?))
 }
 
-/// The typed settings of `advise`: those of a pool, some with several values to try.
+/// The settings that the user typed for `advise`. They are those of a pool; some have several values to try.
 pub(crate) struct AdviceTyped(pub Vec<(&'static str, String)>);
 
-/// The settings that are options of `advise` alone; the seed is an option of every command.
+/// Returns the settings that are options of `advise` alone, with their help texts. The seed is left out,
+/// because it is an option of every command.
 fn advice_settings() -> impl Iterator<Item = (&'static Setting, String)> {
     advise::settings().filter(|(setting, _)| setting.name != "seed")
 }

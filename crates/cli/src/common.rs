@@ -1,4 +1,4 @@
-//! The options of every command.
+//! Declares the options that every command has.
 
 use clap::Args;
 use fulgurite_study::{Column, people};
@@ -37,7 +37,7 @@ pub(crate) struct Common {
     pub is_stdout_taken: bool,
 }
 
-/// Reads the name of a column.
+/// Parses the name of a column.
 fn column(name: &str) -> Result<Column, String> {
     if name.is_empty() {
         return Err("a name is missing; accepted: names that `fulgurite list columns` shows".to_owned());
@@ -45,7 +45,7 @@ fn column(name: &str) -> Result<Column, String> {
     people::column_called(name).map_err(|error| error.to_string())
 }
 
-/// Reads a number of runs at once.
+/// Parses the number of runs that are executed at the same time.
 fn threads(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse().map_err(|_| "accepted: a whole number from 1 on")
 }

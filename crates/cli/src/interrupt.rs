@@ -1,5 +1,5 @@
-//! Handles interrupts (Ctrl-C, `kill`, a closed terminal). The command removes its unfinished files, reports
-//! what remains, and then ends by the signal.
+//! Handles interrupts: SIGINT (Ctrl-C), SIGTERM (`kill`) and SIGHUP (a closed terminal). The command removes
+//! its unfinished files, reports what remains, and is then terminated by the signal.
 
 use crate::output::say;
 use fulgurite_files::unfinished::abandon_all;
@@ -12,28 +12,30 @@ use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Clears the line of a terminal.
+/// The control codes that clear the current line of a terminal.
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
 type Words = Box<dyn Fn() -> String + Send>;
 
-/// The report of an interrupted command on what remains.
+/// The report of what remains after an interrupt; `None` if nothing remains.
 static LEAVES: Mutex<Option<Words>> = Mutex::new(None);
 
-/// Whether a signal is ending the command.
+/// Whether the command is being terminated by a signal.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Sets the report of an interrupt from now on.
+/// Sets the report that an interrupt prints from now on.
 pub(crate) fn leaves(words: impl Fn() -> String + Send + 'static) {
     *LEAVES.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(words));
 }
 
-/// Handles interrupts until the process ends.
+/// Installs a handler for interrupts that stays until the process ends.
 pub(crate) fn watch() {
-    // A command that was started with nohup, or in the background of a script, must not be interrupted.
+    // Leave ignored signals ignored: a command that was started with nohup, or in the background of a script,
+    // must not be interrupted.
     let ignored = ignored_signals();
     let wanted = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-    // Without a handler an interrupt still ends the command, but unfinished files remain.
+    // Ignore an error: without a handler an interrupt still terminates the command, but unfinished files
+    // remain.
     let Ok(mut signals) = Signals::new(wanted) else { return };
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
@@ -42,8 +44,8 @@ pub(crate) fn watch() {
     });
 }
 
-/// If an interrupt is being handled, waits for the end of the process. A command whose unfinished files were
-/// removed must neither report that nor end by itself.
+/// Waits for the end of the process if an interrupt is being handled. A command whose unfinished files were
+/// removed must neither report the missing files nor end by itself.
 pub(crate) fn give_way() {
     while IS_ENDING.load(Ordering::SeqCst) {
         std::thread::park();
@@ -55,14 +57,15 @@ fn end(signal: c_int) {
     abandon_all();
     let leaves = LEAVES.lock().unwrap_or_else(PoisonError::into_inner);
     let words = leaves.as_ref().map_or_else(String::new, |words| format!("; {}", words()));
-    // The line holds a frame of the progress bar, or the terminal's ^C.
+    // Clear the line first, because it holds a frame of the progress bar or the terminal's ^C.
     let clear = if io::stderr().is_terminal() { CLEAR_LINE } else { "" };
     say(&format!("{clear}fulgurite: interrupted{words}"));
-    // The shell sees the signal, so that it ends an interrupted script too.
+    // Let the signal terminate the process, so that the shell sees it and ends an interrupted script too.
     let _ = emulate_default_handler(signal);
 }
 
-/// The signals that this process ignores, one bit for each from signal 1 on; 0 if the system does not tell.
+/// Returns the signals that this process ignores, one bit for each from signal 1 on; 0 if the system does not
+/// tell.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,5 +1,5 @@
-//! The `fulgurite` command: parses arguments, calls other crates, and prints results. It has no logic of its
-//! own.
+//! The `fulgurite` command. It parses arguments, calls other crates, and prints results; it has no logic of
+//! its own.
 
 mod common;
 mod examples;
@@ -33,7 +33,8 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The most rows of a study that a terminal shows. A larger table is only named.
+/// The largest number of rows of a study that a terminal shows. If a table has more rows, the terminal shows
+/// only its path and its number of rows.
 const ROWS_AT_MOST: usize = 30;
 
 fn main() -> ExitCode {
@@ -46,8 +47,9 @@ fn main() -> ExitCode {
     end(run(arguments))
 }
 
-/// Joins an option with a negative value: `--frames -5%` becomes `--frames=-5%`. No option's name is a
-/// number, so the option itself can report the accepted values.
+/// Joins an option with a negative value: `--frames -5%` becomes `--frames=-5%`. The parser would take the
+/// value for an option. Joined, the option itself can report the accepted values. No option's name is a
+/// number, so no option is joined.
 fn joined(typed: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = Vec::new();
     for argument in typed {
@@ -76,7 +78,7 @@ fn fail(error: &StackError) -> ExitCode {
     ExitCode::from(error.exit_code())
 }
 
-/// Words a parser error in one sentence.
+/// Describes an error of the parser in one sentence.
 fn one_sentence(error: &clap::Error) -> String {
     let told = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -86,7 +88,7 @@ fn one_sentence(error: &clap::Error) -> String {
     };
     let usage = || told(ContextKind::Usage).trim_start_matches("Usage: ").to_owned();
     let argument = told(ContextKind::InvalidArg);
-    // The command of the usage text: its words before the first argument.
+    // The command in the usage text consists of the words before the first argument.
     let command = || {
         let usage = usage();
         let words = usage.split_whitespace().take_while(|word| word.starts_with(char::is_alphanumeric));
@@ -126,15 +128,16 @@ fn one_sentence(error: &clap::Error) -> String {
     }
 }
 
-/// The parser's error message without its usage text.
+/// Joins the lines of the parser's error message without its usage text.
 fn in_one_line(text: &str) -> String {
     let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    // The tip about `--` never helps with a mistyped option or number.
+    // Leave out the tip about `--`, because it never helps with a mistyped option or number.
     let is_idle = |line: &str| line.starts_with("tip: to pass") || line.starts_with("For more information");
     let is_wanted = |line: &&str| !line.is_empty() && !is_idle(line);
     let said: Vec<&str> = lines.filter(is_wanted).collect();
     let sentence = said.join("; ").replace(":; ", ": ").trim_start_matches("error: ").to_owned();
-    // Our reasons follow a colon and list the accepted values.
+    // Our own reasons follow a colon and begin with the accepted values, so a semicolon must replace the
+    // colon.
     let sentence = sentence.replacen(": accepted:", "; accepted:", 1);
     match sentence.split_once("[possible values: ") {
         Some((before, values)) => format!("{before}accepted: {}", values.replacen(']', "", 1)),
@@ -193,7 +196,7 @@ fn run(arguments: Arguments) -> Result<(), StackError> {
     }
 }
 
-/// Describes, converts or generates a trace.
+/// Describes, converts or generates a trace file.
 fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
     match command {
         Trace::Info { file, format, page } => {
@@ -228,10 +231,10 @@ fn trace(command: Trace, common: &Common) -> Result<(), StackError> {
     }
 }
 
-/// Compares two results, and fails if they differ by more than the tolerance.
+/// Compares two results. Fails if a figure differs by more than the tolerance.
 fn compare(a: &Path, b: &Path, tolerance: Option<&str>, common: &Common) -> Result<(), StackError> {
     let difference = diff::diff(a, b, tolerance, &common.columns)?;
-    // Here `--columns` names figures to compare, not columns of this table.
+    // For `diff`, `--columns` names the figures to compare and not the columns of this table.
     let common = &Common { columns: Vec::new(), ..common.clone() };
     let plain = |table: &Table| match table.rows.is_empty() {
         true => format!("{}\n", difference.sentence),
@@ -244,7 +247,7 @@ fn compare(a: &Path, b: &Path, tolerance: Option<&str>, common: &Common) -> Resu
 /// Prints the manual page of a command, or of the whole program.
 fn manual(command: Option<&str>) -> Result<(), StackError> {
     let mut whole = Arguments::command();
-    // This adds the global options and full names to each command.
+    // `build` adds the global options and the full name to each command.
     whole.build();
     let page = match command {
         None => whole,
@@ -257,7 +260,7 @@ fn manual(command: Option<&str>) -> Result<(), StackError> {
             StackError::from(SpecError::unknown("command", name, &names))
         })?,
     };
-    // Global options have a section of their own, so they are last in the synopsis too.
+    // Global options have a section of their own after the others, so put them last in the synopsis too.
     let page = page
         .mut_args(|option| if option.is_global_set() { option.display_order(usize::MAX) } else { option });
     let mut text = Vec::new();
@@ -266,7 +269,7 @@ fn manual(command: Option<&str>) -> Result<(), StackError> {
     written(io::stdout().write_all(text.as_bytes()))
 }
 
-/// The options of a study.
+/// The options of `study`.
 #[derive(Default)]
 struct StudyAsked<'a> {
     out: Option<&'a Path>,
@@ -274,7 +277,7 @@ struct StudyAsked<'a> {
     resume: bool,
 }
 
-/// Runs a study, and prints its findings and the path of its report.
+/// Executes a study, and prints its findings and the path of its report.
 fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), StackError> {
     let study = Study::open(name)?;
     let StudyAsked { out, quick, resume } = *asked;
@@ -328,14 +331,14 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
         let found = people::wrapped(&findings(&outcome), view.width);
         format!("{title}\n{found}\n{figures}report: {report}\n")
     })?;
-    // Standard output holds only the table, so the path goes to standard error.
+    // Print the path to standard error here, because standard output must hold only the table.
     if (common.json || common.csv) && !common.quiet {
         say(&format!("report: {report}"));
     }
     Ok(())
 }
 
-/// The findings and conclusions of a study, one per line.
+/// Returns the findings and conclusions of a study, one per line.
 fn findings(outcome: &Outcome) -> String {
     let mut found = outcome.finding.clone();
     found += if found.is_empty() { "" } else { "\n" };
@@ -347,7 +350,7 @@ fn findings(outcome: &Outcome) -> String {
     found
 }
 
-/// The options that continue the study, as they must be typed.
+/// Returns the options that continue the study, as the user must type them.
 fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
     let out = asked.out.map(|out| format!(" --out {}", out.display())).unwrap_or_default();
     let quick = if asked.quick { " --quick" } else { "" };
@@ -355,22 +358,23 @@ fn typed_again(asked: &StudyAsked<'_>, common: &Common) -> String {
     format!("{quick}{seed}{out}")
 }
 
-/// Prints the estimate of all runs before the first, if standard error is a terminal or the runs take long.
+/// Prints the estimated needs of all runs before the first run, if standard error is a terminal or the runs
+/// take long.
 fn announce(outlook: &Outlook, common: &Common) {
-    /// Seconds below which the estimate is not printed to a log.
+    /// Seconds below which the estimate is not printed to a log file.
     const SHORT: f64 = 10.0;
     if common.quiet {
         return;
     }
     if io::stderr().is_terminal() {
-        // Overwrite the progress bar, which is drawn again below.
+        // Overwrite the progress bar, which is drawn again at its next frame.
         say(&format!("\r\x1b[2K{}", outlook.sentence()));
     } else if outlook.seconds().middle() >= SHORT {
         say(&outlook.sentence());
     }
 }
 
-/// Prints the estimate, and then whether the machine has enough memory.
+/// Prints the estimated needs of all runs. Fails if the machine has too little memory.
 fn tell_outlook(outlook: &Outlook, common: &Common) -> Result<(), StackError> {
     let table = Table { rows: vec![outlook.row()] };
     let sentence = outlook.sentence() + "\n";
@@ -378,7 +382,7 @@ fn tell_outlook(outlook: &Outlook, common: &Common) -> Result<(), StackError> {
     outlook.check()
 }
 
-/// Runs the grid of the typed settings, and prints its table.
+/// Executes the grid of the typed settings, and prints its table.
 fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<(), StackError> {
     let command = Typed::<COMMAND>::COMMAND;
     let mut settings = Settings::new();
@@ -413,7 +417,7 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     })
 }
 
-/// Makes an interrupt report the drives that remain: one in a file is written in place.
+/// Makes an interrupt report the drives in files, which keep what was written to them.
 fn leaves_drives<'a>(devices: impl IntoIterator<Item = &'a String>) {
     let path = |device: &'a String| device.strip_prefix("file:")?.split(',').next();
     let drives = devices.into_iter().filter_map(path).collect::<Vec<_>>().join(", ");
@@ -422,9 +426,9 @@ fn leaves_drives<'a>(devices: impl IntoIterator<Item = &'a String>) {
     }
 }
 
-/// Finds the settings that suit a workload and a drive.
+/// Finds and prints the settings that suit a workload and a drive.
 fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
-    /// The line width without a terminal.
+    /// The width of a line in characters, if standard output is no terminal.
     const WIDTH: usize = 100;
     let threads = threads(common);
     if common.dry_run {
@@ -441,7 +445,7 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
         leaves_drives(question.situation.get("device"));
         advise(question, threads, progress)
     })?;
-    // If columns were asked for, print a table with all figures of the text.
+    // If the user asked for columns, print a table that has all figures of the text.
     let has_columns = common.wide || !common.columns.is_empty();
     let plain = |table: &Table| match has_columns {
         true => table.to_text(&output::asked(table, &table.columns(), common)),
@@ -453,7 +457,7 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
     })
 }
 
-/// The texts of `--explain` for each run.
+/// Returns the texts of `--explain` for each run.
 fn explanations(table: &Table) -> String {
     let mut text = String::new();
     for row in table.rows.iter().filter(|row| row.get(Column::Explanation).is_some()) {

@@ -10,21 +10,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// The resolution of a bar.
+/// The number of steps of a full progress bar.
 const PARTS: u64 = 1000;
-/// The remaining time is shown from this share and this time on.
+/// The remaining time is shown from this completed share and this wall-clock time on.
 const LEFT_AFTER: (f64, Duration) = (0.01, Duration::from_secs(1));
 
-/// Without a terminal, a line is printed after this time, and again when twice the time has passed. So a log
-/// gets few lines, however long the command takes.
+/// Without a terminal, a line of progress is printed after this wall-clock time, and again when twice the
+/// time has passed. So even a long command prints few lines to a log file.
 const SAID_AFTER: Duration = Duration::from_secs(60);
 
-/// Does `work` and shows its progress meanwhile; prints its remarks at the end. `quiet` suppresses both.
-/// `counts` names the units of work: requests or records.
+/// Does `work` and shows its progress meanwhile. Prints the remarks of the work at the end. `quiet`
+/// suppresses both. `counts` names the units of work: requests or records.
 pub(crate) fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Progress::default();
     let result = shown(quiet, counts, &progress, || work(&progress));
-    // Several runs of a grid may leave the same remark.
+    // Print each remark once, because several runs of a grid may leave the same remark.
     let mut said: Vec<String> = Vec::new();
     for remark in progress.take_remarks().into_iter().filter(|_| !quiet) {
         if !said.contains(&remark) {
@@ -39,7 +39,7 @@ fn shown<T>(quiet: bool, counts: &str, progress: &Progress, work: impl FnOnce() 
     if quiet {
         return progress.watching(work);
     }
-    // A log file would fill with the frames of a bar.
+    // Draw a bar only on a terminal, because its frames would fill a log file.
     let has_bar = io::stderr().is_terminal();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -49,7 +49,7 @@ fn shown<T>(quiet: bool, counts: &str, progress: &Progress, work: impl FnOnce() 
         if has_bar {
             progress.wake(watcher.clone());
         }
-        // End the watcher after a panic too, or the scope would wait for it for ever.
+        // End the watcher even if `work` panics, or the scope would wait for the watcher for ever.
         let _ends = Ends(&is_done, watcher);
         progress.watching(work)
     })
@@ -60,12 +60,12 @@ struct Ends<'a>(&'a AtomicBool, Thread);
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
-        // Do not wait for the next frame.
+        // Wake the watcher, so that nobody waits for its next frame.
         self.1.unpark();
     }
 }
 
-/// Prints a line of progress now and then.
+/// Prints a line of progress at growing intervals, until the work is done.
 fn tell(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     let start = Instant::now();
     let mut next = SAID_AFTER;
@@ -79,15 +79,15 @@ fn tell(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     }
 }
 
-/// Draws a bar.
+/// Draws a progress bar until the work is done.
 fn draw(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     let style =
         |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    // A line of 80 columns has space for a short bar and the words. Longer words are cut, so that no frame
-    // takes two lines.
+    // A line of 80 columns has space for a short bar and the text. Longer text is cut, so that no frame takes
+    // two lines.
     let styles = [style("{spinner} {wide_msg}"), style("{bar:12} {wide_msg}")];
     let start = Instant::now();
-    // The start of a step is drawn at once, which the default rate would suppress.
+    // Raise the rate, because the default rate would suppress the frame at the beginning of a step.
     let target = ProgressDrawTarget::stderr_with_hz(100);
     let bar = ProgressBar::with_draw_target(Some(PARTS), target).with_style(styles[0].clone());
     let mut has_share = false;
@@ -98,7 +98,8 @@ fn draw(counts: &str, progress: &Progress, is_done: &AtomicBool) {
             has_share = share.is_some();
             bar.set_style(styles[usize::from(has_share)].clone());
         }
-        // Each of these calls may draw. Set the bar first, so that it does not lag behind its words.
+        // Set the bar before the text, so that the bar does not lag behind: each of these calls may draw a
+        // frame.
         bar.set_position((share.unwrap_or(0.0) * PARTS as f64) as u64);
         bar.set_message(seen.words(counts));
         bar.tick();
@@ -107,22 +108,22 @@ fn draw(counts: &str, progress: &Progress, is_done: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// The progress at one moment.
+/// The progress at one moment, with the wall-clock time since the beginning.
 struct Seen {
     snapshot: Snapshot,
     elapsed: Duration,
 }
 
 impl Seen {
-    /// The completed share of the work, if it is known and not zero. For several runs it is a share of their
-    /// expected time, because a request of one run may cost a thousand times as much as a request of another.
-    /// For one run it is a share of its requests.
+    /// Returns the completed share of the work; `None` if it is zero or not known. For several runs it is a
+    /// share of their expected time, because a request of one run may cost a thousand times as much as a
+    /// request of another. For one run it is a share of its requests.
     fn done(&self) -> Option<f64> {
         let Snapshot { done, total, runs, passed, expected, .. } = &self.snapshot;
         if *runs > 1 && *expected > 0 { share(*passed, *expected) } else { share(*done, *total) }
     }
 
-    /// The completed share; before the first request, that of the step.
+    /// Returns the completed share of the work or, before the first request, of the current step.
     fn share(&self) -> Option<f64> {
         let of_step = || self.snapshot.step.as_ref().and_then(|(_, done, total)| share(*done, *total));
         self.done().or_else(of_step)
@@ -131,7 +132,7 @@ impl Seen {
     fn words(&self, counts: &str) -> String {
         let Snapshot { done, total, runs_done, runs, expected, step, .. } = &self.snapshot;
         let mut parts = Vec::new();
-        // The totals may be estimates, so unfinished work is never shown as 100 %.
+        // Never show unfinished work as 100 %, because the totals may be estimates.
         let percent = |share: f64| (100.0 * share).floor().min(99.0);
         match (self.done(), *done) {
             (Some(share), _) if *runs > 1 && *expected > 0 => parts.push(format!("{}%", percent(share))),
@@ -150,9 +151,9 @@ impl Seen {
         parts.join(", ") + &self.left()
     }
 
-    /// The remaining time, if enough work is complete.
+    /// Describes the remaining time; empty if too little work is complete for an estimate.
     fn left(&self) -> String {
-        // Other steps of unknown length may follow a step.
+        // Do not use the share of a step, because other steps of unknown length may follow it.
         let Some(share) = self.done().filter(|share| *share >= LEFT_AFTER.0) else { return String::new() };
         if self.elapsed < LEFT_AFTER.1 || share >= 1.0 {
             return String::new();
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(words(Snapshot { step: step(0, 50), ..nothing.clone() }, 3), "reading t, 3 s");
         let begun = Snapshot { total: 1000, runs: 12, ..nothing.clone() };
         assert_eq!(words(begun.clone(), 5), "0 of 12 runs, 5 s");
-        // Runs of unknown length show only the completed requests.
+        // Runs of unknown length show only the number of completed requests.
         assert_eq!(words(Snapshot { done: 2000, runs: 1, ..nothing }, 5), "2,000 requests, 5 s");
         let more = Snapshot { done: 1001, runs_done: 11, ..begun };
         assert_eq!(words(more, 5), "99% of 1,000 requests, 11 of 12 runs, 5 s");
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(words(half, 0), "50% of 1,000 requests, 0 s", "too early to tell");
         let little = Snapshot { done: 9, total: 1000, runs: 1, ..Snapshot::default() };
         assert_eq!(words(little, 10), "0% of 1,000 requests, 10 s", "too little to tell");
-        // Nine tenths of the requests are in runs that take a quarter of the time.
+        // Nine tenths of the requests are in runs that take a quarter of the expected time.
         let cheap = Snapshot {
             done: 900,
             total: 1000,

@@ -1,11 +1,11 @@
-//! Makes the reference of the commands as Markdown, for the book.
+//! Generates the book's reference of the commands as Markdown.
 
 use crate::arguments::{Arguments, Page};
 use clap::{Arg, Command, CommandFactory};
 use fulgurite_study::reference::{self, cell};
 use std::fmt::Write as _;
 
-/// The text of a page.
+/// Returns the Markdown of a page of the reference.
 pub(crate) fn text(page: Page) -> String {
     match page {
         Page::Commands => commands(),
@@ -16,7 +16,7 @@ pub(crate) fn text(page: Page) -> String {
 
 fn commands() -> String {
     let mut whole = Arguments::command();
-    // This adds the full name of the command to its usage.
+    // `build` adds the full name of each command to its usage.
     whole.build();
     let mut text = "# Commands\n\n\
         This page is made from the program's own declarations; `fulgurite COMMAND --help` and `fulgurite man \
@@ -38,7 +38,7 @@ fn is_left_out(command: &Command) -> bool {
     command.is_hide_set() || command.get_name() == "help"
 }
 
-/// Appends a command and its subcommands.
+/// Appends the text about a command and its subcommands.
 fn push(text: &mut String, command: &Command, above: &str) {
     let name = format!("{above} {}", command.get_name());
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
@@ -54,7 +54,7 @@ fn push(text: &mut String, command: &Command, above: &str) {
     }
 }
 
-/// A table of options; empty if there are none.
+/// Returns a Markdown table of options; empty if there are none.
 fn options<'a>(arguments: impl Iterator<Item = &'a Arg>) -> String {
     let is_shown = |arg: &&Arg| !arg.is_hide_set() && !["help", "version"].contains(&arg.get_id().as_str());
     let lines: Vec<String> = arguments.filter(is_shown).map(line).collect();

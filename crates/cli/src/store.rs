@@ -1,4 +1,4 @@
-//! Runs the commands over a store in a file.
+//! Executes the commands over a store in a file.
 
 use crate::common::Common;
 use crate::interrupt;
@@ -11,7 +11,7 @@ use fulgurite_study::table::Table;
 use fulgurite_study::{Column, Progress, StackError};
 use std::io::{self, Write};
 
-/// Executes a command.
+/// Executes a command over a store in a file.
 pub(crate) fn run(command: StoreCommand, common: &Common) -> Result<(), StackError> {
     match command {
         StoreCommand::Load(Load { opened, table, from, header, size, page, log, place }) => {
@@ -66,7 +66,7 @@ fn get(Get { opened, table, key, raw }: Get, common: &Common) -> Result<(), Stac
     written(io::stdout().write_all(&bytes))
 }
 
-/// Prints the report of a command, and then fails if the store is damaged.
+/// Prints the report of a command. Fails if the store is damaged.
 fn tell(report: &Report, common: &Common) -> Result<(), StackError> {
     let table = Table { rows: report.rows.clone() };
     let text = |in_tables: String| report.text.clone().unwrap_or(in_tables);
@@ -77,7 +77,7 @@ fn tell(report: &Report, common: &Common) -> Result<(), StackError> {
             |table, columns| table.to_text(columns),
         ))
     };
-    // Tables fit the width already; only sentences need wrapping.
+    // Wrap only sentences, because tables fit the width already.
     print(&table, common, plain, |table, view| match &report.text {
         Some(text) => people::wrapped(text, view.width),
         None => in_two_tables(
@@ -89,7 +89,7 @@ fn tell(report: &Report, common: &Common) -> Result<(), StackError> {
     report.verdict.clone()
 }
 
-/// The first row as a list of names and values, and the others as a table below it.
+/// Formats the first row as a list of names and values, and the other rows as a table below the list.
 fn in_two_tables(
     table: &Table,
     upright: impl Fn(&Table, &[Column]) -> String,

@@ -1,4 +1,4 @@
-//! Declares the command line of the commands over a store in a file.
+//! Declares the arguments of the commands over a store in a file.
 
 use clap::{Args, Subcommand};
 use fulgurite_store_file::StoreFile;
@@ -94,7 +94,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// The store file.
+    /// Returns the file of the store, with the memory for the store.
     pub(crate) fn store(self) -> Result<StoreFile, StackError> {
         StoreFile::new(self.file, self.memory.as_deref())
     }

@@ -1,12 +1,12 @@
-//! Advice: right if the answer is known, judged by other runs than those that chose it, repeatable, and
-//! bounded.
+//! Tests the advice of `advise`. The advice is right if the best settings are known, is judged by other runs
+//! than those that chose it, is repeatable, and takes a bounded number of runs.
 
 use crate::folder::{Folder, number};
 use crate::terminal::{as_written, seen};
 use serde_json::Value;
 use std::process::Command;
 
-/// A drive that is overwritten in place needs no preconditioning, so its runs are short.
+/// Options for short runs: a drive that is overwritten in place needs no preconditioning.
 const QUICK: &str = "--device optane --pages 2K --ops 6K --memory 10%";
 
 fn of_kind<'a>(rows: &'a [Value], kind: &str) -> Vec<&'a Value> {
@@ -18,7 +18,7 @@ fn setting<'a>(rows: &'a [Value], name: &str) -> Option<&'a Value> {
 }
 
 /// A pool that writes nine of ten pages one by one, on a drive with eight concurrent writes, gains much from
-/// batches or from reads that do not wait. The published gain of ACE is a third less run time.
+/// batches, and from reads that do not wait for writes. The published gain of ACE is a third less run time.
 #[test]
 fn writes_that_wait_for_each_other_are_found() {
     let rows =
@@ -32,13 +32,13 @@ fn writes_that_wait_for_each_other_are_found() {
         number(advice, "throughput_change_min") <= gain && gain <= number(advice, "throughput_change_max")
     );
     assert_eq!((number(advice, "held_out"), number(advice, "held_out_better")), (5.0, 5.0));
-    // ACE with the drive's k_w is one of the candidates, so the advice cannot be worse than ACE except for
-    // noise.
+    // ACE with the drive's k_w, its number of concurrent writes, is one of the candidates. So the advice
+    // cannot be worse than ACE except for noise.
     let ace =
         Folder::new().rows("pool write-intensive --write-back single,ace --pages 8K --ops 10K --seed 45");
     let published = number(&ace[1], "throughput_ops_s") / number(&ace[0], "throughput_ops_s") - 1.0;
     assert!(gain > published - 0.01, "{gain} {published}");
-    // The remark on `auto` agrees with the figures.
+    // The remark on `auto` agrees with the figures of the rows.
     let beyond = number(advice, "throughput_ops_s") / number(auto, "throughput_ops_s") > 1.01;
     let note = auto["note"].as_str().unwrap();
     assert_eq!(note.contains("the advice is better"), beyond, "{note}");
@@ -48,7 +48,8 @@ fn writes_that_wait_for_each_other_are_found() {
     assert_eq!(alone, gain, "nothing else has changed");
 }
 
-/// Without writes no write-back policy is better, and none is picked at random.
+/// If the workload writes nothing, no write-back policy is better than another. The advice keeps the plain
+/// one and does not pick one at random.
 #[test]
 fn a_workload_that_only_reads_keeps_its_write_back() {
     let rows = Folder::new().rows(&format!("advise zipf:write=0% {QUICK}"));
@@ -56,12 +57,13 @@ fn a_workload_that_only_reads_keeps_its_write_back() {
     assert_eq!(advice["write_back"], "single");
     assert!(setting(&rows, "write_back").is_none() && of_kind(&rows, "auto").is_empty());
     assert!(advice["note"].as_str().unwrap().contains("the workload writes nothing"), "{advice}");
-    // LRU is not the best policy for skewed reads.
+    // LRU is not the best policy for skewed reads, so the advice has another one.
     assert_ne!(advice["replacement"], "lru");
     assert!(number(advice, "throughput_change") > 0.01);
 }
 
-/// If all pages are equally likely, no replacement policy is better, so the plain one stays.
+/// If all pages are equally likely, no replacement policy is better than another, so the advice keeps the
+/// plain one.
 #[test]
 fn settings_without_a_gain_are_not_advised() {
     let folder = Folder::new();
@@ -72,17 +74,19 @@ fn settings_without_a_gain_are_not_advised() {
     assert_eq!((&advice["replacement"], number(advice, "throughput_change")), (&Value::from("lru"), 0.0));
     let text = folder.run(&asked).stdout;
     assert!(text.contains("keep the plain settings") && text.contains("gains more than 1.0 %"), "{text}");
-    // If all pages fit into the pool, nothing can be decided either.
+    // If all pages fit into the pool, the runs cannot decide between policies, so the advice keeps the plain
+    // settings too.
     let idle = folder.run("advise zipf --device optane --pages 2K --ops 20").stdout;
     assert!(idle.contains("keep the plain settings") && idle.contains("fit into memory"), "{idle}");
 }
 
-/// The printed commands give the printed figures, from seeds or slices that took no part in the choice.
+/// Checks that the printed commands give the printed figures, and that their seeds or slices took no part in
+/// the choice.
 fn repeats(folder: &Folder, rows: &[Value], apart: impl Fn(&Value) -> bool) {
     for kind in ["advice", "plain", "auto"] {
         let row = of_kind(rows, kind)[0];
         let command = row["repeat"].as_str().unwrap();
-        // Slices of larger pages have other numbers of requests, so each has a command.
+        // Slices in larger pages have other numbers of requests, so there is one command for each slice.
         let again = command.split("; ").flat_map(|command| {
             let outcome = folder.shell(&format!("{command} --json"));
             assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);
@@ -92,7 +96,7 @@ fn repeats(folder: &Folder, rows: &[Value], apart: impl Fn(&Value) -> bool) {
         assert!(again.iter().all(&apart), "{command} repeats what the choice rests on");
         for column in ["throughput_ops_s", "latency_p99_ns"] {
             let mean = again.iter().map(|row| number(row, column)).sum::<f64>() / again.len() as f64;
-            // The sum may be in another order.
+            // Allow rounding, because the sum may add the figures in another order.
             assert!((mean / number(row, column) - 1.0).abs() < 1e-12, "{kind}: {column} of {command}");
         }
         for column in ["replacement", "write_back", "prefetch", "frames", "page_bytes"] {
@@ -109,9 +113,9 @@ fn the_printed_commands_repeat_the_figures_of_seeds_held_out() {
     let rows = folder.rows(&format!("advise mixed-skewed {few} {QUICK}"));
     let advice = of_kind(&rows, "advice")[0];
     assert_ne!(advice["write_back"], "single", "there is something to repeat: {advice}");
-    // Three seeds choose.
+    // Three seeds, 7 to 9, choose the settings, so the commands must use other seeds.
     repeats(&folder, &rows, |row| (10..15).contains(&row["seed"].as_u64().unwrap()));
-    // The text ends with the same commands, in lines that a shell joins.
+    // The text ends with the same commands as the rows, in lines that a shell joins.
     let text = folder.run(&format!("advise mixed-skewed {few} {QUICK}")).stdout;
     let commands = text.split("Repeat it:\n").nth(1).unwrap().replace(" \\\n   ", "");
     for kind in ["advice", "plain"] {
@@ -124,7 +128,7 @@ fn the_printed_commands_repeat_the_figures_of_seeds_held_out() {
 fn the_printed_commands_repeat_the_figures_of_slices_held_out() {
     let folder = Folder::new();
     let rows = folder.rows("advise postgres-pgbench --device optane --replacement lru --ops 3K");
-    // Eight slices begin an eighth apart, and every second slice chooses.
+    // The eight slices of the trace begin an eighth of its length apart, and every second slice chooses.
     let slice = 195_795 / 8;
     repeats(&folder, &rows, |row| {
         let skip = row["skip"].as_u64().unwrap_or(0);
@@ -144,7 +148,7 @@ fn neither_time_nor_threads_change_a_byte() {
     assert_ne!(one.stdout, other.stdout, "the seed counts");
 }
 
-/// No more runs are executed than a dry run says, and not far fewer.
+/// No more runs are executed than a dry run reports, and not far fewer.
 #[test]
 fn the_number_of_runs_is_known_in_advance() {
     let folder = Folder::new();
@@ -161,11 +165,12 @@ fn the_number_of_runs_is_known_in_advance() {
     assert!(sentence.starts_with("at most ") && sentence.contains(" runs, "), "{sentence}");
 }
 
-/// A trace in bytes has the same requests and the same memory for every page size.
+/// A trace in bytes has the same bytes and the same memory for every page size, so page sizes can be
+/// compared.
 #[test]
 fn advice_compares_page_sizes_of_a_trace_in_bytes() {
     let line = |at: u64| {
-        // Sixteen kilobytes each, spread over a megabyte.
+        // Each request has sixteen kilobytes. The requests are spread over a megabyte.
         let sector = 32 * (at * 7_919 % 97);
         format!("1,{at},{},16384,{sector}\n", if at.is_multiple_of(3) { "2a" } else { "28" })
     };
@@ -178,9 +183,9 @@ fn advice_compares_page_sizes_of_a_trace_in_bytes() {
     assert_eq!((&plain["page_bytes"], &advice["page_bytes"]), (&Value::from(4096), &Value::from(16_384)));
     let memory = |row: &Value| number(row, "frames") * number(row, "page_bytes");
     assert!((memory(plain) - memory(advice)).abs() < 16_384.0, "the memory is the same");
-    // Other requests have other response times.
+    // The requests differ between page sizes, so their response times are not compared.
     assert!(advice["latency_p99_change"].is_null() && number(advice, "throughput_change") > 1.0);
-    // Eight slices begin an eighth apart, and every second slice chooses.
+    // The eight slices of the trace begin an eighth of its length apart, and every second slice chooses.
     repeats(&folder, &rows, |row| {
         let length = if row["page_bytes"] == 4096 { 2_000 } else { 500 };
         row["skip"].as_u64().unwrap_or(0) / length % 2 == 1
@@ -219,8 +224,8 @@ fn questions_without_an_answer_are_refused() {
     assert_eq!(folder.names(), ["short.pages"]);
 }
 
-/// A drive that Fulgurite did not create is left alone, also by a dry run. A dry run does not measure a drive
-/// that it created.
+/// A drive that Fulgurite did not create is not changed, even by a dry run. A dry run does not measure the
+/// drive that a run would create.
 #[test]
 fn a_real_drive_is_asked_before_it_is_used() {
     let folder = Folder::new().with("mine", "precious");
@@ -243,7 +248,7 @@ fn the_text_fits_the_terminal() {
     }
 }
 
-/// On a terminal the heads of the advice's table are bold, unless `NO_COLOR` is set.
+/// On a terminal the headings of the advice's table are bold, unless `NO_COLOR` is set.
 #[test]
 fn the_heads_of_advice_are_bold() {
     let folder = Folder::new();

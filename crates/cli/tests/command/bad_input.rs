@@ -1,5 +1,5 @@
-//! Wrong requests: exit code 2, one sentence that names the argument and the accepted values, nothing on
-//! standard output and no files.
+//! Tests wrong arguments. Exit code 2 and one sentence that names the argument and the accepted values are
+//! expected, with nothing on standard output and no files.
 
 use crate::folder::Folder;
 use flate2::Compression;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Command;
 
-/// Runs each command; its sentence must contain all of the words.
+/// Executes each command and checks that it is refused. Its sentence must contain all of the words.
 fn refused(folder: &Folder, cases: &[(&str, &[&str])]) {
     let before = folder.names();
     for (arguments, words) in cases {
@@ -30,10 +30,10 @@ fn unknown_names_are_offered_the_nearest() {
         &Folder::new(),
         &[
             ("pol mixed-skewed", &["unknown command `pol`; did you mean `pool`?"]),
-            // `reference` is left out, since only the book uses it.
+            // The command `reference` is not offered, since only the book uses it.
             ("man nosuch", &["unknown command `nosuch`", "completions man help)"]),
             ("store s.db", &["unknown command `store`", "accepted: what fulgurite --help lists"]),
-            // Two names are equally near.
+            // Two names are equally near, so both are offered.
             ("profil p4510", &["unknown command `profil`; did you mean `pool` or `profile`?"]),
             ("trace t.csv", &["unknown command `t.csv`", "accepted: what fulgurite trace --help lists"]),
             ("replay synthetic --qd 8", &["unknown option `--qd`", "what fulgurite replay --help lists"]),
@@ -84,7 +84,7 @@ fn unknown_names_are_offered_the_nearest() {
             ),
             ("bench ycsb-a --ops 5 --time 1s", &["--ops", "--time", "one of them"]),
             ("bench ycsb-a:records=1K --interval 1us --time 1s", &["--interval", "too short", "65536"]),
-            // The request is refused before the load.
+            // The interval is refused before the data are loaded.
             (
                 "bench ycsb-a --interval 1us --time 1s --dry-run",
                 &["--interval 1us", "65536", "from 15.259us on"],
@@ -283,7 +283,7 @@ fn options_that_conflict() {
     );
 }
 
-/// A missing thing is named by its kind, with the accepted values.
+/// The error for a missing name or file says which kind of name it should be, and lists the accepted values.
 #[test]
 fn missing_arguments_are_named() {
     let folder = Folder::new().with("rows.csv", "k,v\n");
@@ -354,7 +354,7 @@ fn missing_arguments_are_named() {
     assert_eq!(folder.names(), ["folder", "rows.csv"]);
 }
 
-/// An option that this command or workload does not use is refused, not ignored.
+/// An option that the command or the workload does not use is refused and not ignored.
 #[test]
 fn no_typed_option_is_ignored() {
     refused(
@@ -373,7 +373,7 @@ fn no_typed_option_is_ignored() {
             ("completions bash --seed 1.5", &["--seed", "`1.5`", "a whole number"]),
         ],
     );
-    // A generated workload in the same grid does not affect the options of a trace.
+    // A generated workload in the same grid does not prevent the options of a trace.
     let trace: String = (0..100).map(|page| format!("R {page}\n")).collect();
     let beside = Folder::new().with("t", trace).run("pool zipf,t --format page-ops --frames 10 --ops 100");
     assert_eq!(beside.code, 0, "{}", beside.stderr);
@@ -476,7 +476,7 @@ fn studies() {
             ("study good.toml --out /proc/fulgurite", &["--out", "/proc/fulgurite"]),
         ],
     );
-    // The fault is found when the runs have ended; they are kept.
+    // The wrong name is found when all runs have ended, and the finished runs are kept.
     let published = folder.run("study published.toml");
     assert_eq!(published.code, 2);
     for words in ["published", "did you mean `single`", "1 finished runs of 1 are kept in results/published"]
@@ -486,7 +486,8 @@ fn studies() {
     assert_eq!(folder.run("study good.toml").code, 0, "the study that the others are made from is sound");
 }
 
-/// The file behind standard output is empty until a run prints. Even so it does not become a drive.
+/// The file behind standard output is empty until a run prints. Even an empty output file is not used as a
+/// drive.
 #[test]
 fn its_own_output_is_not_a_drive() {
     let folder = Folder::new();

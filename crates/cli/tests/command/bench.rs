@@ -1,4 +1,5 @@
-//! Benchmarks on the engine: their rows, what they refuse, and what they do to a file.
+//! Tests benchmarks on the engine: their result rows, the arguments that they refuse, and their changes to a
+//! file.
 
 use crate::folder::{Folder, number};
 use serde_json::Value;
@@ -25,10 +26,10 @@ fn a_run_has_the_columns_of_the_contract_and_counts_its_measured_part_alone() {
         assert_eq!(number(row, "ops"), 800.0);
         let elapsed = number(row, "ops") / number(row, "throughput_ops_s") * 1e9;
         assert!((elapsed / number(row, "elapsed_ns") - 1.0).abs() < 1e-6, "{row}");
-        // With the load or the warm-up it would be far more: the data are 5 MB.
+        // The counts exclude the load and the warm-up, or they would be far larger: the data are 5 MB.
         assert!(number(row, "host_pages_written") * 4096.0 < 40.0 * number(row, "user_bytes_written"));
     }
-    // Double write protects each page with a second write.
+    // The double-write area protects each page with a second write.
     assert!(number(&rows[0], "host_pages_written") > number(&rows[1], "host_pages_written"));
     assert_eq!(rows[0]["scale"], 1, "one warehouse");
     let own_size = &folder.rows("bench ycsb-c:records=4K --ops 100")[0];
@@ -58,7 +59,8 @@ fn types_and_intervals_add_up_to_the_run() {
     assert!((50e6..60e6).contains(&number(timed, "elapsed_ns")), "{timed}");
 }
 
-/// A limit on the length of files acts as a failing drive. The shell ignores its signal, so that writes fail.
+/// A limit on the length of files makes writes fail as on a failing drive. The shell ignores the signal
+/// SIGXFSZ, so that the system returns an error.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_failing_drive_is_named_with_the_page_and_the_reason() {
@@ -68,7 +70,7 @@ fn a_failing_drive_is_named_with_the_page_and_the_reason() {
         let file = format!("--device file:drive-{engine},engine={engine}");
         let loaded = folder.run(&format!("{command} {file}"));
         if engine == "uring" && loaded.code == 2 {
-            // This system does not support it and says so.
+            // This system does not support io_uring, and the command says so.
             continue;
         }
         assert_eq!(loaded.code, 0, "{}", loaded.stderr);
@@ -87,8 +89,8 @@ fn a_failing_drive_is_named_with_the_page_and_the_reason() {
     }
 }
 
-/// The store trims segments while the drive collects in them. Pages that collection has already read then
-/// free their space in its buffer; otherwise the drive would wait for ever.
+/// The store trims segments while the drive collects garbage in them. Pages that collection has already read
+/// then free their space in the drive's buffer. If they did not, the drive would wait for ever.
 #[test]
 fn a_trim_during_collection_does_not_stall_the_drive() {
     let folder = Folder::new();
@@ -100,7 +102,8 @@ fn a_trim_during_collection_does_not_stall_the_drive() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 }
 
-/// The store's writes depend little on the layer below; the drive's writes depend on the layer's collection.
+/// The number of pages that the store writes depends little on the layer below. The number that the drive
+/// receives depends on the layer's garbage collection.
 #[test]
 fn a_store_runs_on_a_layer_above_its_drive() {
     let folder = Folder::new();
@@ -123,11 +126,11 @@ fn a_store_runs_on_a_layer_above_its_drive() {
         copied[1..].iter().all(|pages| *pages != copied[0]),
         "each policy copies other pages: {copied:?}"
     );
-    // A drive in memory has space for the layer's own pages too.
+    // A drive in memory has space for the pages that the layer itself needs.
     folder.rows("bench ycsb-a:records=5K --device mem --layer log --ops 100");
 }
 
-/// With `single` a miss writes one page; the store's own write-back writes several at once.
+/// With `single` a miss writes one page. The store's own write-back policy writes several pages at once.
 #[test]
 fn the_store_chooses_its_write_back_by_default() {
     let folder = Folder::new();
@@ -139,14 +142,14 @@ fn the_store_chooses_its_write_back_by_default() {
     assert!(together(&rows[0]) > 4.0 && together(&rows[1]) < 1.5, "{rows:?}");
 }
 
-/// Latencies are those of the interval alone: otherwise no maximum would ever fall, and the means would not
-/// add up.
+/// The latencies of an interval include only requests of this interval. Otherwise no maximum would ever fall,
+/// and the means would not add up to the mean of the run.
 #[test]
 fn latencies_of_an_interval_exclude_earlier_ones() {
     let folder = Folder::new();
     let whole = &folder.rows(TPCC)[0];
     let stretches = folder.rows(&format!("{TPCC} --interval 10ms"));
-    // The last interval may be too short for a commit.
+    // Leave out the last interval, which may be too short for a commit.
     let (_, long) = stretches.split_last().unwrap();
     for kind in ["latency", "read_latency", "read_miss_latency", "commit_latency"] {
         let column = |figure: &str| format!("{kind}_{figure}_ns");
@@ -156,7 +159,7 @@ fn latencies_of_an_interval_exclude_earlier_ones() {
         let maxima: Vec<f64> = stretches.iter().filter_map(|row| row[column("max")].as_f64()).collect();
         assert_eq!(maxima.iter().copied().fold(0.0, f64::max), number(whole, &column("max")));
         assert!(maxima.windows(2).any(|pair| pair[1] < pair[0]), "{kind}: {maxima:?}");
-        // A percentile over more than the interval would sooner or later exceed its maximum.
+        // A percentile over more than the interval would sooner or later exceed the maximum of the interval.
         for row in long {
             let figures = ["p50", "p95", "p99", "p999", "max"].map(|figure| number(row, &column(figure)));
             assert!(figures.is_sorted() && figures[0] > 0.0, "{kind}: {figures:?}");
@@ -178,7 +181,7 @@ fn latencies_of_an_interval_exclude_earlier_ones() {
     }
 }
 
-/// A run in a grid begins with the drive as it was after the load, not as the previous run has left it.
+/// A run in a grid begins with the drive as it was after the load, and not as the previous run left it.
 #[test]
 fn a_run_gives_the_same_rows_in_a_grid_and_alone() {
     let folder = Folder::new();
@@ -195,7 +198,7 @@ fn stronger_durability_costs_more() {
     let folder = Folder::new();
     let command = "bench ycsb-a:records=4K,write_all=yes --ops 400 --users 1";
     let rows = folder.rows(&format!("{command} --durability flush,relaxed"));
-    // A relaxed commit waits for no flush, only for the page that it changes.
+    // A relaxed commit does not wait for a flush, only for the page that it changes.
     assert!(number(&rows[0], "commit_latency_p50_ns") > 2.0 * number(&rows[1], "commit_latency_p50_ns"));
     assert!(number(&rows[0], "log_flushes") > 4.0 * number(&rows[1], "log_flushes"), "{rows:?}");
 }

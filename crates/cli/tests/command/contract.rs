@@ -1,4 +1,4 @@
-//! The words that users and their scripts rely on.
+//! Tests the names and words that users and their scripts rely on.
 
 use crate::folder::Folder;
 use serde_json::Value;
@@ -70,7 +70,7 @@ fn the_same_pool_runs_on_a_real_drive() {
     for column in ["hits", "misses", "pages_written"] {
         assert_eq!(rows[0][column], simulated[0][column], "{column}");
     }
-    // Without a drive no time passes.
+    // Without a drive no virtual time passes, so the cells stay empty.
     assert_eq!(
         [&simulated[0]["elapsed_ns"], &simulated[0]["throughput_ops_s"]],
         [&Value::Null, &Value::Null]
@@ -99,7 +99,7 @@ fn every_replacement_works_with_every_write_back() {
 
 const SMALL: &str = "--logical 12MiB --physical 16MiB --segment 64KiB --victim cost-benefit --ops 30K";
 
-/// Rows of intervals and of groups add up to the row of the run.
+/// The rows of intervals and of groups add up to the row of the run.
 #[test]
 fn gc_gives_rows_of_intervals_and_groups() {
     let folder = Folder::new();
@@ -120,11 +120,11 @@ fn gc_gives_rows_of_intervals_and_groups() {
         let classes = (1..=6).map(|class| row[format!("share_c{class}")].as_f64().unwrap());
         assert!((classes.sum::<f64>() - 1.0).abs() < 1e-6, "{row}");
     }
-    // The last half of 3,072 pages of fill and 30,000 writes.
+    // The groups cover the last half of the run, which has 3,072 page writes of the fill and 30,000 others.
     assert_eq!(sum(&groups, "host_pages_written"), (3_072 + 30_000) / 2);
 }
 
-/// The page counts of all layers agree, on a simulated drive and on a file.
+/// The page counts of the pool, the layer and the drive agree, on a simulated drive and on a file.
 #[test]
 fn a_log_structured_layer_works_above_any_drive() {
     let folder = Folder::new();
@@ -148,7 +148,7 @@ fn a_log_structured_layer_works_above_any_drive() {
     for row in folder.rows(&format!("{pool} {layer} --write-back ace,auto,raw")) {
         assert!(count(&row, "layer_pages_copied") > 0, "{row}");
     }
-    // Filling a layer above a real drive is not part of the run's time.
+    // The elapsed time of a run excludes the time of filling a layer above a real drive.
     let replay = "replay synthetic:read=50%,size=4KiB --device file:other,engine=psync,size=16MiB";
     for arrivals in ["--users 4", "--rate 20000"] {
         let row = &folder.rows(&format!("{replay} --layer log:segment=64KiB {arrivals} --ops 500"))[0];
@@ -161,7 +161,7 @@ fn a_log_structured_layer_works_above_any_drive() {
     assert!(count(above, "pages_checked") > 2_000 && count(above, "layer_pages_copied") > 500, "{above}");
 }
 
-/// A generated trace gives the same pages as its generator.
+/// A generated trace requests the same pages as its generator.
 #[test]
 fn a_generated_trace_has_the_requests_of_its_generator() {
     let folder = Folder::new();
@@ -223,7 +223,7 @@ fn replay_gives_its_columns_in_both_loops() {
         has(row, &["latency_p999_ns", "latency_max_ns", "read_latency_mean_ns", "write_latency_p99_ns"]);
         has(row, &["wait_gc_mean_ns", "wait_die_mean_ns", "wait_channel_mean_ns", "wait_buffer_mean_ns"]);
         has(row, &["energy_j", "wear_max", "mapping_bytes", "host_pages_written", "erases", "waf"]);
-        // Requests arrive over half a second; 3 pages are written.
+        // The requests arrive over half a second and write 3 pages.
         assert!(row["elapsed_ns"].as_u64().unwrap() >= 500_000_000, "{row}");
         assert_eq!((&row["ops"], &row["host_pages_written"]), (&3.into(), &3.into()));
     }
@@ -268,8 +268,8 @@ fn a_timeline_is_a_chrome_trace() {
     assert!(events.iter().all(|event| event["pid"].is_u64() && event["tid"].is_u64()));
 }
 
-/// For a trace that writes a part of the logical space, one remark says that little was collected, and
-/// suggests sizes. These work.
+/// If a trace writes only a part of the logical space, one remark says that little was collected, and
+/// suggests smaller sizes. A run with these sizes works.
 #[test]
 fn gc_remarks_on_a_trace_that_is_too_short() {
     let trace: String = (0..3000).map(|at| format!("W {}\n", at * 7 % 800)).collect();
@@ -333,7 +333,7 @@ fn a_trace_is_a_workload_with_a_detected_or_given_format() {
     assert_eq!(folder.run("pool anything --format page-ops").code, 2);
 }
 
-/// A seed changes the run, and only the seed does.
+/// Another seed changes the run, and the same seed does not.
 #[test]
 fn the_seed_is_the_only_source_of_chance() {
     let folder = Folder::new();
@@ -384,8 +384,8 @@ fn a_study_reports_the_conclusions_that_hold() {
     }
 }
 
-/// The title of a plot makes a claim only if the checks that it needs hold. A quick run is not judged by
-/// checks that need a full one.
+/// The title of a plot makes a claim only if the checks hold that the claim needs. A quick run is not judged
+/// by checks that need a full run.
 #[test]
 fn a_title_claims_only_checked_conclusions() {
     let study = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[names]\nace = 'the batch'\n\
@@ -421,7 +421,7 @@ fn a_title_claims_only_checked_conclusions() {
     assert!(page.contains("change against single") && page.contains("<th>the batch</th>"));
     let quick = folder.run("study own.toml --quick --out quick");
     assert!(quick.stdout.contains("\nnot checked in a quick run: on large"), "{}", quick.stdout);
-    // No fault makes 296 hits more than 20,000, not even ten times as many.
+    // No planted fault, not even one that multiplies figures by ten, makes 296 hits more than 20,000.
     let vacuous = "on sound (hits: 296 in all 2 cases) [no planted fault makes this check fail]";
     assert!(quick.stdout.contains(vacuous), "{}", quick.stdout);
     let page = String::from_utf8(folder.read("quick/report.html")).unwrap();
@@ -433,7 +433,8 @@ fn a_title_claims_only_checked_conclusions() {
     assert!(refused.code == 2 && refused.stderr.contains("did you mean `wrong`"), "{}", refused.stderr);
 }
 
-/// With `over` the bounds must hold for the mean's whole 95 % confidence interval, not only for the mean.
+/// With `over` the bounds must hold for the whole 95 % confidence interval of the mean, and not only for the
+/// mean.
 #[test]
 fn a_conclusion_over_seeds_is_as_sure_as_its_interval() {
     let grid = "workload = 'mixed-skewed'\nops = 2000\npages = 1000\nframes = 50\nseed = [1, 2, 3, 4]\nwrite_back = \
@@ -471,12 +472,12 @@ fn a_conclusion_over_seeds_is_as_sure_as_its_interval() {
         assert!(outcome.stdout.contains(&format!("\n{says} (")), "{says}: {}", outcome.stdout);
     }
     assert!(outcome.stdout.contains("95 % confidence, 4 values of seed"), "{}", outcome.stdout);
-    // One value has no confidence interval.
+    // A single value has no confidence interval, so it is refused.
     let alone = folder.run("study alone.toml");
     assert!(alone.code == 2 && alone.stderr.contains("needs at least two rows"), "{}", alone.stderr);
 }
 
-/// A run that skips begins in the middle of the workload, with an empty pool.
+/// A run with `--skip` begins in the middle of the workload, with an empty pool.
 #[test]
 fn skipped_requests_have_no_effect() {
     let again = "R 7\n".repeat(500);
@@ -486,7 +487,7 @@ fn skipped_requests_have_no_effect() {
         let rows = folder.rows(&format!("pool t.pages {how} --skip 0,500,990"));
         let seen: Vec<(u64, u64)> =
             rows.iter().map(|row| (row["misses"].as_u64().unwrap(), row["hits"].as_u64().unwrap())).collect();
-        // Page 7 is not in the pool when it is written.
+        // Page 7 is not in the pool when the workload writes it, because the skipped reads have no effect.
         assert_eq!(seen, [(500, 500), (500, 0), (10, 0)], "{how}");
         assert_eq!(
             (&rows[0]["skip"], &rows[2]["skip"], &rows[2]["ops"]),
@@ -499,7 +500,7 @@ fn skipped_requests_have_no_effect() {
     assert!(refused.code == 2 && refused.stderr.contains("--skip 990"), "{}", refused.stderr);
 }
 
-/// The seed distinguishes the rows of a characterisation, as those of other runs.
+/// The seed distinguishes the rows of a characterisation, as it does for other runs.
 #[test]
 fn a_characterisation_has_a_seed_column() {
     let folder = Folder::new();
@@ -511,7 +512,7 @@ fn a_characterisation_has_a_seed_column() {
     }
 }
 
-/// A conclusion about one part is not made for the others, which may show the opposite.
+/// A conclusion about one part of a study is not made for the other parts, which may show the opposite.
 #[test]
 fn a_comparison_within_a_part_names_the_part() {
     let part = |name: &str| format!("[[parts]]\nname = '{name}'\n[parts.grid]\ndevice = '{name}'\n");
@@ -524,7 +525,7 @@ fn a_comparison_within_a_part_names_the_part() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     let said = "In the part SATA SSD, with ace instead of single, run time ";
     assert!(outcome.stdout.contains(said), "{}", outcome.stdout);
-    // The name occurs once, because every place in the sentence is in that part.
+    // The name of the part occurs once, because all figures in the sentence are from that part.
     assert!(outcome.stdout.contains("(zipf)"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("(sata"), "{}", outcome.stdout);
 }

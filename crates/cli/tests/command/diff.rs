@@ -1,10 +1,11 @@
-//! Comparison of two results: the changes, and their sizes.
+//! Tests the comparison of two results: which figures changed, and by how much.
 
 use crate::folder::Folder;
 
 const RUN: &str = "pool zipf,mixed-skewed --ops 2K --pages 4K";
 
-/// A folder with a result in each format, and one in which a throughput is 10 % higher and a WAF is missing.
+/// Creates a folder with one result in each format, and another result with a throughput 10 % higher and
+/// without a write amplification (WAF).
 fn folder() -> Folder {
     let folder = Folder::new();
     let csv = folder.run(&format!("{RUN} --csv")).stdout;
@@ -57,7 +58,7 @@ fn a_change_has_its_place_its_size_and_an_exit_code() {
     assert!(outcome.stderr.contains("2 figures have changed by more than 0%"), "{}", outcome.stderr);
     let rows: serde_json::Value = serde_json::from_str(&outcome.stdout).unwrap();
     assert_eq!(rows.as_array().unwrap().len(), 2, "{rows}");
-    // A change from something to nothing has no size and is first.
+    // A figure that only one result has gives a change without a size. Such changes are first.
     assert_eq!((&rows[0]["workload"], &rows[0]["metric"]), (&"zipf".into(), &"waf".into()));
     assert_eq!((rows[0].get("b"), rows[0].get("change")), (None, None));
     assert_eq!(
@@ -112,7 +113,7 @@ fn results_that_cannot_be_compared_are_refused() {
     }
 }
 
-/// A difference between results of different requests is no change, and is not listed as one.
+/// If two results asked for different settings, their difference is no change and is not listed as one.
 #[test]
 fn results_of_different_requests_are_not_compared() {
     let pool = "pool zipf --pages 4K --ops 2K";
@@ -145,8 +146,8 @@ fn results_of_different_requests_are_not_compared() {
     }
 }
 
-/// These are compared too: a result of another version, rows without the columns that --columns left out, and
-/// runs for a time.
+/// Three kinds of results are compared too: results of another version, rows without the columns that
+/// `--columns` left out, and runs for a given time.
 #[test]
 fn results_of_one_request_are_compared_with_any_columns() {
     let row = |text: &str| format!("[{{{text}}}]");

@@ -1,4 +1,4 @@
-//! Runs the command as users do, each time in an empty folder.
+//! Executes the command as users do, each time in an empty folder.
 
 use serde_json::Value;
 use std::fs;
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The outcome of a command.
+/// The outcome of one execution of the command.
 pub(crate) struct Outcome {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// A figure of a row.
+/// Returns the figure of a result row in a column.
 pub(crate) fn number(row: &Value, column: &str) -> f64 {
     row[column].as_f64().unwrap_or_else(|| panic!("{column} is missing from {row}"))
 }
 
-/// An empty folder.
+/// A temporary folder, which is empty at first and is removed at the end of the test.
 pub(crate) struct Folder(pub PathBuf);
 
 impl Folder {
@@ -30,13 +30,13 @@ impl Folder {
         Folder(path)
     }
 
-    /// Writes a file into it.
+    /// Writes a file into the folder.
     pub(crate) fn with(self, name: &str, content: impl AsRef<[u8]>) -> Folder {
         fs::write(self.0.join(name), content).unwrap();
         self
     }
 
-    /// The names in it, sorted.
+    /// Returns the names of the files in the folder, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let mut names: Vec<String> =
@@ -49,7 +49,7 @@ impl Folder {
         fs::read(self.0.join(name)).unwrap()
     }
 
-    /// Runs `fulgurite` here with `arguments`, separated by spaces.
+    /// Executes `fulgurite` in this folder with `arguments`, which are separated by spaces.
     pub(crate) fn run(&self, arguments: &str) -> Outcome {
         let output = Command::new(env!("CARGO_BIN_EXE_fulgurite"))
             .args(arguments.split_whitespace())
@@ -63,7 +63,7 @@ impl Folder {
         }
     }
 
-    /// Runs a bash script here in which `fulgurite` is the command.
+    /// Executes a bash script in this folder, in which `fulgurite` is the command under test.
     pub(crate) fn shell(&self, script: &str) -> Outcome {
         let script = script.replace("fulgurite", env!("CARGO_BIN_EXE_fulgurite"));
         let output = Command::new("bash").args(["-c", &script]).current_dir(&self.0).output().unwrap();
@@ -74,21 +74,22 @@ impl Folder {
         }
     }
 
-    /// Starts `fulgurite` here.
+    /// Starts `fulgurite` in this folder and does not wait for its end.
     pub(crate) fn start(&self, arguments: &str) -> Child {
         self.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// `fulgurite`, prepared for an interrupt.
+    /// Returns the command `fulgurite`, prepared for an interrupt.
     pub(crate) fn command(&self, arguments: &str) -> Command {
-        // The child would inherit signals that the test runner ignores, as under nohup.
+        // Reset the signals with `env`, because the child would inherit those that the test runner ignores,
+        // as under nohup.
         let mut command = Command::new("env");
         command.args(["--default-signal=HUP,INT,TERM", env!("CARGO_BIN_EXE_fulgurite")]);
         command.args(arguments.split_whitespace()).current_dir(&self.0);
         command
     }
 
-    /// Runs a command with `--json`, which must succeed, and returns its rows.
+    /// Executes a command with `--json`, which must succeed, and returns its result rows.
     pub(crate) fn rows(&self, arguments: &str) -> Vec<Value> {
         let outcome = self.run(&format!("{arguments} --json"));
         assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);

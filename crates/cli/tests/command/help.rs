@@ -1,11 +1,11 @@
-//! Help, completions and the manual.
+//! Tests the help texts, the completion scripts and the manual pages.
 
 use crate::folder::Folder;
 
 const COMMANDS: &str = "list profile pool gc replay bench advise study trace diff load get scan stat check repair \
     backup completions man";
 
-/// The example lines of a help text, without their remarks.
+/// Returns the example commands of a help text, without their remarks.
 fn examples(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| !line.starts_with("Example"));
     let commands = lines.filter_map(|line| line.strip_prefix("  ").filter(|line| line.contains("fulgurite")));
@@ -14,7 +14,7 @@ fn examples(help: &str) -> Vec<String> {
 
 #[test]
 fn every_command_has_examples_that_work() {
-    // As many lines as advice needs.
+    // The trace has as many lines as `advise` needs.
     let lines: Vec<String> = (0..2_000)
         .map(|at| format!("1,{at},{},512,{}\n", if at % 3 == 0 { "2a" } else { "28" }, at * 7 % 96))
         .collect();
@@ -38,7 +38,8 @@ fn every_command_has_examples_that_work() {
         let examples = examples(&help);
         assert!(!examples.is_empty(), "{command}: {help}");
         for example in examples {
-            // Runs are only checked with a dry run, because some take minutes. A manual page needs no reader.
+            // Check runs only with a dry run, because some take minutes. Print a manual page without its
+            // reader.
             let runs = ["profile ", "pool ", "gc ", "replay ", "bench ", "advise ", "study "];
             let is_run = runs.iter().any(|run| example.contains(&format!("fulgurite {run}")));
             let dry = if is_run && !example.contains("--help") && !example.contains("--dry-run") {
@@ -70,7 +71,7 @@ fn completions_and_the_manual_know_every_command() {
     }
     let page = folder.run("man pool").stdout;
     assert!(page.starts_with(".ie") && page.contains(".SH EXAMPLES"), "{page}");
-    // The synopsis lists the options of every command after those of the command.
+    // The synopsis lists the options of every command after those of the command itself.
     let synopsis = page.split(".SH DESCRIPTION").next().unwrap();
     let at = |option: &str| synopsis.find(option).unwrap_or_else(|| panic!("{option} is not in {synopsis}"));
     assert!(at("write\\-back") < at("\\-\\-seed") && at("\\-\\-format") < at("\\-\\-json"), "{synopsis}");
@@ -81,8 +82,8 @@ fn completions_and_the_manual_know_every_command() {
     }
 }
 
-/// The book's reference has every command, every option, every name with its options, and every column of a
-/// result.
+/// The book's reference has every command, every option, every name with its options, and every column of
+/// result rows.
 #[test]
 fn the_reference_is_complete() {
     let folder = Folder::new();
@@ -117,7 +118,7 @@ fn the_reference_is_complete() {
     }
 }
 
-/// A quiet command prints nothing but its result.
+/// With `--quiet` a command prints only its result.
 #[test]
 fn a_quiet_command_prints_its_result_alone() {
     let folder = Folder::new();

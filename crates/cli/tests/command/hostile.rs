@@ -1,18 +1,19 @@
-//! Hostile input and false files: the typed command, the exit code, and words of the one sentence that
-//! refuses it. No command may panic, run without end, print a number or leave a file.
+//! Tests hostile input and damaged files. No command may panic, run without end, print an error number of the
+//! system or leave a file.
 
 use crate::folder::Folder;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-/// Longer than any refusal takes on a busy machine, and shorter than a run that was not refused.
+/// The time limit of a refusal. It is longer than any refusal takes on a busy machine, and shorter than a run
+/// that was not refused.
 const AT_MOST: Duration = Duration::from_secs(30);
 
-/// The typed command, the exit code, words of the sentence.
+/// A case: the typed command, the exit code, and words of the one sentence that refuses the command.
 type Case = (&'static str, i32, &'static [&'static str]);
 
 const TYPED: &[Case] = &[
-    // Requests that exceed the machine.
+    // These arguments exceed the memory or the drive of the machine.
     ("pool zipf --device none --pages 4G --frames 50%", 2, &["--frames 2000000000", "memory", "accepted"]),
     ("gc zipf --logical 4TB", 2, &["--logical", "--physical", "less logical than physical"]),
     ("pool zipf --device file:x,size=1000000TiB", 2, &["has room for", "accepted"]),
@@ -20,7 +21,7 @@ const TYPED: &[Case] = &[
     ("replay synthetic --interval 1us", 2, &["--interval", "too short"]),
     ("bench ycsb-a --log-size 1TiB", 2, &["log", "a larger drive, like p4510:blocks="]),
     ("advise zipf --memory 1TiB", 2, &["--memory 1TiB", "accepted: 4KiB to"]),
-    // Invalid, too large, or zero numbers.
+    // These numbers are invalid, too large, or zero.
     ("pool zipf --ops 18446744073709551616", 2, &["--ops", "too large", "18446744073709551615"]),
     ("pool zipf --ops 1e6", 2, &["--ops", "`1e6`", "like 250K or 2M"]),
     ("pool zipf --ops 1,000", 2, &["--ops", "`1,000`", "comma", "accepted: 1000"]),
@@ -33,7 +34,7 @@ const TYPED: &[Case] = &[
     ),
     ("gc zipf --segment 1TiB", 2, &["--segment 1 TiB", "--physical 8 GiB", "accepted"]),
     ("bench ycsb-a --memory 1KiB", 2, &["--memory 1KiB", "accepted: from 87 KiB"]),
-    // A store's errors show sizes with units.
+    // The errors of a store show sizes with units.
     ("load new.store t --log 1KiB", 2, &["--log", "a log of 1 KiB", "accepted: from 256 KiB"]),
     ("pool zipf --frames 0%", 2, &["--frames 0%", "at least one"]),
     ("pool zipf --frames 1/0", 2, &["--frames", "`1/0`", "1/3"]),
@@ -45,18 +46,18 @@ const TYPED: &[Case] = &[
     ("pool zipf --device p4510:program_us=-1", 2, &["program_us of p4510", "like 40 or 5.95"]),
     ("trace generate zipf x --to page-ops --ops 0", 2, &["--ops 0", "accepted: from 1 on"]),
     ("trace generate zipf x --to page-ops --logical 99999999TiB", 2, &["--logical", "too large"]),
-    // Incomplete lists and options.
+    // These lists and options are incomplete.
     ("pool zipf --replacement lru,,arc", 2, &["--replacement", "`lru,,arc`", "empty item"]),
     ("pool zipf --device p4510:channels=1,channels=2", 2, &["`channels`", "twice"]),
     ("pool zipf --device p4510:=", 2, &["p4510:=", "key=value"]),
-    // False traces.
+    // These traces are damaged or no traces.
     ("pool random.bin", 2, &["random.bin", "binary data"]),
     ("trace info utf16.pages", 2, &["utf16.pages", "binary data"]),
     ("pool max.pages --frames 1", 2, &["max.pages, line 1", "out of range"]),
     ("trace info long.pages", 2, &["long.pages, line 1", "longer than 65536 bytes"]),
     ("replay nan.spc", 2, &["nan.spc, line 1", "time `nan`", "like 12.5"]),
     ("trace info loop", 2, &["loop", "cannot be opened"]),
-    // A store, its records and its tables.
+    // These arguments name a store, its records and its tables.
     ("get s.store t nobody", 1, &["the key `nobody` is not in table t"]),
     ("get s.store nope 1", 2, &["TABLE nope is not in s.store", "accepted: t"]),
     ("get s.store t\u{7}b 1", 2, &["TABLE t\\x07b is not in s.store"]),
@@ -95,13 +96,13 @@ const TYPED: &[Case] = &[
     ("load no/new.store t --from rows.csv", 2, &["FILE no/new.store", "there is no folder no"]),
     ("load rows.csv t --from rows.csv", 2, &["FILE rows.csv holds no store", "left as it is"]),
     ("load link t --from rows.csv", 2, &["FILE link does not exist"]),
-    // A store that other commands would overwrite.
+    // These commands would overwrite a store.
     ("pool zipf --device file:s.store", 2, &["s.store holds a store", "--destroy-contents"]),
     ("trace generate zipf s.store --to page-ops", 2, &["OUT s.store holds a drive or a store"]),
     ("study quickstart --out s.store", 2, &["--out s.store", "it is no folder"]),
     ("pool s.store", 2, &["s.store", "binary data"]),
     ("study s.store", 2, &["unknown study `s.store`", "ends in .toml"]),
-    // Files of the wrong kind.
+    // These files are of the wrong kind.
     ("profile file:/dev/null", 2, &["/dev/null", "neither a file nor a block device"]),
     ("pool zipf --device file:random.bin", 2, &["random.bin", "--destroy-contents"]),
     (
@@ -148,7 +149,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// The fault in the answer to a case.
+/// Returns the fault in the answer to a case; `None` if the answer is right.
 fn fault(folder: &Folder, (typed, code, words): Case) -> Option<String> {
     let (began, before) = (Instant::now(), folder.names());
     let outcome = folder.run(typed);
@@ -166,7 +167,7 @@ fn fault(folder: &Folder, (typed, code, words): Case) -> Option<String> {
     (!faults.is_empty()).then(|| format!("{typed}: {} in: {said}", faults.join(", ")))
 }
 
-/// Every hostile input is refused in one sentence, at once, without a change to files.
+/// Every hostile input is refused in one sentence, within the time limit, without a change to files.
 #[test]
 fn hostile_inputs_are_refused_in_a_sentence() {
     let folder = folder();

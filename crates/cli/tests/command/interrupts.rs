@@ -1,4 +1,5 @@
-//! An interrupted command leaves nothing unfinished, reports what remains, and ends by the signal.
+//! Tests interrupts: an interrupted command leaves no unfinished file, reports what remains, and is
+//! terminated by the signal.
 
 use crate::folder::Folder;
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Waits until `is_due` while the child runs.
+/// Waits until `is_due` is true of the child's process id. Fails if the child ends before.
 fn wait_until(child: &mut Child, is_due: impl Fn(u32) -> bool) {
     let start = Instant::now();
     while !is_due(child.id()) {
@@ -25,7 +26,7 @@ fn send(child: &Child, signal: &str) {
     assert!(sent.success());
 }
 
-/// Whether the process has `path` or a file below it open, with a name or without.
+/// Whether the process has `path` or a file below it open. The file may have no name.
 fn has_open(process: u32, path: &Path) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
     let mut targets = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
@@ -49,14 +50,14 @@ fn an_interrupted_output_leaves_nothing() {
 }
 
 /// A study that is interrupted before its first run has ended removes the empty folders that it created, and
-/// no other folder.
+/// no other folders.
 #[test]
 fn a_study_interrupted_before_its_first_run_leaves_no_folder() {
     let grid = "workload = 'zipf'\ndevice = 'p4510'\nops = 1000000000\n";
     let study = format!("title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\n{grid}");
     let folder = Folder::new().with("s.toml", study);
     std::fs::create_dir(folder.0.join("mine")).unwrap();
-    // Another program's file appears while the study runs.
+    // A file of another program, if any, appears while the study runs.
     for (out, others, left) in [
         ("mine", None, &["mine", "s.toml"][..]),
         ("new/deep", None, &["mine", "s.toml"]),
@@ -80,15 +81,16 @@ fn a_study_interrupted_before_its_first_run_leaves_no_folder() {
     }
 }
 
-/// A command that fails because an interrupt has removed its unfinished files reports only the interrupt.
-/// Here a full pipe delays the interrupt until the run has ended without its folder.
+/// A command may fail because the handling of an interrupt has removed its unfinished files. Such a command
+/// reports only the interrupt. Here a full pipe delays the report of the interrupt, until the run has ended
+/// and its folder is gone.
 #[test]
 fn a_failure_caused_by_an_interrupt_is_not_reported() {
     let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = '1M'\n";
     let folder = Folder::new().with("s.toml", study);
     let path = folder.0.join("out");
     let (mut reader, writer) = std::io::pipe().unwrap();
-    // The capacity of a pipe.
+    // Fill the pipe: 64 KiB is its capacity.
     (&writer).write_all(&[b'.'; 1 << 16]).unwrap();
     let mut command = folder.command("study s.toml --out out --threads 1");
     let mut child = command.stdout(Stdio::null()).stderr(writer).spawn().unwrap();
@@ -96,7 +98,7 @@ fn a_failure_caused_by_an_interrupt_is_not_reported() {
     wait_until(&mut child, |id| has_open(id, &path));
     send(&child, "-INT");
     wait_until(&mut child, |_| !path.exists());
-    // A thread may pause briefly.
+    // Wait for several pauses in a row, because a running thread may pause briefly.
     let rests = |id| {
         sleep(Duration::from_millis(10));
         !is_at_work(id)
@@ -124,7 +126,7 @@ fn a_command_under_nohup_ignores_hangups() {
     assert_eq!(folder.names(), ["new.pages", "out"]);
 }
 
-/// The mark at the end of the drive in the file `d`.
+/// Returns the mark at the end of the drive in the file `d`; `None` if there is no such file.
 fn mark(folder: &Folder) -> Option<String> {
     let file = File::open(folder.0.join("d")).ok()?;
     let mut text = [0; 24];
@@ -143,7 +145,8 @@ fn a_drive_whose_creation_was_interrupted_is_reused() {
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
 }
 
-/// An interrupted run reports that its drive keeps what was written; one on a simulated drive leaves nothing.
+/// An interrupted run reports that its drive keeps what was written. A run on a simulated drive leaves
+/// nothing.
 #[test]
 fn an_interrupted_run_reports_its_remaining_drive() {
     let folder = Folder::new();
@@ -197,7 +200,7 @@ fn a_drive_larger_than_the_disk_is_refused() {
     }
 }
 
-/// An interrupted load reports a number of durable records, and the store has them.
+/// An interrupted load reports a number of durable records, and the store has these records.
 #[test]
 fn an_interrupted_load_reports_the_durable_records() {
     let folder = Folder::new();
@@ -209,7 +212,7 @@ fn an_interrupted_load_reports_the_durable_records() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Rows arrive slowly, and each second makes them durable.
+    // Write the CSV rows slowly: the load makes the rows durable once a second.
     let mut rows = child.stdin.take().unwrap();
     for row in 0..250 {
         writeln!(rows, "{row},value").unwrap();

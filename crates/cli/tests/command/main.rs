@@ -1,4 +1,4 @@
-//! Tests of the `fulgurite` command, as users start it.
+//! Tests the `fulgurite` command as users start it.
 
 mod advise;
 mod bad_input;

@@ -1,9 +1,9 @@
-//! Estimates: the needs of runs are known before the first of them, and runs that exceed the machine are
-//! refused.
+//! Tests the estimated needs of runs. The needs are known before the first run, and runs that exceed the
+//! machine are refused.
 
 use crate::folder::Folder;
 
-/// The least, the middle and the most seconds of an estimate.
+/// Returns the least, the middle and the most seconds of an estimate.
 fn estimate(row: &serde_json::Value) -> [f64; 3] {
     ["estimate_least_s", "estimate_s", "estimate_most_s"].map(|column| row[column].as_f64().unwrap())
 }
@@ -19,7 +19,7 @@ fn a_dry_run_prints_an_estimate_and_runs_nothing() {
         ("bench ycsb-a --users 1,8", 2),
         ("profile p4510,sata", 2),
         ("study quickstart", 10),
-        // A dry run neither creates nor measures a drive.
+        // A dry run neither creates nor measures a drive in a file.
         ("pool zipf --device file:d,size=64MiB --write-back ace,auto --pages 1K", 2),
         ("profile file:d,size=64MiB", 1),
         ("bench index-scan --degree auto,8 --device file:d", 2),
@@ -64,7 +64,7 @@ fn estimated_memory_is_close_to_the_measured() {
     }
 }
 
-/// The rows of a series are in memory until the run has ended.
+/// The result rows of a series stay in memory until the run has ended, so a long series needs memory.
 #[test]
 fn a_long_series_needs_memory() {
     let folder = Folder::new();
@@ -72,13 +72,13 @@ fn a_long_series_needs_memory() {
         let run = format!("gc mixed-uniform --logical 1GB --physical 1GiB --ops 60K {interval} --dry-run");
         folder.rows(&run)[0]["needed_bytes"].as_f64().unwrap()
     };
-    // 60,000 rows were measured at 176 MB.
+    // The rows of 60,000 intervals were measured at 176 MB.
     let series = needed("--interval 1") - needed("");
     assert!((120e6..250e6).contains(&series), "{series}");
 }
 
-/// The cost of a run is within its estimated range. CPU time is compared, since other programs may use the
-/// machine, and with a factor of three on both sides, since machines differ.
+/// The cost of a run is within its estimated range. The CPU time is compared, since other programs may use
+/// the machine. A factor of three is allowed on both sides, since machines differ.
 #[test]
 #[ignore = "a measurement: what a run takes depends on the machine and on who else uses it"]
 fn estimated_time_is_close_to_the_measured() {
@@ -104,8 +104,8 @@ fn estimated_time_is_close_to_the_measured() {
     }
 }
 
-/// On a real drive a run lasts until its last request has arrived, by the trace's times or the rate. In
-/// virtual time, and in a closed loop, it does not.
+/// On a real drive a run lasts until its last request has arrived, by the trace's times or by the rate. In
+/// virtual time and in a closed loop it does not.
 #[test]
 fn a_real_drive_waits_for_requests_that_have_times() {
     let requests = "0,0,4096,R,0.0\n0,8,4096,R,100.0\n0,16,4096,R,600.0\n";
@@ -125,7 +125,7 @@ fn a_real_drive_waits_for_requests_that_have_times() {
     }
 }
 
-/// If a trace spans more than the drive, a remark says that its addresses are mapped.
+/// If a trace spans more addresses than the drive has, a remark says how its addresses are mapped.
 #[test]
 fn a_trace_larger_than_the_drive_gets_a_remark() {
     let requests = "0,0,4096,R,0.0\n0,200000000,4096,W,0.1\n";
@@ -147,7 +147,8 @@ fn a_trace_larger_than_the_drive_gets_a_remark() {
     }
 }
 
-/// If a format counts whole seconds, a remark says that requests arrive together, except in a closed loop.
+/// If a trace format counts whole seconds, a remark says that requests arrive together, except in a closed
+/// loop.
 #[test]
 fn a_trace_in_whole_seconds_gets_a_remark() {
     let line = |second: u64, page: u64| format!("0,{},4096,R,{second}.0\n", 8 * page);
@@ -168,8 +169,8 @@ fn a_trace_in_whole_seconds_gets_a_remark() {
     }
 }
 
-/// Each placement policy of a layer needs a layer of its own, which is filled and measured, so it adds to the
-/// time.
+/// Each placement policy of a layer needs a layer of its own. That layer is filled and measured, so each
+/// policy adds to the estimated time.
 #[test]
 fn advice_counts_every_layer_that_it_tries() {
     let folder = Folder::new();
@@ -178,7 +179,7 @@ fn advice_counts_every_layer_that_it_tries() {
             format!("advise write-intensive --layer log --ops 1K --victim greedy --placement {placements}");
         estimate(&folder.rows(&format!("{asked} --dry-run --threads 1"))[0])[2]
     };
-    // The runs themselves take less than a second.
+    // The runs themselves take less than a second, so the difference is the cost of the two further layers.
     assert!(most("none,sepbit,dac,midas") > most("none,sepbit") + 3.0);
 }
 
@@ -189,7 +190,7 @@ fn memory_that_no_machine_has_is_refused() {
         ("pool zipf --device none --pages 4G --frames 100%", "--frames 4000000000"),
         ("bench ycsb-a --device mem:pages=1000G", "mem:pages=1000G"),
         ("bench ycsb-a --device mem --scale 10000000", "ycsb-a"),
-        // One run would fit, but all of them together do not.
+        // One of these runs would fit into memory, but all of them at the same time do not.
         (
             "gc zipf --logical 1GB --physical 1100MB --placement oracle --ops 50M --seed SEEDS --threads 100000",
             "at once",
@@ -219,7 +220,7 @@ fn runs_of_a_large_grid_are_built_one_by_one() {
          echo $peak"
     );
     let outcome = folder.shell(&script);
-    // The machine may lack memory for the table of results, and then the command says so.
+    // The machine may lack memory for the table of results. In that case the command refuses the runs.
     assert!(outcome.stdout.starts_with("4,000,000 runs"), "{}{}", outcome.stdout, outcome.stderr);
     if outcome.code == 0 {
         let kib: u64 = outcome.stdout.lines().last().unwrap().trim().parse().unwrap();

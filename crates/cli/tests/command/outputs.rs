@@ -1,4 +1,4 @@
-//! Output never destroys a file, and a failed write is always reported.
+//! Tests output files: no output destroys a file, and a failed write is always reported.
 
 use crate::folder::Folder;
 use std::fs::{self, File};
@@ -8,13 +8,14 @@ use std::process::{Command, Output, Stdio};
 
 const TRACE: &str = "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n";
 
-/// A script in which `fulgurite` is the command.
+/// Executes a bash script in which `fulgurite` is the command under test.
 fn shell(folder: &Folder, script: &str) -> Output {
     let script = script.replace("fulgurite", env!("CARGO_BIN_EXE_fulgurite"));
     Command::new("bash").args(["-c", &script]).current_dir(&folder.0).output().unwrap()
 }
 
-/// The command fails with exit code 2 and one sentence with all of the words, and every file stays unchanged.
+/// Checks that the command fails with exit code 2 and one sentence with all of the words, and that every file
+/// stays unchanged.
 fn refused(folder: &Folder, arguments: &str, words: &[&str]) {
     let before = folder.names();
     let outcome = folder.run(arguments);
@@ -27,8 +28,8 @@ fn refused(folder: &Folder, arguments: &str, words: &[&str]) {
     assert_eq!(folder.names(), before, "{arguments} left something behind");
 }
 
-/// A path that cannot be written is refused with its argument, the part that causes the error, and the
-/// accepted values.
+/// The error for a path that cannot be written names the argument, the component of the path that causes the
+/// error, and the accepted values.
 #[test]
 fn an_output_error_names_the_cause() {
     let folder = Folder::new().with("t.spc", TRACE).with("rows.csv", "k,v\n").with("file", "x\n");
@@ -56,13 +57,13 @@ fn an_output_error_names_the_cause() {
     ];
     for (writer, argument) in writers {
         for (path, words) in paths {
-            // A study creates its folders.
+            // Leave this case out, because a study creates its missing folders.
             if (argument, path) != ("--out", "none/x") {
                 refused(&folder, &writer.replace("PATH", path), &[argument, path, words]);
             }
         }
     }
-    // A file in place of a folder, and a folder in place of a file.
+    // These paths have a file in place of a folder, or a folder in place of a file.
     for path in ["file", "file/", "a.store", "/dev/null"] {
         let accepted = "accepted: a folder, new or of an earlier run of this study";
         refused(
@@ -123,7 +124,7 @@ fn an_output_is_never_an_input() {
     assert_eq!(folder.read("disk"), [7; 4096]);
 }
 
-/// Only `--force`, or another output of the same kind, replaces a file with contents.
+/// A file with contents is replaced only with `--force`, or by another output of the same kind.
 #[test]
 fn an_output_replaces_only_earlier_outputs() {
     let folder = Folder::new().with("t.spc", TRACE).with("notes", "precious\n").with("empty", "");
@@ -145,14 +146,15 @@ fn an_output_replaces_only_earlier_outputs() {
             assert_eq!(outcome.code, 0, "{arguments}: {}", outcome.stderr);
         }
         assert_ne!(folder.read("notes"), b"precious\n", "{writer} --force");
-        // Write the same output again. Nothing shows who wrote a trace.
+        // Write the same output again. A trace is not replaced without `--force`, because nothing shows who
+        // wrote it.
         match writer.starts_with("replay") {
             true => assert_eq!(folder.run(&format!("{writer} notes")).code, 0, "{writer}"),
             false => refused(&folder, &format!("{writer} notes"), &["exists", "--force"]),
         }
         fs::write(folder.0.join("notes"), "precious\n").unwrap();
     }
-    // One kind of output does not replace another, and `--force` does not replace a store.
+    // One kind of output does not replace another kind, and even `--force` does not replace a store.
     assert_eq!(folder.run("replay t.spc --requests-out requests --trace-out spans").code, 0);
     refused(&folder, "replay t.spc --trace-out requests", &["--trace-out", "exists", "no earlier output"]);
     refused(&folder, "replay t.spc --requests-out spans", &["--requests-out", "exists", "no earlier output"]);
@@ -173,7 +175,7 @@ fn two_outputs_are_two_files() {
     }
 }
 
-/// A name of a compressed file is refused if the file would be plain.
+/// A name that ends like that of a compressed file is refused, because the file would not be compressed.
 #[test]
 fn a_plain_output_with_a_compressed_name_is_refused() {
     let folder = Folder::new();
@@ -210,7 +212,7 @@ fn special_files_are_written_directly() {
     assert!(fs::metadata(folder.0.join("pipe")).unwrap().file_type().is_fifo(), "the FIFO was replaced");
     let lines = |name: &str| String::from_utf8(folder.read(name)).unwrap().lines().count();
     assert_eq!(lines("read"), 11);
-    // Standard output is a file here, which receives the lines and then the table.
+    // Standard output is a file here. It receives the lines of the request log and then the table.
     let output =
         shell(&folder, "fulgurite replay synthetic --ops 10 --csv --requests-out /dev/stdout > both");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -249,7 +251,7 @@ fn a_full_disk_is_a_failure() {
 #[test]
 fn a_failed_write_leaves_the_old_file() {
     let folder = Folder::new().with("old.csv", "old");
-    // A limit on the size of files acts as a full disk while the log is written.
+    // A limit on the size of files makes writes of the log fail as on a full disk.
     let script =
         "trap '' XFSZ; ulimit -f 8; fulgurite replay synthetic --ops 5000 --requests-out old.csv --force";
     let output = shell(&folder, script);
@@ -295,7 +297,7 @@ fn a_closed_pipe_ends_quietly() {
     }
 }
 
-/// The writing end of a pipe without a reader.
+/// Returns the writing end of a pipe that has no reader.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop::<std::io::PipeReader>(reader);

@@ -1,4 +1,4 @@
-//! The progress on a terminal, and the remark on a recorded timeline.
+//! Tests the progress on a terminal, and the remark on a recorded timeline.
 
 use crate::folder::Folder;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 
-/// The standard error of `fulgurite` on a terminal, until it ends or has shown `enough`.
+/// Returns the standard error of `fulgurite` on a terminal, until the command ends or has shown `enough`.
 fn shown(folder: &Folder, arguments: &str, enough: &str) -> String {
     shown_until(folder, arguments, enough, |child| child.kill().unwrap())
 }
 
-/// The same; `stop` ends the command when it has shown `enough`.
+/// Returns the standard error of `fulgurite` on a terminal. When the command has shown `enough`, calls `stop`
+/// to end it.
 fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mut Child)) -> String {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -23,7 +24,7 @@ fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mu
     let mut master = File::from(master);
     let mut some = [0; 4096];
     let mut is_stopped = false;
-    // Reading fails when no process has the terminal open any more.
+    // Read until an error, which occurs when no process has the terminal open any more.
     while let Ok(count) = master.read(&mut some) {
         seen.extend_from_slice(&some[..count]);
         if !is_stopped && String::from_utf8_lossy(&seen).contains(enough) {
@@ -35,12 +36,11 @@ fn shown_until(folder: &Folder, arguments: &str, enough: &str, stop: impl Fn(&mu
     String::from_utf8_lossy(&seen).into_owned()
 }
 
-/// A thread draws the frames, and a busy machine may delay it for longer than a short step takes. So a
-/// command runs up to this often until all words were shown. A word that is never drawn is missing every
-/// time.
+/// The largest number of executions until all words were shown. A thread draws the frames, and a busy machine
+/// may delay it for longer than a short step takes. A word that is never drawn is missing in every execution.
 const TRIES: usize = 5;
 
-/// Runs the command until it shows the last of the words; it must show all of them.
+/// Executes the command until it shows the last of the words. It must show all of them.
 fn shows(command: &str, words: &[&str]) {
     let mut missing = words.to_vec();
     let mut seen = String::new();
@@ -71,7 +71,7 @@ fn progress_of_a_simulated_drive_is_shown() {
     shows("gc zipf", &["1 run, about ", "% of 39,062,500 requests"]);
 }
 
-/// The remaining time fits into a line of 80 columns beside the rest of a frame.
+/// The remaining time fits into a line of 80 columns beside the other words of a frame.
 #[test]
 fn a_frame_takes_one_line_of_a_terminal() {
     let seen =
@@ -80,7 +80,7 @@ fn a_frame_takes_one_line_of_a_terminal() {
     assert!(!seen.contains("\x1b[1A"), "a frame has gone back a line: {seen}");
 }
 
-/// The report of an interrupt has a line of its own, without a frame before it.
+/// The report of an interrupt has a line of its own, without a frame of the progress bar before it.
 #[test]
 fn an_interrupt_clears_the_bar() {
     let interrupt = |child: &mut Child| {
@@ -98,7 +98,7 @@ fn progress_of_reading_a_trace_is_shown() {
     shows("pool t.spc --frames 1", &["reading t.spc", "% of 4,000,000 requests"]);
 }
 
-/// The measured part of a benchmark shows its progress.
+/// The measured part of a benchmark run shows its progress.
 #[test]
 fn a_benchmark_shows_its_progress() {
     let seen = shown(&Folder::new(), "bench ycsb-a --ops 20K", "checking the store");
@@ -106,7 +106,7 @@ fn a_benchmark_shows_its_progress() {
     assert!(seen.split('\r').any(is_told), "{seen}");
 }
 
-/// In a pipe a command that takes long first prints its estimate; a short one prints nothing.
+/// In a pipe, a command that takes long first prints its estimate, and a short command prints nothing.
 #[test]
 fn a_long_command_prints_its_estimate_to_a_log() {
     let folder = Folder::new();
@@ -128,7 +128,7 @@ fn a_long_command_prints_its_estimate_to_a_log() {
 
 #[test]
 fn progress_of_a_real_drive_is_shown() {
-    // Creating the file takes milliseconds, so a frame may not show it.
+    // Do not expect words about creating the file: it takes milliseconds, so a frame may not show it.
     shows("profile file:d,size=256MiB", &["1 run, about ", "measuring reads of file:d"]);
     shows("bench ycsb-a --device file:d --ops 9K", &["loading ycsb-a into", "running ycsb-a on"]);
     shows("pool mixed-uniform --device file:d --ops 30K", &["checking every page on the drive"]);

@@ -1,4 +1,5 @@
-//! The same description gives the same bytes, in every execution and with any number of threads.
+//! Tests that the same description of runs gives the same bytes, in every execution and with any number of
+//! threads.
 
 use crate::folder::Folder;
 
@@ -39,13 +40,13 @@ fn tables_do_not_depend_on_threads() {
             let mut rows = folder.rows(&format!("{command} --threads {threads}"));
             for row in &mut rows {
                 let row = row.as_object_mut().unwrap();
-                // Only the cost of the execution may differ.
+                // Leave out the cost of the execution, because only these columns may differ.
                 let cost = ["cpu_ns_per_op", "sim_wall_s", "sim_ops_s", "peak_rss_bytes"];
                 row.retain(|column, _| !cost.contains(&column.as_str()));
             }
             serde_json::to_string(&rows).unwrap()
         };
-        // State left over from the first execution would show as a difference here.
+        // Execute the runs twice: state that the first execution left over would show as a difference.
         assert_eq!(rows(1), rows(2), "{command}");
     }
 }

@@ -1,4 +1,4 @@
-//! An interrupted study keeps its finished runs, and continues from them to the same table.
+//! Tests that an interrupted study keeps its finished runs, and continues from them to the same table.
 
 use crate::folder::Folder;
 use std::fs;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 const LEDGER: &str = "out/finished-runs.jsonl";
 const FILES: [&str; 4] = ["table.csv", "table.jsonl", "report.html", "study.toml"];
 
-/// A study whose runs take a while, one over a trace too.
+/// Returns a study whose runs take a while. One of its parts reads a trace.
 fn study() -> String {
     let grid = |part: &str, text: &str| format!("[[parts]]\nname = '{part}'\n[parts.grid]\n{text}\n");
     let part = [
@@ -55,7 +55,7 @@ fn a_resumed_study_gives_the_same_table() {
         said.contains("kept in out") && said.contains("fulgurite study s.toml --out out --resume"),
         "{said}"
     );
-    // A run without `--resume` reports the finished runs, and a dry run does not remove them.
+    // A study without `--resume` reports the finished runs, and a dry run does not remove them.
     let finished = lines(&folder);
     let forgotten = folder.run("study s.toml --out out --dry-run");
     assert_eq!((forgotten.code, lines(&folder)), (0, finished));
@@ -97,14 +97,14 @@ fn two_studies_do_not_write_into_one_folder() {
 fn a_finished_run_is_taken_from_the_file_and_not_run_again() {
     let folder = folder();
     fs::create_dir(folder.0.join("out")).unwrap();
-    // A wrong command for the plot fails the study when all of its runs are finished.
+    // The check asks for a column that no run gives, which fails the study when all of its runs are finished.
     let failing = study() + "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
     fs::write(folder.0.join("s.toml"), failing).unwrap();
     let failed = folder.run("study s.toml --out out");
     assert_ne!(failed.code, 0);
     assert!(failed.stderr.contains("14 finished runs of 14 are kept in out"), "{}", failed.stderr);
-    // A figure that no run gives shows that the rows come from the file. Rows of another version are not
-    // used.
+    // Put a figure into the file that no run gives, to show that the rows come from the file. Rows of another
+    // version are not used.
     let text = fs::read_to_string(folder.0.join(LEDGER)).unwrap();
     let marked = text.replacen("{\"integer\":300000}", "{\"integer\":300123}", 1);
     let (first, rest) = marked.split_once('\n').unwrap();
@@ -138,10 +138,11 @@ fn text(folder: &Folder, name: &str) -> String {
     fs::read_to_string(folder.0.join(name)).unwrap()
 }
 
-/// A figure that no run gives shows that the rows come from the tables.
+/// A finished study is drawn again from its tables. A figure in them that no run gives shows that no run was
+/// executed.
 #[test]
 fn a_finished_study_is_drawn_again_without_running() {
-    // A tenth of the requests, since nothing is interrupted here.
+    // Execute a tenth of the requests, since nothing is interrupted here.
     let study = || study().replace("00000", "0000");
     let folder = folder().with("s.toml", study());
     assert_eq!(folder.run("study s.toml --out out").code, 0);
@@ -157,7 +158,8 @@ fn a_finished_study_is_drawn_again_without_running() {
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(again.stdout.contains(",30123,"), "{}", again.stdout);
     assert!(text(&folder, "out/report.html").contains("a new check"));
-    // Other grids, another seed and a table that does not match the ledger are run.
+    // A study with another grid, with another seed, or with a table that does not match the ledger executes
+    // its runs.
     let other = study().replace("'lru', 'clock'", "'clock', 'lru'");
     fs::write(folder.0.join("other.toml"), other).unwrap();
     for run in ["study other.toml --out out --resume --csv", "study s.toml --out out --resume --csv --seed 7"]
@@ -174,8 +176,8 @@ fn a_finished_study_is_drawn_again_without_running() {
     assert!(torn.code == 0 && !torn.stdout.contains(",3012"), "{}", torn.stderr);
 }
 
-/// A result may have taken hours. Only a result of the same study replaces it, and a quick one never replaces
-/// a full one.
+/// Only a result of the same study replaces a result, which may have taken hours. A quick result never
+/// replaces a full one.
 #[test]
 fn a_result_is_not_replaced_by_a_smaller_one_or_another_study() {
     let small = |title: &str| {
@@ -206,7 +208,7 @@ fn a_result_is_not_replaced_by_a_smaller_one_or_another_study() {
     done("study s.toml --out out");
 }
 
-/// Finished runs are not lost to another study, and it does not use them as its own.
+/// Another study neither removes the finished runs of a study nor uses them as its own.
 #[test]
 fn finished_runs_are_not_lost_to_another_study() {
     let small = |title: &str, workload: &str, more: &str| {
@@ -231,7 +233,7 @@ fn finished_runs_are_not_lost_to_another_study() {
         assert!(refused.stderr.contains(words), "{arguments}: {}", refused.stderr);
         assert_eq!(folder.read(LEDGER), left, "{arguments}");
     }
-    // Only matching runs are counted.
+    // Only finished runs that match runs of the study are counted.
     for (study, counted) in
         [("other", None), ("like", Some("out has 1 finished runs")), ("s", Some("out has 2 "))]
     {
@@ -240,6 +242,6 @@ fn finished_runs_are_not_lost_to_another_study() {
         assert!(looked.stderr.contains(counted.unwrap_or_default()), "{study}: {}", looked.stderr);
         assert_eq!(looked.stderr.contains("finished runs"), counted.is_some(), "{study}: {}", looked.stderr);
     }
-    // A study that asks for some of the same runs uses those.
+    // A study that asks for some of the same runs uses the rows of those runs.
     assert_eq!(folder.run("study like.toml --out out --resume").code, 0);
 }

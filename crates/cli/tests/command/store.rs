@@ -1,4 +1,4 @@
-//! The commands over a store in a file.
+//! Tests the commands over a store in a file.
 
 use crate::folder::{Folder, Outcome, number};
 use std::fs;
@@ -6,10 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A store that is created quickly.
+/// Options for a small store, which is created quickly.
 const SMALL: &str = "--size 4MiB --log 512KiB";
 const PAGE: usize = 4096;
-/// The first data page of such a store: after 128 KiB, the log, and 128 pages of the double-write area.
+/// The number of the first data page of a small store. Before it are 128 KiB, the log, and 128 pages of the
+/// double-write area.
 const DATA: usize = 32 + 128 + 128;
 
 fn command(folder: &Folder, arguments: &str) -> Command {
@@ -19,12 +20,12 @@ fn command(folder: &Folder, arguments: &str) -> Command {
     command
 }
 
-/// Runs a command with `input` on standard input. Its outputs may be any bytes.
+/// Executes a command with `input` on standard input. Its input and output need not be UTF-8.
 fn fed(folder: &Folder, arguments: &str, input: &[u8]) -> Output {
     let mut child = command(folder, arguments).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
-        // A refusal may come before the whole input was read.
+        // Ignore an error, because the command may refuse the input before it has read all of it.
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().unwrap()
     })
@@ -35,7 +36,7 @@ fn loaded(folder: &Folder, file: &str, rows: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Rows with keys `key00000`, … and values that contain the key.
+/// Returns CSV rows with keys `key00000`, … and values that contain the key.
 fn rows(records: u32) -> String {
     (0..records).map(|key| format!("key{key:05},value{key:05}-{}\n", "x".repeat(80))).collect()
 }
@@ -46,7 +47,7 @@ fn done(folder: &Folder, arguments: &str) -> String {
     outcome.stdout
 }
 
-/// A command that ends with this code and prints these words.
+/// Checks that a command ends with this exit code, and that its error contains these words.
 fn refused(folder: &Folder, arguments: &str, code: i32, words: &[&str]) -> Outcome {
     let outcome = folder.run(arguments);
     assert_eq!(outcome.code, code, "{arguments}: {}{}", outcome.stdout, outcome.stderr);
@@ -56,7 +57,7 @@ fn refused(folder: &Folder, arguments: &str, code: i32, words: &[&str]) -> Outco
     outcome
 }
 
-/// Changes a byte of the leaf that holds the record of `key00500`.
+/// Flips a bit of a byte in the leaf that holds the record of `key00500`.
 fn damage_a_leaf(folder: &Folder, file: &str) {
     let mut bytes = folder.read(file);
     let needle = b"value00500";
@@ -88,7 +89,7 @@ fn values_of_any_bytes_are_returned() {
     loaded(&folder, "b", &scanned);
     assert_eq!(done(&folder, "scan b t"), scanned);
     assert_eq!(fed(&folder, "get b t all --raw", b"").stdout, all);
-    // Bytes that are not UTF-8 are accepted unescaped.
+    // Bytes that are not UTF-8 are accepted without escapes.
     fed(&folder, "load a t", b"raw,\xff\xfe\n");
     assert_eq!(done(&folder, "get a t raw"), "\\xff\\xfe\n");
 }
@@ -101,7 +102,7 @@ fn a_first_row_is_a_record_unless_it_is_called_a_header() {
     let output = fed(&folder, &format!("load b t --header {SMALL}"), b"name,age,more\nanna,31\n");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(done(&folder, "scan b t"), "anna,31\n");
-    // The header counts as a line in messages.
+    // The header counts as a line in error messages.
     let output = fed(&folder, "load b t --header", b"name,age\nalone\n");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("line 2"), "{said}");
@@ -192,7 +193,7 @@ fn a_wrong_load_creates_no_store() {
     refused(&folder, "load a t --size 5KB", 2, &["--size", "multiple"]);
     refused(&folder, "load a t --page 3KiB --size 3MiB", 2, &["--page", "power of two"]);
     refused(&folder, "load a t --log 4KiB --size 64MiB", 2, &["--log", "accepted"]);
-    // More than processors can address.
+    // These sizes are larger than the address space of processors.
     refused(&folder, "load a t --size 500TiB --memory 900TiB", 2, &["--memory 900TiB", "less"]);
     let nameless = command(&folder, "load a").arg("").output().unwrap();
     assert_eq!(nameless.status.code(), Some(2));
@@ -243,7 +244,7 @@ fn stat_counts_tables_and_records() {
     assert_eq!((&rows[2]["records"], &rows[2]["record_bytes"]), (&1000.into(), &(1000 * 99).into()));
     assert_eq!((&rows[1]["levels"], &rows[1]["leaves"]), (&1.into(), &1.into()));
     assert_eq!((&rows[2]["levels"], &rows[2]["inner_pages"]), (&2.into(), &1.into()));
-    // 99 KB and a slot for each record. Leaves do not repeat common prefixes of keys.
+    // The records take 99 KB, and a slot for each record. Leaves do not repeat common prefixes of keys.
     let (leaves, fill) = (rows[2]["leaves"].as_f64().unwrap(), rows[2]["leaf_fill"].as_f64().unwrap());
     assert!((99_000.0..115_000.0).contains(&(leaves * fill * 4096.0)), "{leaves} leaves, {fill}");
     let about = &rows[0];
@@ -251,7 +252,7 @@ fn stat_counts_tables_and_records() {
     let number = |column: &str| about[column].as_u64().unwrap_or_else(|| panic!("{column}: {about}"));
     assert_eq!(number("pages_used") + number("pages_free"), number("pages"));
     assert_eq!(number("log_used_bytes"), 0, "a load closes the store: {about}");
-    // 99 KB of records, some of them in half-full pages.
+    // The records take 99 KB, and some are in half-full pages.
     assert!((25..80).contains(&number("pages_used")), "{about}");
     let text = done(&folder, "stat a");
     assert!(text.starts_with("file") && text.contains("torn_pages") && text.contains("1,001"), "{text}");
@@ -291,7 +292,7 @@ fn wait_for(folder: &Folder, file: &str) {
 fn a_store_has_one_writer_or_many_readers() {
     let folder = Folder::new();
     loaded(&folder, "a", &rows(5000));
-    // It waits for its input.
+    // This command keeps the store open, because it waits for its input.
     let mut writer = command(&folder, &format!("load b t {SMALL}")).spawn().unwrap();
     wait_for(&folder, "b");
     for command in ["get b t k", "scan b t", "stat b", "check b", "repair b out", "backup b out", "load b t"]
@@ -300,7 +301,8 @@ fn a_store_has_one_writer_or_many_readers() {
     }
     drop(writer.stdin.take());
     assert!(writer.wait().unwrap().success());
-    // It waits for its reader, since its output is larger than a pipe.
+    // This command keeps the store open, because its output is larger than a pipe and it waits for its
+    // reader.
     let mut reader = command(&folder, "scan a t").spawn().unwrap();
     first_line(&mut reader);
     done(&folder, "get a t key00001");
@@ -310,7 +312,7 @@ fn a_store_has_one_writer_or_many_readers() {
     assert_eq!(folder.names(), ["a", "b"]);
 }
 
-/// Reads one line and does not close the pipe.
+/// Reads one line of a child's output and does not close the pipe.
 fn first_line(child: &mut Child) -> String {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
@@ -352,7 +354,7 @@ fn damage_is_found_and_the_rest_is_saved() {
     refused(&folder, "backup a copy", 1, &["damaged"]);
     let repaired = refused(&folder, "repair a out", 1, &["a part of a is lost", "out"]);
     assert!(repaired.stdout.contains(&format!("t: lost: the keys from `{low}` up to `{high}`")));
-    // Exactly the reported records are lost.
+    // Exactly the reported range of keys is lost.
     let is_saved = |line: &&str| !(low..high).contains(&line.split(',').next().unwrap());
     let expected: String = rows.lines().filter(is_saved).map(|line| format!("{line}\n")).collect();
     assert!(expected.len() < rows.len());
@@ -362,8 +364,8 @@ fn damage_is_found_and_the_rest_is_saved() {
     assert_eq!(folder.names(), ["a", "one", "out", "sound"]);
 }
 
-/// Rows for a damaged page are loaded into the log. `load` reports that they wait there, `check` and `repair`
-/// report that they are not lost, and `repair` saves them.
+/// Rows for a damaged page are loaded into the log. `load` reports that these records wait there, `check` and
+/// `repair` report that they are not lost, and `repair` saves them.
 #[test]
 fn rows_for_a_damaged_page_wait_and_are_not_called_lost() {
     let folder = Folder::new();
@@ -385,8 +387,8 @@ fn rows_for_a_damaged_page_wait_and_are_not_called_lost() {
     assert_eq!(done(&folder, "get out t key00500"), "new\n");
 }
 
-/// Reading commands do not look behind the last page, but writing requires the mark there. So `check` looks
-/// there.
+/// Reading commands do not need Fulgurite's mark behind the last page, but writing requires it. So `check`
+/// looks for the mark.
 #[test]
 fn a_missing_mark_at_the_end_is_a_problem() {
     let folder = Folder::new();
@@ -413,7 +415,7 @@ fn a_store_that_does_not_open_is_repaired() {
     let rows = rows(1000);
     loaded(&folder, "a", &rows);
     let whole = folder.read("a");
-    // Less than a new store needs, but with all records.
+    // This part of the file is shorter than a new store needs, but has all records.
     fs::write(folder.0.join("cut"), &whole[..(DATA + 60) * PAGE]).unwrap();
     refused(&folder, "check cut", 1, &["cut is damaged", "fulgurite repair cut OUT"]);
     refused(&folder, "load cut t", 2, &["cut"]);
@@ -440,15 +442,15 @@ fn a_backup_is_a_store_of_its_own() {
     fed(&folder, "load b t", b"key00001,its own\n");
     assert_eq!(done(&folder, "get b t key00001"), "its own\n");
     assert_ne!(done(&folder, "get a t key00001"), "its own\n");
-    // Restore the backup.
+    // Restore the store from its backup.
     fs::remove_file(folder.0.join("a")).unwrap();
     done(&folder, "backup b a");
     assert_eq!(done(&folder, "scan a t"), done(&folder, "scan b t"));
     assert_eq!(folder.names(), ["a", "b"]);
 }
 
-/// The map of pages out of place takes memory. The default memory is enough for it, and too little memory is
-/// not reported as damage.
+/// The map of pages out of place takes memory. The default memory is enough for the map, and too little
+/// memory is not reported as damage.
 #[test]
 fn a_store_out_of_place_opens_with_the_usual_memory() {
     let folder = Folder::new();
@@ -465,17 +467,18 @@ fn a_store_out_of_place_opens_with_the_usual_memory() {
             refused.stderr
         );
     }
-    // A load has memory of its own.
+    // The load of a benchmark has memory of its own, so `--memory` of the run does not limit it.
     let words = "bench ycsb-a:records=1000 --device p4510 --ops 100";
     done(&folder, &format!("{words} --place out-of-place --memory 48MiB"));
-    // A run that cannot work is refused before any run starts.
+    // A run that cannot work is refused before any run of the grid starts.
     let grid = format!("{words} --place in-place,out-of-place --memory 4MiB");
     let refused = refused(&folder, &grid, 2, &["--memory 4MiB is too little", "p4510", "accepted: 33MiB"]);
     assert_eq!(refused.stdout, "");
 }
 
-/// The default memory of a benchmark grows with the map, so that the pool has the same frames in place and
-/// out of place. (A map that would take more than half of it gets more memory.)
+/// The default memory of a benchmark grows with the map of pages out of place, so that the pool has the same
+/// number of frames in place and out of place. (A map that would take more than half of the memory gets more
+/// memory.)
 #[test]
 fn the_default_memory_of_a_benchmark_excludes_the_map() {
     let folder = Folder::new();
@@ -524,7 +527,7 @@ fn a_full_store_is_reported_and_keeps_its_records() {
     assert!(done(&folder, "check a").contains("is sound"));
 }
 
-/// A new store uses disk space as it fills.
+/// A new store takes disk space only as it fills.
 #[test]
 fn a_store_of_the_usual_size_costs_little() {
     use std::os::unix::fs::MetadataExt;

@@ -1,10 +1,11 @@
-//! `-` is standard input or output wherever a file is read or written from beginning to end.
+//! Tests `-`, which stands for standard input or output at every argument whose file is read or written from
+//! beginning to end.
 
 use crate::folder::Folder;
 
 const TRACE: &str = "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n";
 
-/// Runs a script, which must succeed, and returns its standard output.
+/// Executes a script, which must succeed, and returns its standard output.
 fn said(folder: &Folder, script: &str) -> String {
     let outcome = folder.shell(script);
     assert_eq!(outcome.code, 0, "{script}: {}", outcome.stderr);
@@ -22,7 +23,7 @@ fn a_trace_is_read_from_standard_input_or_a_pipe() {
         "trace info - --format spc --csv",
     ] {
         let named = |name: &str| format!("fulgurite {}", command.replacen('-', name, 1));
-        // Only the name of the trace and the cost of the execution differ.
+        // Leave out the name of the trace and the cost of the execution, because only these columns differ.
         let figures = |text: String, name: &str| {
             let row = text.lines().nth(1).unwrap().replace(name, "-");
             let cells: Vec<String> = row.split(',').map(str::to_owned).collect();
@@ -31,8 +32,8 @@ fn a_trace_is_read_from_standard_input_or_a_pipe() {
         let of_file = figures(said(&folder, &named("t.spc")), "t.spc");
         for script in [format!("{} < t.spc", named("-")), format!("cat t.spc | {}", named("-"))] {
             let mut streamed = figures(said(&folder, &script), "-");
-            // The identity of a run that does not read its trace beforehand depends on the bytes and the
-            // format.
+            // Ignore the run id. The identity of a run that does not read its trace beforehand depends on the
+            // bytes and the format of the file.
             streamed[0].clone_from(&of_file[0]);
             assert_eq!(streamed, of_file, "{script}");
         }
@@ -93,7 +94,7 @@ fn random_access_to_streams_is_refused() {
     assert_eq!(folder.names(), ["t.spc"]);
 }
 
-/// Commas separate values, but a file's name may contain one.
+/// Commas separate values, but the name of a file may contain one and is still one value.
 #[test]
 fn the_name_of_a_file_is_one_value() {
     let folder = Folder::new().with("a,b.pages", "R 1\nW 2\nR 1\n");

@@ -1,4 +1,4 @@
-//! Output on a terminal: tables that fit its width, in units for people, with findings above them.
+//! Tests the output on a terminal: tables that fit its width, in units for people, with findings above them.
 
 use crate::folder::{Folder, Outcome};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-/// The standard output of `fulgurite` on a terminal of `width` characters.
+/// Returns the standard output of `fulgurite` on a terminal of `width` characters.
 pub(crate) fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
     let Outcome { code, stdout, stderr } =
@@ -16,14 +16,14 @@ pub(crate) fn seen(folder: &Folder, arguments: &str, width: u16) -> String {
     stdout
 }
 
-/// Runs `command` in `folder` with standard output on a terminal of `width` characters, and removes the codes
-/// for bold and coloured text.
+/// Executes `command` in `folder` with standard output on a terminal of `width` characters. Removes the codes
+/// for bold and coloured text from the output.
 pub(crate) fn on_terminal(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let outcome = as_written(folder, command, width);
     Outcome { stdout: without_styles(&outcome.stdout), ..outcome }
 }
 
-/// The same with the codes for bold and coloured text.
+/// Executes `command` as `on_terminal` does, and keeps the codes for bold and coloured text.
 pub(crate) fn as_written(folder: &Folder, command: &mut Command, width: u16) -> Outcome {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -32,12 +32,12 @@ pub(crate) fn as_written(folder: &Folder, command: &mut Command, width: u16) -> 
     let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
     let terminal = File::options().read(true).write(true).open(name).unwrap();
     let mut child = command.current_dir(&folder.0).stdout(terminal).stderr(Stdio::piped()).spawn().unwrap();
-    // Otherwise the command keeps the terminal open, and reading from it would never end.
+    // Close our copy of the terminal, because reading from the terminal would never end while a copy is open.
     command.stdout(Stdio::null());
     let mut bytes = Vec::new();
     let mut master = File::from(master);
     let mut some = [0; 4096];
-    // Reading fails when no process has the terminal open any more.
+    // Read until an error, which occurs when no process has the terminal open any more.
     while let Ok(count @ 1..) = master.read(&mut some) {
         bytes.extend_from_slice(&some[..count]);
     }
@@ -48,7 +48,7 @@ pub(crate) fn as_written(folder: &Folder, command: &mut Command, width: u16) -> 
     Outcome { code, stdout, stderr }
 }
 
-/// The text without the codes for bold and coloured text, which have no width.
+/// Removes the codes for bold and coloured text, which have no width on a terminal.
 fn without_styles(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let first = parts.next().unwrap_or_default().to_owned();
@@ -58,7 +58,7 @@ fn without_styles(text: &str) -> String {
 const TRACE: &str = "0,0,8192,W,0.5\n0,64,4096,R,0.75\n0,8,512,w,1.0\n";
 const GC: &str = "gc fio-h --logical 12MiB --physical 16MiB --segment 64KiB --victim cost-benefit --ops 20K";
 
-/// A study of 40 runs, more than a terminal shows.
+/// A study of 40 runs, which gives more rows than a terminal shows.
 const STUDY: &str = "title = \"Does the seed matter?\"\nquestion = \"q\"\ncommand = \"pool\"\n[grid]\nworkload = \
     \"zipf\"\ndevice = \"mem\"\nops = 100\npages = 100\n";
 
@@ -71,7 +71,7 @@ fn folder() -> Folder {
     folder.run("load s.store users --from rows.csv --size 64MiB --log 1MiB");
     for seed in [1, 2] {
         let rows = folder.run(&format!("pool zipf,mixed-skewed --ops 1K --seed {seed} --csv")).stdout;
-        // The study gives the seed, so that rows with another seed are not compared.
+        // Write seed 7 into both results, because rows with different seeds would not be compared.
         std::fs::write(
             folder.0.join(format!("{seed}.csv")),
             rows.replace(&format!(",{seed},1000,"), ",7,1000,"),
@@ -81,7 +81,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// The codes for bold heads have no width, so a table that fits is not divided.
+/// The codes for bold headings have no width, so a table that fits the terminal is not divided.
 #[test]
 fn lines_about_a_store_are_not_cut() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fulgurite"));
@@ -143,7 +143,7 @@ fn every_table_fits_the_terminal() {
     ];
     let mut wide = Vec::new();
     for command in commands {
-        // Running every command twice would take long.
+        // Use one width for most commands, because running every command twice would take long.
         let widths =
             if command.starts_with("list") || command.contains("--help") { &[120, 80][..] } else { &[120] };
         for width in widths.iter().copied() {
@@ -171,7 +171,7 @@ fn findings_precede_the_table() {
     assert!(lines[2].starts_with("write_back  throughput  latency_p99  elapsed"), "{seen}");
     let ace: Vec<&str> = lines[4].split_whitespace().collect();
     assert_eq!((ace[0], ace[2]), ("ace", "K/s*"), "the best is marked: {seen}");
-    // `users` was typed; the replacement and the frames have their defaults.
+    // The row lists only `users`, which was typed. The replacement policy and the frames have their defaults.
     assert_eq!(lines[6], "The same in all runs: workload mixed-skewed, device p4510, users 1.", "{seen}");
     assert!(!seen.contains("lru") && !seen.contains("_ns"), "{seen}");
 }
@@ -184,7 +184,7 @@ fn a_large_study_prints_findings_and_the_path() {
     assert!(seen.contains("table:  results/own/table.csv, 40 rows\n"), "{seen}");
     assert!(seen.ends_with("report: results/own/report.html\n"), "{seen}");
     assert!(seen.lines().count() < 10, "{seen}");
-    // A pipe receives every row.
+    // A pipe receives every row of the table.
     assert!(folder.run("study own.toml").stdout.lines().count() > 40);
 }
 
@@ -214,7 +214,7 @@ fn only_the_requested_columns_are_printed() {
     }
 }
 
-/// A terminal shows the best of each column in green, unless `NO_COLOR` is set or the terminal has no
+/// A terminal shows the best value of each column in green, unless `NO_COLOR` is set or the terminal has no
 /// colours. A pipe never receives colours.
 #[test]
 fn the_best_value_is_green_on_a_colour_terminal() {

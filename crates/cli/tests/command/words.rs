@@ -1,8 +1,10 @@
-//! Words that have misled users: the typed command, and words that the answer must and must not contain.
+//! Tests words that have misled users. A case has the typed command, the words that the answer must contain,
+//! and those that it must not contain.
 
 use crate::folder::Folder;
 
-/// The fault in the answer to `arguments`, which must be refused in one sentence.
+/// Returns the fault in the answer to `arguments`, which must be refused in one sentence. `None` if the
+/// answer is right.
 fn fault(folder: &Folder, arguments: &str, has: &[&str], lacks: &[&str]) -> Option<String> {
     let outcome = folder.run(arguments);
     let said = outcome.stderr.trim_end();
@@ -13,7 +15,7 @@ fn fault(folder: &Folder, arguments: &str, has: &[&str], lacks: &[&str]) -> Opti
     Some(format!("{arguments}: {fault} in: {said}{}", outcome.stdout))
 }
 
-/// Reports the faults of all cases together.
+/// Checks all cases, and reports their faults together.
 fn refused(folder: &Folder, cases: &[(&str, &[&str], &[&str])]) {
     let faults: Vec<String> =
         cases.iter().filter_map(|(arguments, has, lacks)| fault(folder, arguments, has, lacks)).collect();
@@ -74,7 +76,7 @@ fn refusals_name_the_fault() {
     refused(&folder, &[("pool zipf --device disk", &["did you mean `file:disk`?"], &[])]);
 }
 
-/// The last part of a file's name selects libCacheSim's format.
+/// The end of a file's name selects the format of libCacheSim.
 #[test]
 fn the_name_of_a_file_selects_the_format() {
     let record = |object: u64| {
@@ -97,7 +99,7 @@ fn the_name_of_a_file_selects_the_format() {
     }
 }
 
-/// The command reports exactly what a format cannot hold of a trace.
+/// The command reports exactly those properties of a trace that the new format cannot hold.
 #[test]
 fn conversion_to_oracle_general_reports_losses() {
     let lines =
@@ -114,7 +116,7 @@ fn conversion_to_oracle_general_reports_losses() {
     }
 }
 
-/// Editors and spreadsheets write a byte order mark before a text.
+/// A byte order mark, which editors and spreadsheets write before a text, is no part of a trace.
 #[test]
 fn a_byte_order_mark_is_no_part_of_a_trace() {
     let folder = Folder::new()
@@ -137,7 +139,7 @@ fn a_list_has_every_name_that_is_accepted() {
     assert!(names("devices").contains(&"file:PATH".to_owned()));
 }
 
-/// The suggestion of a refusal is not refused in turn.
+/// A command that follows the suggestion of a refusal is not refused.
 #[test]
 fn a_suggested_drive_is_large_enough() {
     let folder = Folder::new();

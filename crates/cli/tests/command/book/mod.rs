@@ -1,10 +1,11 @@
-//! The book and the README: every command in them runs, and prints what they show.
+//! Tests the book and the README: every command in them runs, and prints the shown output.
 //!
 //! In a block marked `console`, bash runs each line `$ COMMAND`, and the lines below it are the output on a
 //! terminal of 100 columns. `…` matches any lines, or within a line any text. A comment `# exits with 1`
-//! behind a command is its exit code. Commands in a block marked `console dry-run` take long, so they run
-//! with `--dry-run`. A block marked `… file=NAME` is a file for the commands below it. If NAME is a file of
-//! the repository, the block must be a part of that file. All blocks of a page share a folder.
+//! behind a command is the exit code of the command. Commands in a block marked `console dry-run` take long,
+//! so they run with `--dry-run`. A block marked `… file=NAME` is a file for the commands below it. If NAME is
+//! a file of the repository, the block must be a part of that file. All commands and files of a page share a
+//! folder.
 
 mod page;
 
@@ -15,14 +16,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Columns of the terminal whose output the book shows.
+/// The width in characters of the terminal whose output the book shows.
 const WIDTH: u16 = 100;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Every page of the book, with its path in the repository.
+/// Returns the path of every page of the book in the repository.
 fn pages() -> Vec<String> {
     let mut found = vec!["README.md".to_owned()];
     for folder in
@@ -36,7 +37,7 @@ fn pages() -> Vec<String> {
     found
 }
 
-/// A folder in which `fulgurite` is the command.
+/// Creates a folder in which `fulgurite` is the command under test.
 fn folder() -> Folder {
     let folder = Folder::new();
     fs::create_dir(folder.0.join(".bin")).unwrap();
@@ -51,7 +52,7 @@ fn bash(folder: &Folder, script: &str) -> Command {
     command
 }
 
-/// The faults in the blocks of a page.
+/// Returns the faults in the blocks of a page.
 fn faults(page: &Page) -> Vec<String> {
     let folder = folder();
     let mut faults = Vec::new();
@@ -72,7 +73,8 @@ fn faults(page: &Page) -> Vec<String> {
     faults
 }
 
-/// Writes a file into the folder, or compares the block with the repository's file of that name.
+/// Writes a file into the folder, or compares the block with the repository's file of that name. Returns the
+/// fault, if any.
 fn file(folder: &Folder, name: &str, text: &str) -> Option<String> {
     let Ok(there) = fs::read_to_string(repository().join(name)) else {
         fs::write(folder.0.join(name), text).unwrap();
@@ -98,8 +100,8 @@ fn run(folder: &Folder, command: &page::Command, is_dry: bool) -> Option<String>
     })
 }
 
-/// The faults of the commands in the text of a page. Each must run, or mark missing parts with `…` or a word
-/// in capitals.
+/// Returns the faults of the commands in the text of a page. Each command must run, or mark missing words
+/// with `…` or a word in capitals.
 fn faults_of_text(page: &Page) -> Vec<String> {
     let folder = folder();
     let wrong = |command: &&String| {
@@ -109,7 +111,7 @@ fn faults_of_text(page: &Page) -> Vec<String> {
     page.named.iter().filter(wrong).map(|command| format!("`{command}` is refused")).collect()
 }
 
-/// Checks half of the pages, so that two tests can run in parallel.
+/// Checks every second page, beginning with page `half`, so that two tests can run in parallel.
 fn check(half: usize) {
     let mut all = Vec::new();
     let pages = pages();
@@ -126,7 +128,7 @@ fn check(half: usize) {
     assert!(all.is_empty(), "{}", all.join("\n\n"));
 }
 
-/// The README begins with the output of the quickstart.
+/// The README begins with the output of the quickstart study.
 #[test]
 fn the_readme_shows_the_quickstart() {
     let page = Page::read(&fs::read_to_string(repository().join("README.md")).unwrap());
@@ -149,8 +151,8 @@ fn the_second_half_of_the_book_matches_the_commands() {
     check(1);
 }
 
-/// Each document that gives the error of the simulated write amplification against its closed form has the
-/// figure that the study prints.
+/// Several documents state the error of the simulated write amplification against its closed form. Each
+/// states the figure that the study prints.
 #[test]
 fn documents_give_the_studys_error_of_the_closed_form() {
     let found = folder().run("study waf-closed-form --out waf --quiet").stdout;

@@ -1,26 +1,26 @@
-//! Parses a page of Markdown into the parts that are checked.
+//! Parses a page of Markdown into the blocks and figures that the tests check.
 
-/// A page.
+/// A page of the book.
 #[derive(Default)]
 pub(super) struct Page {
     pub blocks: Vec<Block>,
-    /// Commands in the text, between backquotes.
+    /// The commands in the text, which stand between backquotes.
     pub named: Vec<String>,
-    /// The text without blocks.
+    /// The text of the page without its blocks.
     text: String,
 }
 
-/// A block between fences.
+/// A block of the page between fences.
 pub(super) enum Block {
-    /// Commands with their output.
+    /// Commands with their output. If `is_dry`, they are executed with `--dry-run`.
     Console { commands: Vec<Command>, is_dry: bool },
-    /// A file.
+    /// A file with its name.
     File { name: String, text: String },
-    /// Another block.
+    /// Any other block, with the words behind its opening fence.
     Other { mark: String, text: String },
 }
 
-/// A command with its output.
+/// A command, its exit code, and the output that the page shows.
 pub(super) struct Command {
     pub typed: String,
     pub code: i32,
@@ -45,7 +45,7 @@ impl Page {
         page
     }
 
-    /// Figures in the text that no command of the page prints.
+    /// Returns the figures in the text that no command of the page prints.
     pub(super) fn unknown_figures(&self) -> Vec<String> {
         let printed: Vec<&String> = self
             .blocks
@@ -60,14 +60,14 @@ impl Page {
         let code = self.text.split('`').step_by(2).collect::<Vec<_>>().join(" ");
         let figures =
             code.split(|c: char| !c.is_ascii_digit() && c != '.').map(|figure| figure.trim_matches('.'));
-        // A number below ten is as often a count as a figure.
+        // Ignore numbers below ten, because such a number is as often a count as a figure.
         let figures = figures.filter(|figure| figure.len() > 1);
         let is_unknown = |figure: &&str| !printed.iter().any(|line| has_number(line, figure));
         figures.filter(is_unknown).map(|figure| format!("no command of the page prints {figure}")).collect()
     }
 }
 
-/// Whether `line` contains `figure` as a number of its own.
+/// Whether `line` contains `figure` as a whole number and not as a part of another one.
 fn has_number(line: &str, figure: &str) -> bool {
     line.split(|c: char| !c.is_ascii_digit() && c != '.').any(|number| number.trim_matches('.') == figure)
 }
@@ -76,7 +76,7 @@ fn one_line(code: &str) -> String {
     code.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a piece of code is a complete command that runs stacks.
+/// Whether `code` is a complete command that executes runs.
 fn is_complete(code: &str) -> bool {
     let mut words = code.split_whitespace();
     let runs = ["pool", "gc", "replay", "bench", "profile", "study"];
@@ -110,7 +110,7 @@ fn commands(lines: &[String]) -> Vec<Command> {
     for line in lines {
         match (line.strip_prefix("$ "), commands.last_mut()) {
             (Some(typed), _) => commands.push(Command::read(typed)),
-            // The command continues on the next line.
+            // A line that ends with a backslash continues on this line.
             (None, Some(last)) if last.typed.ends_with('\\') => {
                 let typed = last.typed.trim_end_matches('\\').to_owned() + line.trim_start();
                 *last = Command::read(&typed);
@@ -130,14 +130,14 @@ impl Command {
     }
 }
 
-/// Whether the output is the one that the page shows; any output is if the page shows none.
+/// Whether the printed output is the output that the page shows. If the page shows none, any output matches.
 pub(super) fn is_as_shown(shown: &[String], printed: &str) -> bool {
     let shown: Vec<&str> = shown.iter().map(String::as_str).filter(|line| !line.is_empty()).collect();
     let printed: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     shown.is_empty() || matches(&shown, &printed, &|shown, printed| *shown == "…" || is_like(shown, printed))
 }
 
-/// Whether a line matches the shown one, in which `…` matches any text.
+/// Whether a printed line matches the shown line, in which `…` matches any text.
 fn is_like(shown: &str, printed: &str) -> bool {
     let parts: Vec<&str> = shown.split('…').collect();
     let (first, last) = (parts[0], parts[parts.len() - 1]);
@@ -156,7 +156,7 @@ fn is_like(shown: &str, printed: &str) -> bool {
     })
 }
 
-/// Whether the lines match in order; a line `…` matches any number of lines.
+/// Whether the printed lines match the shown lines in order. A shown line `…` matches any number of lines.
 fn matches(shown: &[&str], printed: &[&str], like: &dyn Fn(&&str, &str) -> bool) -> bool {
     match (shown, printed) {
         ([], []) => true,
@@ -175,7 +175,7 @@ mod tests {
         is_as_shown(&shown.lines().map(str::to_owned).collect::<Vec<_>>(), printed)
     }
 
-    /// An elision matches the omitted text, and nothing else.
+    /// An ellipsis matches the omitted text, and no other difference is accepted.
     #[test]
     fn shown_output_is_compared_exactly() {
         assert!(shows("a\n…\nd", "a\nb\nc\nd\n") && shows("a …s", "a 5 s") && shows("", "anything"));
