@@ -1,5 +1,5 @@
-//! Formats relative changes for people. A change below +100 % is a percentage. A larger rise is a factor:
-//! "12.5 times as high" is easier to read than "rises by 1146 %".
+//! Formats relative changes for people. A change below +100 % is written as a percentage. A larger rise is
+//! written as a factor, because "12.5 times as high" is easier to read than "rises by 1146 %".
 
 use fulgurite_base::units::significant;
 
@@ -8,13 +8,13 @@ pub(crate) fn is_large(change: f64) -> bool {
     change >= 1.0
 }
 
-/// Whether any of the changes is large. Then all of them are written as factors, so that they can be
-/// compared.
+/// Whether any of the changes is written as a factor. The caller then writes all of them as factors, so that
+/// readers can compare them.
 pub(crate) fn any_is_large(changes: impl IntoIterator<Item = f64>) -> bool {
     changes.into_iter().any(is_large)
 }
 
-/// A change with its sign: 0.1 is `+10.0 %`.
+/// Formats a change as a percentage with its sign: 0.1 is `+10.0 %`.
 pub(crate) fn percent(change: f64) -> String {
     match size(change).as_str() {
         // A change that rounds to zero has no sign.
@@ -24,25 +24,26 @@ pub(crate) fn percent(change: f64) -> String {
     }
 }
 
-/// A change without its sign: −0.1 is `10.0 %`.
+/// Formats a change as a percentage without its sign: −0.1 is `10.0 %`.
 pub(crate) fn size(change: f64) -> String {
     let percent = 100.0 * change.abs();
     let decimals = if percent < 100.0 { 1 } else { 0 };
     format!("{percent:.decimals$} %")
 }
 
-/// The factor of a change, without the word "times": 11.5 is `12.5`.
+/// Formats a change as a factor, without the word "times": 11.5 is `12.5`.
 pub(crate) fn factor(change: f64) -> String {
     significant(1.0 + change)
 }
 
-/// A change with its sign, or its factor if it is large: `−18.5 %`, `2.48 times`.
+/// Formats a change as a percentage with its sign, or as a factor if it is large: `−18.5 %`, `2.48 times`.
 pub(crate) fn signed(change: f64) -> String {
     if is_large(change) { format!("{} times", factor(change)) } else { percent(change) }
 }
 
-/// The range of some changes in words: `falls by 6.1 % to 24.1 %`, `is up to 12.5 times as high`. The
-/// smallest and the largest change are followed by their places in brackets, unless a place is empty.
+/// Describes the range of some changes in words: `falls by 6.1 % to 24.1 %`, `is up to 12.5 times as high`.
+/// The smallest and the largest change are each followed by a text in brackets that says in which case it
+/// occurs. An empty text is left out.
 pub(crate) fn moved((low, at_low): (f64, &str), (high, at_high): (f64, &str)) -> String {
     let place = |at: &str| if at.is_empty() { String::new() } else { format!(" ({at})") };
     // A change that would be written as 0.0 % counts as no change.
@@ -81,8 +82,8 @@ mod tests {
         assert_eq!([-0.185, 0.999, 0.0004, -0.0004].map(percent), ["−18.5 %", "+99.9 %", "0.0 %", "0.0 %"]);
     }
 
-    /// The rule: a change that rounds to 0.0 % is no change. Other changes are percentages with a verb, and
-    /// factors from +100 % on.
+    /// The rule: a range of changes that round to 0.0 % is described as no change. Other changes are written
+    /// as percentages with a verb, and as factors from +100 % on.
     #[test]
     fn a_large_change_is_written_as_a_factor() {
         let said = |low: f64, high: f64| moved((low, ""), (high, ""));
@@ -104,7 +105,7 @@ mod tests {
         assert_eq!([0.24, 1.4, 635.0].map(signed), ["+24.0 %", "2.40 times", "636 times"]);
     }
 
-    /// The rule: each figure is followed by its place.
+    /// The rule: each figure of a range is followed by the case in which it occurs.
     #[test]
     fn a_change_is_followed_by_its_place() {
         let said = |low: f64, high: f64| moved((low, "A"), (high, "B"));

@@ -1,11 +1,11 @@
-//! Compares two results. Rows with equal settings are matched. The figures that differ are listed, the
+//! Compares two results: matches their rows with equal settings, and lists the figures that differ, the
 //! largest change first.
 //!
-//! A result is the folder of a study, or a file of CSV, JSON or JSON lines as the commands print them. It may
-//! come from another version of Fulgurite. So a column that only one result has is ignored for matching,
-//! unless its absence is a setting: a run without `layer` has no layer. Equal values of `run_id` prove that
-//! two runs had equal settings. Different values prove nothing, because versions may describe a run
-//! differently.
+//! A *result* is the folder of a study, or a file of CSV, JSON or JSON lines as the commands print them. It
+//! may come from another version of Fulgurite. So a column that only one result has is ignored when rows are
+//! matched. Columns whose absence is a setting are the exception: a run without `layer` has no layer. Equal
+//! values of `run_id` prove that two runs had equal settings. Different values prove nothing, because
+//! versions may describe a run differently.
 
 use crate::people::{self, View};
 use crate::table::Table;
@@ -18,28 +18,30 @@ use std::io::Read;
 use std::path::Path;
 use std::{fs, io};
 
-/// The number of changes that a terminal shows.
+/// The maximum number of changes that are shown on a terminal.
 const SHOWN_AT_MOST: usize = 30;
 
-/// The largest accepted file in bytes, because a result is read into memory. A row has at most some
-/// kilobytes.
+/// The maximum size of a file in bytes. A result is read into memory, and a row has at most some kilobytes.
 const LONGEST: u64 = 256 << 20;
 
-/// The largest relative error of a number that was written to JSON and read back: its last bits.
+/// The maximum relative error of a number that was written to JSON and read back. Such a number may differ in
+/// its last bits.
 const ROUNDED: f64 = 1e-14;
 
 /// The differences between two results.
 pub struct Difference {
-    /// A summary in one sentence.
+    /// The summary of the comparison, in one sentence.
     pub sentence: String,
-    /// One row per figure that differs: its row and column, both values, and the relative change.
+    /// One row per figure that differs. It contains the settings of the matched rows, the column, both
+    /// values, and the relative change.
     pub table: Table,
-    /// The reasons why the comparison fails.
+    /// The reasons why the comparison fails; empty if it passes.
     beyond: Vec<String>,
 }
 
-/// Compares the results at `a` and `b`. `tolerance` is a share (`2%`), by default 0. `columns` are the
-/// figures to compare, by default all.
+/// Compares the results at the paths `a` and `b`. `tolerance` is the largest accepted relative change as a
+/// share (`2%`); `None` means 0. `columns` are the figures to compare; all figures are compared if it is
+/// empty.
 pub fn diff(
     a: &Path,
     b: &Path,
@@ -72,7 +74,7 @@ pub fn diff(
     Ok(joined.difference(&results, tolerance, columns))
 }
 
-/// The title of the study that wrote the folder `path`.
+/// Returns the title of the study that wrote the folder `path`, or `None` if no study did.
 fn study(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path.join("study.toml")).ok()?;
     let file: toml::Table = text.parse().ok()?;
@@ -83,7 +85,7 @@ fn named(path: &Path, argument: &str) -> String {
     format!("{argument} {}", path.display())
 }
 
-/// Reads the rows of a result.
+/// Reads the rows of a result. `argument` is the name of the result in errors: A or B.
 fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
     let refused = |why: String| {
         StackError::request(format!(
@@ -95,7 +97,7 @@ fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
     let file = if is_folder { path.join("table.csv") } else { path.to_owned() };
     let missing = if is_folder { "has no table.csv that can be read" } else { "cannot be read" };
     let mut bytes = Vec::new();
-    // Reading one byte more tells whether the file is too long.
+    // Reads one byte more than is accepted, which tells whether the file is too long.
     let outcome = match is_standard(path) {
         true => io::stdin().take(LONGEST + 1).read_to_end(&mut bytes),
         false => fs::File::open(&file).and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes)),
@@ -126,7 +128,7 @@ fn read(path: &Path, argument: &str) -> Result<Vec<Row>, StackError> {
 
 type Object = serde_json::Map<String, serde_json::Value>;
 
-/// A row with the known columns. Columns of other versions are ignored.
+/// Converts a JSON object to a row. Columns that this version does not know are ignored.
 fn of_object(object: Object) -> Row {
     let mut row = Row::default();
     for (name, value) in object {
@@ -160,18 +162,20 @@ fn of_csv(text: &str) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// Whether `column` is a setting of a run, or identifies the part of a run that a row describes.
+/// Whether `column` is a setting of a run, or identifies one of several rows of a run.
 fn is_asked(column: Column) -> bool {
     column.is_axis() || matches!(column, Column::TimeNs | Column::File | Column::Name | Column::Kind)
 }
 
-/// The setting of `row` in `column`.
+/// Returns the setting of `row` in `column`, or `None` if the row has none. `equal` are the `run_id`s in both
+/// results.
 fn asked<'a>(row: &'a Row, column: Column, equal: &BTreeSet<String>) -> Option<&'a Value> {
     if column == Column::Ops { asked_ops(row, equal) } else { row.get(column) }
 }
 
-/// The number of requests that the run of `row` was given. With a time limit, and in a row about a part of a
-/// run, `ops` is an outcome and no setting. For runs in `equal` the number is known to be equal.
+/// Returns the number of requests that the run of `row` was asked for. In a run with a time limit, and in a
+/// row that describes only a part of its run, the column `ops` is an outcome and no setting, so the result is
+/// `None`. For runs in `equal` the result is `None` too, because their settings are known to be equal.
 fn asked_ops<'a>(row: &'a Row, equal: &BTreeSet<String>) -> Option<&'a Value> {
     let is_outcome = [Column::TimeLimitNs, Column::TimeNs, Column::Transaction]
         .iter()
@@ -179,7 +183,7 @@ fn asked_ops<'a>(row: &'a Row, equal: &BTreeSet<String>) -> Option<&'a Value> {
     row.get(Column::Ops).filter(|_| !is_outcome && !equal.contains(&row.text(Column::RunId)))
 }
 
-/// The values of `run_id` that are in both results.
+/// Returns the values of `run_id` that are in both results.
 fn equal_runs(results: &[Vec<Row>; 2]) -> BTreeSet<String> {
     let [a, b] = results.each_ref().map(|rows| {
         let ids = rows.iter().filter_map(|row| row.get(Column::RunId));
@@ -188,28 +192,29 @@ fn equal_runs(results: &[Vec<Row>; 2]) -> BTreeSet<String> {
     a.intersection(&b).cloned().collect()
 }
 
-/// Whether `column` is an outcome of a run.
+/// Whether `column` is an outcome of a run, which is compared by default.
 fn is_outcome(column: Column) -> bool {
     let is_said = matches!(column, Column::RunId | Column::Note | Column::Explanation);
     !is_asked(column) && !column.is_cost() && !is_said
 }
 
-/// The matched rows of two results.
+/// The rows of two results, matched by their settings.
 struct Joined {
     /// The columns by which rows are matched.
     by: Vec<Column>,
-    /// The `run_id`s that are in both results.
+    /// The values of `run_id` that are in both results.
     equal: BTreeSet<String>,
-    /// Pairs of row numbers, one from each result.
+    /// The pairs of matched rows, as row numbers in each result.
     pairs: Vec<(usize, usize)>,
-    /// The rows of each result that have no match.
+    /// The numbers of the rows of each result that have no match.
     alone: [Vec<usize>; 2],
 }
 
 impl Joined {
     fn of(results: &[Vec<Row>; 2]) -> Joined {
         let has = |rows: &[Row], column: Column| rows.iter().any(|row| row.get(column).is_some());
-        // In a result that was cut by `--columns`, a missing column does not tell which settings were absent.
+        // In a result that was cut by `--columns`, the absence of a column does not tell that the setting was
+        // absent.
         let is_whole = results.iter().all(|rows| has(rows, Column::RunId));
         let tells = |column: &Column| match results.each_ref().map(|rows| has(rows, *column)) {
             [true, true] => true,
@@ -222,7 +227,7 @@ impl Joined {
         let key = |row: &Row| -> Vec<Option<String>> {
             by.iter().map(|column| asked(row, *column, &equal).map(Value::exact)).collect()
         };
-        // Rows with equal settings in the same result are matched in order.
+        // Rows with equal settings in the same result are matched in their order.
         let mut partners: BTreeMap<Vec<Option<String>>, Vec<usize>> = BTreeMap::new();
         for (at, row) in results[1].iter().enumerate().rev() {
             partners.entry(key(row)).or_default().push(at);
@@ -239,7 +244,7 @@ impl Joined {
         Joined { by, equal, pairs, alone: [alone, others] }
     }
 
-    /// The error message if no row has a match.
+    /// Returns the error message for results in which no row has a match.
     fn nothing_in_common(&self, names: &[String; 2], results: &[Vec<Row>; 2]) -> String {
         let values = |rows: &[Row], column: Column| {
             let said = |row| {
@@ -288,7 +293,7 @@ impl Joined {
             }
             changed_rows += usize::from(changes.len() > before);
         }
-        // A change without a size is sorted first.
+        // Sorts by falling size. A change from zero has an infinite size, so it is first.
         changes.sort_by(|a, b| b.0.size().total_cmp(&a.0.size()));
         let over = changes.iter().filter(|(change, _)| change.size() > tolerance.as_f64()).count();
         let table =
@@ -320,12 +325,12 @@ impl Joined {
     }
 }
 
-/// `1 row`, `2 rows`.
+/// Formats a number with its noun: `1 row`, `2 rows`.
 fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
-/// A figure that differs.
+/// A figure that differs between two matched rows.
 struct Change<'a> {
     column: Column,
     values: [Option<&'a Value>; 2],
@@ -340,15 +345,16 @@ impl<'a> Change<'a> {
         (!is_equal).then_some(Change { column, values })
     }
 
-    /// The relative change, new over old minus one; `None` if it is undefined.
+    /// Returns the relative change, which is the new value over the old one minus one; `None` if that is
+    /// undefined.
     fn share(&self) -> Option<f64> {
         let [old, new] = self.values.map(|value| value.and_then(Value::as_f64));
         let share = new? / old? - 1.0;
         share.is_finite().then_some(share)
     }
 
-    /// The absolute relative change, by which changes are sorted. A change from zero has no size and exceeds
-    /// every tolerance.
+    /// Returns the absolute relative change, by which changes are sorted. If the relative change is
+    /// undefined, as for a change from zero, it is infinite and exceeds every tolerance.
     fn size(&self) -> f64 {
         self.share().map_or(f64::INFINITY, f64::abs)
     }
@@ -366,7 +372,7 @@ impl<'a> Change<'a> {
     }
 }
 
-/// A number that was read as a real, as an integer if it is one.
+/// Converts a real number without a fraction to an integer, because files do not tell the types of numbers.
 fn whole(value: &Value) -> Value {
     match value {
         Value::Real(real) if real.fract() == 0.0 && (0.0..9e15).contains(real) => {
@@ -385,7 +391,7 @@ impl Difference {
         }
     }
 
-    /// The output for a terminal: the largest changes, each value in its unit.
+    /// Returns the text for a terminal: the largest changes, with each value in a unit for people.
     pub fn shown(&self, view: &View) -> String {
         let humane = |row: &Row| {
             let mut shown = row.clone();

@@ -1,4 +1,5 @@
-//! Turns lists of settings into runs. A setting with several values is an axis of the grid.
+//! Turns lists of settings into runs. A setting with several values is an axis of a grid, and each
+//! combination of values is a cell of the grid and one run.
 //!
 //! The command line and study files use the same names (`--write-back single,ace`, `write_back = ["single",
 //! "ace"]`), so this module reads both. The axes are ordered as in [`Command::settings`], regardless of the
@@ -14,11 +15,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-/// Settings with their values. A setting with several values is an axis.
+/// Lists of values by the name of the setting. A setting with several values is an axis.
 pub type Settings = BTreeMap<String, Vec<String>>;
 
-/// Splits a list of values: `single,ace:n_w=8,raw` has three. The name of an existing file is one value, even
-/// if it contains commas.
+/// Splits a list of values: `single,ace:n_w=8,raw` has three values. The name of an existing file is one
+/// value, even if it contains commas.
 pub fn values(text: &str) -> Result<Vec<String>, StackError> {
     if text.contains(',') && Path::new(text).is_file() {
         return Ok(vec![text.to_owned()]);
@@ -26,7 +27,7 @@ pub fn values(text: &str) -> Result<Vec<String>, StackError> {
     Ok(Spec::split_list(text)?)
 }
 
-/// Refuses a list that contains anything but seeds. Commands that ignore `--seed` check it too.
+/// Refuses a list that contains anything but seeds. Commands that ignore `--seed` call this function too.
 pub fn check_seeds(text: &str) -> Result<(), StackError> {
     values(text)?.iter().try_for_each(|value| seed(value).map(drop))
 }
@@ -36,7 +37,7 @@ pub(crate) fn seed(text: &str) -> Result<u64, StackError> {
     units::parse_count(text).map_err(|error| StackError::request(format!("--seed: {error}")))
 }
 
-/// Refuses a trace format if no workload is a file: the format would have no effect.
+/// Refuses a trace format if no workload is read from a file, because the format would have no effect.
 pub(crate) fn check_format(formats: &[String], workloads: &[String]) -> Result<(), StackError> {
     // A name that is no workload is refused later, with a more precise message.
     let is_no_file = |text: &String| Workload::parse(text, None).is_ok_and(|workload| !workload.is_file());
@@ -60,8 +61,9 @@ pub struct Cells {
     size: usize,
 }
 
-/// The grid that `settings` span, and the cost of its runs with `threads` of them in parallel. Nothing is run
-/// or measured. Invalid settings are refused; in a very large grid only a sample of the cells is checked.
+/// Spans the grid of `settings`, and predicts the cost of its runs with `threads` of them in parallel. No run
+/// is executed and no drive is measured. Invalid settings are refused; in a very large grid only a sample of
+/// the cells is checked.
 pub fn span(
     command: Command,
     settings: &Settings,
@@ -84,14 +86,15 @@ pub fn span(
 }
 
 impl Cells {
-    /// The settings of a cell as they were given, as text.
+    /// Returns the settings of a cell as text, as the user gave them.
     pub fn asked(&self, cell: usize) -> String {
         let values = self.values(cell);
         let pairs: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
         format!("{} {}", self.command.name(), pairs.join(" "))
     }
 
-    /// The values of a cell. The cell's number is read with the last axis as its lowest digit.
+    /// Returns the value of each setting in a cell. The cell's number is read as digits, one per axis, with
+    /// the last axis as the lowest digit.
     fn values(&self, mut cell: usize) -> BTreeMap<&str, &str> {
         let mut values = BTreeMap::new();
         for (setting, of_axis) in self.axes.iter().rev() {
@@ -111,7 +114,8 @@ impl Source for Cells {
         settings::run(self.command, &self.values(at), workloads)
     }
 
-    /// The first cell for each value of each axis.
+    /// Returns the first cell for each value of each axis, so that every value is checked in a grid of any
+    /// size.
     fn tried_too(&self) -> Vec<usize> {
         let mut cells = Vec::new();
         let mut stride = 1;
@@ -123,7 +127,7 @@ impl Source for Cells {
     }
 }
 
-/// The given settings, in the order of the command's settings.
+/// Returns the given settings with their values, in the order of the command's settings.
 fn axes(command: Command, settings: &Settings) -> Result<Vec<(&'static Setting, Vec<String>)>, StackError> {
     for (name, values) in settings {
         let setting = command.setting(name)?;

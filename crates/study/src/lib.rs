@@ -1,4 +1,4 @@
-//! Studies of storage stacks: grids of runs, tables of their rows, HTML reports.
+//! Runs studies of storage stacks: grids of runs, tables of their result rows, and HTML reports.
 
 mod change;
 pub mod grid;

@@ -9,10 +9,10 @@ use fulgurite_stack::{Column, StackError};
 const STUDIES: &str = "studies";
 const COLUMNS: &str = "columns";
 
-/// Kinds with long lists, which are printed only if they are asked for by name.
+/// The kinds of names with long lists. These are printed only if the user asks for the kind.
 const LONG: [&str; 2] = [DEVICE_PARAMETERS, COLUMNS];
 
-/// The names of one kind, or of all kinds that are not too long.
+/// Lists the names of one kind. `None` lists those of all kinds that are not too long.
 pub fn list(kind: Option<&str>) -> Result<Table, StackError> {
     let studies = || study::names().map(|(name, title)| Item::new(name, &title)).collect();
     let columns = || Column::all().map(|column| Item::new(column.name(), column.meaning())).collect();

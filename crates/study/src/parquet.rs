@@ -1,4 +1,4 @@
-//! Writes the table as Parquet. Integers become INT64, reals DOUBLE and names UTF-8. A missing cell is null.
+//! Writes a table as Parquet. Integers become INT64, reals DOUBLE and names UTF-8. A missing cell is null.
 
 use crate::table::Table;
 use fulgurite_stack::StackError;
@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// The type of a column's values.
+/// The type of the values of a column.
 #[derive(Clone, Copy)]
 enum ColumnKind {
     Text,
@@ -32,7 +32,7 @@ impl ColumnKind {
     }
 }
 
-/// The table as a Parquet file: one row group, the columns in the table's order.
+/// Returns the table as the bytes of a Parquet file with one row group. The columns are in the table's order.
 pub fn bytes(table: &Table) -> Result<Vec<u8>, StackError> {
     write(table).map_err(|error| StackError::run(format!("the table cannot be written as Parquet: {error}")))
 }

@@ -1,5 +1,5 @@
 //! Prints the reference of names and columns as Markdown. Parsing, lists and tables use the same
-//! declarations, so the reference cannot differ from them.
+//! declarations, so the reference always agrees with them.
 
 use crate::study;
 use fulgurite_base::{Choice, OptionHelp};
@@ -8,12 +8,13 @@ use fulgurite_stack::{Column, Command, Unit};
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 
-/// A cell of a Markdown table. A `|` would end the cell, and a `<` would begin a tag, so both are escaped.
+/// Escapes a cell of a Markdown table: a `|` would end the cell, and a `<` would begin a tag.
 pub fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('<', "&lt;")
 }
 
-/// All names of all kinds with their options, defaults and bounds, and all built-in studies.
+/// Returns the page of all names of all kinds with their options, defaults and bounds, and of all built-in
+/// studies.
 pub fn names() -> String {
     let mut text = "# Names\n\n\
         This page is made from the program's own declarations; `fulgurite list KIND` prints the same. A name takes its \
@@ -73,7 +74,7 @@ fn table<'a>(options: impl Iterator<Item = &'a OptionHelp>) -> String {
     text
 }
 
-/// All columns of all tables, with units and meanings.
+/// Returns the page of all columns of all tables, with their units and meanings.
 pub fn columns() -> String {
     let mut text = "# Columns\n\n\
         This page is made from the program's own declarations. `--json` and `--csv` use these names and exact values. \
@@ -96,7 +97,7 @@ pub fn columns() -> String {
     text
 }
 
-/// Suffixes of column names without a declared unit, and the units that they stand for.
+/// The ends of column names that imply a unit, with that unit. They apply to columns without a declared unit.
 const SUFFIXES: [(&str, &str); 12] = [
     ("record_share", "%"),
     ("_ops_s", "1/s"),

@@ -1,43 +1,43 @@
-//! The result of every command: a table of flat rows. Columns have one fixed order. A table has each column
-//! in which at least one row has a value.
+//! Defines the result of every command: a table of flat rows, and its formats for programs and pipes. All
+//! columns have one fixed order. A table has each column in which at least one row has a value.
 
 use fulgurite_stack::{Column, Command, Row, Value};
 use serde_json::{Map, Number};
 use std::fmt::Write as _;
 
-/// The rows of a result.
+/// The result rows of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The rows, in the order of the runs.
+    /// The result rows, in the order of the runs.
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// The columns in which at least one row has a value, in order.
+    /// Returns the columns in which at least one row has a value, in their fixed order.
     pub fn columns(&self) -> Vec<Column> {
         Column::all().filter(|column| self.rows.iter().any(|row| row.get(*column).is_some())).collect()
     }
 
-    /// The axes whose values differ between the rows.
+    /// Returns the axes whose values differ between the rows.
     pub(crate) fn varying_axes(&self) -> impl Iterator<Item = Column> {
         Column::all()
             .filter(|column| column.is_axis())
             .filter(|column| self.rows.iter().any(|row| row.get(*column) != self.rows[0].get(*column)))
     }
 
-    /// The default columns for the rows of `command`: its main columns, and the axes that differ between the
-    /// rows.
+    /// Returns the default columns for the rows of `command`: its main columns, and the axes that differ
+    /// between the rows.
     pub fn columns_for_people(&self, command: Command) -> Vec<Column> {
         self.columns_first(|column| column.is_shown_by(command))
     }
 
-    /// The columns of the table that `is_main` selects, and the axes that differ between the rows.
+    /// Returns the columns of the table that `is_main` selects, and the axes that differ between the rows.
     pub fn columns_first(&self, is_main: impl Fn(Column) -> bool) -> Vec<Column> {
         let axes: Vec<Column> = self.varying_axes().collect();
         self.columns().into_iter().filter(|column| is_main(*column) || axes.contains(column)).collect()
     }
 
-    /// The same rows with only these columns; with all columns if `columns` is empty.
+    /// Returns the same rows with only these columns, or with all columns if `columns` is empty.
     pub fn with_columns(&self, columns: &[Column]) -> Table {
         let mut table = self.clone();
         if !columns.is_empty() {
@@ -46,13 +46,13 @@ impl Table {
         table
     }
 
-    /// One JSON array of flat objects, one object per line.
+    /// Returns the rows as one JSON array of flat objects, with one object per line.
     pub fn to_json(&self) -> String {
         let rows: Vec<String> = self.json_rows().collect();
         if rows.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", rows.join(",\n")) }
     }
 
-    /// JSON lines: one object per row.
+    /// Returns the rows as JSON lines, with one object per row.
     pub(crate) fn to_json_lines(&self) -> String {
         self.json_rows().map(|row| row + "\n").collect()
     }
@@ -66,11 +66,11 @@ impl Table {
         })
     }
 
-    /// CSV with a header, as in RFC 4180.
+    /// Returns the rows as CSV with a header, as in RFC 4180.
     pub fn to_csv(&self) -> String {
         let columns = self.columns();
         if columns.is_empty() {
-            // The CSV library would write one line with an empty cell.
+            // Avoids the CSV library, which would write one line with an empty cell.
             return "\n".to_owned();
         }
         let mut csv = csv::Writer::from_writer(Vec::new());
@@ -83,8 +83,8 @@ impl Table {
         String::from_utf8(csv.into_inner().expect(whole)).expect("cells are text")
     }
 
-    /// An aligned table of `columns` for people. Text is aligned left and numbers right; notes are below the
-    /// table.
+    /// Returns an aligned table of `columns` for people. Text is aligned left and numbers right. Notes are
+    /// below the table.
     pub fn to_text(&self, columns: &[Column]) -> String {
         let cells: Vec<Vec<String>> =
             std::iter::once(columns.iter().map(|column| column.name().to_owned()).collect())
@@ -101,7 +101,7 @@ impl Table {
         text
     }
 
-    /// The transposed table: one line per column. Suits few rows with many columns.
+    /// Returns the transposed table, with one line per column. This suits few rows with many columns.
     pub fn to_upright_text(&self, columns: &[Column]) -> String {
         let line = |column: &Column| {
             std::iter::once(column.name().to_owned())
@@ -120,7 +120,7 @@ impl Table {
     }
 }
 
-/// A cell as JSON. A number that is not finite becomes null.
+/// Converts a cell to JSON. A number that is not finite becomes null.
 pub(crate) fn json(value: &Value) -> serde_json::Value {
     match value {
         Value::Text(text) => text.clone().into(),
@@ -129,9 +129,9 @@ pub(crate) fn json(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Cells in aligned columns: text columns to the left, numbers to the right.
+/// Aligns cells in columns: text columns to the left, numbers to the right.
 fn aligned(cells: &[Vec<String>], is_text: &[bool]) -> String {
-    // The width counts characters, because `µ` and `–` take several bytes.
+    // The width counts characters and not bytes, because `µ` and `–` take several bytes.
     let width = |at: usize| cells.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..is_text.len()).map(width).collect();
     let mut text = String::new();

@@ -19,11 +19,11 @@ use std::path::Path;
 /// The trace file to write, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// Its path.
+    /// The path of the file.
     pub out: &'a Path,
     /// Whether an existing file may be replaced.
     pub force: bool,
-    /// Its format.
+    /// The name of the file's trace format.
     pub to: &'a str,
 }
 
@@ -36,18 +36,19 @@ impl<'a> Written<'a> {
 /// A trace to convert, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Converted<'a> {
-    /// The trace.
+    /// The path of the trace to read.
     pub path: &'a str,
     /// The file to write.
     pub written: Written<'a>,
-    /// The trace's format with options; by default its name and content tell.
+    /// The format of the trace to read, with options. `None` means that the name and the content of the trace
+    /// tell.
     pub format: Option<&'a str>,
-    /// Page size in bytes; by default 4 KiB.
+    /// The page size in bytes; `None` means 4 KiB.
     pub page: Option<&'a str>,
 }
 
-/// The output file of a trace. Nothing in a trace file tells whether Fulgurite wrote it, so an existing file
-/// is replaced only with `--force`.
+/// Describes the output file of a trace. Nothing in a trace file tells whether Fulgurite wrote it, so an
+/// existing file is replaced only with `--force`.
 fn output_at(out: &Path, force: bool) -> Named<'_> {
     Named::new("OUT", out).replacing(Replaces::Nothing.or_forced(force))
 }
@@ -84,8 +85,8 @@ pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Resu
     Ok(table)
 }
 
-/// Writes `records`, which are in the unit `from`, to the file `out`. The file appears complete or not at
-/// all.
+/// Writes `records`, whose positions and lengths are in the unit `from`, to the file `out`. The file appears
+/// complete or not at all.
 pub fn write(
     records: &[Record],
     from: Unit,
@@ -96,7 +97,7 @@ pub fn write(
 ) -> Result<Table, StackError> {
     let out = output_at(out, force);
     output::check(&[], &[out])?;
-    // Another thread may have cancelled this call.
+    // Checks regularly whether another thread has cancelled this call.
     let records = records.iter().enumerate().map(|(number, record)| {
         if number.is_multiple_of(1 << 12) {
             check_stopped();
@@ -106,7 +107,7 @@ pub fn write(
     put(out, to, from, page_bytes, "the trace", records)
 }
 
-/// A writer that ends the run when it was cancelled.
+/// A writer that ends the call if another thread has cancelled it.
 struct Wanted<W>(W);
 
 impl<W: Write> Write for Wanted<W> {
@@ -120,8 +121,8 @@ impl<W: Write> Write for Wanted<W> {
     }
 }
 
-/// Writes `records`, which are in the unit `from`, to `out`, and returns a table with one row. An error
-/// message names the records' origin as `source`.
+/// Writes `records`, whose positions and lengths are in the unit `from`, to `out`, and returns a table with
+/// one row. `source` is the origin of the records in error messages.
 fn put(
     out: Named<'_>,
     to: Format,
@@ -138,7 +139,8 @@ fn put(
     }
     let (requests, left_out, lost) = write_packed(out, |mut packed| {
         if to == Format::ORACLE_GENERAL {
-            // A record names the next request of its object, so all of them must be known first.
+            // Collects all records first, because a record in this format names the next request of its
+            // object.
             let records: Vec<Record> = records.collect::<Result<_, _>>()?;
             let written =
                 write_oracle_general(&records, &mut Wanted(&mut packed)).and_then(|()| packed.finish());
@@ -166,22 +168,22 @@ fn put(
 /// A trace to generate, as given by the user.
 #[derive(Clone, Copy, Debug)]
 pub struct Generated<'a> {
-    /// A generator with options.
+    /// The name of a generator with options.
     pub workload: &'a str,
     /// The file to write.
     pub written: Written<'a>,
-    /// Size of the logical space in bytes; by default 8 GB.
+    /// The size of the logical space in bytes; `None` means 8 GB.
     pub logical: Option<&'a str>,
-    /// Page size in bytes; by default 4 KiB.
+    /// The page size in bytes; `None` means 4 KiB.
     pub page: Option<&'a str>,
-    /// Number of requests; by default 20 times the number of pages.
+    /// The number of requests; `None` means 20 times the number of pages.
     pub ops: Option<&'a str>,
-    /// The seed of all randomness; by default 42.
+    /// The seed of all randomness; `None` means 42.
     pub seed: Option<&'a str>,
 }
 
-/// Writes the requests of a generator to a file for other programs. They are the requests that `gc`, `pool`
-/// and `replay` perform for the same generator and seed.
+/// Writes the requests of a generator to a file for other programs. The commands `gc`, `pool` and `replay`
+/// perform the same requests for the same generator and seed.
 pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, StackError> {
     let Generated { workload, written, .. } = generated;
     let out = written.output();
@@ -216,7 +218,7 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     output::check(&[], &[out])?;
     progress.expect(ops);
     let requests = std::iter::from_fn(move || requests.next_request());
-    // Counting down gives the number of requests that are left, which the progress display needs.
+    // Counts down, because the progress display needs the number of requests that are left.
     let records = (0..ops).rev().zip(requests).map(|(left, request)| {
         progress.left(left, ops);
         let Request { at, op, page, pages, .. } = request;
@@ -238,8 +240,8 @@ pub fn generate(generated: Generated<'_>, progress: &Progress) -> Result<Table, 
     Ok(Table { rows: vec![row] })
 }
 
-/// Writes the records. Returns how many were written, how many the format left out, and what the format lost
-/// of the others.
+/// Writes the records. Returns how many records were given, how many of these the format left out, and which
+/// properties of the others it lost.
 fn write_all(
     out: Named<'_>,
     mut writer: TraceWriter<Packed<'_>>,
@@ -274,8 +276,8 @@ fn write_packed<T>(
     })
 }
 
-/// Traces are written once and read often. This level gives small files and is still as fast as the
-/// generators.
+/// The compression level. Traces are written once and read often. This level gives small files and is still
+/// as fast as the generators.
 const ZSTD_LEVEL: i32 = 10;
 
 /// An output file with its compression.

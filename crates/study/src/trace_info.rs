@@ -1,4 +1,4 @@
-//! Describes a trace file in one row.
+//! Describes a trace file in one result row.
 
 use crate::table::Table;
 use fulgurite_base::{Spec, units};
@@ -8,8 +8,8 @@ use fulgurite_stack::{Column, Row, StackError};
 use fulgurite_workload::trace::{Format, OpSummary, Trace, TraceOptions, Unit};
 use std::path::Path;
 
-/// Describes the trace file at `path`. `format` is needed only if its name and content do not tell. `page` is
-/// the page size in which the footprint is counted, by default 4 KiB.
+/// Describes the trace file at `path`. `format` is needed only if the name and the content of the file do not
+/// tell the format. `page` is the page size in which the footprint is counted; `None` means 4 KiB.
 pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<Table, StackError> {
     let format = format.map(|spec| Format::from_spec(Spec::parse(spec)?)).transpose()?;
     let (format, options) =

@@ -1,4 +1,4 @@
-//! A study over layers compares runs that differ in the layer and in nothing else.
+//! Tests that a study over layers compares runs that differ in the layer and in nothing else.
 
 use fulgurite_stack::{Column, Progress, Row, runner};
 use fulgurite_study::study::{How, Study};
@@ -48,7 +48,7 @@ fn a_study_over_layers_pairs_each_run_with_its_own_baseline() {
         assert!(found.next().is_none(), "{workload} {placement} {layered}: two rows");
         value
     };
-    // The same comparison row by row, without the study's pairing.
+    // Computes the same comparison row by row, without the study's pairing.
     let mut changes = Vec::new();
     for workload in ["mixed-uniform:write=50%", "mixed-uniform:write=90%"] {
         for placement in ["none", "sep-gc"] {

@@ -1,4 +1,4 @@
-//! The Parquet table contains the same values as the other tables.
+//! Tests that the Parquet table contains the same values as the other tables.
 
 use fulgurite_stack::{Column, Row};
 use fulgurite_study::parquet::bytes;

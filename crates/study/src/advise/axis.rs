@@ -1,51 +1,55 @@
-//! The settings that `advise` tries, with their values: the plain one, then the others from simple to
-//! elaborate.
+//! Defines the search space of `advise`: the settings that it tries, each with its values.
+//!
+//! An *axis* is one setting with its values: the *plain* value, which the advice is compared with, and the
+//! others from simple to elaborate. A *setup* assigns values to some settings.
 
 use fulgurite_stack::catalogue::KINDS;
 use fulgurite_stack::settings::Absent;
 use fulgurite_stack::{Column, Command, StackError};
 use std::collections::BTreeMap;
 
-/// Settings of a pool by name. Settings that are absent have their defaults.
+/// Values of settings of the command `pool`, by the name of the setting. A setting that is absent has its
+/// default.
 pub(super) type Setup = BTreeMap<&'static str, String>;
 
-/// The settings that can be tried, in this order. Write-back comes first, because it has the largest effect
-/// and prefetching depends on its batch size.
+/// The names of the settings that are tried, in this order. Write-back comes first, because it has the
+/// largest effect and because prefetching depends on its batch size.
 pub(super) const TRIED: [&str; 6] = ["write_back", "replacement", "prefetch", "placement", "victim", "page"];
 
-/// Policies that are tried only if the user names them. The first scans its whole window on each miss. The
-/// next two need erase counts, which no real drive reports. The last one needs to know the future.
+/// The replacement policies that are tried only if the user names them. The first scans its whole window on
+/// each miss. The next two need erase counts, which no real drive reports. The last one needs to know the
+/// future.
 pub(super) const LEFT_OUT: [&str; 4] = ["cflru-c", "cflru-e", "dl-cflru-e", "oracle"];
 
 /// A setting with the values to try.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
-    /// Its name.
+    /// The name of the setting, as in [`TRIED`].
     pub name: &'static str,
-    /// The plain value, or `None` for the default.
+    /// The plain value of the setting; `None` means the default of the command `pool`.
     pub plain: Option<String>,
-    /// The default, as it is printed.
+    /// The default of the setting, as the answer prints it.
     pub usual: String,
-    /// The other values, from simple to elaborate. If several gain about the same, the first is
-    /// chosen.
+    /// The values to compare with the plain one, from simple to elaborate. If several of them gain about the
+    /// same, the first of these is chosen.
     pub others: Vec<String>,
-    /// Whether the user gave the values. Then no others are added.
+    /// Whether the user gave the values. If so, no other values are added.
     pub is_given: bool,
 }
 
 impl Axis {
-    /// An axis with the user's values. The first value is the plain one.
+    /// Creates an axis with the user's values. The first value is the plain one.
     pub(super) fn given(name: &'static str, mut values: Vec<String>) -> Axis {
         let others = values.split_off(1.min(values.len()));
         Axis { plain: values.pop(), others, is_given: true, ..Axis::nothing(name) }
     }
 
-    /// An axis with the default as its only value.
+    /// Creates an axis whose only value is the default.
     pub(super) fn nothing(name: &'static str) -> Axis {
         Axis { name, plain: None, usual: usual(name), others: Vec::new(), is_given: false }
     }
 
-    /// An axis with all policies of a kind.
+    /// Creates an axis with all policies of one kind, without those in [`LEFT_OUT`].
     pub(super) fn of_kind(name: &'static str) -> Axis {
         let (kind, nothing) = (name.replace('_', "-"), Axis::nothing(name));
         let rows = KINDS.iter().filter(|(known, _)| *known == kind).flat_map(|(_, rows)| rows());
@@ -54,7 +58,8 @@ impl Axis {
         Axis { others: others.collect(), ..nothing.clone() }
     }
 
-    /// An axis with the write-back policies. Those with a batch size get `n_w`.
+    /// Creates an axis with the write-back policies. The policies that have a batch size get the batch size
+    /// `n_w`.
     pub(super) fn write_back(n_w: u32) -> Axis {
         let others = ["auto", "raw", "ace:n_w=", "ace+raw:n_w=", "background", "background:n_w="];
         let with_number = |text: &str| match text.ends_with('=') {
@@ -65,25 +70,27 @@ impl Axis {
         Axis { others, ..Axis::nothing("write_back") }
     }
 
-    /// The value of this setting in a setup, as it is printed.
+    /// Returns the value of this setting in a setup, as the answer prints it.
     pub(super) fn in_words(&self, setup: &Setup) -> String {
         setup.get(self.name).or(self.plain.as_ref()).cloned().unwrap_or_else(|| self.usual.clone())
     }
 }
 
-/// Further batch sizes to try: half of `n_w` (8 if `n_w` is 1), twice and four times `n_w`.
+/// Returns further batch sizes to try: half of the drive's batch size `n_w` (8 if `n_w` is 1), twice `n_w`,
+/// and four times `n_w`.
 pub(super) fn other_batches(n_w: u32) -> [u32; 3] {
     [if n_w == 1 { 8 } else { n_w / 2 }, n_w.saturating_mul(2), n_w.saturating_mul(4)]
 }
 
-/// The number of values that further batch sizes add to the write-back axis.
+/// The number of values that the batch sizes of [`other_batches`] add to the write-back axis: two policies
+/// have a batch size, and there are three batch sizes.
 pub(super) const OTHER_BATCHES: usize = 6;
 
-/// If a setting has more values, all are tried on the first part, and only this many of the best on the
-/// others.
+/// The number of values of a setting that are tried on every part of the workload. If a setting has more
+/// values, all of them are tried on the first part, and only this many of the best on the other parts.
 pub(super) const KEPT: usize = 4;
 
-/// The default of a setting of the pool.
+/// Returns the default of a setting of the command `pool`, or an empty text if the setting has none.
 fn usual(name: &str) -> String {
     let setting = Command::Pool.setting(name).ok();
     match setting.and_then(|setting| setting.absent(Command::Pool)) {
@@ -92,7 +99,7 @@ fn usual(name: &str) -> String {
     }
 }
 
-/// The objective.
+/// The objective of the advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Goal {
     /// The highest throughput.
@@ -113,7 +120,7 @@ impl Goal {
         }
     }
 
-    /// Its name.
+    /// Returns the name of the objective, as on the command line.
     pub(super) fn name(self) -> &'static str {
         match self {
             Goal::Throughput => "throughput",
@@ -121,7 +128,7 @@ impl Goal {
         }
     }
 
-    /// The other objective.
+    /// Returns the other objective.
     pub(super) fn other(self) -> Goal {
         match self {
             Goal::Throughput => Goal::P99,

@@ -1,5 +1,6 @@
-//! Builds a question from the user's request: the drive, the memory, the settings to try, and the parts of
-//! the workload. Settings that cannot be compared are left out, and a remark says why.
+//! Builds a [`Question`] from the user's request: the drive, the memory, the settings to try, and the parts
+//! of the workload. Settings whose values cannot be compared are left out, and a remark in the answer says
+//! why.
 
 use super::axis::{Axis, Goal, Setup, TRIED};
 use super::evidence::Evidence;
@@ -12,23 +13,24 @@ use fulgurite_stack::workload::{View, Workload};
 use fulgurite_stack::{Run, StackError};
 use fulgurite_workload::Op;
 
-/// The default size of the pool's memory, as in `pool`.
+/// The default size of the pool's memory, as a share of the data. The command `pool` has the same default.
 const USUAL_MEMORY: &str = "6%";
 
-/// The default page size in bytes. A drive with larger pages uses its own page size.
+/// The default page size in bytes. For a drive with larger pages the drive's page size is the default.
 const USUAL_PAGE: u32 = 4096;
 
-/// Page sizes to try besides the plain one.
+/// The page sizes in bytes to try besides the plain one.
 const PAGES: [u32; 2] = [8192, 16_384];
 
-/// Requests per run of a generated workload, and the minimum as a multiple of the pool's frames: on a
-/// simulated drive, and on a real one.
+/// The default number of requests in each run of a generated workload: the larger of a fixed number and a
+/// multiple of the pool's frames. The first pair is for a simulated drive, the second for a real one.
 const OPS: [(u64, u64); 2] = [(200_000, 10), (50_000, 8)];
 
-/// The default maximum of requests in a slice of a trace: on a simulated drive, and on a real one.
+/// The default for the maximum of page requests in a slice of a trace: on a simulated drive, and on a real
+/// one.
 const SLICE_AT_MOST: [u64; 2] = [500_000, 50_000];
 
-/// The assumed batch size of the drive until it has been measured.
+/// The assumed batch size of the drive until the drive has been measured.
 const USUAL_N_W: u32 = 8;
 
 impl Question {
@@ -63,24 +65,25 @@ impl Question {
     }
 }
 
-/// The state of building a question.
+/// The intermediate state while a question is built.
 pub(super) struct Builder {
     /// The settings that all runs have in common.
     pub situation: Setup,
-    /// The user's values for settings that are tried.
+    /// The user's values for the settings in [`TRIED`], by the name of the setting.
     pub given: Vec<(&'static str, Vec<String>)>,
-    /// The objective.
+    /// The objective of the advice.
     pub goal: Goal,
-    /// The first seed.
+    /// The seed of the first part of the workload.
     pub seed: u64,
-    /// The settings that are left out, with reasons.
+    /// Sentences for the reader of the answer, which say which settings are left out and why.
     pub remarks: Vec<String>,
-    /// The trace, read once.
+    /// The workloads that have been read, so that a trace is read only once.
     pub workloads: Workloads,
 }
 
 impl Builder {
-    /// Builds the question for a pool with this memory.
+    /// Builds the question for a pool with this memory: a size, a share of the data, or `None` for the
+    /// default.
     pub(super) fn build(mut self, memory: Option<&str>) -> Result<Question, StackError> {
         let device = self.device()?;
         let is_real = device.is_real();
@@ -115,8 +118,8 @@ impl Builder {
             plain,
             workloads: self.workloads,
         };
-        // This run is the first one of the search. Building it here reports an invalid request before
-        // anything is run.
+        // Repeats the first run of the search with the values of the first part. An invalid request is so
+        // reported before anything is executed.
         if let Some((values, _)) = question.values(&Setup::new(), 0) {
             question.plain = run(&values, &mut question.workloads)?;
         }
@@ -137,7 +140,7 @@ impl Builder {
         Ok(device)
     }
 
-    /// The plain page size, in bytes and as text.
+    /// Returns the plain page size, in bytes and as text.
     fn page(&self, device: &DeviceConfig) -> Result<(u32, String), StackError> {
         let given =
             self.given.iter().find(|(name, _)| *name == "page").and_then(|(_, values)| values.first());
@@ -148,7 +151,7 @@ impl Builder {
         Ok((u32::try_from(bytes).unwrap_or(u32::MAX), text))
     }
 
-    /// The number of frames that fit into the memory, and the number of pages of the workload.
+    /// Returns the number of frames that fit into the memory, and the number of pages of the workload.
     fn frames(&mut self, memory: &str, page_bytes: u32, base: &Setup) -> Result<(u64, u64), StackError> {
         let refused = |why: String| StackError::request(format!("--memory {memory}: {why}"));
         let is_share = memory.ends_with('%');
@@ -185,7 +188,7 @@ impl Builder {
         }
     }
 
-    /// The policies to try.
+    /// Creates the axes of the policies to try.
     fn policies(&mut self, workload: &Workload, plain: &Run, pages: u64) -> Result<Vec<Axis>, StackError> {
         let mut axes = Vec::new();
         let writes = writes(workload, pages, self.seed)?;
@@ -215,7 +218,8 @@ impl Builder {
         Ok(axes)
     }
 
-    /// The page sizes to try, if they can be compared for this workload.
+    /// Creates the axis of the page sizes, and appends these to `sizes`. Returns `None` if page sizes cannot
+    /// be compared for this workload.
     fn pages(
         &mut self,
         workload: &Workload,
@@ -268,7 +272,7 @@ impl Builder {
         }
     }
 
-    /// The reason why page sizes cannot be compared; `None` if they can.
+    /// Returns the reason why page sizes cannot be compared for this workload, or `None` if they can.
     fn why_one_page_size(&self, workload: &Workload) -> Result<Option<&'static str>, StackError> {
         Ok(match workload.trace() {
             None => Some(
@@ -314,12 +318,13 @@ impl Builder {
     }
 }
 
-/// The most times that a slice of a trace has to fill the pool.
+/// The default for the maximum of page requests in a slice of a trace, as a multiple of the pool's frames. It
+/// applies if it is more than [`SLICE_AT_MOST`].
 const FILLS_AT_MOST: u64 = 10;
 
-/// Whether the workload writes. Only its first requests are examined.
+/// Whether the workload writes. For a generator only the first requests are examined.
 fn writes(workload: &Workload, pages: u64, seed: u64) -> Result<bool, StackError> {
-    /// A generator that writes at all has done so long before.
+    /// The number of requests that are examined. A generator that writes at all has written long before.
     const ENOUGH: u64 = 1_000_000;
     let bound = workload.bind(View::Pool { page_bytes: USUAL_PAGE, pages })?;
     let mut requests = bound.requests(seed)?;

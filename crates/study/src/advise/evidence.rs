@@ -1,50 +1,51 @@
-//! Divides the workload into parts: seeds of a generated workload, or slices of a trace. Some parts choose
-//! the settings, and the others judge the choice.
+//! Divides the workload into parts, which provide the evidence for the advice. The parts are seeds of a
+//! generated workload, or slices of a trace. Some parts choose the settings, and the others judge the choice.
 //!
-//! No part does both: the best of many settings owes part of its lead to chance, so the parts that chose it
-//! overstate its gain.
+//! No part both chooses and judges. The best of many settings owes a share of its lead to chance, so the
+//! parts that chose it overstate its gain.
 
 use fulgurite_stack::StackError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of seeds that choose and that judge: on a simulated drive, and on a real one, which is slow.
+/// The number of seeds that choose and the number that judge: on a simulated drive, and on a real one, which
+/// is slow.
 const SEEDS: [(u64, u64); 2] = [(3, 5), (2, 3)];
 
-/// The possible numbers of slices of a trace. The largest for which the trace is long enough is used. Half of
-/// the slices choose, the others judge.
+/// The possible numbers of slices of a trace. The largest number for which the slices are long enough is
+/// used. Half of the slices choose, and the others judge.
 const SLICES: [usize; 3] = [8, 4, 2];
 
-/// The minimum of page requests in a slice.
+/// The minimum number of page requests in a slice.
 const LEAST: u64 = 1_000;
 
-/// A slice is long enough if it fills the pool this many times.
+/// The number of times that the page requests of a slice must fill the pool for the slice to be long enough.
 const FILLS: u64 = 4;
 
 /// The requests of one part of the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The seed.
+    /// The seed of the runs of this part.
     pub seed: u64,
-    /// The number of requests of the trace before this part.
+    /// The number of page requests of the trace before this part; 0 for a generated workload.
     pub skip: u64,
-    /// The number of requests in this part.
+    /// The number of page requests in this part.
     pub ops: u64,
 }
 
 /// The parts of a workload.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
-    /// The kind of parts: `seeds` or `slices`.
+    /// The kind of the parts, in a word: `seeds` or `slices`.
     pub called: &'static str,
-    /// The parts by page size. The parts that choose are first.
+    /// The parts, by page size in bytes. In each list the parts that choose are first.
     parts: BTreeMap<u32, Vec<Part>>,
     /// The number of parts that choose.
     choosing: usize,
 }
 
 impl Evidence {
-    /// One part per seed, from `seed` on, with `ops` requests each.
+    /// Creates one part per seed, from `seed` on, with `ops` page requests each.
     pub(super) fn seeds(seed: u64, ops: u64, page_bytes: u32, is_real: bool) -> Evidence {
         let (choosing, judging) = SEEDS[usize::from(is_real)];
         let part = |at: u64| Part { seed: seed.wrapping_add(at), skip: 0, ops };
@@ -52,9 +53,9 @@ impl Evidence {
         Evidence { called: "seeds", parts, choosing: choosing as usize }
     }
 
-    /// Evenly spaced slices of a trace with at most `most` page requests each. Every second slice chooses.
-    /// For a page size, `pages` returns the number of pages of each request. The first of `sizes` is the
-    /// plain page size.
+    /// Creates evenly spaced slices of a trace with at most `most` page requests each. Every second slice
+    /// chooses. For a page size, the function `pages` returns the number of pages of each request of the
+    /// trace. The first of `sizes` is the plain page size.
     pub(super) fn slices<I: Iterator<Item = u32>>(
         pages: impl Fn(u32) -> Result<I, StackError>,
         sizes: &[u32],
@@ -63,7 +64,7 @@ impl Evidence {
         let plain: Vec<u32> = pages(sizes[0])?.collect();
         let all: u64 = plain.iter().map(|pages| u64::from(*pages)).sum();
         let wanted = LEAST.max(FILLS * frames);
-        // The shortest traces are divided in two, even if a half cannot fill the pool.
+        // The shortest traces are divided in two, even if one of these two slices cannot fill the pool.
         let count = SLICES.into_iter().find(|count| all / *count as u64 >= wanted).unwrap_or(2);
         if all < 2 * LEAST || plain.len() < count {
             return Err(StackError::request(format!(
@@ -80,33 +81,35 @@ impl Evidence {
                 placed.into_iter().enumerate().partition(|(at, _)| at % 2 == 0);
             parts.insert(*size, choosing.into_iter().chain(judging).map(|(_, part)| part).collect());
         }
-        // In the plain page size all slices have the same number of page requests.
+        // For the plain page size all slices have the same number of page requests, so that their figures
+        // have equal weight.
         let own: &mut Vec<Part> = parts.entry(sizes[0]).or_default();
         own.iter_mut().for_each(|part| part.ops = cuts.length);
         Ok(Evidence { called: "slices", parts, choosing: count / 2 })
     }
 
-    /// Part number `at` for pages of this size.
+    /// Returns the part with the number `at` for pages of this size in bytes, or `None` if there is no such
+    /// part.
     pub(super) fn part(&self, page_bytes: u32, at: usize) -> Option<&Part> {
         self.parts.get(&page_bytes)?.get(at)
     }
 
-    /// The numbers of the parts that choose.
+    /// Returns the numbers of the parts that choose.
     pub(super) fn choosing(&self) -> Range<usize> {
         0..self.choosing
     }
 
-    /// The numbers of the parts that judge.
+    /// Returns the numbers of the parts that judge.
     pub(super) fn judging(&self) -> Range<usize> {
         self.choosing..self.parts.values().next().map_or(0, Vec::len)
     }
 }
 
-/// The bounds of the slices. They are counted in requests of the trace, so that all page sizes have the same
-/// requests.
+/// The bounds of the slices of a trace, counted in requests of the trace. A request can have several pages,
+/// so bounds in page requests would divide the trace differently for each page size.
 struct Cuts {
     ranges: Vec<Range<usize>>,
-    /// Page requests per slice for the plain page size.
+    /// The number of page requests per slice for the plain page size.
     length: u64,
 }
 
@@ -126,7 +129,7 @@ impl Cuts {
         Cuts { ranges: (0..count).map(|at| shortened(whole(at))).collect(), length }
     }
 
-    /// The slices for a page size. `pages` is the number of pages of each request.
+    /// Returns the slices for one page size. `pages` is the number of pages of each request of the trace.
     fn parts(&self, pages: impl Iterator<Item = u32>, seed: u64) -> Vec<Part> {
         let mut parts: Vec<Part> = self.ranges.iter().map(|_| Part { seed, skip: 0, ops: 0 }).collect();
         let (mut before, mut slice) = (0u64, 0);
@@ -152,7 +155,7 @@ mod tests {
     use super::*;
 
     fn slices(requests: &[u32], frames: u64, most: u64) -> Result<Evidence, StackError> {
-        // A request has half as many pages of twice the size, rounded up.
+        // With pages of twice the size a request has half as many pages, rounded up.
         let pages = |size: u32| Ok(requests.iter().map(move |pages| pages.div_ceil(size / 4096)));
         Evidence::slices(pages, &[4096, 8192], (42, frames, most))
     }

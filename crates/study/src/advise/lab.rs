@@ -1,4 +1,4 @@
-//! Runs each setup once on each part of the workload and compares the results.
+//! Executes the runs of an advice, each setup once on each part of the workload, and compares their results.
 
 use super::axis::{Goal, Setup};
 use super::question::{self, Question};
@@ -10,33 +10,33 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-/// The result of one run.
+/// The result of one run, with its throughput and latency for comparisons.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
-    /// Requests per second, counted as requests for pages of the plain size.
+    /// The throughput in requests per second, counted as requests for pages of the plain size.
     pub throughput: f64,
     /// The 99th percentile of response times, in nanoseconds.
     pub p99: f64,
-    /// The run's row.
+    /// The result row of the run.
     pub row: Row,
 }
 
-/// The figures of one setup for several parts.
+/// The results of one setup, one for each of several parts.
 pub(super) type Series = Vec<Figures>;
 
-/// Runs setups and remembers their figures.
+/// Executes the runs of setups and keeps their results, so that no run is executed twice.
 pub(super) struct Lab<'a> {
     question: &'a Question,
     workloads: Workloads,
     threads: NonZeroUsize,
     progress: &'a Progress,
     known: BTreeMap<(Setup, usize), Figures>,
-    /// The number of executed runs.
+    /// The number of executed runs, without the characterisation of the drive.
     pub executed: u64,
 }
 
 impl<'a> Lab<'a> {
-    /// A lab without results. `workloads` contains the trace.
+    /// Creates a lab without results. `workloads` contains the trace, which has already been read.
     pub(super) fn new(
         question: &'a Question,
         workloads: Workloads,
@@ -46,24 +46,24 @@ impl<'a> Lab<'a> {
         Lab { question, workloads: workloads.wet(), threads, progress, known: BTreeMap::new(), executed: 0 }
     }
 
-    /// The question to answer.
+    /// Returns the question to answer.
     pub(super) fn question(&self) -> &'a Question {
         self.question
     }
 
-    /// Characterises the drive and returns the row.
+    /// Characterises the drive and returns the result row of the characterisation.
     pub(super) fn profile(&mut self) -> Result<Row, StackError> {
         let run = self.question.profile();
         run.check()?;
         let rows = self.execute(vec![run])?;
-        // The characterisation has many more requests than the other runs and takes much less time. Counting
-        // it would distort the estimate of the remaining time.
+        // Restarts the progress without the characterisation. It has many more requests than the other runs
+        // and takes much less time, so it would distort the estimate of the remaining time.
         self.progress.restart();
         rows.into_iter().next().ok_or_else(|| StackError::run("the drive was not measured"))
     }
 
-    /// Builds the run of a setup on the first part without executing it. It tells which policies `auto`
-    /// chooses for the drive.
+    /// Builds the run of a setup on the first part without executing it. The built run tells which policies
+    /// the value `auto` stands for on this drive. Returns `None` for an invalid setup.
     pub(super) fn made(&mut self, setup: &Setup) -> Result<Option<Run>, StackError> {
         match self.question.values(setup, 0) {
             Some((values, _)) => possible(question::run(&values, &mut self.workloads)),
@@ -71,7 +71,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// The figures of each setup on these parts; `None` for a setup that is invalid.
+    /// Returns the results of each setup on these parts, and executes the runs that are missing. An invalid
+    /// setup gets `None`.
     pub(super) fn figures(
         &mut self,
         setups: &[Setup],
@@ -79,8 +80,8 @@ impl<'a> Lab<'a> {
     ) -> Result<Vec<Option<Series>>, StackError> {
         let (mut places, mut runs) = (Vec::new(), Vec::new());
         let mut impossible = vec![false; setups.len()];
-        // All setups run on one part before the next part. So a gradual change of a real drive affects all
-        // setups equally.
+        // Executes all setups on one part before the next part. A gradual change of a real drive then affects
+        // all setups equally.
         for part in parts.clone() {
             for (at, setup) in setups.iter().enumerate() {
                 let place = (setup.clone(), part);
@@ -112,13 +113,14 @@ impl<'a> Lab<'a> {
         Ok(setups.iter().map(series).collect())
     }
 
-    /// The figures of one setup that is known to be valid.
+    /// Returns the results of one setup that is known to be valid.
     pub(super) fn of(&mut self, setup: &Setup, parts: Range<usize>) -> Result<Series, StackError> {
         let series = self.figures(std::slice::from_ref(setup), parts)?.pop().flatten();
         series.ok_or_else(|| StackError::run("the figures of a setup that was run before are missing"))
     }
 
-    /// The relative difference between two runs of the plain setup. It is zero on a simulated drive.
+    /// Returns the largest relative difference between two executions of the plain setup; 0 on a simulated
+    /// drive.
     pub(super) fn noise(&mut self) -> Result<f64, StackError> {
         if !self.question.is_real {
             return Ok(0.0);
@@ -156,7 +158,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Turns a refused run into `None`. Other errors are returned.
+/// Turns the error of a refused run into `None`. Returns other errors unchanged.
 fn possible(run: Result<Run, StackError>) -> Result<Option<Run>, StackError> {
     match run {
         Ok(run) => Ok(Some(run)),
@@ -165,7 +167,7 @@ fn possible(run: Result<Run, StackError>) -> Result<Option<Run>, StackError> {
     }
 }
 
-/// Some of the runs of an answer. Progress is shown for all runs of the answer.
+/// The runs that are executed in one step of an answer. Progress is shown relative to all runs of the answer.
 struct Stage {
     runs: Vec<Run>,
     in_all: u64,
@@ -194,14 +196,14 @@ impl Runs for Stage {
     }
 }
 
-/// A relative change over several parts.
+/// The mean and the range of a relative change over several parts: 0.1 is a rise by 10 %.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Spread {
-    /// The mean.
+    /// The mean of the changes.
     pub mean: f64,
-    /// The smallest change.
+    /// The smallest of the changes.
     pub least: f64,
-    /// The largest change.
+    /// The largest of the changes.
     pub most: f64,
 }
 
@@ -220,18 +222,18 @@ impl Spread {
     }
 }
 
-/// The changes from one setup to another over the same parts.
+/// The relative changes from one setup to another over the same parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Change {
-    /// The change of throughput.
+    /// The change of the throughput.
     pub throughput: Spread,
-    /// The change of the 99th percentile; `None` if the page sizes differ, because then the requests differ
-    /// too.
+    /// The change of the 99th percentile of response times. `None` if the page sizes differ: a request is
+    /// then a request for another amount of data.
     pub p99: Option<Spread>,
 }
 
 impl Change {
-    /// From `old` to `new`, over the same parts.
+    /// Returns the change from the results `old` to the results `new`, which are those of the same parts.
     pub(super) fn between(old: &[Figures], new: &[Figures]) -> Change {
         let pairs = || old.iter().zip(new);
         let is_alike =
@@ -242,8 +244,8 @@ impl Change {
         }
     }
 
-    /// The improvement for this objective: a rise of throughput, or a fall of the percentile. Zero if the
-    /// percentiles cannot be compared.
+    /// Returns the improvement for this objective: a rise of the throughput, or a fall of the 99th
+    /// percentile. It is 0 if the percentiles cannot be compared.
     pub(super) fn gain(&self, goal: Goal) -> Spread {
         match goal {
             Goal::Throughput => self.throughput,
@@ -251,7 +253,7 @@ impl Change {
         }
     }
 
-    /// Whether every part improves, and the mean improves by at least `noise`.
+    /// Whether the objective improves on every part, and its mean improvement is at least `noise`.
     pub(super) fn is_gain(&self, goal: Goal, noise: f64) -> bool {
         let gain = self.gain(goal);
         gain.least > 0.0 && gain.mean >= noise

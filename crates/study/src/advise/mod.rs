@@ -1,9 +1,9 @@
-//! Chooses the settings of a buffer pool for a workload and a drive. The answer says what they gain over the
-//! plain settings, and how certain that is.
+//! Chooses the settings of a buffer pool for a workload and a drive. The answer says how much the chosen
+//! settings gain over the plain ones, which are usually the defaults, and how certain this gain is.
 //!
-//! A [`Question`] contains the request and the maximum number of runs. The answer takes three steps: measure
-//! the drive, choose the settings one by one (`search`), and judge the choice on other parts of the
-//! workload (`verdict`). All runs are runs of `fulgurite pool`, so each can be repeated with one command.
+//! A [`Question`] contains the request and the maximum number of runs. The answer takes three steps: it
+//! measures the drive, chooses the settings one by one (`search`), and judges the choice on other parts of
+//! the workload (`verdict`). All runs are runs of `fulgurite pool`, so each can be repeated with one command.
 
 mod axis;
 mod evidence;
@@ -22,13 +22,14 @@ use lab::Lab;
 use std::num::NonZeroUsize;
 use verdict::Verdict;
 
-/// An answer.
+/// The answer to a question, with the advised settings and the evidence for them.
 pub struct Advice {
     question: Question,
     verdict: Verdict,
 }
 
-/// Answers a question with `threads` runs in parallel. The number of threads does not change the answer.
+/// Answers a question, with up to `threads` runs in parallel. The number of threads does not change the
+/// answer.
 pub fn advise(
     mut question: Question,
     threads: NonZeroUsize,

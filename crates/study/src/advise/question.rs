@@ -1,5 +1,5 @@
-//! The question: a workload, a drive and a limited memory. It is asked with the settings of `fulgurite pool`
-//! and becomes runs that can be compared.
+//! Represents a question to `advise`: a workload, a drive and a limited memory. A question is asked with the
+//! settings of `fulgurite pool`, and it makes the runs whose results are compared.
 
 use super::axis::{Axis, Goal, KEPT, OTHER_BATCHES, Setup, TRIED};
 use super::evidence::{Evidence, Part};
@@ -8,7 +8,8 @@ use fulgurite_stack::settings::{self, Absent, Setting, Workloads};
 use fulgurite_stack::{Command, Load, Outlook, Run, Stack, StackError};
 use std::num::NonZeroUsize;
 
-/// The settings of `pool` that describe the situation. Each has a single value.
+/// The settings of `pool` that describe the user's situation. Each has a single value, because `advise` does
+/// not change it.
 const SITUATION: [&str; 10] = [
     "workload",
     "device",
@@ -22,12 +23,12 @@ const SITUATION: [&str; 10] = [
     "format",
 ];
 
-/// The settings that a user can give, with their help.
+/// Returns the settings that a user can give, with their help texts.
 pub fn settings() -> impl Iterator<Item = (&'static Setting, String)> {
     Command::Pool.settings().filter_map(|setting| Some((setting, help(setting)?)))
 }
 
-/// The help of a setting; `None` for one that cannot be given.
+/// Returns the help text of a setting, or `None` for a setting that cannot be given.
 fn help(setting: &Setting) -> Option<String> {
     let (about, usual) = match (setting.name, setting.absent(Command::Pool)?) {
         ("ops", _) => (
@@ -54,46 +55,46 @@ fn help(setting: &Setting) -> Option<String> {
     Some(format!("{about}{list} [default: {usual}]"))
 }
 
-/// The request as given by the user.
+/// The request, as given by the user.
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
-    /// The values of [`settings()`] by name.
+    /// The values of [`settings()`], by the name of the setting.
     pub typed: Vec<(&'static str, String)>,
-    /// The memory of the pool: a size, or a share of the data.
+    /// The memory of the pool, as a size or as a share of the data. `None` means the default share.
     pub memory: Option<&'a str>,
-    /// The objective.
+    /// The name of the objective; `None` means throughput.
     pub goal: Option<&'a str>,
-    /// The seed.
+    /// The seed of the first part of the workload; `None` means 42.
     pub seed: Option<&'a str>,
 }
 
-/// A question that can be answered.
+/// A question that was checked and can be answered.
 pub struct Question {
     /// The settings that all runs have in common.
     pub situation: Setup,
-    /// The settings to try.
+    /// The settings to try, with their values.
     pub(super) axes: Vec<Axis>,
-    /// The objective.
+    /// The objective of the advice.
     pub(super) goal: Goal,
     /// The parts of the workload.
     pub(super) evidence: Evidence,
-    /// Remarks for the reader of the answer.
+    /// Sentences about settings that are left out, for the reader of the answer.
     pub(super) remarks: Vec<String>,
     /// The pool's memory in bytes.
     pub(super) memory_bytes: u64,
-    /// The plain page size, in bytes.
+    /// The plain page size in bytes.
     pub(super) page_bytes: u32,
-    /// Whether the drive is real. Then two runs with equal settings differ.
+    /// Whether the drive is real. Two runs with equal settings on a real drive have different results.
     pub(super) is_real: bool,
-    /// A run with the plain settings, from which others are derived.
+    /// A run with the plain settings, from which the characterisation of the drive is derived.
     pub(super) plain: Run,
-    /// The trace, read once.
+    /// The workloads that have been read, so that a trace is read only once.
     pub(super) workloads: Workloads,
 }
 
 impl Question {
-    /// The settings of `fulgurite pool` for a setup on a part of the workload; `None` if there are no parts
-    /// for its page size.
+    /// Returns the settings of `fulgurite pool` for a setup on a part of the workload. Returns `None` if
+    /// there are no parts for the setup's page size.
     pub(super) fn values(&self, setup: &Setup, part: usize) -> Option<(Setup, &Part)> {
         let mut values = self.setup(setup);
         let page_bytes = self.page_of(setup);
@@ -106,7 +107,7 @@ impl Question {
         Some((values, part))
     }
 
-    /// The settings of `fulgurite pool` for a setup, without those that differ between parts.
+    /// Returns the settings of `fulgurite pool` for a setup, without the settings that differ between parts.
     pub(super) fn setup(&self, setup: &Setup) -> Setup {
         let mut values = self.situation.clone();
         let plain = self.axes.iter().filter_map(|axis| Some((axis.name, axis.plain.clone()?)));
@@ -115,59 +116,62 @@ impl Question {
         values
     }
 
-    /// The page size of a setup, in bytes.
+    /// Returns the page size of a setup, in bytes.
     pub(super) fn page_of(&self, setup: &Setup) -> u32 {
         let page = setup.get("page").and_then(|text| units::parse_size(text).ok());
         page.map_or(self.page_bytes, |bytes| bytes as u32)
     }
 
-    /// The run that characterises the drive.
+    /// Returns the run that characterises the drive.
     pub(super) fn profile(&self) -> Run {
         let stack = Stack { pool: None, ..self.plain.stack.clone() };
         let load = Load::Characterisation { page_bytes: self.page_bytes };
         Run { stack, load, ..self.plain.clone() }
     }
 
-    /// The maximum number of runs for the first part that chooses, for each other part that chooses, and for
-    /// each part that judges.
+    /// Returns the maximum number of runs for the first part that chooses, for each other part that chooses,
+    /// and for each part that judges.
     fn runs_of_a_part(&self) -> [usize; 3] {
         let again = self.axes.iter().find(|axis| axis.name == "write_back");
         let again = again.map(|axis| axis.others.len() + if axis.is_given { 0 } else { OTHER_BATCHES });
         let tried = || self.axes.iter().map(|axis| axis.others.len()).chain(again);
-        // The plain settings, and one run without each changed setting.
+        // Counts one run with the plain settings (two on a real drive, to measure the noise), and for each
+        // setting one run without its change.
         let always = 1 + usize::from(self.is_real) + self.axes.len();
         let kept: usize = tried().map(|values| values.min(KEPT)).sum();
-        // The plain settings, the advice and `auto`; and for each setting one run with only it changed and
-        // one without its change.
+        // A part that judges needs a run with the plain settings, a run with the advice and a run with
+        // `auto`. For each setting it needs one run in which only this setting is changed, and one in which
+        // only this setting is not changed.
         [always + tried().sum::<usize>(), always + kept, 3 + 2 * self.axes.len()]
     }
 
-    /// The maximum number of runs per part, for the parts that choose and then for those that judge.
+    /// Returns the maximum number of runs of each part: first the parts that choose, then those that judge.
     fn runs_by_part(&self) -> impl Iterator<Item = usize> {
         let [first, other, judging] = self.runs_of_a_part();
         let choosing = (0..self.evidence.choosing().len()).map(move |at| if at == 0 { first } else { other });
         choosing.chain(self.evidence.judging().map(move |_| judging))
     }
 
-    /// The maximum number of runs of the answer.
+    /// Returns the maximum number of runs of the answer.
     pub(super) fn runs(&self) -> u64 {
         self.runs_by_part().sum::<usize>() as u64
     }
 
-    /// The run of a setup on a part of the workload, to estimate its cost.
+    /// Builds the run of a setup on a part of the workload, from which the cost of executing that setup is
+    /// estimated. Returns `None` for an invalid setup.
     fn look_at(&self, setup: &Setup, part: usize, workloads: &mut Workloads) -> Option<Run> {
-        // All slices of a trace are assumed to cost the same, so one is enough.
+        // All slices of a trace are assumed to cost the same, so the first slice stands for all.
         let part = if self.evidence.called == "seeds" { part } else { 0 };
         run(&self.values(setup, part)?.0, workloads).ok()
     }
 
-    /// The cost of the answer with `threads` runs in parallel.
+    /// Predicts the cost of the answer with `threads` runs in parallel.
     pub fn outlook(&self, threads: NonZeroUsize) -> Outlook {
         let mut outlook = Outlook::new(threads);
         let mut workloads = Workloads::dry();
         for (at, count) in self.runs_by_part().enumerate() {
-            // The cost depends on the setting, and each placement or victim policy needs a layer of its own.
-            // So the estimate covers as many setups as this part tries.
+            // The cost of a run depends on its settings, and each placement or victim policy needs a layer of
+            // its own. So the estimate covers as many setups as this part tries.
             let tried = self
                 .axes
                 .iter()
@@ -185,8 +189,8 @@ impl Question {
         outlook
     }
 
-    /// Refuses the user's values that are invalid. Values that Fulgurite added are dropped later if they are
-    /// invalid.
+    /// Refuses a value that the user gave and that is invalid. A value that Fulgurite added is not checked
+    /// here; an invalid one is left out when its run is built.
     pub(super) fn check_given(&mut self) -> Result<(), StackError> {
         let given = self.axes.iter().filter(|axis| axis.is_given);
         let setups =
@@ -206,7 +210,7 @@ pub(super) fn run(values: &Setup, workloads: &mut Workloads) -> Result<Run, Stac
     settings::run(Command::Pool, &values, workloads)
 }
 
-/// The option of a setting on the command line.
+/// Returns the command-line option of a setting.
 pub(super) fn flag(name: &str) -> String {
     Command::Pool.setting(name).map_or_else(|_| name.to_owned(), Setting::flag)
 }

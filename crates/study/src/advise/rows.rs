@@ -1,4 +1,5 @@
-//! The answer as rows: the advice, the plain settings, `auto`, and one row per setting that was tried.
+//! Formats the answer as result rows: one row each for the advice, the plain settings and `auto`, and one row
+//! per setting that was tried.
 
 use super::Advice;
 use super::axis::Setup;
@@ -7,13 +8,13 @@ use super::verdict::{Arm, Effect};
 use crate::table::Table;
 use fulgurite_stack::{Column, Row};
 
-/// The columns of a change: mean, minimum and maximum.
+/// The columns of a relative change: its mean, its minimum and its maximum.
 const THROUGHPUT: [Column; 3] =
     [Column::ThroughputChange, Column::ThroughputChangeMin, Column::ThroughputChangeMax];
 const P99: [Column; 3] = [Column::LatencyP99Change, Column::LatencyP99ChangeMin, Column::LatencyP99ChangeMax];
 
 impl Advice {
-    /// The answer as rows. The column `kind` names the subject of each.
+    /// Returns the answer as result rows. The column `kind` names the subject of each row.
     pub fn table(&self) -> Table {
         let verdict = &self.verdict;
         let mut advice = self.arm("advice", &verdict.advised);
@@ -46,8 +47,8 @@ impl Advice {
         row
     }
 
-    /// The commands that repeat the runs of a setup on the parts that judge. Parts with equal numbers of
-    /// requests share one command.
+    /// Returns the commands that repeat the runs of a setup on the parts that judge. Parts with equal numbers
+    /// of requests share one command.
     pub fn commands(&self, setup: &Setup) -> Vec<String> {
         let (mut commands, question) = (Vec::new(), &self.question);
         let parts: Vec<(Setup, u64)> = question
@@ -67,7 +68,8 @@ impl Advice {
     }
 }
 
-/// The `fulgurite pool` command for runs that differ only in seed and position in the trace.
+/// Returns the `fulgurite pool` command for runs that differ only in their seed and in their position in the
+/// trace.
 fn command(parts: &[&Setup]) -> String {
     let mut text = "fulgurite pool".to_owned();
     for setting in fulgurite_stack::Command::Pool.settings() {
@@ -85,7 +87,7 @@ fn command(parts: &[&Setup]) -> String {
     text
 }
 
-/// A word, quoted for a shell if necessary.
+/// Returns a word for a shell, in quotes if the shell would interpret it.
 fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:=,%+@".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,35 +1,40 @@
-//! Chooses the settings on the parts of the workload that choose. The settings are changed one after the
-//! other, each to the value with the largest gain in combination with the earlier changes. Then other batch
-//! sizes are tried, and each change is reverted once. So the maximum number of runs is known in advance.
+//! Chooses the settings by a greedy search on the parts of the workload that choose.
+//!
+//! The search changes the settings one after the other, each to the value with the largest gain in
+//! combination with the earlier changes. Then it tries other batch sizes, and reverts each change once. So
+//! the maximum number of runs is known in advance.
 
 use super::axis::{Axis, KEPT, Setup, other_batches};
 use super::lab::{Change, Figures, Lab, Series};
 use fulgurite_stack::{Column, Row, StackError};
 
-/// The minimum gain of a change, as a share.
+/// The minimum gain for which a setting is changed, as a share of the objective.
 pub(super) const WORTH: f64 = 0.01;
 
-/// If several values gain about the same, one is preferred if its other figure is better by this share.
+/// If several values gain about the same in the objective, one of them is preferred if it is better by this
+/// share in the other objective.
 const TELLS: f64 = 0.05;
 
-/// If two equal runs differ by more than this share, settings cannot be compared.
+/// The maximum relative difference between two equal runs. With a larger difference, settings cannot be
+/// compared.
 const NOISE_AT_MOST: f64 = 0.5;
 
-/// The chosen settings.
+/// The settings that the search has chosen.
 pub(super) struct Chosen {
-    /// The settings that differ from the plain ones.
+    /// The chosen settings that differ from the plain ones.
     pub setup: Setup,
-    /// The setup that is equivalent to `--write-back auto` with otherwise plain settings, if it was tried.
+    /// The setup that is equivalent to `--write-back auto` with otherwise plain settings; `None` if it was
+    /// not tried.
     pub auto: Option<Setup>,
-    /// Smaller gains count as none.
+    /// The smallest relative gain that counts: the difference between equal runs, and at least [`WORTH`].
     pub noise: f64,
-    /// The drive's characterisation.
+    /// The result row of the drive's characterisation.
     pub profile: Row,
     /// Whether the pool never had to evict a page with the plain settings.
     pub is_idle: bool,
 }
 
-/// Chooses the settings.
+/// Searches the settings with the largest gain.
 pub(super) fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
     let question = lab.question();
     let profile = lab.profile()?;
@@ -37,7 +42,7 @@ pub(super) fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
     let plain = lab.of(&Setup::new(), question.evidence.choosing())?;
     let is_idle = plain.iter().all(never_full);
     if is_idle {
-        // Without evictions the settings make no difference.
+        // Without evictions no setting makes a difference, so the plain settings are chosen.
         return Ok(Chosen { setup: Setup::new(), auto: None, noise, profile, is_idle });
     }
     refuse_noise(noise)?;
@@ -58,14 +63,14 @@ pub(super) fn search(lab: &mut Lab) -> Result<Chosen, StackError> {
         }
         best = improved(lab, best, axis, &values, noise)?;
     }
-    // In reverse order: a later change may have made an earlier one superfluous.
+    // Reverts the changes in reverse order, because a later change may have made an earlier one superfluous.
     for axis in question.axes.iter().rev().filter(|axis| axis.name != "page") {
         best = without_idle(lab, best, axis, noise)?;
     }
     Ok(Chosen { setup: best, auto, noise, profile, is_idle })
 }
 
-/// Refuses to choose if equal runs differ so much that gains are chance.
+/// Refuses to choose if two equal runs differ so much that a difference between setups may be chance.
 fn refuse_noise(noise: f64) -> Result<(), StackError> {
     match noise <= NOISE_AT_MOST {
         true => Ok(()),
@@ -76,13 +81,15 @@ fn refuse_noise(noise: f64) -> Result<(), StackError> {
     }
 }
 
-/// Whether the pool always had a free frame.
+/// Whether the pool always had a free frame in this run: it read at most one page for each frame, and wrote
+/// none.
 fn never_full(figures: &Figures) -> bool {
     let number = |column: Column| figures.row.number(column).unwrap_or(0.0);
     number(Column::PagesRead) <= number(Column::Frames) && number(Column::PagesWritten) == 0.0
 }
 
-/// The values to try, with batch sizes for the drive.
+/// Returns the values of an axis to try. A write-back policy with a batch size gets the batch size `n_w` of
+/// the drive.
 fn values(axis: &Axis, n_w: u32, auto: &Option<Setup>) -> Vec<String> {
     match (axis.name, axis.is_given) {
         ("write_back", false) => {
@@ -94,9 +101,9 @@ fn values(axis: &Axis, n_w: u32, auto: &Option<Setup>) -> Vec<String> {
     }
 }
 
-/// The setup for `auto`. On a simulated drive each run characterises the drive itself, at no cost. On a real
-/// drive that takes a minute and gives different numbers each time, so the numbers from the one measurement
-/// are used.
+/// Returns the setup for `auto`, or `None` if `auto` is not to be tried. On a simulated drive each run
+/// characterises the drive itself, at no cost. On a real drive a characterisation takes a minute and gives
+/// different parameters each time, so the parameters from the one measurement are used.
 fn automatic(lab: &mut Lab) -> Result<Option<Setup>, StackError> {
     let question = lab.question();
     if !question.axes.iter().any(|axis| axis.name == "write_back" && axis.others.contains(&"auto".to_owned()))
@@ -115,7 +122,7 @@ fn automatic(lab: &mut Lab) -> Result<Option<Setup>, StackError> {
     }))
 }
 
-/// `best` with the value of `axis` that gains most, if any gains.
+/// Returns `best` with the value of `axis` that gains most, or `best` itself if no value gains.
 fn improved(
     lab: &mut Lab,
     best: Setup,
@@ -140,7 +147,7 @@ fn improved(
     Ok(at.map_or(best, |at| candidates[at].0.clone()))
 }
 
-/// Keeps the setups that gain most on the first part, in their order.
+/// Drops all setups but those that gain most on the first part. The others keep their order.
 fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<(), StackError> {
     if setups.len() <= KEPT {
         return Ok(());
@@ -152,7 +159,7 @@ fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<()
         figures.iter().map(|series| series.as_ref().map_or(f64::NEG_INFINITY, gain)).collect();
     let mut sorted = gains.clone();
     sorted.sort_by(|a, b| b.total_cmp(a));
-    // Among setups with equal gains at the limit, the simpler ones are kept.
+    // If several setups have the same gain as the last that is kept, the simpler ones are kept.
     let mark = sorted[KEPT - 1];
     let mut at_mark = KEPT - gains.iter().filter(|gain| **gain > mark).count();
     let mut gains = gains.into_iter();
@@ -165,8 +172,9 @@ fn screen(lab: &mut Lab, base: &[Figures], setups: &mut Vec<Setup>) -> Result<()
     Ok(())
 }
 
-/// Chooses the candidate to replace `base`, if any gains. Among those with about the highest gain the
-/// simplest is chosen, unless another has a much better second figure.
+/// Returns the number of the candidate that replaces `base`, or `None` if no candidate gains. It is the
+/// simplest of the candidates with about the highest gain, unless another of these is much better in the
+/// other objective.
 fn pick<'a>(
     lab: &Lab,
     base: &[Figures],
@@ -192,7 +200,8 @@ fn pick<'a>(
     Some(picked.0)
 }
 
-/// `best` without its change of one setting, if the change gains nothing beside the others.
+/// Returns `best` without its change of one setting if that change gains nothing beside the other changes;
+/// otherwise returns `best` itself.
 fn without_idle(lab: &mut Lab, best: Setup, axis: &Axis, noise: f64) -> Result<Setup, StackError> {
     let mut without = best.clone();
     if without.remove(axis.name).is_none() {

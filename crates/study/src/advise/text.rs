@@ -1,5 +1,5 @@
-//! The answer for people: one sentence, a table of the settings, how certain it is, and the commands to
-//! repeat it.
+//! Formats the answer for people: one sentence, a table of the settings, a remark on its certainty, and the
+//! commands to repeat the runs.
 
 use super::Advice;
 use super::axis::{Goal, Setup};
@@ -11,11 +11,11 @@ use crate::people::{humane, wrapped};
 use fulgurite_stack::{Column, Value};
 
 impl Advice {
-    /// The answer in lines of `width`, with bold headings if colours are enabled. A longer command is
-    /// continued on the next line with a backslash.
+    /// Returns the answer in lines of at most `width` characters, with bold headings if colours are enabled.
+    /// A longer command is continued on the next line with a backslash.
     pub fn text(&self, width: usize, has_colours: bool) -> String {
         let mut text = wrapped(&self.sentence(), width) + "\n";
-        // If nothing is advised, there is no table: the sentence says so.
+        // Prints the table only if a setting is advised. Otherwise the sentence says that nothing is advised.
         if !self.verdict.advised.setup.is_empty() {
             text += &self.settings(width, has_colours);
             text.push('\n');
@@ -37,7 +37,7 @@ impl Advice {
         text
     }
 
-    /// The finding in one sentence.
+    /// Returns the finding in one sentence.
     pub(super) fn sentence(&self) -> String {
         let verdict = &self.verdict;
         let situation = self.situation();
@@ -128,7 +128,7 @@ impl Advice {
         fitted(columns, kept, width, has_colours).0 + &wrapped(&caption, width)
     }
 
-    /// Remarks besides the sentence, one per line.
+    /// Returns the remarks that follow the sentence, one text per remark.
     pub(super) fn notes(&self) -> Vec<String> {
         let verdict = &self.verdict;
         let mut notes = vec![self.how_sure()];
@@ -159,7 +159,7 @@ impl Advice {
         notes
     }
 
-    /// How certain the answer is, and why.
+    /// Returns a remark that says how certain the answer is, and why.
     fn how_sure(&self) -> String {
         let (verdict, evidence) = (&self.verdict, &self.question.evidence);
         let (called, judging) = (evidence.called, evidence.judging().len());
@@ -195,7 +195,7 @@ impl Advice {
         )
     }
 
-    /// Compares the advice with `auto`.
+    /// Returns a remark that compares the advice with `auto`.
     pub(super) fn beside_auto(&self, auto: &Arm, change: &Change) -> String {
         let (goal, noise) = (self.question.goal, self.verdict.noise);
         let gain = change.gain(goal);
@@ -232,7 +232,8 @@ impl Advice {
         )
     }
 
-    /// The unit in which the commands count requests, if it differs from that of the answer.
+    /// Returns a remark on the unit in which the commands count requests, if that unit differs from the unit
+    /// of the answer.
     fn counted(&self, arm: &Arm) -> String {
         let page = self.question.page_of(&arm.setup);
         if page == self.question.page_bytes {
@@ -282,13 +283,14 @@ fn said(setup: &Setup) -> String {
     listed(&settings)
 }
 
-/// A command in lines of `width`. Lines break only before an option, so that no word of the shell is split.
+/// Breaks a command into lines of about `width` characters. A line breaks only before an option, so that no
+/// word of the shell is split.
 fn continued(command: &str, width: usize) -> String {
     let mut lines = vec![String::new()];
     for (at, part) in command.split(" --").enumerate() {
         let part = if at == 0 { part.to_owned() } else { format!("--{part}") };
         let length = lines.last().map_or(0, |line| line.chars().count());
-        // A continued line also contains a space and a backslash at its end.
+        // Adds 3 for a space before the option, and for a space and a backslash at the end of the line.
         if at > 0 && length + part.chars().count() + 3 > width {
             lines.push(format!("    {part}"));
         } else if let Some(line) = lines.last_mut() {
@@ -298,7 +300,7 @@ fn continued(command: &str, width: usize) -> String {
     lines.join(" \\\n") + "\n"
 }
 
-/// `a, b and c`.
+/// Joins words into a list like `a, b and c`.
 fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -307,7 +309,7 @@ fn listed(words: &[String]) -> String {
     }
 }
 
-/// `throughput rises by 24.1 % (15.7 K/s to 19.5 K/s)`.
+/// Describes a change, like `throughput rises by 24.1 % (15.7 K/s to 19.5 K/s)`.
 fn moved(what: &str, moved: Spread, (from, to): (String, String)) -> String {
     match moved.mean {
         mean if mean.abs() < 0.0005 => format!("{what} stays ({to})"),

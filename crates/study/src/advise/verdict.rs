@@ -5,17 +5,18 @@ use super::lab::{Change, Lab, Series};
 use super::search::Chosen;
 use fulgurite_stack::{Column, Row, StackError};
 
-/// A setting and its effect.
+/// A setting that was tried, and its effect on the parts that judge.
 pub(super) struct Effect {
-    /// The setting's name.
+    /// The name of the setting.
     pub name: &'static str,
-    /// Its plain value.
+    /// The plain value of the setting.
     pub plain: String,
-    /// The advised value.
+    /// The advised value of the setting; equal to the plain value if the setting is not changed.
     pub advised: String,
-    /// The effect of changing only this setting; `None` if it is not changed.
+    /// The effect of changing only this setting; `None` if the advice does not change it.
     pub alone: Option<Change>,
-    /// The effect of reverting only this setting; `None` if it is not changed, or if nothing else is.
+    /// The effect of reverting only this setting's change. `None` if the advice does not change this setting,
+    /// or changes no other.
     pub without: Option<Change>,
 }
 
@@ -23,42 +24,45 @@ pub(super) struct Effect {
 pub(super) struct Arm {
     /// The settings that differ from the plain ones.
     pub setup: Setup,
-    /// Its figures.
+    /// The results of the setup, one per part.
     pub series: Series,
     /// The changes relative to the plain settings.
     pub change: Change,
 }
 
-/// The answer.
+/// The judgement on the chosen settings.
 pub(super) struct Verdict {
-    /// The plain settings.
+    /// The plain settings with their results.
     pub plain: Arm,
-    /// The advised settings, which are the plain ones if no others gain.
+    /// The advised settings with their results. These are the plain settings if no others gain.
     pub advised: Arm,
-    /// The chosen settings, if they gained nothing on the parts that judge.
+    /// The chosen settings with their results, if they gained nothing on the parts that judge; `None`
+    /// otherwise.
     pub rejected: Option<Arm>,
-    /// `--write-back auto` with otherwise plain settings, and the change from it to the advice.
+    /// The setup `--write-back auto` with otherwise plain settings, and the change from that setup to the
+    /// advice. `None` if `auto` was not tried.
     pub auto: Option<(Arm, Change)>,
-    /// The effect of each setting.
+    /// The effect of each setting that was tried.
     pub effects: Vec<Effect>,
     /// The number of judging parts on which the advice improves the objective.
     pub better: usize,
-    /// Smaller gains count as none.
+    /// The smallest relative gain that counts.
     pub noise: f64,
-    /// The drive's characterisation.
+    /// The result row of the drive's characterisation.
     pub profile: Row,
-    /// Whether the pool never had to evict a page.
+    /// Whether the pool never had to evict a page with the plain settings.
     pub is_idle: bool,
     /// The number of executed runs.
     pub executed: u64,
 }
 
-/// Judges the chosen settings.
+/// Executes the runs on the parts that judge. If the chosen settings gain nothing there, the plain settings
+/// are advised.
 pub(super) fn judge(lab: &mut Lab, chosen: Chosen) -> Result<Verdict, StackError> {
     let Chosen { setup, auto, noise, profile, is_idle } = chosen;
     let parts = lab.question().evidence.judging();
     let goal = lab.question().goal;
-    // All setups are run together, so that the cores are busy.
+    // Executes all setups in one call, so that all threads have work. The calls below find the results.
     let mut setups = vec![Setup::new(), setup.clone()];
     setups.extend(auto.clone());
     setups.extend(setup.keys().flat_map(|name| [alone(&setup, name), without(&setup, name)]));
@@ -101,12 +105,12 @@ pub(super) fn judge(lab: &mut Lab, chosen: Chosen) -> Result<Verdict, StackError
     })
 }
 
-/// A setup with only one of its settings.
+/// Returns the setup in which only one setting of `setup` is changed.
 fn alone(setup: &Setup, name: &str) -> Setup {
     setup.iter().filter(|(known, _)| **known == name).map(|(name, value)| (*name, value.clone())).collect()
 }
 
-/// A setup without one of its settings.
+/// Returns `setup` without its change of one setting.
 fn without(setup: &Setup, name: &str) -> Setup {
     setup.iter().filter(|(known, _)| **known != name).map(|(name, value)| (*name, value.clone())).collect()
 }
@@ -143,22 +147,22 @@ fn effects(lab: &mut Lab, plain: &Arm, advised: &Arm) -> Result<Vec<Effect>, Sta
 }
 
 impl Arm {
-    /// The mean throughput, in requests per second for pages of the plain size.
+    /// Returns the mean throughput, in requests per second for pages of the plain size.
     pub(super) fn throughput(&self) -> f64 {
         mean(self.series.iter().map(|figures| figures.throughput))
     }
 
-    /// The mean throughput, in requests per second for pages of the runs' own size.
+    /// Returns the mean throughput, in requests per second for pages of the runs' own page size.
     pub(super) fn own_throughput(&self) -> f64 {
         mean(self.series.iter().filter_map(|figures| figures.row.number(Column::ThroughputOpsS)))
     }
 
-    /// The mean over the parts of the 99th percentile, in nanoseconds.
+    /// Returns the mean over the parts of the 99th percentile of response times, in nanoseconds.
     pub(super) fn p99(&self) -> f64 {
         mean(self.series.iter().map(|figures| figures.p99))
     }
 
-    /// The settings that all its runs have in common, as a row.
+    /// Returns the settings that all runs of the setup have in common, as a result row.
     pub(super) fn identity(&self) -> Row {
         let mut row = self.series.first().map(|figures| figures.row.clone()).unwrap_or_default();
         let told = Column::all().filter(|column| column.is_axis() || *column == Column::NW);

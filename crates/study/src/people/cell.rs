@@ -1,11 +1,11 @@
-//! Formats cells for people: three significant digits and a suitable unit.
+//! Formats cells of tables for people, with three significant digits and a suitable unit.
 
 use fulgurite_base::units;
 pub(super) use fulgurite_base::units::significant;
 use fulgurite_stack::{Column, Row, Unit, Value};
 
-/// The heading of a column: its name without the unit, because each value has its unit. The full name if
-/// another column has the short one.
+/// Returns the heading of a column: its name without the unit, because each value shows its unit. If another
+/// column has that short name, the heading is the full name.
 pub fn head(column: Column) -> &'static str {
     let name = column.name();
     let ends: &[&str] = match column.unit() {
@@ -16,19 +16,21 @@ pub fn head(column: Column) -> &'static str {
         Unit::Name => &[],
     };
     let short = ends.iter().find_map(|end| name.strip_suffix(end));
-    // Without the unit these names would be misleading: `record` suggests the size of one record, not of all.
+    // These names would mislead without the unit: `record` suggests the size of one record, but means the
+    // size of all.
     let is_free = |short: &&str| {
         !["sim", "record"].contains(short) && Column::all().all(|column| column.name() != *short)
     };
     short.filter(is_free).unwrap_or(name)
 }
 
-/// The column with this name or heading.
+/// Returns the column with this name or this heading.
 pub fn column_called(name: &str) -> Result<Column, fulgurite_base::SpecError> {
     Column::all().find(|column| head(*column) == name).map_or_else(|| Column::from_name(name), Ok)
 }
 
-/// The value of `column` in this row, if there is one. The row tells whether sizes of requests are in bytes.
+/// Formats the value of `column` in this row; `None` if the row has no value. The row tells whether request
+/// sizes are in bytes or in pages.
 pub(super) fn humane_in(row: &Row, column: Column) -> Option<String> {
     let value = row.get(column)?;
     let is_size = column.name().starts_with("read_size_") || column.name().starts_with("write_size_");
@@ -43,7 +45,7 @@ fn counts_bytes(row: &Row) -> bool {
     row.text(Column::SizeUnit) == "bytes"
 }
 
-/// A value of `column`. Counts in columns that identify a run keep all their digits.
+/// Formats a value of `column`. Counts in columns that identify a run keep all their digits.
 pub(crate) fn humane(column: Column, value: &Value) -> String {
     let number = match value {
         Value::Text(text) => return text.clone(),
@@ -61,7 +63,7 @@ pub(crate) fn humane(column: Column, value: &Value) -> String {
     }
 }
 
-/// A number without a declared unit. The column's name implies the unit.
+/// Formats a number whose column declares no unit. The end of the column's name implies the unit.
 fn of_number(name: &str, number: f64) -> String {
     let has_end = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
     if has_end(&["_ratio", "_share"]) || name.starts_with("share_") {
@@ -84,7 +86,7 @@ fn of_number(name: &str, number: f64) -> String {
 mod tests {
     use super::*;
 
-    /// The rule: sizes of requests are formatted as bytes if the row counts bytes, and as numbers if it
+    /// The rule: request sizes are formatted as bytes if the row counts bytes, and as plain numbers if it
     /// counts pages.
     #[test]
     fn sizes_of_requests_have_the_unit_of_their_row() {
@@ -129,7 +131,8 @@ mod tests {
     fn headings_are_unique_names_without_units() {
         assert_eq!(head(Column::LatencyP99Ns), "latency_p99");
         assert_eq!(head(Column::ThroughputOpsS), "throughput");
-        // Columns with the names `page` and `file` exist.
+        // The names `page` and `file` are taken: columns with these names exist, so the headings keep their
+        // unit.
         assert_eq!((head(Column::PageBytes), head(Column::FileBytes)), ("page_bytes", "file_bytes"));
         for column in Column::all() {
             assert_eq!(column_called(head(column)), Ok(column));

@@ -1,7 +1,9 @@
-//! Selects the rows to compare, finds the best of them, and describes the result in one sentence.
+//! Compares the rows of a table: selects the comparable rows, finds the best of them, and describes the
+//! comparison in one sentence.
 //!
 //! Rows are compared by their policies. A *case* is a set of rows with equal work and an equal device; rows
-//! of different cases are not compared. If no policy differs, the last other column that differs is compared.
+//! of different cases are not compared. If no policy differs, rows are compared by the last column that
+//! differs and does not describe work.
 
 use super::cell::{head, humane, significant};
 use crate::change;
@@ -10,7 +12,7 @@ use fulgurite_stack::{Column, Command, Row, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The columns that hold policies.
+/// The columns that contain policies.
 const POLICIES: [Column; 10] = [
     Column::Replacement,
     Column::WriteBack,
@@ -24,7 +26,8 @@ const POLICIES: [Column; 10] = [
     Column::Durability,
 ];
 
-/// The columns that always separate cases: for different work, more is not better.
+/// The columns that always separate cases. Rows with different values in these columns did different work, so
+/// a higher figure is not a better one.
 const WORK: [Column; 10] = [
     Column::Part,
     Column::Workload,
@@ -38,19 +41,19 @@ const WORK: [Column; 10] = [
     Column::RateRequestsS,
 ];
 
-/// The rows to compare.
+/// The rows to compare, divided into cases.
 pub(super) struct Comparison {
-    /// The columns that differ between the rows of a case.
+    /// The columns by which the rows of a case are compared.
     by: Vec<Column>,
-    /// The numbers of the rows in each case; at least two per case.
+    /// The row numbers of each case. A case has at least two rows.
     cases: Vec<Vec<usize>>,
 }
 
 impl Comparison {
-    /// The rows of `table` that can be compared; `None` if no case has two rows.
+    /// Selects the rows of `table` that can be compared; `None` if no case has two rows.
     pub(super) fn of(table: &Table) -> Option<Comparison> {
         let rows = &table.rows;
-        // Time intervals and groups are parts of one run.
+        // Refuses tables of time intervals or groups: their rows describe pieces of one run.
         let is_part = |row: &Row| {
             [Column::TimeNs, Column::TimePages, Column::Group].iter().any(|part| row.get(*part).is_some())
         };
@@ -78,8 +81,8 @@ impl Comparison {
         (!by.is_empty() && !cases.is_empty()).then_some(Comparison { by, cases })
     }
 
-    /// For each row, whether it has the best value of `column` in its case. If all values are equal, none is
-    /// best.
+    /// Returns for each row whether it has the best value of `column` in its case. If all values of a case
+    /// are equal, none of them is the best.
     pub(super) fn best(&self, table: &Table, column: Column) -> Vec<bool> {
         let mut best = vec![false; table.rows.len()];
         let Some(better) = column.better() else { return best };
@@ -96,7 +99,7 @@ impl Comparison {
         best
     }
 
-    /// The name of a row within its case.
+    /// Returns the name of a row within its case: its values in the columns by which rows are compared.
     fn name(&self, row: &Row) -> String {
         named(row, &self.by)
     }
@@ -135,7 +138,7 @@ impl Comparison {
         let winners: Vec<String> = extremes.iter().map(|case| self.name(&table.rows[case.best])).collect();
         let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
         winners.iter().for_each(|name| *wins.entry(name).or_default() += 1);
-        // The first of those with the most wins.
+        // If several names have the most wins, the one that wins first in the table is named.
         let winner = winners.iter().rev().max_by_key(|name| wins[name.as_str()])?;
         let changes = extremes.iter().zip(&winners).filter(|(_, name)| *name == winner);
         let mut changes: Vec<f64> =
@@ -160,21 +163,21 @@ impl Comparison {
     }
 }
 
-/// The best and the worst row of a case in one column.
+/// The numbers of the best and the worst row of a case in one column.
 struct Extremes {
     best: usize,
     worst: usize,
 }
 
 impl Extremes {
-    /// `None` if a row has no number.
+    /// Finds the best and the worst row; `None` if a row has no finite number in the column.
     fn of(table: &Table, case: &[usize], column: Column, better: Ordering) -> Option<Extremes> {
         let numbers: Option<Vec<(f64, usize)>> = case
             .iter()
             .map(|at| Some((table.rows[*at].number(column).filter(|number| number.is_finite())?, *at)))
             .collect();
         let mut numbers = numbers?;
-        // The sort is stable, so the first of equal rows is chosen.
+        // The sort is stable, so of rows with equal numbers the first is chosen.
         numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
         if better == Ordering::Greater {
             numbers.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -182,12 +185,12 @@ impl Extremes {
         Some(Extremes { best: numbers[0].1, worst: numbers[numbers.len() - 1].1 })
     }
 
-    /// Whether the formatted values differ. Values that are formatted alike count as equal.
+    /// Whether the formatted values of the two rows differ. Values that are formatted alike count as equal.
     fn is_seen(&self, table: &Table, column: Column) -> bool {
         shown(&table.rows[self.best], column) != shown(&table.rows[self.worst], column)
     }
 
-    /// The relative difference: best over worst, minus one.
+    /// Returns the relative difference: the best value over the worst, minus one.
     fn change(&self, table: &Table, column: Column) -> Option<f64> {
         let change = table.rows[self.best].number(column)? / table.rows[self.worst].number(column)? - 1.0;
         change.is_finite().then_some(change)
@@ -207,7 +210,8 @@ fn shown(row: &Row, column: Column) -> String {
     row.get(column).map(|value| humane(column, value)).unwrap_or_default()
 }
 
-/// The values of a row in `columns`: names as they are, numbers after the heading of their column.
+/// Names a row by its values in `columns`. A name is written as it is, and a number after the heading of its
+/// column.
 fn named(row: &Row, columns: &[Column]) -> String {
     let one = |column: &Column| match row.get(*column) {
         Some(Value::Text(name)) => Some(name.clone()),
@@ -217,7 +221,7 @@ fn named(row: &Row, columns: &[Column]) -> String {
     columns.iter().filter_map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A column in words.
+/// Returns the name of a column in words.
 fn words(column: Column) -> String {
     match column {
         Column::LatencyMeanNs => "mean latency".to_owned(),
@@ -228,7 +232,7 @@ fn words(column: Column) -> String {
     }
 }
 
-/// The figures that answer a command, the most important first.
+/// Returns the figures by which the runs of a command are judged, the most important first.
 fn answers(command: Command) -> &'static [Column] {
     match command {
         Command::Pool => &[Column::ThroughputOpsS, Column::HitRatio],
@@ -239,7 +243,7 @@ fn answers(command: Command) -> &'static [Column] {
     }
 }
 
-/// The result of a characterisation in one sentence.
+/// Describes the results of a characterisation in one sentence.
 fn profiled(table: &Table) -> Option<String> {
     let mut alphas: Vec<(f64, String)> = Vec::new();
     for row in &table.rows {
@@ -262,13 +266,14 @@ fn profiled(table: &Table) -> Option<String> {
         ),
         _ => return None,
     };
-    // A reader must know that the preset was fitted to the published figures, so agreement is no evidence.
+    // The reader must know that the preset was fitted to the published figures, because agreement with them
+    // is then no evidence.
     let is_fitted = table.rows.iter().any(|row| row.number(Column::AlphaTarget).is_some());
     let why = " Presets are fitted to the published figures (target), so their agreement is no evidence.";
     Some(sentence + if is_fitted { why } else { "" })
 }
 
-/// The result in one sentence; `None` for an empty table.
+/// Describes the result in one sentence; `None` for a table without rows or without figures.
 pub fn finding(table: &Table, command: Command) -> Option<String> {
     if command == Command::Profile {
         return profiled(table);
@@ -318,8 +323,8 @@ mod tests {
         Table { rows: rows.iter().map(row).collect() }
     }
 
-    /// The rule: a note says that a preset was fitted to published figures. For a drive without published
-    /// figures there is no such note.
+    /// The rule: the sentence says that a preset was fitted to published figures. For a drive without
+    /// published figures it says nothing about them.
     #[test]
     fn a_note_says_that_a_preset_was_fitted() {
         let row = |device: &str, target: Option<f64>| {
@@ -339,7 +344,8 @@ mod tests {
         assert!(!said(vec![row("femu", None)]).contains("fitted"));
     }
 
-    /// The rule: a range of gains begins with the smallest, whether more or less is better.
+    /// The rule: a range of gains goes from the smallest gain to the largest, both for figures where more is
+    /// better and for figures where less is better.
     #[test]
     fn a_range_goes_from_the_smallest_gain_to_the_largest() {
         let row = |workload: &str, device: &str, mean: f64| {
@@ -361,7 +367,8 @@ mod tests {
         );
     }
 
-    /// The rule: from +100 % on a difference is written as a factor.
+    /// The rule: with one case, the sentence names the best and the worst row. It writes their difference as
+    /// a factor from +100 % on, and as a percentage below.
     #[test]
     fn one_case_names_the_best_and_the_worst() {
         let table =
@@ -377,7 +384,7 @@ mod tests {
         );
         let compared = Comparison::of(&table).unwrap();
         assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false]);
-        // A lower latency is better, so the same row is best.
+        // A lower latency is better, so the same row is the best.
         assert_eq!(compared.best(&table, Column::LatencyP99Ns), [false, true, false]);
         assert_eq!(compared.best(&table, Column::WriteBack), [false; 3]);
     }
@@ -394,7 +401,7 @@ mod tests {
         assert_eq!(compared.best(&table, Column::ThroughputOpsS), [false, true, false, true]);
     }
 
-    /// The rule: values that the table formats alike do not differ, and none of them is best.
+    /// The rule: values that the table formats alike count as equal, and none of them is the best.
     #[test]
     fn a_difference_hidden_by_rounding_is_no_difference() {
         let alike = table(&[("a", "single", 15_663.0), ("a", "ace", 15_664.0)]);

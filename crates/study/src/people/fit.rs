@@ -1,29 +1,30 @@
-//! Fits columns into a given width. The last columns are left out until the others fit; then long texts are
-//! broken into lines.
+//! Fits the columns of a table into a given width. The last columns are left out until the others fit. Then
+//! long texts are broken into lines.
 
 /// The gap between two columns, in characters.
 const GAP: usize = 2;
 /// The mark of the best value in a column.
 const MARK: char = '*';
-/// Starts a heading: bold.
+/// The terminal code that starts a heading: bold.
 const HEAD: &str = "\x1b[1m";
-/// Starts the best value: bold and green.
+/// The terminal code that starts the best value: bold and green.
 const BEST: &str = "\x1b[1;32m";
-/// Ends either.
+/// The terminal code that ends a heading or a best value.
 const PLAIN: &str = "\x1b[0m";
 
-/// A column with its cells.
+/// A column of a table with its formatted cells.
 pub(crate) struct Shown {
-    /// Its heading.
+    /// The heading of the column.
     pub head: String,
-    /// Its cells, and whether each is the best of its case.
+    /// The text of each cell, and whether the cell is the best of its case.
     pub cells: Vec<(String, bool)>,
-    /// Whether it contains text. Text is aligned left and may be broken into lines. Numbers are aligned
-    /// right.
+    /// Whether the column contains text. Text is aligned left and may be broken into lines. Numbers are
+    /// aligned right and are never broken.
     pub is_text: bool,
 }
 
-/// Steps of fitting: the minimum width of a text column, and how many of the optional columns must remain.
+/// The steps of fitting, as pairs: the minimum width of a text column in characters, and the minimum number
+/// of columns to show besides those that are always kept.
 const STEPS: [(usize, usize); 4] = [(40, 4), (24, 3), (14, 1), (8, 0)];
 
 impl Shown {
@@ -31,21 +32,22 @@ impl Shown {
         self.cells.iter().any(|(_, is_best)| *is_best)
     }
 
-    /// The width without any breaking.
+    /// Returns the width of the column in characters if no text is broken.
     fn width(&self) -> usize {
         let longest = self.cells.iter().map(|(cell, _)| length(cell)).max().unwrap_or(0);
-        // All cells of a marked column leave room for the mark, so that numbers stay aligned.
+        // In a column with a marked cell, every cell leaves room for the mark, so that numbers stay aligned.
         (longest + usize::from(self.is_marked())).max(length(&self.head))
     }
 }
 
 fn length(text: &str) -> usize {
-    // Counts characters, because `µ` and `–` take several bytes.
+    // Counts characters and not bytes, because `µ` and `–` take several bytes.
     text.chars().count()
 }
 
-/// The columns in `width`, and the number of columns left out. The first `kept` columns are never left out.
-/// Colour codes do not count towards the width.
+/// Formats the columns in lines of at most `width` characters, and returns the text and the number of columns
+/// that were left out. The first `kept` columns are never left out. Colour codes do not count towards the
+/// width.
 pub(crate) fn fitted(
     mut columns: Vec<Shown>,
     kept: usize,
@@ -61,7 +63,7 @@ pub(crate) fn fitted(
             }
         }
     }
-    // If even that does not fit, the rest is cut off.
+    // If even the kept columns do not fit, cuts off the ends of the lines.
     columns.truncate(kept.max(1));
     let widths: Vec<usize> = columns.iter().map(Shown::width).collect();
     let text = laid_out(&columns, &widths, false);
@@ -69,7 +71,7 @@ pub(crate) fn fitted(
     (lines.collect(), count - columns.len())
 }
 
-/// The column widths that fit into `width`, or `None`.
+/// Returns column widths whose sum fits into `width`, or `None` if there are none.
 fn widths(columns: &[Shown], width: usize, narrowest: usize) -> Option<Vec<usize>> {
     let mut widths: Vec<usize> = columns.iter().map(Shown::width).collect();
     loop {
@@ -106,13 +108,13 @@ fn laid_out(columns: &[Shown], widths: &[usize], has_colours: bool) -> String {
     text
 }
 
-/// A cell in lines, and the terminal codes for its colour.
+/// A cell in lines, and the terminal code that starts its style; empty for plain text.
 struct Cell {
     lines: Vec<String>,
     style: &'static str,
 }
 
-/// A cell with its mark, or with space for one.
+/// Returns a cell with its mark, or with a space in place of the mark.
 fn placed(cell: &str, column: &Shown, is_best: bool) -> String {
     match (column.is_marked() && !column.is_text, is_best) {
         (true, true) => format!("{cell}{MARK}"),
@@ -121,7 +123,7 @@ fn placed(cell: &str, column: &Shown, is_best: bool) -> String {
     }
 }
 
-/// Appends one row, which takes as many lines as its longest cell.
+/// Appends one table row, which takes as many lines as its longest cell.
 fn push_row(text: &mut String, columns: &[Shown], widths: &[usize], cells: &[Cell]) {
     let lines = cells.iter().map(|cell| cell.lines.len()).max().unwrap_or(0);
     for line in 0..lines {
@@ -140,7 +142,7 @@ fn push_row(text: &mut String, columns: &[Shown], widths: &[usize], cells: &[Cel
     }
 }
 
-/// Breaks `text` into lines of at most `width` characters, after a space or a comma if possible.
+/// Breaks `text` into lines of at most `width` characters, after a space, a semicolon or a comma if possible.
 pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest: Vec<char> = text.chars().collect();
@@ -160,7 +162,7 @@ pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Whether the comma before `at` is inside a number, as in 195,795.
+/// Whether the comma before `at` groups the digits of a number, as in 195,795.
 fn is_grouped(text: &[char], at: usize) -> bool {
     let digits = text[at..].iter().take_while(|character| character.is_ascii_digit()).count();
     digits == 3 && at >= 2 && text[at - 2].is_ascii_digit()
@@ -224,7 +226,7 @@ mod tests {
         assert_eq!(broken("a=1,b=2", 5), ["a=1,", "b=2"]);
         assert_eq!(broken("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(broken("", 3), [""]);
-        // A number is not broken; a list of numbers is broken between them.
+        // A number is not broken at its comma; a list of numbers is broken between two numbers.
         assert_eq!(broken("pgbench, 195,795 requests", 14), ["pgbench,", "195,795", "requests"]);
         assert_eq!(broken("24474,73423", 8), ["24474,", "73423"]);
     }

@@ -1,7 +1,7 @@
-//! Formats tables for a terminal: they fit its width and use human units. Columns that differ between the
-//! runs are first, then the figures that answer the question. The best value of each column is marked. A
-//! sentence above the table states the result. A line below it lists the settings that all runs have in
-//! common.
+//! Formats tables for a terminal, in its width and with units for people. The columns that differ between the
+//! runs are first, and then the figures by which the runs are judged. The best value of each column is
+//! marked. A sentence above the table states the result. A line below it lists the settings that all runs
+//! have in common.
 //!
 //! [`crate::table`] formats tables for pipes, files and programs.
 
@@ -20,14 +20,14 @@ use compare::Comparison;
 use fit::{Shown, broken, fitted};
 use fulgurite_stack::{Column, Command};
 
-/// How a table is displayed.
+/// The options that decide how a table is shown.
 #[derive(Clone, Debug)]
 pub struct View {
-    /// The width of a line in characters.
+    /// The maximum width of a line in characters.
     pub width: usize,
-    /// The columns to show; empty for the default.
+    /// The columns to show; empty for the default columns.
     pub columns: Vec<Column>,
-    /// Whether to show every column, whatever the width.
+    /// Whether to show all columns, even if the lines become longer than `width`.
     pub is_wide: bool,
     /// Whether to omit the remark on hidden columns.
     pub is_quiet: bool,
@@ -35,7 +35,8 @@ pub struct View {
     pub has_colours: bool,
 }
 
-/// The figures of a command, the most important first. Its other figures follow.
+/// Returns the most important figures of a command in their order. The command's other figures are shown
+/// after these.
 fn figures(command: Command) -> &'static [Column] {
     match command {
         Command::Pool => &[
@@ -67,7 +68,8 @@ fn figures(command: Command) -> &'static [Column] {
     }
 }
 
-/// The rows of runs. `typed` are the settings that the user gave. Only they are listed as common to all runs.
+/// Formats the result rows of runs. `typed` are the names of the settings that the user gave. A line below
+/// the table lists these, the workload, the benchmark and the device, if they are equal in all runs.
 pub fn runs(table: &Table, command: Command, typed: &[&str], view: &View) -> String {
     let shown = table.columns_for_people(command);
     let found = finding(table, command).map(|finding| wrapped(&finding, view.width) + "\n");
@@ -79,7 +81,8 @@ pub fn runs(table: &Table, command: Command, typed: &[&str], view: &View) -> Str
     text
 }
 
-/// Rows under `columns`. The columns that differ are first. `order` lists the most important figures.
+/// Formats rows under `columns`. The columns that differ between the rows are first. `order` lists the most
+/// important figures.
 pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &View) -> String {
     let (chosen, kept) = chosen(table, order, columns, view);
     let comparison = Comparison::of(table);
@@ -106,7 +109,7 @@ pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &Vi
     text + &notes(table, view)
 }
 
-/// The columns to show, and how many of them are kept at any width.
+/// Returns the columns to show, and how many of the first of these are kept at any width.
 fn chosen(table: &Table, order: &[Column], columns: &[Column], view: &View) -> (Vec<Column>, usize) {
     if !view.columns.is_empty() {
         let there = table.columns();
@@ -121,14 +124,14 @@ fn chosen(table: &Table, order: &[Column], columns: &[Column], view: &View) -> (
         column.is_axis() || matches!(column, Column::TimeNs | Column::Transaction | Column::Group)
     };
     let all = if view.is_wide { table.columns() } else { columns.to_vec() };
-    // Notes are printed below the table.
+    // Notes are printed below the table, not in a column.
     let all: Vec<Column> = all.into_iter().filter(|column| *column != Column::Note).collect();
     let (mut first, mut rest): (Vec<Column>, Vec<Column>) =
         all.into_iter().partition(|column| is_place(column) && differs(column));
     let kept = first.len();
     let rank = |column: &Column| order.iter().position(|known| known == column).unwrap_or(order.len());
-    // Settings that all runs have in common are listed below the table. The figures of a single run are
-    // shown.
+    // Settings that all runs have in common are listed below the table, so their columns are dropped. Figures
+    // stay, even if they are equal in all rows.
     rest.retain(|column| view.is_wide || !is_place(column));
     rest.sort_by_key(|column| (table.rows.len() > 1 && !differs(column), rank(column), *column));
     first.extend(rest);
@@ -145,7 +148,8 @@ fn shown(table: &Table, column: Column, best: &[bool]) -> Shown {
     }
 }
 
-/// The settings that all runs have in common, if the user gave them.
+/// Lists the settings that all runs have in common: the workload, the benchmark, the device, and those that
+/// the user gave.
 fn in_common(table: &Table, typed: &[&str]) -> String {
     let Some(first) = table.rows.first() else { return String::new() };
     let is_typed = |column: &Column| {
@@ -176,20 +180,20 @@ fn notes(table: &Table, view: &View) -> String {
     notes.iter().map(|note| format!("\n{}", wrapped(note, view.width))).collect()
 }
 
-/// Breaks a paragraph into lines of `width`.
+/// Breaks a paragraph into lines of at most `width` characters.
 pub fn wrapped(text: &str, width: usize) -> String {
     text.lines().flat_map(|line| broken(line, width.max(20))).map(|line| line + "\n").collect()
 }
 
-/// A list of names with their meanings. All columns are kept, and text is broken into lines.
+/// Formats a list of names with their meanings. All columns are kept, and long texts are broken into lines.
 pub fn list(table: &Table, columns: &[Column], view: &View) -> String {
     let mut columns: Vec<Column> =
         if view.columns.is_empty() { columns.to_vec() } else { view.columns.clone() };
-    // If the list has one kind, the column `kind` is omitted.
+    // The column `kind` is omitted if all names are of one kind.
     let differs =
         |column: &Column| table.rows.iter().any(|row| row.get(*column) != table.rows[0].get(*column));
     let is_told = |column: &Column| *column == Column::Kind && !differs(column) && view.columns.is_empty();
-    // Names of different kinds have few columns in common; only those are shown.
+    // Names of different kinds have only these columns in common, so the others are not shown.
     if columns.contains(&Column::Kind) && differs(&Column::Kind) && view.columns.is_empty() && !view.is_wide {
         columns.retain(|column| [Column::Kind, Column::Name, Column::About].contains(column));
     }
@@ -203,7 +207,7 @@ pub fn list(table: &Table, columns: &[Column], view: &View) -> String {
     fitted(shown, kept, if view.is_wide { usize::MAX } else { view.width }, view.has_colours).0
 }
 
-/// The transposed table: one line per column. Suits few rows with many columns.
+/// Formats the transposed table, with one line per column. This suits few rows with many columns.
 pub fn upright(table: &Table, columns: &[Column], view: &View) -> String {
     let there = table.columns();
     let asked = if view.columns.is_empty() { columns } else { &view.columns };
@@ -286,7 +290,7 @@ mod tests {
         assert_eq!(text, "write_ios  write_back\n      100  single\n      100  ace\n");
     }
 
-    /// The rule: with `is_quiet` no remark mentions hidden columns.
+    /// The rule: with `is_quiet` no remark below the table mentions hidden columns.
     #[test]
     fn a_quiet_table_has_no_remark_on_hidden_columns() {
         let text = |is_quiet| figures_of(&table(), &[], &[], &View { is_quiet, ..view(40) });

@@ -1,30 +1,30 @@
-//! Formats the numbers of a plot. All values of a plot have one format. It is used for the bars, the
+//! Formats the numbers of a plot, all values of the plot in one format. This format is used for the bars, the
 //! published values, the tooltips and the table below the plot. The page's script labels the axes. It
-//! receives the format as data and has no formatting rules of its own.
+//! receives the format as data and contains no formatting rules itself.
 
 use crate::change;
 use fulgurite_base::units::significant;
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 
-/// The meaning of a plot's values.
+/// The quantity that the values of a plot express, which decides how they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
-    /// A quantity with a unit.
+    /// A quantity, with the unit of its values.
     Unit(Unit),
-    /// A change relative to zero: 0.1 is 10 % more.
+    /// A relative change, of which 0.1 means 10 % more.
     Change,
-    /// A change that is written as a factor: 1.5 is `2.50×`.
+    /// A relative change that is written as a factor, so that 1.5 becomes `2.50×`.
     Factor,
-    /// A part of a whole: 0.1 is 10 %.
+    /// A share of a whole, of which 0.1 means 10 %.
     Share,
 }
 
-/// A unit: the smallest value that is written in it, the divisor, and the suffix.
+/// A unit for numbers: the smallest value that is written in it, the divisor, and the suffix.
 type Step = (f64, f64, &'static str);
 
-/// Units of pure numbers. Below ten thousand all digits are written. The bounds are those of the rounded
-/// number.
+/// The units of pure numbers. Numbers below ten thousand are written with all digits. Each bound is the
+/// smallest number that rounds to the unit's first value.
 const NUMBERS: [Step; 4] =
     [(999_500_000.0, 1e9, " G"), (999_500.0, 1e6, " M"), (9_999.5, 1e3, " K"), (1.0, 1.0, "")];
 
@@ -32,19 +32,19 @@ const NUMBERS: [Step; 4] =
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     scale: Scale,
-    /// Whether any value has a fraction. Then all numbers have three significant digits, so that 1 is `1.00`
-    /// beside 1.68. Otherwise all values are counts.
+    /// Whether any value has a fraction. If so, all numbers have three significant digits, so that 1 is
+    /// written as `1.00` beside 1.68. Otherwise all values are counts.
     is_measured: bool,
 }
 
 impl Form {
-    /// The format for `values`.
+    /// Chooses the format for `values`.
     pub(super) fn of(scale: Scale, mut values: impl Iterator<Item = f64>) -> Form {
         Form { scale, is_measured: values.any(|value| value.fract() != 0.0) }
     }
 
-    /// A value in the table below the plot. It has more digits than in the plot: a count all of them, any
-    /// other number one more.
+    /// Formats a value for the table below the plot, with more digits than in the plot. A count gets all its
+    /// digits, and any other number one digit more.
     pub(super) fn in_table(self, value: f64) -> String {
         match self.scale {
             Scale::Unit(Unit::Name | Unit::Number) if self.is_measured || value < 0.0 => {
@@ -55,7 +55,7 @@ impl Form {
         }
     }
 
-    /// A value in the plot.
+    /// Formats a value for the plot.
     pub(super) fn text(self, value: f64) -> String {
         match self.scale {
             Scale::Unit(Unit::Name | Unit::Number) => self.number(value).replace('-', "−"),
@@ -75,8 +75,8 @@ impl Form {
         }
     }
 
-    /// The format as data. The number on an axis is `times` the value, plus `plus`. It is written in the
-    /// first unit whose bound it reaches.
+    /// Returns the format as data for the page's script. The script multiplies a value by `times` and adds
+    /// `plus`. It writes the resulting number in the first of `units` whose bound the number reaches.
     pub(super) fn of_axis(self) -> serde_json::Value {
         let (times, plus, units): (f64, f64, Vec<Step>) = match self.scale {
             Scale::Unit(unit) if !unit.scales().is_empty() => {
@@ -101,8 +101,8 @@ mod tests {
         values.map(|value| form.text(value))
     }
 
-    /// The rule: counts have no fraction. If any number has a fraction, all numbers have three significant
-    /// digits.
+    /// The rule: counts have no fraction. If any number of a plot has a fraction, all its numbers have three
+    /// significant digits.
     #[test]
     fn counts_have_no_fraction_and_measured_numbers_have_three_digits() {
         assert_eq!(texts(NUMBER, [0.0, 1.0, 16.0, 2000.0, 9999.0]), ["0", "1", "16", "2000", "9999"]);
@@ -123,7 +123,8 @@ mod tests {
         assert_eq!(texts(Scale::Share, [0.12, 1.0]), ["12.0 %", "100.0 %"]);
     }
 
-    /// The rule: values that look alike in the plot differ in the table.
+    /// The rule: values that look alike in the plot may still differ in the table, because the table has more
+    /// digits.
     #[test]
     fn the_table_has_more_digits() {
         let cells =

@@ -1,8 +1,9 @@
-//! The report: one self-contained HTML file that loads nothing from the network.
+//! Renders the report of a study as one self-contained HTML file, which loads nothing from the network.
 //!
-//! It contains the question and the finding, the plots with their numbers, the table, and the commands that
-//! repeat the study. Text and tables are plain HTML (`templates/report.html`) and need no script. Our scripts
-//! draw the plots from one JSON object; `data-ready` on the body is the number of plots drawn.
+//! The report contains the question and the finding, the plots with their numbers, the table, and the
+//! commands that repeat the study. Text and tables are plain HTML (`templates/report.html`) and need no
+//! script. Our scripts draw the plots from one JSON object. The attribute `data-ready` on the body is the
+//! number of plots drawn.
 
 mod form;
 mod plot;
@@ -13,7 +14,7 @@ pub(crate) use form::Scale;
 use fulgurite_stack::{Column, Row, Value};
 pub(crate) use plot::{Panel, Place, Plot, PlotKind, Series};
 
-/// The scripts of the page. `plot.js` has what the others use, so it is the first.
+/// The scripts of the page. `plot.js` defines functions that the others use, so it is the first.
 const SCRIPT: &str = concat!(
     include_str!("../../templates/plot.js"),
     include_str!("../../templates/bars.js"),
@@ -26,57 +27,58 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The contents of a report.
 pub(crate) struct Report<'a> {
-    /// The heading.
+    /// The heading of the page.
     pub title: &'a str,
     /// The study's question.
     pub question: &'a str,
-    /// Whether the runs are the study's smaller ones.
+    /// Whether the runs are those of the study's `quick` settings, which are smaller.
     pub is_quick: bool,
-    /// The finding, in one sentence with its figures.
+    /// The finding of the study, in one sentence with its figures.
     pub finding: &'a str,
-    /// The conclusions that were checked.
+    /// The conclusions that were checked, with their outcomes.
     pub verdicts: &'a [Verdict],
     /// Further remarks for the reader.
     pub notes: &'a [String],
-    /// The plots.
+    /// The plots of the study.
     pub plots: &'a [Plot],
-    /// The complete table.
+    /// The complete table of result rows.
     pub table: &'a Table,
-    /// The columns that are visible at first.
+    /// The columns of the table that are visible at first.
     pub columns: &'a [Column],
     /// The commands that repeat the study.
     pub repeat: &'a [String],
 }
 
-/// A conclusion, and whether it holds in the rows of a study.
+/// The outcome of checking a conclusion against the rows of a study.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The conclusion, in a sentence.
     pub says: String,
-    /// Whether it holds.
+    /// Whether the conclusion holds.
     pub answer: Answer,
-    /// The measured figures and their places.
+    /// The measured figures, and the rows in which they occur.
     pub figure: String,
-    /// Why the conclusion does not hold, or why it was not checked.
+    /// The reason why the conclusion does not hold, or why it was not checked. `None` if it holds, or if the
+    /// study gives no reason.
     pub why: Option<String>,
-    /// A planted fault that makes the check fail. If no fault does, this is `None`, and the check proves
-    /// nothing.
+    /// An injected fault that makes the check fail, in words. `None` if no injected fault does, in which case
+    /// the check proves nothing.
     pub noticed: Option<String>,
 }
 
-/// The outcome of checking a conclusion.
+/// The answer of a check, which says whether the conclusion holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It holds in these rows.
+    /// The conclusion holds in these rows.
     Holds,
-    /// It does not hold in these rows.
+    /// The conclusion does not hold in these rows.
     Fails,
-    /// It was not checked, because a quick run is too short to tell.
+    /// The conclusion was not checked, because a quick run is too short to tell.
     NotChecked,
 }
 
 impl Answer {
-    /// The answer in words.
+    /// Returns the answer in words.
     pub fn words(self) -> &'static str {
         match self {
             Answer::Holds => "holds",
@@ -119,16 +121,17 @@ struct Page<'a> {
     data: String,
 }
 
-/// Renders the page.
+/// Renders the report as an HTML page.
 pub(crate) fn html(report: &Report<'_>) -> String {
     let plots: Vec<_> = report.plots.iter().map(Plot::json).collect();
-    // In a script element only `<` could end the data early.
+    // Escapes `<`, because in a script element only `<` could end the data early.
     let data = serde_json::json!(plots).to_string().replace('<', "\\u003c");
     let page = Page { report, columns: columns(report), data }.render();
     page.expect("a page in memory takes whatever is written")
 }
 
-/// The visible columns, then the others.
+/// Returns the columns of the table with their CSS classes: first those that are visible at first, then the
+/// others.
 fn columns(report: &Report<'_>) -> Vec<(Column, String)> {
     let is_chosen = |column: &Column| report.columns.contains(column);
     let others = report.table.columns().into_iter().filter(|column| !is_chosen(column));
@@ -166,7 +169,8 @@ fn tally(verdicts: &[Verdict]) -> String {
     }
 }
 
-/// The label of the y axis, with the baseline of relative values and the scale.
+/// Returns the label of the y axis, including the baseline of relative values and the word for a logarithmic
+/// scale.
 fn measure(plot: &Plot) -> String {
     let mut text = plot.y_label.clone();
     if let Some(zero) = &plot.zero_is {
@@ -185,7 +189,7 @@ fn exact(row: &Row, column: &Column) -> String {
     row.get(*column).map(Value::exact).unwrap_or_default()
 }
 
-/// Splits an author's text at pairs of backquotes. The flag is true for code.
+/// Splits an author's text at pairs of backquotes. The flag of a piece is true for code.
 fn pieces(text: &str) -> Vec<(bool, &str)> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -289,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_page_loads_nothing_from_the_network() {
-        // The namespace of SVG is a name; no browser loads it.
+        // The namespace of SVG is only a name, which no browser loads, so it is removed before the search.
         let ours = page().replace("http://www.w3.org/2000/svg", "");
         for reference in ["src=", "href=", "url(", "@import", "fetch(", "http:", "https:"] {
             assert!(!ours.contains(reference), "{reference}");
@@ -313,7 +317,7 @@ mod tests {
         assert_eq!(tally(&all[..1]), "1 of 1 hold");
     }
 
-    /// A plot of two values with their expected ranges.
+    /// Creates a plot of two values with their expected ranges.
     fn plot_of(scale: Scale, values: [f64; 2], expected: [(f64, f64); 2]) -> Plot {
         let mut plot = plot();
         plot.scale = scale;
@@ -322,20 +326,21 @@ mod tests {
         plot
     }
 
-    /// The texts that the page's script writes into a plot: for the values, and for the expected values.
+    /// Returns the texts that the page's script writes into a plot: those of the values, and those of the
+    /// expected values.
     fn texts(plot: &Plot) -> [serde_json::Value; 2] {
         let series = plot.json()["panels"][0]["series"][0].clone();
         [series["texts"].clone(), series["expectedTexts"].clone()]
     }
 
-    /// The cells of the table below a plot, without its panel and its places.
+    /// Returns the cells of the table below a plot, without the columns of the panel and of the x axis.
     fn cells(plot: &Plot) -> Vec<Vec<String>> {
         plot.numbers().into_iter().map(|line| line[2..].to_vec()).collect()
     }
 
-    /// The rule: all measured and expected numbers of a plot have one format, and so have all numbers of its
-    /// table. A single number with a fraction gives all numbers three significant digits, and four in the
-    /// table.
+    /// The rule: all measured and expected numbers of a plot have one format, and all numbers of its table
+    /// have one format. If a single number has a fraction, all numbers get three significant digits in the
+    /// plot, and four in the table.
     #[test]
     fn all_numbers_of_a_plot_have_one_format() {
         let number = Scale::Unit(Unit::Number);
@@ -351,8 +356,8 @@ mod tests {
         assert_eq!(texts(&times), [json!(["134 µs", "2.00 s"]), json!(["1.00 ms", "1.00 ms to 2.00 ms"])]);
     }
 
-    /// The rule: for changes and for factors the page receives the number format, the axis format, and the
-    /// baseline. The script itself contains no format.
+    /// The rule: for changes and for factors the page receives the texts of the numbers, the format of the
+    /// axis, and the baseline. The script itself contains no format.
     #[test]
     fn the_page_receives_the_format_of_changes_and_factors() {
         let of = |scale| {

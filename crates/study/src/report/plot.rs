@@ -1,18 +1,18 @@
-//! A plot as data: the input of the page's script, and the table of its numbers.
+//! Represents a plot as data, which is the input of the page's script and of the table below the plot.
 
 use super::form::{Form, Scale};
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 use std::cmp::Ordering;
 
-/// A plot.
+/// A plot with its labels and values.
 #[derive(Clone, Debug)]
 pub(crate) struct Plot {
-    /// The title: a sentence that says what the plot shows.
+    /// The title, a sentence that says what the plot shows.
     pub title: String,
-    /// The caption: how to read the plot.
+    /// The caption, which says how to read the plot.
     pub caption: String,
-    /// The type of plot.
+    /// The type of the plot.
     pub kind: PlotKind,
     /// The label of the x axis.
     pub x_label: String,
@@ -22,56 +22,57 @@ pub(crate) struct Plot {
     pub log_x: bool,
     /// Whether the y axis is logarithmic.
     pub log_y: bool,
-    /// The meaning of y values, which decides their format.
+    /// The quantity that y values express, which decides their format.
     pub scale: Scale,
     /// The unit of x values.
     pub x_unit: Unit,
-    /// The source of expected values, in one word.
+    /// The source of the expected values, in one word.
     pub expected_is: &'static str,
-    /// The baseline of relative values.
+    /// The name of the baseline of relative values; `None` if the values are not relative.
     pub zero_is: Option<String>,
-    /// The order in which y values improve, if one is better than another.
+    /// The direction in which y values improve: `Greater` if more is better. `None` if no value is better
+    /// than another.
     pub better: Option<Ordering>,
-    /// Whether the order of the places has a meaning. Otherwise the places are sorted by value.
+    /// Whether the order of the places on the x axis has a meaning. Otherwise the places are sorted by value.
     pub is_ordered: bool,
-    /// The reason why a place has no value.
+    /// The sentence that says why a place has no value.
     pub no_value: String,
     /// Whether each place has a colour of its own, instead of each series.
     pub colours_places: bool,
-    /// The panels side by side, all with the same scale.
+    /// The panels, which are side by side and have the same scale.
     pub panels: Vec<Panel>,
 }
 
 /// One panel of a plot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Panel {
-    /// Its title, if there are several panels.
+    /// The title of the panel; `None` if the plot has a single panel.
     pub title: Option<String>,
     /// The places on the x axis.
     pub x: Vec<Place>,
-    /// The values over the places.
+    /// The lines, or the groups of bars with one colour, over the places.
     pub series: Vec<Series>,
 }
 
-/// A place on the x axis.
+/// A position on the x axis that has values.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
-    /// The value in its column.
+    /// The value of the x axis's column at this place.
     pub value: Value,
-    /// Its label on the page.
+    /// The label of the place on the page.
     pub name: String,
 }
 
 /// One line, or the bars of one colour.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
-    /// The exact name. A key has the same colour in the whole report.
+    /// The exact name of the series. Series with the same key have the same colour in the whole report.
     pub key: String,
-    /// The label on the page.
+    /// The label of the series on the page.
     pub name: String,
-    /// One value per place, or none.
+    /// One value per place; `None` for a place without a value.
     pub values: Vec<Option<f64>>,
-    /// The expected range of each value, from theory or from a paper.
+    /// The expected range of each value, from theory or from a publication; `None` if nothing is expected.
     pub expected: Option<Vec<Option<(f64, f64)>>>,
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct Series {
 pub(crate) enum PlotKind {
     /// Horizontal bars, one place below the other.
     Bar,
-    /// Lines over numeric places.
+    /// Lines over places that are numbers.
     Line,
     /// Stacked bars.
     Stack,
@@ -100,7 +101,7 @@ impl PlotKind {
 }
 
 impl Plot {
-    /// The headings of the table below the plot.
+    /// Returns the headings of the table below the plot.
     pub(crate) fn heads(&self) -> Vec<String> {
         let panels = self.panels.iter().any(|panel| panel.title.is_some()).then(String::new);
         let series = self.panels.first().map_or(&[][..], |panel| &panel.series);
@@ -111,7 +112,7 @@ impl Plot {
         panels.into_iter().chain([self.x_label.clone()]).chain(named).collect()
     }
 
-    /// The table below the plot: one line for each place with the values of all series.
+    /// Returns the table below the plot, which has one line for each place with the values of all series.
     pub(crate) fn numbers(&self) -> Vec<Vec<String>> {
         self.panels.iter().flat_map(|panel| (0..panel.x.len()).map(|at| self.line(panel, at))).collect()
     }
@@ -136,7 +137,7 @@ impl Plot {
         series.flat_map(|series| &series.values).any(Option::is_none)
     }
 
-    /// The format of all measured and expected values.
+    /// Returns the format of all measured and expected values.
     fn form(&self) -> Form {
         let series = || self.panels.iter().flat_map(|panel| &panel.series);
         let measured = series().flat_map(|series| series.values.iter().copied().flatten());
@@ -144,7 +145,7 @@ impl Plot {
         Form::of(self.scale, measured.chain(expected.flat_map(|(low, high)| [low, high])))
     }
 
-    /// The plot as JSON for the page's script.
+    /// Returns the plot as JSON for the page's script.
     pub(super) fn json(&self) -> serde_json::Value {
         let form = self.form();
         let places = self.panels.iter().flat_map(|panel| &panel.x).filter_map(|place| place.value.as_f64());
@@ -168,7 +169,7 @@ impl Plot {
     }
 }
 
-/// An expected range in words: one value, or the smallest and the largest.
+/// Formats an expected range: one value, or the smallest and the largest value.
 fn range((low, high): (f64, f64), text: impl Fn(f64) -> String) -> String {
     if low == high { text(low) } else { format!("{} to {}", text(low), text(high)) }
 }

@@ -1,5 +1,5 @@
-//! Checks a conclusion, usually one of a paper, against the rows of a study. The report says whether it
-//! holds, with the figures and their places.
+//! Checks the conclusions of a study, usually those of a publication, against its result rows. The verdict
+//! says whether a conclusion holds, with the figures and the rows in which they occur.
 
 use super::file::{Check, Pair};
 use super::finding::{describe, not_a_number, pairs, written};
@@ -14,10 +14,10 @@ use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Unit, Value};
 use std::collections::BTreeMap;
 
-/// A figure, and the name of its row.
+/// A figure, and the name of the row in which it occurs.
 type Figure = (f64, String);
 
-/// The mean of the figures of one place, and their number.
+/// The mean of the figures of rows with the same name, and the number of these figures.
 struct Mean {
     interval: Interval,
     place: String,
@@ -25,7 +25,7 @@ struct Mean {
 }
 
 impl Check {
-    /// Checks all rows that the check selects.
+    /// Checks the conclusion in all rows that the check selects.
     pub(super) fn verdict(
         &self,
         table: &Table,
@@ -38,8 +38,8 @@ impl Check {
         };
         if let Some(reason) = self.full.as_ref().filter(|_| is_quick) {
             self.rows(table)?;
-            // Even if a quick run cannot tell whether the conclusion holds, it tells whether the check could
-            // fail, provided that there are rows to compare.
+            // Injects the faults even if a quick run cannot tell whether the conclusion holds. The run still
+            // tells whether the check could fail, provided that there are rows to compare.
             let noticed = self.noticed(table, words).unwrap_or(None);
             return Ok(verdict(Answer::NotChecked, String::new(), Some(reason.clone()), noticed));
         }
@@ -51,7 +51,7 @@ impl Check {
         })
     }
 
-    /// Whether the conclusion holds in the selected rows, and the figures.
+    /// Returns whether the conclusion holds in the selected rows, and describes the figures.
     pub(super) fn holds(&self, table: &Table, words: Words<'_>) -> Result<(bool, String), StackError> {
         let mut rows = self.rows(table)?;
         if self.no_value.is_some() {
@@ -60,7 +60,8 @@ impl Check {
                 return Err(self.refused("no row has a number in `column`"));
             }
         }
-        // A row is named by the columns that differ between the selected rows.
+        // Keeps only the selected rows in the table, because a row is named by the columns that differ
+        // between the rows of its table.
         let table = &Table { rows: rows.iter().map(|row| (*row).clone()).collect() };
         match &self.falls_with {
             Some(axis) => self.falling(&rows, *axis, words),
@@ -68,7 +69,7 @@ impl Check {
         }
     }
 
-    /// The selected rows; at least one.
+    /// Returns the selected rows, or an error if there are none.
     fn rows<'a>(&self, table: &'a Table) -> Result<Vec<&'a Row>, StackError> {
         let rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         match rows.is_empty() {
@@ -81,7 +82,7 @@ impl Check {
         StackError::request(format!("[[checks]] `{}`: {reason}", self.says))
     }
 
-    /// Whether all figures are within the bounds.
+    /// Returns whether all figures are within the bounds, and describes the figures.
     fn bounded(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Result<(bool, String), StackError> {
         let figures = match &self.compare {
             None => self.plain(table, rows, words),
@@ -99,7 +100,7 @@ impl Check {
         Ok((holds, format!("{}: {}", self.what(words)?, self.found(&figures))))
     }
 
-    /// A name for the figures.
+    /// Returns a name for the figures.
     fn what(&self, words: Words<'_>) -> Result<String, StackError> {
         let of = words.column(self.column);
         Ok(match (&self.compare, self.against) {
@@ -112,9 +113,9 @@ impl Check {
         })
     }
 
-    /// The smallest and the largest of sorted figures.
+    /// Describes the smallest and the largest of sorted figures.
     fn found(&self, figures: &[Mean]) -> String {
-        // There is a first figure: `rows` returns at least one row, and `pairs` at least one pair.
+        // Indexing cannot fail here, because `rows` returns at least one row, and `pairs` at least one pair.
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
         let as_factors = self.compare.is_some()
             && change::any_is_large(figures.iter().map(|figure| figure.interval.mean - 1.0));
@@ -130,12 +131,13 @@ impl Check {
         }
     }
 
-    /// A figure with its interval, if it has one. A ratio is written as a change or a factor. A ratio of two
-    /// columns that is far from 1 is written as a share.
+    /// Formats a figure, with its confidence interval if it has one. A ratio is written as a change or a
+    /// factor. A ratio of two columns that is far from 1 is written as a share.
     fn readable(&self, figure: &Mean, as_factors: bool) -> String {
         let is_ratio = self.compare.is_some() || self.against.is_some();
         let readable = |figure: f64| match is_ratio {
-            // Such a column is a part of the other one, and not another measurement of the same quantity.
+            // The column is then a share of the column `against`, and not another measurement of the same
+            // quantity.
             true if self.against.is_some() && (figure - 1.0).abs() > 0.1 => match 100.0 * figure {
                 small if small < 1.0 => format!("{} %", significant_to(small, 2)),
                 percent => format!("{percent:.1} %"),
@@ -153,7 +155,7 @@ impl Check {
         }
     }
 
-    /// The columns that must not appear in the name of a row, besides those that are compared.
+    /// Returns the columns that must not appear in the name of a row: those that are compared, and `over`.
     fn apart<'a>(&self, compared: impl Iterator<Item = &'a Column>) -> Vec<Column> {
         compared.copied().chain(self.over).collect()
     }
@@ -167,7 +169,8 @@ impl Check {
         rows.iter().map(figure).collect()
     }
 
-    /// Candidate divided by baseline for all pairs of rows with equal other settings.
+    /// Returns the figure of the candidate divided by the figure of the baseline, for all pairs of rows with
+    /// equal other settings.
     fn ratios(
         &self,
         table: &Table,
@@ -184,7 +187,7 @@ impl Check {
         Ok(pairs(rows, &old, &new)?.into_iter().map(ratio).collect())
     }
 
-    /// The figures, or with `over` the mean of those with the same place.
+    /// Returns the figures unchanged, or with `over` the mean of the figures of rows with the same name.
     fn means(&self, figures: Vec<Figure>) -> Result<Vec<Mean>, StackError> {
         let Some(over) = self.over else {
             let alone = |(figure, place)| Mean {
@@ -208,7 +211,8 @@ impl Check {
         places.into_iter().map(mean).collect()
     }
 
-    /// Whether each figure is smaller than the previous one along `axis`, for each value of `for_each`.
+    /// Returns whether each figure is smaller than the previous one along `axis`, for each value of
+    /// `for_each`, and describes the smallest and the largest change.
     fn falling(&self, rows: &[&Row], axis: Column, words: Words<'_>) -> Result<(bool, String), StackError> {
         let line = |row: &Row| match self.for_each {
             Some(column) if row.number(column).is_some() => {
@@ -223,7 +227,7 @@ impl Check {
             let (name, Some(x), Some(y)) = point else { return Err(not_a_number(axis)) };
             points.push((name, x, y));
         }
-        // `windows` pairs neighbours, so the points of one line must be adjacent.
+        // Sorts the points by line, because `windows` pairs neighbours and a pair must belong to one line.
         points.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let mut steps: Vec<Figure> = points
             .windows(2)
@@ -255,14 +259,14 @@ impl Check {
     }
 }
 
-/// A change of less than 1 % with two significant digits. With one decimal a change of 0.004 %, which some
-/// bounds allow, would be written as zero.
+/// Formats a change of less than 1 % with two significant digits. One decimal is not enough: a change of
+/// 0.004 %, which some bounds allow, would be written as zero.
 fn small_change(change: f64) -> String {
     let sign = if change > 0.0 { '+' } else { '−' };
     format!("{sign}{} %", significant_to(100.0 * change.abs(), 2))
 }
 
-/// A figure for people. An integer has no decimals.
+/// Formats a figure for people. An integer has no decimals.
 fn humane(column: Column, figure: f64) -> String {
     match column.unit() {
         Unit::Number if figure >= 0.0 && figure.fract() == 0.0 => Value::Integer(figure as u64).readable(),
@@ -274,7 +278,7 @@ fn humane(column: Column, figure: f64) -> String {
 mod tests {
     use super::small_change;
 
-    /// The rule: all changes in one sentence have equal precision.
+    /// The rule: all changes of less than 1 % have two significant digits, however small they are.
     #[test]
     fn small_changes_have_two_digits() {
         for (change, said) in

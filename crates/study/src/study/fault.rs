@@ -1,22 +1,22 @@
-//! Plants faults in the rows of a study to test its checks: a check proves something only if it fails when
-//! the program is wrong.
+//! Tests the checks of a study by fault injection into its rows. A check proves something only if it fails
+//! when the program is wrong.
 //!
-//! A fault changes the rows in the way in which a fault of the program would, and the check is repeated. A
-//! run depends only on its description. So if one policy worked like another by mistake, its rows would be
-//! those of the other policy. Moving rows to other labels plants exactly that fault. The faults are planted
-//! in this order, and the report names the first that the check detects:
+//! An injected fault changes the rows as an error of the program would, and the check is then repeated. A run
+//! depends only on its description. So if one policy worked like another by mistake, its rows would be those
+//! of the other policy. Exchanging the labels of rows injects exactly this fault. The faults are injected in
+//! the following order, and the report names the first that the check detects.
 //!
 //! - *No effect*: the rows of the candidate are those of the baseline.
 //! - *Swapped sides*: the gain becomes an equal loss.
 //! - *Reversed*: a column that falls along an axis rises instead.
-//! - *Mixed up*: the figures of the candidate, of the baseline or of both come from another value of one
-//!   axis: another policy, drive, number of users or part.
-//! - *A factor*, if the check compares nothing: its figures are ten times as large, or a tenth. A bound that
-//!   allows both says nothing about the figures.
+//! - *Mixed up*: the figures of the candidate, of the baseline or of both are those of rows with another
+//!   value in one axis, such as another policy, drive, number of users or part of the study.
+//! - *A factor*: the figures are ten times as large, or a tenth. This fault is injected only if the check
+//!   compares nothing. A bound that allows both says nothing about the figures.
 //!
 //! A check that fails, or that has no figures in a quick run, first gets figures under which it holds
-//! (`mend.rs`). A check that no figures satisfy proves nothing. Neither does a check that no planted fault
-//! makes fail.
+//! (`mend.rs`). A check that no figures satisfy proves nothing. A check that no injected fault makes fail
+//! proves nothing either.
 
 use super::file::Check;
 use super::select::Select;
@@ -25,12 +25,12 @@ use crate::table::Table;
 use fulgurite_stack::{Column, Row, StackError, Value};
 use std::collections::BTreeMap;
 
-/// The columns of one side of a comparison, with their values.
+/// The labels of one side of a comparison: its columns with their values.
 type Labels = BTreeMap<Column, String>;
 
 impl Check {
-    /// The first planted fault that the check detects, in words. If there is none, the check proves nothing,
-    /// and the result is `None`.
+    /// Returns the first injected fault that the check detects, in words. If there is none, the check proves
+    /// nothing, and the result is `None`.
     pub(super) fn noticed(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
         if self.holds(table, words).is_ok_and(|(holds, _)| holds) {
             return self.noticed_in(table, words);
@@ -42,7 +42,7 @@ impl Check {
         Ok(self.noticed_in(&mended, words)?.map(|fault| format!("{fault} (in figures that hold)")))
     }
 
-    /// The first fault that the check detects in rows in which it holds.
+    /// Returns the first fault that the check detects, injected into rows in which the check holds.
     fn noticed_in(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
         if let Some(fault) = self.first_noticed(self.faults(table, words)?, words) {
             return Ok(Some(fault));
@@ -53,14 +53,14 @@ impl Check {
         }
     }
 
-    /// The first of some faults that makes the check fail. A fault that leaves nothing to compare is skipped,
-    /// because no fault of a policy would do that.
+    /// Returns the first of `faults` that makes the check fail. A fault that leaves nothing to compare is
+    /// skipped, because no error of a policy would remove all rows.
     fn first_noticed(&self, faults: Vec<(String, Vec<Row>)>, words: Words<'_>) -> Option<String> {
         let is_noticed = |rows| self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds);
         faults.into_iter().find_map(|(fault, rows)| is_noticed(rows).then_some(fault))
     }
 
-    /// The tables with the first three faults.
+    /// Returns the rows with each of the first three faults, with the fault in words.
     fn faults(&self, table: &Table, words: Words<'_>) -> Result<Vec<(String, Vec<Row>)>, StackError> {
         if let Some(axis) = self.falls_with {
             return Ok(vec![(format!("{} reversed", words.column(axis)), reversed(table, axis))]);
@@ -73,7 +73,8 @@ impl Check {
         ])
     }
 
-    /// The fourth fault: the figures of one side or of both come from rows with another value in one column.
+    /// Injects the fourth fault: the figures of one side or of both come from rows with another value in one
+    /// column. Returns the first such fault that the check detects.
     fn mixed_up(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
         let sides = match &self.compare {
             Some(compare) => {
@@ -84,7 +85,7 @@ impl Check {
         };
         for sides in &sides {
             let judged = self.judged(table, sides)?;
-            // The columns of the comparison are tried first.
+            // Tries the columns of the comparison before the others.
             let compared = |column: &Column| sides.iter().any(|side| side.contains_key(column));
             let others = Column::all().filter(|column| column.is_axis() && !compared(column));
             for axis in Column::all().filter(compared).chain(others) {
@@ -101,7 +102,7 @@ impl Check {
         Ok(None)
     }
 
-    /// The tables with the fifth fault: figures that are ten times as large, or a tenth.
+    /// Returns the rows with the fifth fault: figures that are ten times as large, or a tenth.
     fn by_a_factor(&self, table: &Table) -> Vec<(String, Vec<Row>)> {
         let scaled = |factor: f64| {
             let mut rows = table.rows.clone();
@@ -116,9 +117,9 @@ impl Check {
         ]
     }
 
-    /// The table in which the rows `judged` have the figures of rows with the value `wrong` in `axis` and
-    /// equal values in the other axes. Also returns the value of one judged row in `axis`. `None` if there is
-    /// no such row.
+    /// Copies the table, and gives the rows with the numbers `judged` the figures of rows that have the value
+    /// `wrong` in `axis` and equal values in the other axes. Returns the value of one judged row in `axis`,
+    /// and the copy. Returns `None` if there is no such row.
     fn with_figures_of_others(
         &self,
         table: &Table,
@@ -142,7 +143,7 @@ impl Check {
         Some((right?, rows))
     }
 
-    /// The numbers of the rows that are judged and belong to one of `sides`.
+    /// Returns the numbers of the rows that the check selects and that belong to one of `sides`.
     fn judged(&self, table: &Table, sides: &[Labels]) -> Result<Vec<usize>, StackError> {
         let chosen = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         let is_chosen = |row: &Row| chosen.iter().any(|chosen| std::ptr::eq(*chosen, row));
@@ -160,9 +161,9 @@ fn has(row: &Row, labels: &Labels) -> bool {
     labels.iter().all(|(column, value)| exact(row, *column) == *value)
 }
 
-/// Whether two rows have equal values in every axis but `axis`. An axis without a value in one of the rows is
-/// ignored, and so are columns that follow from `axis`, such as the channels of a drive, and the names of
-/// parts.
+/// Whether two rows have equal values in every axis but `axis`. An axis in which one of the rows has no value
+/// is ignored, because it follows from `axis`, as the channels of a drive follow from the drive. The name of
+/// the part is ignored too.
 fn is_same_but(row: &Row, other: &Row, axis: Column) -> bool {
     let agrees = |column: Column| match (row.get(column), other.get(column)) {
         (Some(own), Some(other)) => own == other,
@@ -171,7 +172,8 @@ fn is_same_but(row: &Row, other: &Row, axis: Column) -> bool {
     Column::all().filter(|column| column.is_axis() && *column != axis && *column != Column::Part).all(agrees)
 }
 
-/// Copies the values of the columns of `labels` from `like` to `row`. `like` has them with their types.
+/// Copies the values of the columns of `labels` from the row `like` to `row`. The labels are texts, and
+/// `like` has their values with the right types.
 fn relabel(row: &mut Row, labels: &Labels, like: &Row) {
     for column in labels.keys() {
         row.set_some(*column, like.get(*column).cloned());
@@ -190,7 +192,7 @@ fn idle(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
     others.chain(copies).collect()
 }
 
-/// Swaps the labels of the two sides.
+/// Swaps the labels of the baseline and the candidate.
 fn swapped(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
     let like = |side: &Labels| table.rows.iter().find(|row| has(row, side));
     let (Some(like_old), Some(like_new)) = (like(old), like(new)) else { return Vec::new() };
@@ -206,7 +208,7 @@ fn swapped(table: &Table, old: &Labels, new: &Labels) -> Vec<Row> {
     table.rows.iter().map(swap).collect()
 }
 
-/// The distinct values of a column.
+/// Returns the distinct values of a column.
 fn values(table: &Table, column: Column) -> Vec<&Value> {
     let mut values: Vec<&Value> = Vec::new();
     for value in table.rows.iter().filter_map(|row| row.get(column)) {
@@ -217,7 +219,7 @@ fn values(table: &Table, column: Column) -> Vec<&Value> {
     values
 }
 
-/// Describes a value that replaces another one. Names are preceded by the name of their column.
+/// Describes a value that replaces another one. A name is preceded by the label of its column.
 fn in_place_of(axis: Column, wrong: &Value, right: &str, words: Words<'_>) -> String {
     let kind = match wrong {
         Value::Text(_) => words.column(axis) + " ",
@@ -226,7 +228,7 @@ fn in_place_of(axis: Column, wrong: &Value, right: &str, words: Words<'_>) -> St
     format!("{kind}{} in place of {}", words.named(axis, &wrong.exact()), words.named(axis, right))
 }
 
-/// Reverses the order of the values of `axis`.
+/// Reverses the order of the values of `axis`, so that the smallest value becomes the largest.
 fn reversed(table: &Table, axis: Column) -> Vec<Row> {
     let mut values = values(table, axis);
     values.sort_by(|a, b| a.as_f64().unwrap_or_default().total_cmp(&b.as_f64().unwrap_or_default()));
@@ -244,7 +246,7 @@ mod tests {
     use super::super::file::File;
     use super::*;
 
-    /// Rows with two policies, two workloads and two numbers of users.
+    /// Creates rows with two policies, two workloads and two numbers of users.
     fn table() -> Table {
         let row = |workload: &str, policy: &str, users: u64, elapsed: u64| {
             let mut row = Row::default();
@@ -266,7 +268,7 @@ mod tests {
         }
     }
 
-    /// The fault that a check with these keys detects.
+    /// Returns the fault that a check with these lines of TOML detects.
     fn noticed(lines: &str) -> Option<String> {
         noticed_in(&table(), lines)
     }
@@ -294,7 +296,7 @@ mod tests {
         let found = |bound: &str| noticed(&format!("{COMPARE}{bound}"));
         assert_eq!(found("at_most = 1.0").as_deref(), Some("both sides exchanged"));
         assert_eq!(found("below = 1.0").as_deref(), Some("no difference between the two sides"));
-        // For a lower bound of zero, no fault is detected.
+        // All figures are above zero, so a lower bound of zero detects no fault.
         assert_eq!(found("at_least = 0.0"), None);
     }
 
@@ -314,7 +316,9 @@ mod tests {
         assert_eq!(plain.as_deref(), Some("1 user in place of 8 users"));
     }
 
-    /// The largest figure is 200 ns.
+    /// The rule: a bound that no row violates is close enough if figures ten times as large, or a tenth,
+    /// violate it. The figures are 49 to 200 ns, so 2,000 exceeds the bound 1,000 but not 3,000, and 4.9 is
+    /// below the bound 20 but not below 4.
     #[test]
     fn a_bound_that_no_other_row_violates_detects_a_factor_if_it_is_close() {
         assert_eq!(noticed("at_most = 1_000").as_deref(), Some("figures ten times as large"));
@@ -323,7 +327,7 @@ mod tests {
         assert_eq!(noticed("at_least = 4"), None);
     }
 
-    /// The rule: a check that already fails must also detect a fault. The fault is planted in figures for
+    /// The rule: a check that already fails must also detect a fault. The fault is injected into figures for
     /// which the check holds.
     #[test]
     fn a_failing_check_must_detect_a_fault_in_figures_that_satisfy_it() {

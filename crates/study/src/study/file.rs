@@ -1,4 +1,5 @@
-//! The format of a study file.
+//! Defines the format of a study file, as the types that the TOML reader fills, and checks a file without a
+//! run.
 
 use crate::grid;
 use fulgurite_base::{SpecError, option};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 pub(super) struct File {
     pub title: String,
     pub question: String,
-    /// Labels for names and columns in the report.
+    /// The labels of names and columns in the report, by name.
     #[serde(default)]
     pub names: BTreeMap<String, String>,
     #[serde(deserialize_with = "command")]
@@ -24,7 +25,8 @@ pub(super) struct File {
     pub grid: BTreeMap<String, OneOrMore>,
     #[serde(default)]
     pub quick: BTreeMap<String, OneOrMore>,
-    /// Several grids. Each overrides the common grid. Without parts there is only the common grid.
+    /// Several grids, each of which overrides settings of the common grid. A file without parts has only the
+    /// common grid.
     #[serde(default)]
     pub parts: Vec<Part>,
     pub compare: Option<Compare>,
@@ -35,21 +37,22 @@ pub(super) struct File {
     pub plots: Vec<PlotFile>,
 }
 
-/// One of several grids. The column `part` has its name.
+/// One of several grids of a study. The column `part` of its result rows contains its name.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Part {
     pub name: String,
-    /// A command other than the study's. It ignores settings of the common grid that it does not have.
+    /// A command other than the study's. Settings of the common grid that this command does not have are
+    /// ignored. `None` means the study's command.
     #[serde(default, deserialize_with = "some_command")]
     pub command: Option<Command>,
     pub grid: BTreeMap<String, OneOrMore>,
-    /// Changes of this part for `--quick`.
+    /// The settings that `--quick` changes in this part.
     #[serde(default)]
     pub quick: BTreeMap<String, OneOrMore>,
 }
 
-/// One value or a list. A value is text, a number or a size.
+/// One value or a list of values. A value is a text, a number or a size.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum OneOrMore {
@@ -58,11 +61,11 @@ pub(super) enum OneOrMore {
     One(toml::Value),
 }
 
-/// A comparison of two values of an axis for all combinations of the other axes.
+/// A comparison of two values of an axis, for all combinations of the other axes.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Compare {
-    /// Selects only rows of this part.
+    /// The name of the part whose rows are compared; `None` compares all rows.
     pub part: Option<String>,
     #[serde(deserialize_with = "column")]
     pub axis: Column,
@@ -70,13 +73,13 @@ pub(super) struct Compare {
     pub candidate: String,
     #[serde(deserialize_with = "column")]
     pub column: Column,
-    /// A description of the column.
+    /// A description of the compared column, for the finding.
     pub what: String,
-    /// The reason why a quick run cannot tell.
+    /// The reason why a quick run cannot tell how the column changes; `None` if it can.
     pub full: Option<String>,
 }
 
-/// A column that is compared with its expected value.
+/// A column whose values are compared with the expected values in another column.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Deviation {
@@ -84,51 +87,54 @@ pub(super) struct Deviation {
     pub column: Column,
     #[serde(deserialize_with = "column")]
     pub expected: Column,
-    /// Descriptions of the column and of the expected value.
+    /// The description of the column, and below it that of the expected value, for the finding.
     pub what: String,
     pub from: String,
 }
 
-/// A conclusion that is checked in the rows. The column, or a ratio, is within bounds or falls along an axis.
+/// A conclusion that is checked in the rows. The column, or a ratio, must be within bounds or fall along an
+/// axis.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
     /// The conclusion, in a sentence.
     pub says: String,
-    /// A name by which plots refer to the check in `holds`.
+    /// The name by which plots refer to the check in `holds`.
     pub name: Option<String>,
-    /// The reason why a quick run cannot tell. The check is then skipped in quick runs.
+    /// The reason why a quick run cannot tell whether the conclusion holds. With this reason, the check is
+    /// skipped in quick runs.
     pub full: Option<String>,
-    /// The reason why the conclusion does not hold, if it does not.
+    /// The reason why the conclusion does not hold, for a conclusion that fails.
     pub why: Option<String>,
-    /// Selects only rows of this part.
+    /// The name of the part whose rows are checked; `None` checks all rows.
     pub part: Option<String>,
-    /// Selects only rows with these values in these columns.
+    /// The values that a row must have in these columns to be checked.
     #[serde(default, rename = "where", deserialize_with = "column_keys")]
     pub only: BTreeMap<Column, String>,
     #[serde(deserialize_with = "column")]
     pub column: Column,
-    /// The reason why some of the rows have no value in the column. They are skipped. Without this text they
-    /// are an error.
+    /// The reason why some rows have no value in the column. With this reason, such rows are skipped. Without
+    /// it, they are an error.
     pub no_value: Option<String>,
-    /// Checks candidate divided by baseline instead of the column itself.
+    /// The two sides of a comparison. With them, the candidate divided by the baseline is checked instead of
+    /// the column itself.
     pub compare: Option<Pair>,
-    /// Checks the column divided by this one instead of the column itself.
+    /// A second column. With it, the column divided by this one is checked instead of the column itself.
     #[serde(default, deserialize_with = "some_column")]
     pub against: Option<Column>,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
-    /// Bounds that are exclusive: with `above = 1.0` a ratio of 1 fails.
+    /// Exclusive bounds: with `above = 1.0` a ratio of exactly 1 fails.
     pub above: Option<f64>,
     pub below: Option<f64>,
-    /// The column must fall as this one rises.
+    /// The axis along which the column must fall.
     #[serde(default, deserialize_with = "some_column")]
     pub falls_with: Option<Column>,
-    /// The column must fall for each value of this column.
+    /// The column for each of whose values the column must fall.
     #[serde(default, deserialize_with = "some_column")]
     pub for_each: Option<Column>,
-    /// Rows that differ only in this column, such as the seed, are repetitions. Then the bounds apply to the
-    /// whole 95 % confidence interval of their mean.
+    /// The column that distinguishes repetitions, such as the seed. Rows that differ only in this column are
+    /// repetitions, and the bounds apply to the whole 95 % confidence interval of their mean.
     #[serde(default, deserialize_with = "some_column")]
     pub over: Option<Column>,
 }
@@ -152,18 +158,18 @@ impl Check {
     }
 }
 
-/// Two values of an axis, or two sides that differ in several columns.
+/// The two sides of a comparison, which are two values of an axis, or two sets of values in several columns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pair {
-    /// The axis; absent if the sides name their columns.
+    /// The axis; `None` if the sides name their columns.
     #[serde(default, deserialize_with = "some_column")]
     pub axis: Option<Column>,
     pub baseline: Side,
     pub candidate: Side,
 }
 
-/// One side of a comparison: a value of the axis, or values of several columns.
+/// One side of a comparison, which is a value of the axis, or values of several columns.
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "baseline and candidate need a value, or a table of columns and values")]
 pub(super) enum Side {
@@ -172,8 +178,8 @@ pub(super) enum Side {
 }
 
 impl Pair {
-    /// The columns in which the sides differ, with the values of the baseline and of the candidate. Both
-    /// sides must name the same columns.
+    /// Returns the columns in which the sides differ, with the values of the baseline and of the candidate.
+    /// Both sides must name the same columns.
     pub(super) fn sides(&self) -> Result<[BTreeMap<Column, String>; 2], SpecError> {
         let side = |side: &Side| match (self.axis, side) {
             (Some(axis), Side::Value(value)) => Some(BTreeMap::from([(axis, value.clone())])),
@@ -195,27 +201,27 @@ impl Pair {
 #[serde(deny_unknown_fields)]
 pub(super) struct PlotFile {
     /// The title. `{change}` is replaced by the range of changes of a relative plot. `{best}` is replaced by
-    /// the best series of all places, or by the best place if there is one series.
+    /// the series that is best at all places, or by the best place if there is one series.
     pub title: String,
-    /// The names of the checks on which the title depends. If one of them does not hold, or if `{best}` would
-    /// be more than two names, `otherwise` is the title.
+    /// The names of the checks on which the title depends. If one of these checks does not hold, or if
+    /// `{best}` would be more than two names, `otherwise` is the title.
     #[serde(default)]
     pub holds: Vec<String>,
     pub otherwise: Option<String>,
     pub caption: String,
     pub kind: PlotShape,
-    /// Selects only rows of this part.
+    /// The name of the part whose rows are drawn; `None` draws all rows.
     pub part: Option<String>,
-    /// Selects only rows with these values in these columns.
+    /// The values that a row must have in these columns to be drawn.
     #[serde(default, rename = "where", deserialize_with = "column_keys")]
     pub only: BTreeMap<Column, String>,
     #[serde(deserialize_with = "column")]
     pub x: Column,
-    /// One panel for each value of this column.
+    /// The column that divides the plot into panels, one for each of its values; `None` draws a single panel.
     #[serde(default, deserialize_with = "some_column")]
     pub panels: Option<Column>,
-    /// The column to draw, and the column with one series per value. `stack` excludes both. Bars need no
-    /// `series`.
+    /// The column to draw, and below it the column that gives one series per value. A plot with `stack` has
+    /// neither. Bars do not need `series`.
     #[serde(default, deserialize_with = "some_column")]
     pub y: Option<Column>,
     #[serde(default, deserialize_with = "some_column")]
@@ -223,27 +229,28 @@ pub(super) struct PlotFile {
     /// The columns to stack.
     #[serde(default, deserialize_with = "columns")]
     pub stack: Vec<Column>,
-    /// The baseline: a value of `series` or of `x`, or "first" for the first point of each series. The plot
-    /// shows relative changes.
+    /// The baseline of relative values. It is a value of `series` or of `x`, or "first" for the first point
+    /// of each series. With a baseline, the plot shows relative changes.
     pub relative_to: Option<String>,
     /// The column with expected values, which are drawn dashed.
     #[serde(default, deserialize_with = "some_column")]
     pub expected: Option<Column>,
-    /// Rows that differ only in this column, such as the seed, are repetitions. Their mean is drawn.
+    /// The column that distinguishes repetitions, such as the seed. Rows that differ only in this column are
+    /// repetitions, and their mean is drawn.
     #[serde(default, deserialize_with = "some_column")]
     pub over: Option<Column>,
-    /// Published values of y, by panel or series and then by x.
+    /// The published values of y, by panel or series and then by x.
     #[serde(default)]
     pub published: BTreeMap<String, BTreeMap<String, Published>>,
-    /// Published values are those of a full run, so a quick run does not draw them.
+    /// Whether the published values are those of a full run, so that a quick run does not draw them.
     #[serde(default)]
     pub published_of_full: bool,
-    /// The reason why a place has no value.
+    /// The sentence that says why a place has no value.
     pub no_value: Option<String>,
-    /// Whether the order of the places has a meaning. By default this holds if the places are numbers, or one
-    /// name with different options.
+    /// Whether the order of the places on the x axis has a meaning. By default it has one if the places are
+    /// numbers, or one name with different options.
     pub ordered: Option<bool>,
-    /// Whether y is a part of a whole, written in percent.
+    /// Whether y is a share of a whole, which is written in percent.
     #[serde(default)]
     pub share: bool,
     pub y_label: String,
@@ -254,7 +261,7 @@ pub(super) struct PlotFile {
     pub log_y: bool,
 }
 
-/// A published value or range.
+/// A published value, or a range of values.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Published {
@@ -278,12 +285,12 @@ pub(super) enum PlotShape {
     Line,
     /// Stacked bars of several columns.
     Stack,
-    /// One row of coloured cells per series. The colour shows y.
+    /// One row of coloured cells per series. The colour of a cell shows y.
     HeatMap,
 }
 
 impl OneOrMore {
-    /// The values in the syntax of the command line.
+    /// Returns the values in the syntax of the command line.
     pub(super) fn texts(&self) -> Result<Vec<String>, StackError> {
         let values = match self {
             OneOrMore::One(value) => std::slice::from_ref(value),
@@ -311,7 +318,8 @@ fn in_our_words(message: &str) -> String {
 }
 
 impl File {
-    /// Parses `source`, which errors call `name`. This finds all errors that can be found without a run.
+    /// Parses the text `source`, which errors call `name`. Refuses all errors that can be found without a
+    /// run.
     pub(super) fn parse(name: &str, source: &str) -> Result<File, StackError> {
         let file: File = toml::from_str(source).map_err(|error| {
             let line = error
@@ -344,7 +352,7 @@ impl File {
 }
 
 impl PlotFile {
-    /// The columns that the plot uses.
+    /// Returns the columns that the plot uses.
     pub(super) fn columns(&self) -> impl Iterator<Item = Column> {
         let drawn = [Some(self.x), self.panels, self.y, self.series, self.expected].into_iter().flatten();
         drawn.chain(self.stack.iter().copied())

@@ -1,4 +1,4 @@
-//! The finding of a study: one sentence with its figures.
+//! Writes the finding of a study, one sentence with its figures, from its result rows.
 
 use super::file::{Compare, Deviation};
 use super::select::{Select, known_columns};
@@ -11,11 +11,11 @@ use fulgurite_stack::StackError;
 use fulgurite_stack::{Column, Row, Value};
 use std::collections::BTreeMap;
 
-/// The text for a row without a value in an axis.
+/// The text that stands for the value of a row without a value in an axis.
 const ABSENT: &str = "none";
 
 impl Compare {
-    /// Checks that the grid contains both values.
+    /// Checks that the grid contains the baseline and the candidate.
     pub(super) fn check(&self, settings: &Settings) -> Result<(), StackError> {
         let values = settings.get(self.axis.name()).ok_or_else(|| {
             StackError::request(format!(
@@ -33,12 +33,13 @@ impl Compare {
         }
     }
 
-    /// Whether it compares rows of this part.
+    /// Whether the comparison concerns the rows of this part.
     pub(super) fn is_about(&self, part: &str) -> bool {
         self.part.as_ref().is_none_or(|about| about == part)
     }
 
-    /// The finding of the comparison. If a quick run cannot tell, the sentence says why.
+    /// Returns the finding of the comparison. If a quick run cannot tell how the column changes, the sentence
+    /// says why.
     pub(super) fn found(
         &self,
         table: &Table,
@@ -51,7 +52,7 @@ impl Compare {
         }
     }
 
-    /// Compares candidate and baseline for all pairs of rows that differ only in the axis.
+    /// Compares the candidate with the baseline, for all pairs of rows that differ only in the axis.
     pub(super) fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
         known_columns(table, [self.axis, self.column])?;
         let rows = Select { part: self.part.as_deref(), only: &BTreeMap::new() }.of(table)?;
@@ -59,7 +60,7 @@ impl Compare {
             [&self.baseline, &self.candidate].map(|value| BTreeMap::from([(self.axis, value.clone())]));
         let pairs = pairs(&rows, &old, &new)?;
         let by = |old: &Row, new: &Row| Some(new.number(self.column)? / old.number(self.column)? - 1.0);
-        // The sentence begins with the name of the part, so the rows need not repeat it.
+        // Leaves the part out of the names of the rows, because the sentence begins with it.
         let compared: &[Column] = match self.part {
             Some(_) => &[self.axis, Column::Part],
             None => &[self.axis],
@@ -69,7 +70,7 @@ impl Compare {
         let (low, high) = extremes(changes.collect::<Option<_>>().ok_or_else(|| not_a_number(self.column))?);
         let what = &self.what;
         let moved = change::moved((low.0, &low.1), (high.0, &high.1));
-        // The sentence names the part, because other parts may show the opposite.
+        // Names the part in the sentence, because other parts may show the opposite.
         let with = match &self.part {
             Some(part) => format!("In the part {}, with", words.name(part)),
             None => "With".to_owned(),
@@ -79,7 +80,7 @@ impl Compare {
     }
 }
 
-/// The range of some changes in words: "falls by 6.1 % to 24.1 %".
+/// Describes the range of some changes in words: "falls by 6.1 % to 24.1 %".
 pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     changes.for_each(|change| (low, high) = (low.min(change), high.max(change)));
@@ -87,7 +88,7 @@ pub(super) fn moved(changes: impl Iterator<Item = f64>) -> String {
 }
 
 impl Deviation {
-    /// The largest relative deviation from the expected value, with its place.
+    /// Describes the largest relative deviation from the expected value, with the row in which it occurs.
     pub(super) fn sentence(&self, table: &Table, words: Words<'_>) -> Result<String, StackError> {
         known_columns(table, [self.column, self.expected])?;
         let with_both = table.rows.iter().filter_map(|row| {
@@ -128,8 +129,8 @@ pub(super) fn pairs<'a>(
     };
     let (old, mut new) = (with(baseline), with(candidate));
     let rows_of_new = new.len();
-    // A column that only one of the rows has is ignored. For example, a layer changes which component collects
-    // garbage, and so the policies that a row has.
+    // A column in which only one of the two rows has a value is ignored. For example, a layer changes which
+    // component collects garbage, and with it the policies that a row names.
     let same = |old: &Row, new: &Row| {
         let others = Column::all().filter(|column| column.is_axis() && !baseline.contains_key(column));
         others
@@ -138,10 +139,10 @@ pub(super) fn pairs<'a>(
     };
     let mut pairs = Vec::new();
     for old in &old {
-        // The first match is chosen, because rows are in the order of the grid. A single row without a match
-        // is enough to refuse the comparison.
+        // Takes the first match, because rows are in the order of the grid. The loop ends at the first row
+        // without a match, because that is enough to refuse the comparison.
         let Some(at) = new.iter().position(|new| same(old, new)) else { break };
-        // Each candidate is used once, so that repeated rows are paired in order.
+        // Removes the candidate, so that each is used once and repeated rows are paired in order.
         pairs.push((*old, new.remove(at)));
     }
     if old.is_empty() || pairs.len() < old.len() || !new.is_empty() {
@@ -157,13 +158,13 @@ pub(super) fn pairs<'a>(
     Ok(pairs)
 }
 
-/// Whether the column is derived from another one in both rows: the frames of an engine follow from its
-/// memory and page size.
+/// Whether the value in `column` follows from other settings in both rows. An engine's number of frames
+/// follows from its memory and its page size.
 fn follows(old: &Row, new: &Row, column: Column) -> bool {
     column == Column::Frames && [old, new].iter().all(|row| row.get(Column::MemoryBytes).is_some())
 }
 
-/// The values of one side of a comparison: with column names, or with the labels of the study.
+/// Writes the values of one side of a comparison, with column names or with the labels of the study.
 pub(super) fn written(side: &BTreeMap<Column, String>, words: Option<Words<'_>>) -> String {
     let value = |(column, value): (&Column, &String)| match words {
         None => format!("{column} {value}"),
@@ -172,7 +173,7 @@ pub(super) fn written(side: &BTreeMap<Column, String>, words: Option<Words<'_>>)
     side.iter().map(value).collect::<Vec<_>>().join(", ")
 }
 
-/// The smallest and the largest change, with their places.
+/// Returns the smallest and the largest change, with the names of their rows.
 fn extremes(mut changes: Vec<(f64, String)>) -> ((f64, String), (f64, String)) {
     changes.sort_by(|a, b| a.0.total_cmp(&b.0));
     (changes[0].clone(), changes[changes.len() - 1].clone())
@@ -183,13 +184,13 @@ pub(super) fn not_a_number(column: Column) -> StackError {
 }
 
 /// Names a row by its part, if there are several, and by as few axes as possible. The columns of `compared`
-/// are not used. The axes are added in order until the row is as well identified as by all of them.
+/// are not used. Axes are added in order until the row is as well identified as by all of them.
 pub(super) fn describe(table: &Table, row: &Row, compared: &[Column], words: Words<'_>) -> String {
-    // Only rows of the same part are considered. Other parts differ in further columns.
+    // Considers only rows of the same part, because other parts differ in further columns.
     let in_part: Vec<&Row> =
         table.rows.iter().filter(|other| other.get(Column::Part) == row.get(Column::Part)).collect();
     let varies = |axis: &Column| in_part.iter().any(|other| other.get(*axis) != row.get(*axis));
-    // For an engine the page size says more than the number of frames, which follows from it.
+    // An engine's number of frames follows from its page size, which says more and is used instead.
     let follows = |axis: &Column| follows(row, row, *axis) && varies(&Column::PageBytes);
     let axes: Vec<Column> = Column::all()
         .filter(|axis| axis.is_axis() && !compared.contains(axis))
@@ -221,8 +222,8 @@ mod tests {
         row
     }
 
-    /// The rule: a row of an engine is named by its page size, not by the number of frames that follows from
-    /// it.
+    /// The rule: a row of an engine is named by its page size, because its number of frames follows from the
+    /// page size. A row without an engine is named by its number of frames.
     #[test]
     fn a_row_is_named_by_its_settings() {
         let named = |rows: &[Row]| {
@@ -236,8 +237,8 @@ mod tests {
         assert_eq!(named(&[row(4096, 400, None), row(4096, 100, None)]), "400 frames");
     }
 
-    /// The rule: rows whose frames follow from an engine's memory may be paired. Rows with different settings
-    /// of `frames` may not.
+    /// The rule: rows with different numbers of frames may be paired if these numbers follow from an engine's
+    /// memory. Rows with different settings of `frames` or of the memory may not.
     #[test]
     fn derived_columns_do_not_separate_rows() {
         let compared = |rows: [Row; 2]| {

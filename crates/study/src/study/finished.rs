@@ -1,5 +1,5 @@
-//! Reads the rows of a completed study from its tables. So a report with other texts, plots and checks needs
-//! no new runs.
+//! Reads the result rows of a completed study from its tables, so that a report with other texts, plots and
+//! checks needs no new runs.
 //!
 //! The rows are used only if the study in the folder has the same grids and each run has the same identity.
 //! The identity covers the version, the seed, and a hash of the requests of a trace.
@@ -11,24 +11,24 @@ use serde_json::{Map, Value as Json};
 use std::fs;
 use std::path::Path;
 
-/// The rows of the finished runs in order; empty if they cannot be used.
+/// The rows of the finished runs, one list per run in the order of the study; empty if they cannot be used.
 #[derive(Default)]
 pub(super) struct Finished(Vec<Vec<Row>>);
 
 impl Finished {
-    /// Reads the runs in `folder`. The study has `count` runs.
+    /// Reads the finished runs in `folder`. The study has `count` runs.
     pub(super) fn open(folder: &Path, file: &File, count: usize) -> Finished {
         let runs = rows(folder, file).map(by_run).unwrap_or_default();
-        // If the number of runs differs, rows cannot be assigned to runs.
+        // If the number of runs differs, rows cannot be assigned to runs, so none are used.
         Finished(if runs.len() == count { runs } else { Vec::new() })
     }
 
-    /// Whether no run is known.
+    /// Whether no finished run is known.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The rows of the run at `at`.
+    /// Returns the rows of the run with the number `at`, or `None` if its part or its identity differs.
     pub(super) fn rows(&self, at: usize, part: Option<&str>, run_id: &str) -> Option<Vec<Row>> {
         let rows = self.0.get(at)?;
         let first = rows.first()?;
@@ -58,7 +58,7 @@ fn rows(folder: &Path, file: &File) -> Option<Vec<Row>> {
     (table.to_csv() == csv && table.to_json_lines() == lines).then_some(table.rows)
 }
 
-/// A row from both tables. JSON tells the type of each value, and CSV has all digits.
+/// Reads a row from both tables. The JSON tells the type of each value, and the CSV has all digits.
 fn row(columns: &[Column], cells: &csv::StringRecord, types: &Map<String, Json>) -> Option<Row> {
     let mut row = Row::default();
     for (column, text) in columns.iter().zip(cells) {
@@ -73,8 +73,9 @@ fn row(columns: &[Column], cells: &csv::StringRecord, types: &Map<String, Json>)
     Some(row)
 }
 
-/// Groups the rows by run. Intervals and groups of one run are adjacent; every other row is a run of its own.
-/// Two runs with equal meaning, such as `ace` and `ace:n_w=8`, have the same identity and are not merged.
+/// Groups the rows by run. Rows of time intervals and groups that have the same identity and are adjacent
+/// belong to one run. Every other row is a run of its own: two runs with equal meaning, such as `ace` and
+/// `ace:n_w=8`, have the same identity but must not be merged.
 fn by_run(rows: Vec<Row>) -> Vec<Vec<Row>> {
     let mut runs: Vec<Vec<Row>> = Vec::new();
     for row in rows {

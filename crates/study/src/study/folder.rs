@@ -1,5 +1,5 @@
-//! The output folder of a study. All files are renamed into place together, after the last of them is
-//! written. A study that fails leaves only its finished runs; see `ledger.rs`.
+//! Manages the output folder of a study. All files are renamed to their final names together, after the last
+//! of them is written. A study that fails leaves only its finished runs; see `ledger.rs`.
 
 use super::ledger;
 use fulgurite_files::obstacle;
@@ -12,7 +12,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The files that a study writes.
+/// The names of the files that a study writes.
 const NAMES: &[&str] = &[
     "table.csv",
     "table.jsonl",
@@ -22,8 +22,8 @@ const NAMES: &[&str] = &[
     "report.html",
 ];
 
-/// A file of a study. It may be replaced, because [`Folder::refuse_others`] has checked that a study wrote
-/// it.
+/// Describes an output file of the study. An existing file may be replaced, because [`Folder::refuse_others`]
+/// has checked that a study wrote it.
 fn own(path: &Path) -> Named<'_> {
     Named::new("--out", path).replacing(Replaces::Anything)
 }
@@ -38,17 +38,18 @@ fn cannot_be_used(path: &Path, why: &str) -> StackError {
 /// An output folder that is known to be writable.
 pub(super) struct Folder {
     path: PathBuf,
-    /// Files that are complete but not yet renamed.
+    /// The files that are complete but not yet renamed.
     written: Vec<OutputFile>,
-    /// Declared after the files, because they must be removed before their folder.
+    /// The folders that were created. This field is declared after `written`, because fields are dropped in
+    /// order and files must be removed before their folder.
     _made: MadeFolders,
-    /// The open folder with a lock that keeps other studies from writing there.
+    /// The open folder, with a file lock that keeps other studies from writing there.
     _held: fs::File,
 }
 
 impl Folder {
-    /// Creates the folder and checks that all files can be written, before the runs begin. None of the files
-    /// may be one of `inputs`.
+    /// Creates the folder, and checks that all files can be written, before the runs begin. Refuses output
+    /// files that are among `inputs`.
     pub(super) fn prepare(path: &Path, inputs: &[Named<'_>]) -> Result<Folder, StackError> {
         if is_standard(path) {
             return Err(StackError::request(
@@ -59,7 +60,8 @@ impl Folder {
         let (made, held) = MadeFolders::make(path)
             .and_then(|made| Ok((made, fs::File::open(path)?)))
             .map_err(|error| cannot_be_used(path, &obstacle(path, &error)))?;
-        // Other errors mean that the file system has no locks. Then there is no other study to wait for.
+        // Any other error means that the file system has no locks. No other study can hold one, so the study
+        // goes on.
         if flock(&held, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
             return Err(StackError::request(format!(
                 "--out {}: another study is writing there; accepted: another folder, or this one when that has ended",
@@ -79,7 +81,7 @@ impl Folder {
     }
 
     /// Refuses a folder in which one of the names belongs to a foreign file. A study leaves either all of its
-    /// files or only its finished runs. Earlier versions wrote fewer files.
+    /// files or only its finished runs. Only three files are required, because earlier versions wrote fewer.
     fn refuse_others(&self) -> Result<(), StackError> {
         let has = |name: &&&str| self.path.join(name).exists();
         let is_own = self.path.join(ledger::NAME).exists()
@@ -94,7 +96,7 @@ impl Folder {
         }
     }
 
-    /// Writes a file. It gets its name in `finish`.
+    /// Writes a file, which gets its final name in `finish`.
     pub(super) fn write(&mut self, name: &str, content: impl AsRef<[u8]>) -> Result<(), StackError> {
         debug_assert!(NAMES.contains(&name), "{name} was not tried");
         let path = self.path.join(name);
@@ -105,7 +107,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Renames all files into place.
+    /// Renames all files to their final names.
     pub(super) fn finish(mut self) -> Result<(), StackError> {
         for file in self.written.drain(..) {
             file.finish()?;

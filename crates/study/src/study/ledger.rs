@@ -1,11 +1,11 @@
 //! Stores the finished runs of an incomplete study, so that the study can be resumed.
 //!
-//! When a run ends, its rows are appended to a file in the folder of the study, one line per run. So they
-//! survive a failure, an interrupt and a power cut. The file is removed when the study is complete.
+//! When a run ends, its result rows are appended to a file in the folder of the study, one line per run. So
+//! they survive a failure, an interrupt and a power failure. The file is removed when the study is complete.
 //!
-//! Three things identify a run: the exact text of its settings, because its rows repeat that text; its
-//! `run_id`, which covers a hash of the requests of its trace; and the version of Fulgurite. An incomplete
-//! line is ignored.
+//! A run is identified by three values. The first is the exact text of its settings, because its rows repeat
+//! that text. The second is its `run_id`, which covers a hash of the requests of its trace. The third is the
+//! version of Fulgurite. An incomplete line is ignored.
 
 use fulgurite_files::obstacle;
 use fulgurite_stack::{Column, Row, StackError, Value};
@@ -16,7 +16,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The name of the file in the folder of the study.
+/// The name of the file of finished runs, in the folder of the study.
 pub(super) const NAME: &str = "finished-runs.jsonl";
 
 /// The identity of a run.
@@ -28,15 +28,15 @@ pub(super) struct Key {
     pub run_id: String,
 }
 
-/// The finished runs.
+/// The finished runs of an incomplete study.
 pub(super) struct Ledger {
     path: PathBuf,
     known: BTreeMap<Key, Vec<Row>>,
-    /// Opened when the first run ends.
+    /// The file of finished runs; `None` until the first run ends.
     file: Mutex<Option<File>>,
 }
 
-/// A run as a line of the file.
+/// A finished run as a line of the file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     #[serde(flatten)]
@@ -51,13 +51,14 @@ enum Cell {
     Text(String),
     #[serde(rename = "integer")]
     Integer(u64),
-    /// The shortest decimal number that is read back exactly. JSON has no infinity and no NaN, so it is text.
+    /// The shortest decimal number that is read back exactly. It is stored as text, because JSON has no
+    /// infinity and no NaN.
     #[serde(rename = "real")]
     Real(String),
 }
 
 impl Ledger {
-    /// Opens the ledger in `folder`. With `resume` its runs are read.
+    /// Opens the ledger in `folder`. With `resume` the finished runs in its file are read.
     pub(super) fn open(folder: &Path, resume: bool) -> Result<Ledger, StackError> {
         let path = folder.join(NAME);
         let known =
@@ -65,17 +66,17 @@ impl Ledger {
         Ok(Ledger { path, known, file: Mutex::new(None) })
     }
 
-    /// The number of runs that were read.
+    /// Returns the number of finished runs that were read.
     pub(super) fn known(&self) -> usize {
         self.known.len()
     }
 
-    /// The rows of a finished run.
+    /// Returns the rows of a finished run, or `None` if the run is not in the ledger.
     pub(super) fn rows(&self, key: &Key) -> Option<Vec<Row>> {
         self.known.get(key).cloned()
     }
 
-    /// Appends the rows of a finished run.
+    /// Appends the rows of a finished run to the file.
     pub(super) fn keep(&self, key: Key, rows: &[Row]) -> Result<(), StackError> {
         let failed = |error: &io::Error| failed(&self.path, error);
         let rows = rows.iter().map(cells).collect();
@@ -86,7 +87,7 @@ impl Ledger {
             Some(file) => file,
             none => none.insert(open(&self.path).map_err(|error| failed(&error))?),
         };
-        // A single call: an interrupt leaves either the whole line or nothing.
+        // Writes the line in a single call, so that an interrupt leaves either the whole line or nothing.
         file.write_all(line.as_bytes()).map_err(|error| failed(&error))
     }
 
@@ -99,7 +100,7 @@ impl Ledger {
     }
 }
 
-/// The identities of the runs in `folder`, read from complete lines only.
+/// Returns the identities of the finished runs in `folder`, read from complete lines only.
 pub(super) fn keys(folder: &Path) -> Vec<Key> {
     read(&folder.join(NAME)).map_or(Vec::new(), |known| known.into_keys().collect())
 }
@@ -115,7 +116,7 @@ fn open(path: &Path) -> io::Result<File> {
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
     }
-    // Starts a new line after a line that a full disk cut off.
+    // Starts a new line if the last line is incomplete, because a full disk has cut it off.
     if last != [b'\n'] {
         file.write_all(b"\n")?;
     }
@@ -171,14 +172,14 @@ mod tests {
         let mut kept = Row::default();
         kept.set(Column::Device, "a \"device\"\n");
         kept.set(Column::Ops, u64::MAX);
-        // Reals that an imprecise reader would change in the last bit or read as integers.
+        // An imprecise reader would change these reals in the last bit, or read them as integers.
         kept.set(Column::HitRatio, 5e-324);
         kept.set(Column::Waf, 0.1 + 0.2);
         kept.set(Column::WafSteady, f64::INFINITY);
         kept.set(Column::Alpha, 1.0);
         let ledger = Ledger::open(&folder, false).unwrap();
         ledger.keep(key("whole"), std::slice::from_ref(&kept)).unwrap();
-        // An incomplete line, with a complete one after it.
+        // Appends an incomplete line, and below a complete line after it.
         open(&ledger.path).unwrap().write_all(b"{\"version\":\"1\",\"asked\"").unwrap();
         let again = Ledger::open(&folder, false).unwrap();
         again.keep(key("later"), &[]).unwrap();

@@ -1,6 +1,6 @@
-//! Builds rows in which a failing check holds. A check that already fails cannot show which faults it would
-//! detect. So its column gets figures that satisfy it, and the faults are planted in these rows. All other
-//! columns are unchanged.
+//! Builds rows in which a failing check holds. A check that already fails cannot show which injected faults
+//! it would detect. So the column that it checks gets figures that satisfy the check, and the faults are
+//! injected into these rows. All other columns are unchanged.
 
 use super::file::Check;
 use super::finding::pairs;
@@ -9,7 +9,8 @@ use crate::table::Table;
 use fulgurite_stack::{Column, Row, StackError};
 
 impl Check {
-    /// The table with figures within the bounds, if any figures satisfy them.
+    /// Returns the table with figures within the bounds of the check. The check may still fail, because no
+    /// figures satisfy some bounds.
     pub(super) fn mended(&self, table: &Table) -> Result<Table, StackError> {
         let mut rows = Select { part: self.part.as_deref(), only: &self.only }.of(table)?;
         if self.no_value.is_some() {
@@ -38,7 +39,7 @@ impl Check {
         Ok(mended)
     }
 
-    /// A number within the bounds, with some distance to them if possible.
+    /// Returns a number within the bounds, with some distance to each bound if possible.
     fn within(&self) -> f64 {
         match (self.at_least.or(self.above), self.at_most.or(self.below)) {
             (Some(low), Some(high)) => f64::midpoint(low, high),
@@ -49,12 +50,12 @@ impl Check {
     }
 }
 
-/// The figure of the row, or 1 if it has no positive figure.
+/// Returns the figure of the row, or 1 if the row has no positive figure.
 fn positive(row: &Row, column: Column) -> f64 {
     row.number(column).filter(|figure| *figure > 0.0).unwrap_or(1.0)
 }
 
-/// A figure for each row, falling as `axis` rises.
+/// Returns a figure for each row, which falls as `axis` rises.
 fn falling<'a>(rows: &[&'a Row], axis: Column) -> Vec<(&'a Row, f64)> {
     let value = |row: &Row| row.number(axis).unwrap_or_default();
     let below = |row: &Row| rows.iter().filter(|other| value(other) < value(row)).count();

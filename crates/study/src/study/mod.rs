@@ -1,5 +1,5 @@
-//! A study: a grid of runs with comparisons, checks and plots. It is read from TOML and executed. The results
-//! are a table and a report.
+//! Reads a study from TOML and executes it. A study is a grid of runs with comparisons, checks and plots. Its
+//! results are a table and a report.
 
 mod file;
 mod finished;
@@ -40,7 +40,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use words::Words;
 
-/// The built-in studies: names and texts.
+/// The built-in studies, as pairs of the name and the TOML text.
 const BUILT_IN: [(&str, &str); 10] = [
     ("quickstart", include_str!("../../studies/quickstart.toml")),
     ("write-concurrency", include_str!("../../studies/write-concurrency.toml")),
@@ -54,49 +54,50 @@ const BUILT_IN: [(&str, &str); 10] = [
     ("midas", include_str!("../../studies/midas.toml")),
 ];
 
-/// A study, read and checked as far as possible without a run.
+/// A study that was read, and checked as far as possible without a run.
 pub struct Study {
-    /// Its name: that of a built-in study, or the file's name without extension.
+    /// The name of a built-in study, or the name of the study's file without extension.
     pub name: String,
     source: String,
     typed: String,
     file: File,
 }
 
-/// How to run a study.
+/// The options for running a study.
 #[derive(Clone, Copy, Debug)]
 pub struct How<'a> {
-    /// The output folder, by default `results/NAME`.
+    /// The output folder; `None` means `results/NAME`.
     pub out: Option<&'a Path>,
     /// Whether to make the smaller runs of the study's `quick` settings.
     pub quick: bool,
-    /// A seed that replaces the study's.
+    /// A seed that replaces the study's; `None` keeps the study's.
     pub seed: Option<&'a str>,
-    /// The number of runs in parallel.
+    /// The maximum number of runs that are executed in parallel.
     pub threads: NonZeroUsize,
     /// Whether to use the finished runs in the folder: those of an incomplete attempt, or those of a complete
     /// study to draw its report again.
     pub resume: bool,
 }
 
-/// The grids of a study: for each part its name, its command, and all values of its settings.
+/// The grids of a study. Each has the name of its part, its command, and all values of its settings. The name
+/// is `None` in a study without parts.
 pub type Grids<'a> = Vec<(Option<&'a str>, Command, Settings)>;
 
 /// The results of a study.
 pub struct Outcome {
-    /// The table.
+    /// The table of result rows.
     pub table: Table,
     /// The columns to show first.
     pub columns: Vec<Column>,
-    /// The finding, in one sentence.
+    /// The finding of the study, in one sentence.
     pub finding: String,
-    /// The conclusions that were checked.
+    /// The conclusions that were checked, with their outcomes.
     pub verdicts: Vec<Verdict>,
     /// The path of the report.
     pub report: PathBuf,
 }
 
-/// A report with the parts that are also shown on the terminal.
+/// A rendered report, with those of its contents that are also shown on the terminal.
 struct Page {
     html: String,
     columns: Vec<Column>,
@@ -104,7 +105,7 @@ struct Page {
     verdicts: Vec<Verdict>,
 }
 
-/// The names of the built-in studies with their titles.
+/// Returns the names of the built-in studies with their titles.
 pub fn names() -> impl Iterator<Item = (&'static str, String)> {
     BUILT_IN
         .iter()
@@ -112,8 +113,8 @@ pub fn names() -> impl Iterator<Item = (&'static str, String)> {
 }
 
 impl Study {
-    /// Opens the study `typed`: the name of a built-in study, a TOML file, or `-` for TOML from standard
-    /// input.
+    /// Opens the study `typed`, which is the name of a built-in study, the path of a TOML file, or `-` for
+    /// TOML from standard input.
     pub fn open(typed: &str) -> Result<Study, StackError> {
         if is_standard(Path::new(typed)) {
             let source = io::read_to_string(io::stdin())
@@ -154,26 +155,26 @@ impl Study {
         Ok(Study { name: name.to_owned(), source: source.to_owned(), typed: format!("{name}.toml"), file })
     }
 
-    /// The grids of all parts.
+    /// Returns the grids of all parts.
     pub fn grids(&self, how: &How<'_>) -> Result<Grids<'_>, StackError> {
         let whole =
             Part { name: String::new(), command: None, grid: BTreeMap::new(), quick: BTreeMap::new() };
         let parts =
             if self.file.parts.is_empty() { std::slice::from_ref(&whole) } else { &self.file.parts[..] };
         let grid = |(at, part): (usize, &Part)| {
-            // The name is borrowed from the file, because `whole` lives only until the function returns.
+            // Borrows the name from the file, because `whole` is dropped when the function returns.
             let name = self.file.parts.get(at).map(|known| known.name.as_str());
             Ok((name, part.command.unwrap_or(self.file.command), self.settings(part, how)?))
         };
         parts.iter().enumerate().map(grid).collect()
     }
 
-    /// Its title.
+    /// Returns the title of the study.
     pub fn title(&self) -> &str {
         &self.file.title
     }
 
-    /// The runs with their parts, and their cost.
+    /// Returns the runs with their parts, and predicts their cost.
     fn runs(&self, how: &How<'_>) -> Result<(Parts<'_>, Outlook), StackError> {
         let mut runs = Parts::default();
         let mut outlook = Outlook::new(how.threads);
@@ -190,7 +191,8 @@ impl Study {
         Ok((runs, outlook))
     }
 
-    /// The settings of a part. A later value replaces an earlier one, so the part overrides the common grid.
+    /// Returns the settings of a part. A later value of a setting replaces an earlier one, so the part
+    /// overrides the common grid.
     fn settings(&self, part: &Part, how: &How<'_>) -> Result<Settings, StackError> {
         let command = part.command.unwrap_or(self.file.command);
         let applies = |name: &str| part.command.is_none() || command.setting(name).is_ok();
@@ -216,12 +218,13 @@ impl Study {
         }
     }
 
-    /// The cost of its runs. Nothing is run, measured or written.
+    /// Predicts the cost of the study's runs. No run is executed, no drive is measured, and no file is
+    /// written.
     pub fn outlook(&self, how: &How<'_>) -> Result<Outlook, StackError> {
         Ok(self.runs(how)?.1)
     }
 
-    /// The finished runs that an earlier attempt left in the folder.
+    /// Counts the finished runs that an earlier attempt left in the folder.
     pub fn left(&self, how: &How<'_>) -> Result<Left, StackError> {
         match ledger::keys(&self.folder(how.out)) {
             none if none.is_empty() => Ok(Left::default()),
@@ -229,16 +232,16 @@ impl Study {
         }
     }
 
-    /// The output folder.
+    /// Returns the output folder.
     pub fn folder(&self, out: Option<&Path>) -> PathBuf {
         out.map_or_else(|| Path::new("results").join(&self.name), Path::to_path_buf)
     }
 
-    /// Runs the study and writes table, study and report into its folder. The files appear after all runs
-    /// have succeeded. If a run fails, the rows of the finished runs are kept in the folder, and the error
-    /// says so.
+    /// Runs the study, and writes the table, the study and the report into its folder. The files appear after
+    /// all runs have succeeded. If a run fails, the rows of the finished runs are kept in the folder, and the
+    /// error says so.
     ///
-    /// `before` is called with the cost of the runs before the first of them begins.
+    /// `before` is called with the predicted cost of the runs, before the first of them begins.
     pub fn run(
         &self,
         how: &How<'_>,
@@ -249,7 +252,8 @@ impl Study {
         outlook.check().map_err(|error| self.named(error))?;
         before(&outlook);
         let out = self.folder(how.out);
-        // A trace or drive in the output folder must not be overwritten.
+        // Collects the files that the study reads, because a trace or a drive in the output folder must not
+        // be overwritten.
         let inputs = self.inputs()?;
         let inputs: Vec<Named<'_>> =
             inputs.iter().map(|(argument, text)| Named::new(argument, named_file(text))).collect();
@@ -275,8 +279,8 @@ impl Study {
         outcome.map_err(|error| with_finished(error, &out, left.others, runs.count()))
     }
 
-    /// Refuses to replace the result of another study, and to replace a full result by a quick one. Each may
-    /// have taken hours.
+    /// Refuses to replace the result of another study, and to replace a full result by a quick one. Either
+    /// result may have taken hours.
     fn keep_result(&self, how: &How<'_>, out: &Path) -> Result<(), StackError> {
         let Some(was) = fs::read_to_string(out.join("study.toml")).ok() else { return Ok(()) };
         let Ok(was) = File::parse("study.toml", &was) else { return Ok(()) };
@@ -288,7 +292,7 @@ impl Study {
         if how.quick && has_quick {
             let (full, _) = self.runs(&How { quick: false, ..*how })?;
             let finished = Finished::open(out, &self.file, full.count());
-            // The `run_id`s tell whether the runs of the table have the full size.
+            // The `run_id`s tell whether the runs of the table in the folder have the full size.
             if !finished.is_empty() && finished.rows(0, full.part(0), &full.run(0)?.id()?).is_some() {
                 return Err(in_the_way(
                     out,
@@ -304,7 +308,8 @@ impl Study {
         let mut table = Table::default();
         for (at, rows) in rows.into_iter().enumerate() {
             for mut row in rows {
-                // The execution cost differs from one execution to the next. The table must not.
+                // Drops the execution cost, because it differs from one execution to the next and the table
+                // must not.
                 row.drop_cost();
                 row.set_some(Column::Part, kept.runs.part(at));
                 table.rows.push(row);
@@ -333,8 +338,8 @@ impl Study {
         Ok(Outcome { table, columns, finding, verdicts, report: out.join("report.html") })
     }
 
-    /// Renders the report for a table that was made elsewhere. `repeat` are the commands that reproduce it.
-    /// `is_quick` tells whether its runs are the study's smaller ones.
+    /// Renders the report for a table that was made elsewhere. `repeat` are the commands that reproduce the
+    /// table. `is_quick` tells whether its runs are those of the study's `quick` settings.
     pub fn draw(&self, table: &Table, is_quick: bool, repeat: &[String]) -> Result<String, StackError> {
         Ok(self.page(table, is_quick, repeat)?.html)
     }
@@ -365,7 +370,7 @@ impl Study {
         Ok(Page { html, columns, finding, verdicts })
     }
 
-    /// Everything that may name a file that the study reads: the study file, traces and drives.
+    /// Returns all settings that may name a file that the study reads: the study file, traces and drives.
     fn inputs(&self) -> Result<Vec<(&'static str, String)>, StackError> {
         let of_parts = self.file.parts.iter().flat_map(|part| [&part.grid, &part.quick]);
         let grids: Vec<_> = [&self.file.grid, &self.file.quick].into_iter().chain(of_parts).collect();
@@ -408,12 +413,12 @@ impl Study {
     }
 }
 
-/// The number of finished runs in the folder `out`, whichever study they belong to.
+/// Returns the number of finished runs in the folder `out`, regardless of the study that they belong to.
 pub fn finished_runs(out: &Path) -> usize {
     ledger::keys(out).len()
 }
 
-/// The error for a folder that contains something which the study would replace.
+/// Returns the error for a folder that contains a result that the study would replace.
 fn in_the_way(out: &Path, what: &str) -> StackError {
     StackError::request(format!(
         "--out {} has {what}; accepted: another folder, or this one after that is deleted",
@@ -421,8 +426,8 @@ fn in_the_way(out: &Path, what: &str) -> StackError {
     ))
 }
 
-/// Adds to an error how many finished runs are kept. `others` of the runs in the folder belong to another
-/// study.
+/// Adds to an error how many finished runs are kept. `others` is the number of finished runs in the folder
+/// that belong to another study or version.
 fn with_finished(error: StackError, out: &Path, others: usize, of: usize) -> StackError {
     let text = |said: String| match finished_runs(out).saturating_sub(others) {
         0 => said,
@@ -437,7 +442,7 @@ fn with_finished(error: StackError, out: &Path, others: usize, of: usize) -> Sta
     }
 }
 
-/// Remarks on the runs for the reader of the report.
+/// Returns remarks on the runs, for the reader of the report.
 fn notes(table: &Table) -> Vec<String> {
     let is_real = |row: &Row| row.text(Column::Device).starts_with("file:");
     let mut notes = vec![if table.rows.iter().any(is_real) {

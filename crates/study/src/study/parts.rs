@@ -8,21 +8,21 @@ use fulgurite_stack::{Row, Run, StackError};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// Runs of other versions are not reused.
+/// The version of Fulgurite that identifies a finished run. Runs of other versions are not reused.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Finished runs that an earlier attempt left in a folder.
+/// The numbers of finished runs that an earlier attempt left in a folder.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Left {
     /// The number of finished runs that the study can reuse.
     pub usable: usize,
-    /// The number of finished runs that it cannot reuse.
+    /// The number of finished runs that the study cannot reuse.
     pub others: usize,
-    /// Whether none of them belongs to this study, in any version.
+    /// Whether there are finished runs, and none of them belongs to this study in any version.
     pub(super) is_of_another: bool,
 }
 
-/// Grids with the names of their parts.
+/// Grids with the names of their parts; the name is `None` in a study without parts.
 #[derive(Default)]
 pub(super) struct Parts<'a>(Vec<(Option<&'a str>, Grid)>);
 
@@ -36,7 +36,7 @@ impl<'a> Parts<'a> {
         self.0.iter_mut().try_for_each(|(_, grid)| grid.prepare())
     }
 
-    /// The part of a run.
+    /// Returns the name of the part that a run belongs to.
     pub(super) fn part(&self, at: usize) -> Option<&'a str> {
         self.find(at).0
     }
@@ -46,7 +46,8 @@ impl<'a> Parts<'a> {
         let mut wanted: BTreeSet<(Option<&str>, String)> = BTreeSet::new();
         let asked: BTreeSet<&str> = keys.iter().map(|key| key.asked.as_str()).collect();
         for (name, grid) in self.0.iter().filter(|_| !keys.is_empty()) {
-            // The text is compared, because the ledger is usually shorter than the grid.
+            // Looks for the text of each run in the ledger, because the ledger is usually shorter than the
+            // grid.
             let texts = (0..grid.count()).map(|at| grid.source().asked(at));
             wanted.extend(texts.filter(|text| asked.contains(text.as_str())).map(|text| (*name, text)));
         }
@@ -56,7 +57,7 @@ impl<'a> Parts<'a> {
         Left { usable, others: keys.len() - usable, is_of_another: !keys.is_empty() && own.count() == 0 }
     }
 
-    /// The part, the grid, and the number in that grid, of a run.
+    /// Returns the part and the grid of a run, and the run's number in that grid.
     fn find(&self, mut at: usize) -> (Option<&'a str>, &Grid, usize) {
         for (name, grid) in &self.0 {
             if at < grid.count() {
@@ -91,7 +92,7 @@ impl Runs for Parts<'_> {
     }
 }
 
-/// The runs of a study, with those that are finished.
+/// The runs of a study, with the sources of those that are already finished.
 pub(super) struct Kept<'a> {
     pub runs: &'a Parts<'a>,
     pub ledger: &'a Ledger,

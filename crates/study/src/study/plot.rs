@@ -12,12 +12,13 @@ use fulgurite_stack::{Column, Row, Unit, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The input of a plot.
+/// The data from which a plot is drawn.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub table: &'a Table,
     pub words: Words<'a>,
-    /// The checks that have a name, with their outcomes.
+    /// The outcomes of the study's checks, each with the name of the check; `None` for a check without a
+    /// name.
     pub verdicts: &'a [(Option<&'a str>, &'a Verdict)],
     pub is_quick: bool,
 }
@@ -56,7 +57,7 @@ impl PlotFile {
         let x_unit = if is_line { self.x.unit() } else { Unit::Number };
         let places = panels.iter_mut().flat_map(|panel| &mut panel.x);
         if self.kind == PlotShape::Line && !is_line {
-            // Bars have no labelled x axis, so each place is named in full.
+            // Names each place in full, because bars have no labelled x axis.
             places.for_each(|place| place.name = source.words.named(self.x, &place.value.exact()));
         } else if !x_unit.scales().is_empty() {
             let humane = |place: &Place| place.value.as_f64().map(|number| x_unit.humane(number));
@@ -98,12 +99,12 @@ impl PlotFile {
         }
     }
 
-    /// Whether published values are omitted, because they are those of a full run.
+    /// Whether published values are omitted, because they are those of a full run and this is a quick one.
     fn hides_published(&self, source: Source<'_>) -> bool {
         self.published_of_full && source.is_quick
     }
 
-    /// The title, if everything that it claims holds; otherwise the neutral one.
+    /// Returns the title if everything that it claims holds, and otherwise the neutral title.
     fn title(&self, panels: &[Panel], source: Source<'_>) -> String {
         let holds = |name: &String| {
             let of_name = |(known, _): &&(Option<&str>, &Verdict)| *known == Some(name.as_str());
@@ -115,7 +116,8 @@ impl PlotFile {
             Some(otherwise) if says_too_much || !self.holds.iter().all(holds) => otherwise,
             _ => &self.title,
         };
-        // The first point of a line is its own baseline, so its change is left out.
+        // Leaves out the first point of a line, because it is its own baseline and always has the change
+        // zero.
         let from_first = self.relative_to.as_deref() == Some("first");
         let is_drawn = |change: &f64| !from_first || *change != 0.0;
         let moved = super::finding::moved(all_values(panels).filter(is_drawn));
@@ -124,9 +126,10 @@ impl PlotFile {
         title.replace("{best}", best.as_deref().unwrap_or("no one"))
     }
 
-    /// The best series of all places, or the best place of all panels if there is one series. `None` if these
-    /// are more than two names, if the best two values of a place are within 1 %, or if the column does not
-    /// tell which values are better.
+    /// Returns the name of the series that is best at all places, or of the best place of all panels if there
+    /// is one series. Returns two names if two share the places. Returns `None` if there would be more than
+    /// two names, if the best two values at a place are within 1 %, or if the column does not tell which
+    /// values are better.
     fn best(&self, panels: &[Panel]) -> Option<String> {
         let better = self.y?.better().filter(|_| self.relative_to.is_none())?;
         let mut best: Vec<&str> = Vec::new();
@@ -146,7 +149,7 @@ impl PlotFile {
                 let Some(first) = field.iter().map(|(value, _)| *value).min_by(order) else { continue };
                 let is_first = |value: f64| value == first || (value / first - 1.0).abs() < 0.01;
                 let mut names = field.iter().filter(|(value, _)| is_first(*value)).map(|(_, name)| *name);
-                // If two are about equal, none is best.
+                // If two values are about equal, neither is the best.
                 let (Some(name), None) = (names.next(), names.next()) else { return None };
                 if !best.contains(&name) {
                     best.push(name);
@@ -172,14 +175,14 @@ impl PlotFile {
                 values.iter().zip(names).map(of_value).collect()
             }
         };
-        // On an axis the numbers have no names.
+        // On the axis of a line plot, numbers are not preceded by the name of their quantity.
         let names = match self.kind {
             PlotShape::Line => source.words.of(&x),
             _ => source.words.of_column(self.x, &x),
         };
         let x = x.into_iter().zip(names).map(|(value, name)| Place { value, name }).collect();
         let mut panel = Panel { title: of.map(|(_, name)| name), x, series };
-        // A series without values would appear only in the legend.
+        // Drops series without values, which would appear only in the legend.
         panel.series.retain(|series| series.values.iter().any(Option::is_some));
         panel
     }
@@ -223,10 +226,10 @@ impl PlotFile {
         Series { key, name, values, expected }
     }
 
-    /// Refuses several rows for one place: only one of them would be drawn.
+    /// Refuses several rows for one place of a series, because only one of them would be drawn.
     fn one_row_a_place(&self, table: &Table) -> Result<(), StackError> {
         let columns: Vec<Column> = [Some(self.x), self.series, self.panels].into_iter().flatten().collect();
-        // A row without a value in one of the columns has no place.
+        // A row without a value in one of the columns has no place and is not drawn.
         let place = |row: &Row| -> Option<Vec<String>> {
             columns.iter().map(|column| row.get(*column).map(Value::exact)).collect()
         };
@@ -282,13 +285,13 @@ impl PlotFile {
     }
 }
 
-/// All values of a plot.
+/// Returns all values of a plot.
 fn all_values(panels: &[Panel]) -> impl Iterator<Item = f64> {
     let series = panels.iter().flat_map(|panel| &panel.series);
     series.flat_map(|series| &series.values).copied().flatten()
 }
 
-/// A column as a layer of stacked bars.
+/// Draws a column as a layer of stacked bars.
 fn stacked(column: Column, x_column: Column, x: &[Value], rows: &[&Row], source: Source<'_>) -> Series {
     let at = |x: &Value| rows.iter().find(|row| row.get(x_column) == Some(x))?.number(column);
     Series {
@@ -299,7 +302,8 @@ fn stacked(column: Column, x_column: Column, x: &[Value], rows: &[&Row], source:
     }
 }
 
-/// Whether the order of the places has a meaning: numbers, or one name with different options.
+/// Whether the order of the places on the x axis has a meaning: they are numbers, or one name with different
+/// options.
 fn are_ordered(places: &[Place]) -> bool {
     let base = |place: &Place| match &place.value {
         Value::Text(text) => text.split(':').next().map(str::to_owned),
@@ -309,8 +313,8 @@ fn are_ordered(places: &[Place]) -> bool {
     bases.iter().all(Option::is_none) || bases.windows(2).all(|two| two[0] == two[1])
 }
 
-/// The distinct values of a column. Numbers are sorted; names keep their order. Groups are numbers that are
-/// stored as names.
+/// Returns the distinct values of a column. Numbers are sorted, and names keep their order. The names of
+/// groups are numbers that are stored as text, and are sorted as numbers.
 fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
     let mut values: Vec<Value> = Vec::new();
     for value in rows.iter().filter_map(|row| row.get(column)) {
@@ -325,13 +329,13 @@ fn distinct(rows: &[&Row], column: Column) -> Vec<Value> {
     values
 }
 
-/// The relative change from `from` to `to`; `None` if the baseline is missing or zero.
+/// Returns the relative change from `from` to `to`, or `None` if either is missing or the baseline is zero.
 fn between(from: Option<f64>, to: Option<f64>) -> Option<f64> {
     Some(to? / from.filter(|from| *from != 0.0)? - 1.0)
 }
 
-/// Replaces values by relative changes. The baseline is the series or the place with the name `base`, or the
-/// first point of each series. The baseline itself is not drawn.
+/// Replaces the values of a panel by relative changes. The baseline is the series or the place with the name
+/// `base`, or with "first" the first point of each series. A baseline series or place is not drawn.
 fn changes(panel: &mut Panel, base: &str) -> Result<(), StackError> {
     if base == "first" {
         for series in &mut panel.series {
@@ -369,7 +373,7 @@ mod tests {
     use super::super::file::File;
     use super::*;
 
-    /// A study with one plot: hits by users, one series per device.
+    /// Creates a study with one plot of hits by users, with one series per device.
     fn study(kind: &str, more: &str) -> File {
         let plot = format!(
             "[[plots]]\ntitle = 't'\ncaption = 'c'\nkind = '{kind}'\nx = 'users'\ny = 'hits'\nseries = \
@@ -397,8 +401,8 @@ mod tests {
         file.plots[0].draw(source)
     }
 
-    /// The rule: with `over` a point is the mean of its rows. Without it several rows are refused, and the
-    /// message names the columns that would separate them.
+    /// The rule: with `over` a point is the mean of its rows. Without `over`, several rows for a point are
+    /// refused, and the message names the column that would separate them.
     #[test]
     fn repetitions_are_drawn_as_their_mean() {
         let rows = [(1, 1, 10), (1, 2, 40), (8, 1, 7), (8, 2, 8)];
@@ -409,12 +413,13 @@ mod tests {
         for part in ["plot `t`", "users 1, device mem", "seed as `series`", "`over = \"seed\"`"] {
             assert!(said.contains(part), "{part} is not in: {said}");
         }
-        // A mean over users does not hide that there are several seeds.
+        // With a mean over users, several seeds are still refused.
         let said = refused("over = 'users'\n");
         assert!(said.contains("seed as `series`"), "{said}");
     }
 
-    /// The rule: a line with a single point becomes a bar from zero, whose name includes the unit.
+    /// The rule: a line with a single point becomes a bar from zero, and the name of the place includes the
+    /// unit.
     #[test]
     fn a_line_of_one_point_is_a_bar() {
         let file = study("line", "log_y = true\n");
@@ -426,7 +431,8 @@ mod tests {
         assert_eq!(of(&[(64, 1, 10), (128, 1, 10)]), (PlotKind::Line, true, "64".to_owned()));
     }
 
-    /// The rule: numeric places are sorted, also those that are stored as names, as for groups.
+    /// The rule: places that are numbers are sorted, even if they are stored as text, as the names of groups
+    /// are.
     #[test]
     fn groups_are_sorted_as_numbers() {
         let row = |group: &&str| {
@@ -443,8 +449,8 @@ mod tests {
         assert_eq!(order(&["2", "hot", "1"]), ["2", "hot", "1"]);
     }
 
-    /// The rule: `{best}` in a title names the best series of all places. If that would be more than two
-    /// names, or if the best two values are within 1 %, the neutral title is used.
+    /// The rule: `{best}` in a title names the series that is best at all places. If there would be more than
+    /// two names, or if the best two values are within 1 %, the neutral title is used.
     #[test]
     fn a_title_names_the_best() {
         let kinds = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n[[plots]]\ntitle = '{best} hits \
@@ -453,7 +459,8 @@ mod tests {
             drawn(&File::parse("t", &format!("{kinds}{axes}")).unwrap(), rows, false).title
         };
         let (by_seed, alone) = ("x = 'users'\nseries = 'seed'\n", "x = 'users'\n");
-        // At first the second series is best at both places; then each series is best at one.
+        // In the first case the second series is best at both places; in the second case each series is best
+        // at one place.
         assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 9), (8, 1, 5), (8, 2, 7)]), "seed 2 hits most");
         assert_eq!(
             title(by_seed, &[(1, 1, 5), (1, 2, 9), (8, 1, 8), (8, 2, 7)]),
@@ -474,9 +481,10 @@ mod tests {
         assert_eq!(title(by_seed, &[(1, 1, 5), (1, 2, 5)]), "Hits");
         assert_eq!(title(by_seed, &[(1, 1, 1000), (1, 2, 1009)]), "Hits");
         assert_eq!(title(by_seed, &[(1, 1, 1000), (1, 2, 1011)]), "seed 2 hits most");
-        // With a single series `{best}` is the best place.
+        // With a single series, `{best}` is the best place.
         assert_eq!(title(alone, &[(1, 1, 5), (8, 1, 9), (9, 1, 7)]), "8 users hits most");
-        // Fewer misses are better. None of several relative changes is the best.
+        // Fewer misses are better, so the series with fewer is the best. Relative changes have no best, so
+        // the neutral title is used.
         let rows = [(1, 1, 5), (1, 2, 9), (8, 1, 5), (8, 2, 7)];
         let misses = kinds.replace("y = 'hits'", "y = 'misses'");
         let of_misses = File::parse("t", &format!("{misses}{by_seed}")).unwrap();

@@ -5,10 +5,10 @@ use fulgurite_base::SpecError;
 use fulgurite_stack::{Column, Row, StackError};
 use std::collections::BTreeMap;
 
-/// A selection of rows.
+/// The conditions that select rows of a table.
 pub(super) struct Select<'a> {
     pub part: Option<&'a str>,
-    /// Columns with the required values.
+    /// The values that a row must have in these columns.
     pub only: &'a BTreeMap<Column, String>,
 }
 

@@ -1,24 +1,24 @@
-//! Labels of rows and columns in the report: the study's own labels, or the part of a name that differs from
-//! the others.
+//! Chooses the labels of rows and columns in the report. A label is the study's own, or the piece of a name
+//! that differs from the other names.
 
 use crate::people::humane;
 use fulgurite_stack::{Column, Unit, Value};
 use std::collections::BTreeMap;
 
-/// The labels of a study.
+/// The labels of a study, by the name that they replace.
 #[derive(Clone, Copy)]
 pub(super) struct Words<'a>(pub &'a BTreeMap<String, String>);
 
 impl Words<'_> {
-    /// No labels: each name is its own label.
+    /// The empty set of labels, with which each name is its own label.
     pub(super) const NONE: Words<'static> = Words(&BTreeMap::new());
 
-    /// The label of a name.
+    /// Returns the label of a name.
     pub(super) fn name<'a>(&'a self, exact: &'a str) -> &'a str {
         self.0.get(exact).map_or(exact, String::as_str)
     }
 
-    /// The label of a value of `column`, given as text.
+    /// Returns the label of a value of `column`, which is given as text.
     pub(super) fn named(&self, column: Column, exact: &str) -> String {
         match (self.0.get(exact), exact.parse::<f64>()) {
             (None, Ok(number)) => self.counted(column, &Value::Real(number)),
@@ -26,7 +26,8 @@ impl Words<'_> {
         }
     }
 
-    /// A number with the quantity that it counts or measures: `8 users`, `run time 16.0 s`, `scale 4`.
+    /// Returns a number with the quantity that it counts or measures: `8 users`, `run time 16.0 s`, `scale
+    /// 4`.
     pub(super) fn counted(&self, column: Column, value: &Value) -> String {
         let Some(number) = value.as_f64() else { return self.name(&value.exact()).to_owned() };
         if column == Column::Degree {
@@ -48,7 +49,7 @@ impl Words<'_> {
         }
     }
 
-    /// The labels of several values of `column`. Numbers include their quantity.
+    /// Returns the labels of several values of `column`. The label of a number includes its quantity.
     pub(super) fn of_column(&self, column: Column, values: &[Value]) -> Vec<String> {
         let has_words = |value: &Value| self.0.contains_key(&value.exact());
         let name = |(name, value): (String, &Value)| match value {
@@ -58,7 +59,7 @@ impl Words<'_> {
         self.of(values).into_iter().zip(values).map(name).collect()
     }
 
-    /// The labels of several values. Parts that all names have in common are left out.
+    /// Returns the labels of several values. Pieces that all names have in common are left out.
     pub(super) fn of(&self, values: &[Value]) -> Vec<String> {
         let exact: Vec<String> = values.iter().map(Value::exact).collect();
         let parts: Vec<Vec<&str>> = exact.iter().map(|name| name.split([':', ',']).collect()).collect();
@@ -74,7 +75,7 @@ impl Words<'_> {
         (0..values.len()).map(named).collect()
     }
 
-    /// The label of a column: its name in words without the unit, because its values have the unit.
+    /// Returns the label of a column: its name in words without the unit, because its values show the unit.
     pub(super) fn column(&self, column: Column) -> String {
         if let Some(words) = self.0.get(column.name()) {
             return words.clone();
@@ -118,8 +119,8 @@ impl Words<'_> {
 mod tests {
     use super::*;
 
-    /// The rule: a number has the name of its quantity, in the singular for 1. The labels of the study take
-    /// precedence.
+    /// The rule: the label of a number includes the name of its quantity, in the singular for 1. The labels
+    /// of the study take precedence.
     #[test]
     fn a_number_has_the_name_of_its_quantity() {
         let names = BTreeMap::from([("4096".to_owned(), "small pages".to_owned())]);
