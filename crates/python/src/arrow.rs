@@ -1,5 +1,5 @@
-//! Columns in Arrow's memory layout. They are passed to Python without a copy, through the capsules of
-//! Arrow's C data interface.
+//! Lays out columns as Arrow arrays in memory, and passes them to Python without a copy, through the capsules
+//! of Arrow's C data interface.
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator};
@@ -10,7 +10,7 @@ use pyo3::types::PyCapsule;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The unit of a column as a word; empty if it has none.
+/// Returns the unit of a column as a word, or an empty text if the column has no unit.
 pub(crate) fn unit(column: Column) -> &'static str {
     match column.unit() {
         Unit::Name | Unit::Number => "",
@@ -20,7 +20,7 @@ pub(crate) fn unit(column: Column) -> &'static str {
     }
 }
 
-/// A batch of named columns. Each has metadata for readers.
+/// Builds an Arrow batch of named columns. Each column has metadata for its readers.
 pub(crate) fn batch(
     columns: Vec<(&str, HashMap<String, String>, ArrayRef)>,
 ) -> Result<RecordBatch, ArrowError> {
@@ -36,12 +36,12 @@ pub(crate) fn batch(
     RecordBatch::try_new(schema, arrays)
 }
 
-/// A capsule with a stream of this one batch. The memory is shared.
+/// Returns a capsule with a stream of this one batch. The stream shares the batch's memory.
 pub(crate) fn stream<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = batch.schema();
     let batches = RecordBatchIterator::new([Ok(batch.clone())], schema);
     let stream = FFI_ArrowArrayStream::new(Box::new(batches));
-    // The interface requires this name. A consumer that takes the stream marks it as released; otherwise the
-    // capsule releases it.
+    // The C interface requires this name. A consumer that takes the stream marks it as released; otherwise
+    // the capsule releases it.
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }

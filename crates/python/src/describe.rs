@@ -1,5 +1,5 @@
-//! The declarations of settings, columns and names. The Python package uses them to check descriptions and
-//! for `list`.
+//! Exports the declarations of settings, columns and names to Python. The Python package checks descriptions
+//! of runs against them, and prints them in `list`.
 
 use crate::errors::{of_spec, of_stack};
 use fulgurite_base::option::parse_choice;
@@ -10,19 +10,20 @@ use pyo3::prelude::*;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// All commands that run stacks.
+/// The commands that run stacks.
 const COMMANDS: [Command; 5] =
     [Command::Pool, Command::Gc, Command::Replay, Command::Bench, Command::Profile];
 
-/// A setting: its name, the syntax of a value, its meaning, and its default.
+/// A setting, as the tuple of its name, the syntax of a value, its meaning, and its default; `None` if it has
+/// no default.
 type Setting = (&'static str, &'static str, &'static str, Option<&'static str>);
 
-/// The command called `name`.
+/// Returns the command called `name`.
 pub(crate) fn command(name: &str) -> PyResult<Command> {
     parse_choice(name).map_err(of_spec)
 }
 
-/// The settings of all commands in order. The last axis of a grid varies fastest.
+/// Returns the settings of each command in their order. The last axis of a grid varies fastest.
 #[pyfunction]
 fn settings() -> BTreeMap<&'static str, Vec<Setting>> {
     let of_command = |command: Command| {
@@ -38,10 +39,11 @@ fn settings() -> BTreeMap<&'static str, Vec<Setting>> {
     COMMANDS.into_iter().map(of_command).collect()
 }
 
-/// A column: its name, its unit, its meaning, whether it is an axis, and whether more is better.
+/// A column, as the tuple of its name, its unit, its meaning, whether it is an axis, and whether more is
+/// better; `None` if no value is better than another.
 type Described = (&'static str, &'static str, &'static str, bool, Option<bool>);
 
-/// All columns that a result can have, in order.
+/// Returns all columns that a result can have, in their order.
 #[pyfunction]
 fn columns() -> Vec<Described> {
     let described = |column: Column| {
@@ -51,15 +53,15 @@ fn columns() -> Vec<Described> {
     Column::all().map(described).collect()
 }
 
-/// The columns of a run's row, without those about the cost of execution. The flag tells whether a column
-/// contains names.
+/// Returns the columns of a run's result row, without those about the cost of execution. The flag tells
+/// whether a column contains names.
 #[pyfunction]
 fn schema() -> Vec<(&'static str, bool)> {
     let columns = Column::all().filter(|column| !column.is_cost());
     columns.map(|column| (column.name(), column.unit() == Unit::Name)).collect()
 }
 
-/// Splits a list of values: `single,ace:n_w=8` has two.
+/// Splits a list of values: `single,ace:n_w=8` has two values.
 #[pyfunction]
 fn split(text: &str) -> PyResult<Vec<String>> {
     grid::values(text).map_err(of_stack)

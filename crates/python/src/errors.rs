@@ -1,5 +1,5 @@
-//! Turns errors into Python exceptions. The classes are written in Python (`fulgurite/errors.py`), where they
-//! have documentation and several base classes.
+//! Converts errors to Python exceptions. The exception classes are written in Python (`fulgurite/errors.py`),
+//! where they have documentation and several base classes.
 
 use fulgurite_base::SpecError;
 use fulgurite_engine::Error;
@@ -7,25 +7,25 @@ use fulgurite_stack::StackError;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
-/// An exception of the class `class` of `fulgurite.errors` with the message `sentence`.
+/// Creates an exception of the class `class` of `fulgurite.errors` with the message `sentence`.
 pub(crate) fn error(class: &str, sentence: String) -> PyErr {
     Python::attach(|py| {
         let found = py.import("fulgurite.errors").and_then(|module| module.getattr(class));
         match found.and_then(|class| Ok(class.cast_into::<PyType>()?)) {
             Ok(class) => PyErr::from_type(class, sentence),
-            // The package is incomplete, so the import error is returned.
+            // Returns the import error, because the package is incomplete.
             Err(error) => error,
         }
     })
 }
 
-/// The exception for a failed run or an invalid request.
+/// Creates the exception for a failed run or an invalid request.
 pub(crate) fn of_stack(failed: StackError) -> PyErr {
     let class = class_of(&failed);
     error(class, failed.to_string())
 }
 
-/// The name of the exception's class.
+/// Returns the name of the exception's class.
 pub(crate) fn class_of(failed: &StackError) -> &'static str {
     match failed {
         StackError::Request(_) => "RequestError",
@@ -33,12 +33,12 @@ pub(crate) fn class_of(failed: &StackError) -> &'static str {
     }
 }
 
-/// The exception for an invalid value.
+/// Creates the exception for an invalid value.
 pub(crate) fn of_spec(refused: SpecError) -> PyErr {
     of_stack(refused.into())
 }
 
-/// The exception for an error of the store.
+/// Creates the exception for an error of the store.
 pub(crate) fn of_engine(failed: &Error) -> PyErr {
     let class = match failed {
         Error::Deadlock => "DeadlockError",

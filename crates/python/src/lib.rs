@@ -1,12 +1,13 @@
-//! The module `fulgurite._native`, on which the Python package `fulgurite` is built.
+//! Implements the extension module `fulgurite._native`, on which the Python package `fulgurite` is built.
 //!
 //! Users import the package in `python/`, which has typed descriptions, documentation and progress bars. This
-//! module contains only what needs Rust. Its functions take and return plain values: a run is a command with
-//! its settings as text, as on the command line and in a study file.
+//! module contains only the code that needs Rust. Its functions take and return plain values. For example, a
+//! run is a command with its settings as text, as on the command line and in a study file.
 //!
-//! Rules: long work runs in a thread of its own, without the interpreter's lock, and is cancelled when Python
-//! has a signal to handle (`watched.rs`). Errors are classes of `fulgurite.errors` with the message that the
-//! command prints. A panic becomes an error that names the failed check.
+//! All functions follow three rules. Long work runs in a thread of its own with the GIL (the interpreter's
+//! lock) released, and is cancelled when Python handles a signal (`watched.rs`). Errors are raised as classes
+//! of `fulgurite.errors`, with the message that the command prints. A panic becomes an error that names the
+//! failed check.
 
 mod arrow;
 mod errors;

@@ -1,4 +1,4 @@
-//! Models of write amplification: closed forms, and the model of MiDAS.
+//! Exports the models of write amplification: the closed forms, and the model of MiDAS (FAST 2024).
 
 use crate::errors::of_stack;
 use crate::watched::watched;
@@ -35,7 +35,7 @@ fn waf_random(rho: f64) -> PyResult<f64> {
 
 #[pyfunction]
 fn waf_greedy(rho: f64, segment_pages: u32) -> PyResult<f64> {
-    // The computation sums over the pages of a segment.
+    // Limits the size of a segment, because the computation sums over its pages.
     if !(2..=1 << 24).contains(&segment_pages) {
         return Err(refused(format!("segment_pages={segment_pages} is out of range; accepted: 2 to 2^24")));
     }
@@ -61,7 +61,7 @@ fn waf_fifo_two_classes(rho: f64, hot_writes: f64, hot_pages: f64) -> PyResult<f
     })
 }
 
-/// The lifetimes of pages, in host page writes.
+/// The distribution of the lifetimes of pages, in host page writes.
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Lifetimes(Inner);
 
@@ -105,8 +105,9 @@ impl Lifetimes {
     }
 }
 
-/// The write amplification, the valid shares of G1 … GN, and for HOT its share of the writes and its valid
-/// share.
+/// A prediction of the model. It consists of the write amplification, the valid shares of G1 … GN at
+/// collection, and for HOT its share of the host writes and its valid share. MiDAS keeps hot pages in HOT,
+/// and all other pages in the groups G1 … GN.
 type Predicted = (f64, Vec<f64>, (f64, f64));
 
 fn predicted(prediction: Prediction) -> Predicted {
@@ -117,7 +118,8 @@ fn last(segment_pages: u32, greedy: bool) -> LastGroup {
     if greedy { LastGroup::Greedy { segment_pages } } else { LastGroup::Fifo }
 }
 
-/// The prediction of the model for groups of these sizes in segments.
+/// Predicts the write amplification for groups of these sizes in segments. Returns None if the valid pages do
+/// not fit into the groups, or if a page would stay in them beyond the range of the lifetimes.
 #[pyfunction]
 #[pyo3(signature = (lifetimes, *, sized, hot, segments, segment_pages, valid_pages, greedy, hot_class))]
 #[allow(clippy::too_many_arguments)] // all are keyword arguments in Python
@@ -146,7 +148,7 @@ fn midas_predict(
     chain.predict(&lifetimes.0).map(predicted)
 }
 
-/// The sizes in segments of HOT and of G1 … G(N−1) with the lowest predicted write amplification.
+/// Returns the sizes in segments of HOT and of G1 … G(N−1) with the lowest predicted write amplification.
 #[pyfunction]
 #[pyo3(signature = (lifetimes, *, segments, segment_pages, valid_pages, greedy, hot_class, groups))]
 #[allow(clippy::too_many_arguments)]

@@ -1,10 +1,14 @@
-//! Replacement, placement and victim policies that are written in Python. They are used in place of built-in
-//! policies.
+//! Runs replacement, placement and victim policies that are written in Python, in place of built-in policies.
 //!
-//! The thread of a run takes the interpreter's lock for each call, so such a policy is slow. Its answers are
-//! checked immediately. Before the first run a replacement policy must also keep the order law over some
-//! hundred random steps. An exception in a method and an invalid answer end the run. The exception is stored
-//! and later raised in the thread that started the run.
+//! Such a policy is slow, because the thread of the run takes the GIL (the interpreter's lock) for each call.
+//! The answers of a policy are checked immediately.
+//!
+//! A replacement policy must obey the order law: frames are evicted in the order that the policy gives, and
+//! this order changes only when a method is called. The law is checked over some hundred random steps before
+//! the first run.
+//!
+//! An exception in a method and an invalid answer end the run. The exception is stored, and later raised in
+//! the thread that started the run.
 
 mod inside;
 mod own;
@@ -29,13 +33,13 @@ enum Kind {
     Victim,
 }
 
-/// A policy in a description: creates the policy for each run. Contains its name for tables and its text for
-/// run ids.
+/// A policy in the description of a run. It creates a new policy object for each run, and contains the
+/// policy's name for tables and its text for run ids.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Maker {
     kind: Kind,
     own: Arc<Own>,
-    /// The result of checking the order law, once known.
+    /// The result of checking the order law; unset until a check has succeeded.
     lawful: OnceLock<Result<(), StackError>>,
 }
 
@@ -64,7 +68,7 @@ impl Maker {
 }
 
 impl Maker {
-    /// Its name in a description, and its name in tables.
+    /// Returns the policy's text in a description, and its name in tables.
     pub fn text_and_name(&self) -> (&str, &str) {
         (&self.own.text, &self.own.name)
     }
@@ -74,7 +78,8 @@ impl Maker {
         self.own.raised.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Whether a run failed with this message because of an invalid answer.
+    /// Whether a run failed with this message because of an invalid answer of a policy. The message is then
+    /// removed.
     pub fn take_refused(&self, sentence: &str) -> bool {
         let mut refused = self.own.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let at = refused.iter().position(|known| known == sentence);
@@ -89,8 +94,8 @@ impl Maker {
             let check = std::panic::AssertUnwindSafe(|| replacement::check_law(&self.own));
             std::panic::catch_unwind(check).unwrap_or_else(|panic| Err(StackError::of_panic(panic)))
         };
-        // Only a success is remembered. An exception is handed to the first caller, so a failing check must
-        // be repeated for the next one.
+        // Stores only a success. An exception is handed to the first caller, so a failing check must be
+        // repeated for the next caller.
         if let Some(Ok(())) = self.lawful.get() {
             return Ok(());
         }
@@ -140,7 +145,7 @@ pub(crate) fn apply(maker: &Maker, run: &mut Run) -> Result<(), StackError> {
     Ok(())
 }
 
-/// Without a drive, tables show the names of policies as they were typed.
+/// Sets the label of the policy. Tables show this label for a stack without a simulated drive.
 fn label(run: &mut Run, at: usize, name: &str) {
     if let DriveConfig::Translation(translation) = &mut run.stack.device.drive {
         name.clone_into(&mut translation.labels[at]);

@@ -1,4 +1,4 @@
-//! Runs: their identity, their cost, and their execution.
+//! Identifies, estimates and executes runs that Python describes.
 
 use crate::describe::command;
 use crate::errors::{class_of, of_stack};
@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// A run from Python: the command, the settings as text, and the policies written in Python.
+/// A run as described by Python: the command, the settings as text, and the policies written in Python.
 pub(crate) type Asked = (String, BTreeMap<String, String>, Vec<Py<Maker>>);
 
-/// A requested run.
+/// A run to make, with its command, its settings and its policies.
 struct One {
     command: Command,
     settings: BTreeMap<String, String>,
@@ -43,7 +43,7 @@ fn read(asked: Vec<Asked>) -> PyResult<Vec<One>> {
     asked.into_iter().map(one).collect()
 }
 
-/// A list of requested runs.
+/// The runs of one call from Python.
 struct Batch(Vec<One>);
 
 impl Source for Batch {
@@ -56,7 +56,7 @@ impl Source for Batch {
     }
 }
 
-/// Adds to an error which of several runs it concerns.
+/// Adds the number of the run to an error, if there are several runs.
 fn numbered(error: StackError, at: usize, of: usize) -> StackError {
     match error {
         StackError::Request(sentence) if of > 1 => {
@@ -74,10 +74,10 @@ fn threads_of(asked: Option<usize>) -> Result<NonZeroUsize, StackError> {
     }
 }
 
-/// A failed run: its number, the class of the error, and the message.
+/// A failed run, as the tuple of its number, the name of the exception's class, and the message.
 type Failure = (usize, &'static str, String);
 
-/// The result of executing runs: the rows, the run's number for each row, and the failed runs.
+/// The results of runs: the result rows, the number of the run for each row, and the failed runs.
 type Executed = (Table, Vec<usize>, Vec<Failure>);
 
 /// Executes the runs, `threads` of them in parallel. With `keeps_going` a failed run does not stop the others
@@ -95,8 +95,8 @@ fn execute(
     let makers: Vec<Py<Maker>> =
         runs.iter().flat_map(|run| run.makers.iter().map(|maker| maker.clone_ref(py))).collect();
     let outcome = watched(py, listener, move |progress| execute_all(runs, threads, keeps_going, progress));
-    // An exception of a policy in Python says more than the failure of the run. With `keeps_going` it is
-    // reported like any other failure.
+    // Raises the exception of a policy in Python, because it says more than the failure of the run. With
+    // `keeps_going` such a failure is returned like any other.
     let raised = makers.iter().find_map(|maker| maker.get().take_raised());
     let (rows, of_run, failures) = outcome.map_err(|error| match raised {
         Some(raised) if !error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) => raised,
@@ -120,7 +120,8 @@ fn execute_all(
             (rows.into_iter().map(Ok).collect(), batch)
         }
         true => {
-            // A run that cannot be built fails alone, like one that fails during execution.
+            // Builds each run only when it is executed. A run that cannot be built then fails alone, like one
+            // that fails during execution.
             let batch = RunList::unseen(Batch(runs));
             (runner::execute_whatever_fails(&batch, threads, progress), batch)
         }
@@ -137,7 +138,7 @@ fn execute_all(
             }
             Err(error) => {
                 let (makers, sentence) = (&batch.source().0[at].makers, error.to_string());
-                // A single run with this policy would have raised this exception.
+                // Names the class of the exception that a single run with this policy would have raised.
                 let is_refused = makers.iter().any(|maker| maker.get().take_refused(&sentence));
                 failures.push((at, if is_refused { "PolicyError" } else { class_of(&error) }, sentence));
             }
@@ -146,7 +147,7 @@ fn execute_all(
     Ok((rows, of_run, failures))
 }
 
-/// Replaces the text of a policy in a row by the policy's name.
+/// Replaces the text of a policy in a result row by the policy's name.
 fn use_name(maker: &Maker, row: &mut Row) {
     let (text, name) = maker.text_and_name();
     for column in [Column::Replacement, Column::Placement, Column::Victim] {
@@ -156,8 +157,8 @@ fn use_name(maker: &Maker, row: &mut Row) {
     }
 }
 
-/// The identity of a run: its id, and the canonical text that the id is a hash of. Reads the workload, and
-/// characterises the drive if the settings of a policy depend on it.
+/// Returns the identity of a run: its id, and the canonical text of which the id is a hash. Reads the
+/// workload, and characterises the drive if the settings of a policy depend on the drive.
 #[pyfunction]
 fn identity(py: Python<'_>, run: Asked) -> PyResult<(String, String)> {
     let one = read(vec![run])?.pop();
@@ -167,14 +168,15 @@ fn identity(py: Python<'_>, run: Asked) -> PyResult<(String, String)> {
     })
 }
 
-/// Checks runs without measuring anything. Raises an exception with the command's message.
+/// Checks runs without executing them. Raises an exception with the command's message if a run is invalid.
 #[pyfunction]
 fn check(py: Python<'_>, runs: Vec<Asked>) -> PyResult<()> {
     let runs = read(runs)?;
     watched(py, None, move |_| RunList::new(Batch(runs), NonZeroUsize::MIN).map(drop))
 }
 
-/// The cost of runs with `threads` in parallel, as a row and as a sentence. Measures nothing.
+/// Predicts the cost of runs with `threads` of them in parallel. Returns the cost as a row and as a sentence.
+/// No run is executed.
 #[pyfunction]
 #[pyo3(signature = (runs, threads=None))]
 fn outlook(py: Python<'_>, runs: Vec<Asked>, threads: Option<usize>) -> PyResult<(Table, String)> {

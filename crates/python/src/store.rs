@@ -1,12 +1,12 @@
-//! The store in a file: tables of keys and values, transactions and snapshots.
+//! Exports the store in a file to Python: its tables of keys and values, its transactions and its snapshots.
 //!
-//! Every call may wait for the drive or for another thread's transaction, so none holds the interpreter's
-//! lock (`waiting.rs`). A thread has at most one transaction per store and writes through it. Otherwise it
-//! could wait for its own locks for ever.
+//! Every call may wait for the drive or for another thread's transaction, so every call releases the GIL (the
+//! interpreter's lock) while it waits (`waiting.rs`). A thread has at most one transaction per store, and
+//! must write through that transaction. Otherwise the thread could wait for its own locks for ever.
 //!
-//! A fork copies the memory of a store, and both processes would write the same pages of the file. So a store
-//! belongs to the process that opened it. Another process must not use any part of it, and must not even drop
-//! it.
+//! A store belongs to the process that opened it. A fork copies the memory of a store, and two processes with
+//! a copy would write the same pages of the file. So another process must not use the store, its transactions
+//! or its snapshots, and must not even drop them.
 
 mod waiting;
 
@@ -48,8 +48,8 @@ impl Home {
         process::id() == self.0
     }
 
-    /// Raises an exception in another process. This precedes all locks: a thread that does not exist after
-    /// the fork may have held one.
+    /// Raises an exception in another process. Callers check this before they lock a mutex: a thread that
+    /// does not exist after the fork may have locked it.
     fn check(self) -> PyResult<()> {
         match self.is_here() {
             true => Ok(()),
@@ -60,7 +60,8 @@ impl Home {
         }
     }
 
-    /// Drops a part of the store, unless the store belongs to another process.
+    /// Drops an object of the store, or forgets it in another process. Returns whether the object was still
+    /// there.
     fn drop<T>(self, part: &mut Mutex<Option<T>>) -> bool {
         let part = part.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         let is_open = part.is_some();
@@ -72,7 +73,7 @@ impl Home {
     }
 }
 
-/// The threads that have a transaction.
+/// The threads that have a transaction of the store.
 #[derive(Default)]
 struct Writers(Mutex<Vec<ThreadId>>);
 
@@ -81,7 +82,7 @@ impl Writers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Raises an exception in a thread that would wait for itself.
+    /// Raises an exception in a thread that has a transaction and would wait for itself.
     fn refuse_own(&self, what: &str) -> PyResult<()> {
         if !self.list().contains(&thread::current().id()) {
             return Ok(());
@@ -116,7 +117,7 @@ fn bytes<'py>(py: Python<'py>, value: Option<Vec<u8>>) -> Option<Bound<'py, PyBy
     value.map(|value| PyBytes::new(py, &value))
 }
 
-/// A range of keys from `low` (exclusive if `after`) to `high` (always exclusive).
+/// Returns the range of keys from `low` (exclusive if `after`) to `high` (always exclusive).
 fn range<'a>(low: Option<&'a [u8]>, after: bool, high: Option<&'a [u8]>) -> (End<&'a [u8]>, End<&'a [u8]>) {
     let low = match (low, after) {
         (None, _) => End::Unbounded,
@@ -135,7 +136,7 @@ impl Store {
         Store { home: Home::here(), db: Mutex::new(Some(db.asking(goes_on))), writers: Arc::default() }
     }
 
-    /// Raises an exception in a thread that would wait for itself.
+    /// Raises an exception in a thread that has a transaction and would wait for itself.
     fn refuse_own(&self, what: &str) -> PyResult<()> {
         self.home.check()?;
         self.writers.refuse_own(what)
@@ -190,14 +191,14 @@ impl Store {
         waiting(py, move || db.tables())
     }
 
-    /// The table with this name. It is created if it does not exist.
+    /// Returns the table with this name. The table is created if it does not exist.
     fn create_table(&self, py: Python<'_>, name: String) -> PyResult<StoreTable> {
         self.refuse_own("to make tables outside of it")?;
         let db = self.db()?;
         waiting(py, move || db.create_table(&name)).map(StoreTable)
     }
 
-    /// The table with this name, or None.
+    /// Returns the table with this name, or None if it does not exist.
     fn table(&self, py: Python<'_>, name: String) -> PyResult<Option<StoreTable>> {
         let db = self.db()?;
         waiting(py, move || match db.table(&name) {
@@ -237,7 +238,7 @@ impl Store {
         Ok(Snapshot { home: self.home, inner: Mutex::new(Some(Arc::new(inner))) })
     }
 
-    /// Writes everything and marks the store as closed. A second call does nothing.
+    /// Writes all dirty pages and marks the store as closed. A second call does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.refuse_own("to end it first")?;
         let db = self.db.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -272,7 +273,7 @@ struct Transaction {
     writers: Arc<Writers>,
 }
 
-/// The exception for an ended transaction or a closed snapshot.
+/// Creates the exception for an ended transaction or a closed snapshot.
 fn ended(sentence: &str) -> PyErr {
     error("StoreClosedError", sentence.to_owned())
 }
@@ -288,7 +289,7 @@ fn transaction_ended() -> PyErr {
 }
 
 impl Transaction {
-    /// Raises an exception in another process and in another thread.
+    /// Raises an exception in another process and in another thread than the transaction's.
     fn check(&self) -> PyResult<()> {
         self.home.check()?;
         if thread::current().id() == self.thread {
@@ -298,7 +299,8 @@ impl Transaction {
         Err(error("StoreError", sentence.to_owned()))
     }
 
-    /// The transaction, unless another call is using it. A signal handler may run within a call that waits.
+    /// Returns the transaction, or `None` while another call uses it: a signal handler may run within a call
+    /// that waits.
     fn inner(&self) -> Option<MutexGuard<'_, Option<Inner<Drive>>>> {
         match self.inner.try_lock() {
             Ok(inner) => Some(inner),
@@ -309,7 +311,8 @@ impl Transaction {
 
     fn take(&self) -> PyResult<Option<Inner<Drive>>> {
         let inner = self.inner().ok_or_else(busy)?.take();
-        // A transaction that ended earlier has left the list, and its thread may have another one.
+        // Removes the thread from the list only once. After an earlier end the thread may have another
+        // transaction.
         if inner.is_some() {
             self.writers.end(self.thread);
         }
@@ -390,7 +393,7 @@ impl Transaction {
         })
     }
 
-    /// Whether it was committed or rolled back.
+    /// Whether the transaction was committed or rolled back.
     #[getter]
     fn is_ended(&self) -> PyResult<bool> {
         self.home.check()?;
@@ -400,7 +403,8 @@ impl Transaction {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        // A transaction that ended earlier has left the list, and its thread may have another one.
+        // Removes the thread from the list only once. After an earlier end the thread may have another
+        // transaction.
         if self.home.drop(&mut self.inner) && self.home.is_here() {
             self.writers.end(self.thread);
         }
@@ -411,7 +415,8 @@ impl Drop for Transaction {
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Snapshot {
     home: Home,
-    /// Calls keep a reference until they end, so that no call waits for another.
+    /// The snapshot; `None` once it is closed. Each call keeps a reference until it ends, so that no call
+    /// waits for another.
     inner: Mutex<Option<Arc<InnerSnapshot<Drive>>>>,
 }
 
@@ -458,7 +463,7 @@ impl Snapshot {
         Ok(pairs(py, &found))
     }
 
-    /// Releases the versions that it needs.
+    /// Closes the snapshot and releases the versions of records that it needs.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.home.check()?;
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();

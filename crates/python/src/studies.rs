@@ -1,4 +1,4 @@
-//! Studies: the built-in ones, those in TOML files, and reports over other tables.
+//! Exports studies to Python: the built-in ones, those in TOML files, and their reports over other tables.
 
 use crate::errors::of_stack;
 use crate::table::Table;
@@ -16,11 +16,12 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Study(Arc<Inner>);
 
-/// A grid of a study: the name of the part, the command, and the settings with all their values.
+/// A grid of a study, as the tuple of the name of its part, its command, and its settings with all their
+/// values. The name is `None` in a study without parts.
 type Grid = (Option<String>, &'static str, Settings);
 
-/// The result of a study: the table and the finding. For each conclusion its sentence, whether it holds (None
-/// if a quick run cannot tell), and the figures. Last, the path of the report.
+/// The results of a study: the table and the finding; for each conclusion its sentence, whether it holds
+/// (None if a quick run cannot tell), and the figures; and the path of the report.
 type Found = (Table, String, Vec<(String, Option<bool>, String)>, PathBuf);
 
 #[pymethods]
@@ -29,7 +30,7 @@ impl Study {
     #[staticmethod]
     fn open(name: &str) -> PyResult<Study> {
         if name == "-" {
-            // Standard input belongs to the interpreter.
+            // Refuses standard input, because it belongs to the interpreter.
             return Err(of_stack(StackError::request(
                 "study - is standard input, which Python uses; accepted: a name, or a path that ends in .toml",
             )));
@@ -104,7 +105,7 @@ impl Study {
     }
 }
 
-/// The names of the built-in studies with their titles.
+/// Returns the names of the built-in studies with their titles.
 #[pyfunction]
 fn studies() -> Vec<(&'static str, String)> {
     study::names().collect()

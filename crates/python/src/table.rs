@@ -1,4 +1,4 @@
-//! The result of runs: a table of flat rows, also as Arrow columns.
+//! Exports the results of runs to Python: a table of flat rows, which can also be read as Arrow columns.
 
 use crate::arrow;
 use crate::describe;
@@ -15,24 +15,24 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// A function of this module and its arguments, from which Python rebuilds a table.
+/// A constructor and its arguments, from which Python rebuilds a pickled table.
 type Rebuilt<'py> = (Bound<'py, PyAny>, (Vec<Bound<'py, PyDict>>,));
 
-/// A table of rows.
+/// A table of result rows.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Table {
     rows: Rows,
-    /// The same data as Arrow columns, created on first use.
+    /// The same table as Arrow columns, created on first use.
     batch: OnceLock<RecordBatch>,
 }
 
 impl Table {
-    /// These rows.
+    /// Creates a table of these rows.
     pub fn new(rows: Rows) -> Table {
         Table { rows, batch: OnceLock::new() }
     }
 
-    /// The rows.
+    /// Returns the rows of the table.
     pub fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -54,8 +54,8 @@ impl Table {
     }
 }
 
-/// A column: integers if all cells are integers, reals if any is a real, otherwise text. A missing cell is
-/// null.
+/// Converts a column to an Arrow array: integers if all cells are integers, text if any cell is text, and
+/// reals otherwise. A missing cell is null.
 fn array(rows: &Rows, column: Column) -> ArrayRef {
     let cells = || rows.rows.iter().map(|row| row.get(column));
     let has = |is: fn(&Value) -> bool| cells().flatten().any(is);
@@ -83,12 +83,12 @@ fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// Converts a cell from Python; `None` for None.
+/// Converts a cell from Python; `None` if the cell is Python's None.
 fn value(cell: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     if cell.is_none() {
         return Ok(None);
     }
-    // Integers are tried first, because they convert to reals as well.
+    // Tries integers first, because integers convert to reals as well.
     if let Ok(integer) = cell.extract::<u64>() {
         return Ok(Some(Value::Integer(integer)));
     }
@@ -104,12 +104,12 @@ impl Table {
         self.rows.rows.len()
     }
 
-    /// The names of the columns, in order.
+    /// Returns the names of the columns, in their order.
     fn columns(&self) -> Vec<&'static str> {
         self.rows.columns().into_iter().map(Column::name).collect()
     }
 
-    /// The default columns for rows of `command`, and the axes that differ between the rows.
+    /// Returns the default columns for rows of `command`, and the axes that differ between the rows.
     fn columns_first(&self, command: &str) -> PyResult<Vec<&'static str>> {
         let command = describe::command(command)?;
         let columns = match self.rows.rows.is_empty() {
@@ -119,7 +119,7 @@ impl Table {
         Ok(columns.into_iter().map(Column::name).collect())
     }
 
-    /// The cells of a column; None for a row without a value.
+    /// Returns the cells of a column; None for a row without a value.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
         let column = Column::from_name(name).map_err(crate::errors::of_spec)?;
         let cells = self.rows.rows.iter().map(|row| match row.get(column) {
@@ -129,7 +129,7 @@ impl Table {
         PyList::new(py, cells.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// The row with this number, without columns that have no value.
+    /// Returns the row with this number as a dict, without columns that have no value.
     fn row<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyDict>> {
         let row = PyDict::new(py);
         let Some(found) = self.rows.rows.get(at) else {
@@ -163,14 +163,14 @@ impl Table {
         Ok(Table::new(Rows { rows: rows.into_iter().map(read).collect::<PyResult<_>>()? }))
     }
 
-    /// How Python pickles the table.
+    /// Pickles the table: returns the function `from_rows` and the rows with which Python calls it.
     fn __reduce__<'py>(slf: &Bound<'py, Table>) -> PyResult<Rebuilt<'py>> {
         let (py, table) = (slf.py(), slf.get());
         let rows = (0..table.__len__()).map(|at| table.row(py, at));
         Ok((slf.get_type().getattr("from_rows")?, (rows.collect::<PyResult<_>>()?,)))
     }
 
-    /// The table without the columns about the cost of execution, which differ between executions.
+    /// Returns the table without the columns about the cost of execution, which differ between executions.
     fn without_cost(&self) -> Table {
         let mut rows = self.rows.clone();
         rows.rows.iter_mut().for_each(Row::drop_cost);
@@ -189,7 +189,7 @@ impl Table {
         parquet::bytes(&self.rows).map_err(of_stack)
     }
 
-    /// The table as printed by the command, in lines of at most `width` characters.
+    /// Returns the table as the command prints it, in lines of at most `width` characters.
     fn text(&self, command: Option<&str>, typed: Vec<String>, width: usize) -> PyResult<String> {
         let Some(command) = command else { return Ok(self.rows.to_text(&self.rows.columns())) };
         let command = describe::command(command)?;
@@ -199,11 +199,11 @@ impl Table {
         let typed: Vec<&str> = typed.iter().map(String::as_str).collect();
         let view =
             people::View { width, is_wide: false, is_quiet: false, columns: Vec::new(), has_colours: false };
-        // Options of the command have other names in Python.
+        // Replaces an option of the command by its name in Python.
         Ok(people::runs(&self.rows, command, &typed, &view).replace("with --wide", "in .columns"))
     }
 
-    /// The finding of the rows in one sentence; None if there is nothing to compare.
+    /// Returns the finding of the rows in one sentence, or None if there is nothing to compare.
     fn finding(&self, command: &str) -> PyResult<Option<String>> {
         Ok(people::finding(&self.rows, describe::command(command)?))
     }
@@ -223,7 +223,7 @@ fn write_file(path: PathBuf, content: &[u8]) -> PyResult<()> {
     outcome.map_err(of_stack)
 }
 
-/// All names of a kind, or of all kinds.
+/// Returns the names of a kind, or of all kinds that are not too long.
 #[pyfunction]
 #[pyo3(signature = (kind=None))]
 fn names(kind: Option<&str>) -> PyResult<Table> {

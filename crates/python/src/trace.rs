@@ -1,5 +1,5 @@
-//! Traces as columns. They are read from and written to files in all formats, and converted from and to numpy
-//! arrays.
+//! Exports traces to Python as columns. A trace is read from files and written to files in all formats, and
+//! converted from and to numpy arrays.
 
 use crate::arrow;
 use crate::errors::{error, of_spec, of_stack};
@@ -19,8 +19,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The requests of a trace as columns: time in nanoseconds, operation (0 read, 1 write, 2 trim), first byte
-/// or page, number of bytes or pages.
+/// The requests of a trace as columns: the time in nanoseconds, the operation (0 read, 1 write, 2 trim), the
+/// first byte or page, and the number of bytes or pages.
 #[pyclass(frozen, module = "fulgurite._native")]
 pub struct Trace {
     batch: RecordBatch,
@@ -65,7 +65,7 @@ impl Trace {
         let [at, start, length] = [0, 2, 3].map(|column| self.numbers(column));
         let record = |(number, operation): (usize, &u8)| Record {
             at: Nanos(at[number]),
-            // Other values were refused when the trace was created.
+            // The default is never used: other codes were refused when the trace was created.
             op: operation_of(*operation).unwrap_or(Op::Read),
             start: start[number],
             length: length[number],
@@ -93,7 +93,7 @@ fn operation_of(code: u8) -> Option<Op> {
     [Op::Read, Op::Write, Op::Trim].get(usize::from(code)).copied()
 }
 
-/// Reads numbers in the memory layout of numpy.
+/// Reads 64-bit numbers in the memory layout of numpy.
 fn numbers(name: &str, bytes: &[u8]) -> PyResult<Vec<u64>> {
     let (whole, rest) = bytes.as_chunks::<8>();
     match rest.is_empty() {
@@ -102,8 +102,8 @@ fn numbers(name: &str, bytes: &[u8]) -> PyResult<Vec<u64>> {
     }
 }
 
-/// Checks the rules for traces: at least one request; each at least one byte or page long and within 64 bits;
-/// times in order.
+/// Checks the rules for traces: at least one request; each request at least one byte or page long and within
+/// 64 bits; times in order.
 fn check(records: &[Record]) -> Result<(), StackError> {
     if records.is_empty() {
         return Err(StackError::request("a trace has at least one request; accepted: longer arrays"));
@@ -127,7 +127,8 @@ fn check(records: &[Record]) -> Result<(), StackError> {
 
 #[pymethods]
 impl Trace {
-    /// Reads the trace file at `path`. `format` is needed only if its name and content do not tell.
+    /// Reads the trace file at `path`. `format` is needed only if the name and the content of the file do not
+    /// tell the format.
     #[staticmethod]
     #[pyo3(signature = (path, format=None, listener=None))]
     fn read(
@@ -185,8 +186,9 @@ impl Trace {
         Trace::new(&records, if pages { Unit::Pages } else { Unit::Bytes }).map_err(of_stack)
     }
 
-    /// Writes the trace to a file, which appears complete or not at all. Returns the file, the format, how
-    /// many requests were written and left out, and what the format lost of the others.
+    /// Writes the trace to a file, which appears complete or not at all. Returns a table with the file, the
+    /// format, the numbers of requests that were written and left out, and the properties of the written ones
+    /// that the format lost.
     #[pyo3(signature = (path, format, page_bytes=4096, force=false))]
     fn save(
         &self,
@@ -212,7 +214,7 @@ impl Trace {
         self.batch.num_rows()
     }
 
-    /// A column in the memory layout of numpy.
+    /// Returns a column in the memory layout of numpy.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
         let place = COLUMNS.iter().position(|known| *known == name);
         match place {

@@ -1,5 +1,5 @@
-//! Runs long work in a thread of its own. Meanwhile the caller's thread waits without the interpreter's lock,
-//! reports progress, and checks for signals.
+//! Runs long work in a thread of its own. Meanwhile the caller's thread waits with the GIL (the interpreter's
+//! lock) released, reports progress, and checks for signals.
 
 use crate::errors::of_stack;
 use crate::policies::interrupt;
@@ -10,21 +10,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The interval of checking for signals. A person who presses Ctrl-C does not notice this delay.
+/// The wall-clock interval between checks for signals. A person who presses Ctrl-C does not notice this
+/// delay.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The interval of progress reports.
+/// The wall-clock interval between progress reports.
 const TELL_EVERY: Duration = Duration::from_millis(100);
-/// How long to wait for stopped work to end. It ends at its next progress report. After this time the caller
-/// returns without waiting further.
+/// The maximum wall-clock time that the caller waits for cancelled work to end. Work ends at its next
+/// progress report. After this time the caller returns without waiting further.
 const ENDS_WITHIN: Duration = Duration::from_millis(500);
-/// The interval at which a policy is asked to leave its method.
+/// The wall-clock interval between attempts to interrupt a method of a policy.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// Called with the finished and all requests, the finished and all runs, and the current activity besides
-/// requests.
+/// The Python function that is called with the numbers of finished and of all requests, the numbers of
+/// finished and of all runs, and the current activity other than requests.
 pub(crate) type Listener<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Runs `work` in a thread of its own. Work is stopped early if a signal handler or `listener` raises an
+/// Runs `work` in a thread of its own. The work is cancelled if a signal handler or `listener` raises an
 /// exception.
 pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
@@ -38,14 +39,14 @@ pub(crate) fn watched<T: Send + 'static>(
         .name("fulgurite".to_owned())
         .spawn(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| own.watching(|| work(&own))));
-            // If the caller was interrupted, nobody receives the outcome.
+            // Ignores a failure to send: if the caller was interrupted, nobody receives the outcome.
             let _ = sender.send(outcome.unwrap_or_else(|panic| Err(StackError::of_panic(panic))));
         })
         .map_err(|error| of_stack(StackError::run(format!("no thread can be started: {error}"))))?;
     let mut told = Instant::now();
     let mut receiver: Receiver<Result<T, StackError>> = receiver;
     loop {
-        // The receiver is moved into the closure and back, because only its owner may use it.
+        // Moves the receiver into the closure and back, because only its owner may use it.
         let (back, received) = py.detach(move || {
             let received = receiver.recv_timeout(LOOK_EVERY);
             (receiver, received)
@@ -60,8 +61,8 @@ pub(crate) fn watched<T: Send + 'static>(
             progress.stop();
             let since = Instant::now();
             while since.elapsed() < ENDS_WITHIN {
-                // Asks a policy in a long method to leave it. This is repeated, because a method may catch
-                // the exception.
+                // Interrupts a policy that is inside a long method. This is repeated, because a method may
+                // catch the exception.
                 interrupt(py, Progress::is_stopped);
                 let (back, ended) = py.detach(move || {
                     let received = receiver.recv_timeout(ASK_EVERY);

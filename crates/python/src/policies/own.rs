@@ -1,5 +1,5 @@
-//! A policy in Python: calls its methods, checks the answers, and ends the run with an exception that it
-//! raised.
+//! Calls the methods of a policy in Python and checks the answers. An exception that the policy raises ends
+//! the run.
 
 use super::inside;
 use crate::errors::error;
@@ -10,15 +10,15 @@ use std::sync::{Mutex, PoisonError};
 
 /// The state that a maker and its policies share.
 pub(super) struct Own {
-    /// The name in tables.
+    /// The policy's name in tables.
     pub name: String,
-    /// The text in run ids: the name, and a hash of the source.
+    /// The policy's text in run ids: its name, and a hash of its source.
     pub text: String,
-    /// Called for each run; returns a new policy.
+    /// The Python function that returns a new policy. It is called once for each run.
     pub make: Py<PyAny>,
-    /// The first exception that one of the policies raised.
+    /// The first exception that one of the policies raised; `None` if none is stored.
     pub raised: Mutex<Option<PyErr>>,
-    /// Messages about invalid answers that no caller of `take_refused` has taken yet.
+    /// The messages about invalid answers that no caller of `take_refused` has taken yet.
     pub refused: Mutex<Vec<String>>,
 }
 
@@ -29,14 +29,15 @@ impl std::fmt::Debug for Own {
 }
 
 impl Own {
-    /// Calls Python. An exception is stored and ends the run of this thread.
+    /// Calls Python in this thread. An exception is stored and ends the run of this thread.
     pub(super) fn ask<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> T {
-        // Python is slow, and a cancelled run should end soon.
+        // Checks before each call whether the run was cancelled, because Python is slow and a cancelled run
+        // should end soon.
         check_stopped();
         inside::attach(|py| ask(py).unwrap_or_else(|raised| self.end(py, raised)))
     }
 
-    /// Calls Python and converts the answer to a Rust type. An answer of another type ends the run.
+    /// Calls Python and converts the answer to a Rust type. An answer that cannot be converted ends the run.
     pub(super) fn answer<T: for<'a, 'py> FromPyObject<'a, 'py>>(
         &self,
         method: &str,
@@ -49,7 +50,7 @@ impl Own {
         })
     }
 
-    /// The exception for an invalid answer.
+    /// Creates the exception for an invalid answer.
     pub(super) fn wrong(&self, method: &str, given: &Bound<'_, PyAny>, accepted: &str) -> PyErr {
         let shown = given.repr().map_or_else(|_| "something".to_owned(), |shown| shown.to_string());
         let kind = given.get_type().name().map_or_else(|_| "type".to_owned(), |name| name.to_string());
@@ -68,7 +69,7 @@ impl Own {
         // next run.
         check_stopped();
         let sentence = if is_refusal(py, &raised) {
-            // `take_refused` recognises the error by this message.
+            // Stores the message, because `take_refused` recognises the error by it.
             let sentence = raised.value(py).to_string();
             self.refused.lock().unwrap_or_else(PoisonError::into_inner).push(sentence.clone());
             sentence
@@ -77,7 +78,8 @@ impl Own {
         } else {
             format!("the policy {} was interrupted: {raised}", self.name)
         };
-        // The first exception is the cause. Later ones belong to other runs, which fail in the same way.
+        // Keeps only the first exception, which is the cause. Later ones belong to other runs, which fail in
+        // the same way.
         self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(raised);
         StackError::run(sentence).unwind()
     }
@@ -88,7 +90,7 @@ fn is_refusal(py: Python<'_>, raised: &PyErr) -> bool {
     class.is_ok_and(|class| raised.matches(py, class).unwrap_or(false))
 }
 
-/// Whether this thread is already unwinding. The policy is not called any more then.
+/// Whether this thread is already unwinding. If so, the policy must not be called any more.
 pub(super) fn is_ending() -> bool {
     std::thread::panicking()
 }

@@ -1,4 +1,5 @@
-//! A placement policy in Python. It returns the stream for each page, and is notified of events.
+//! Adapts a placement policy in Python to the interface of the FTL. The policy chooses the stream of each
+//! written page, and is notified of writes and trims.
 
 use super::own::{Own, is_ending};
 use fulgurite_base::StreamId;
@@ -9,29 +10,30 @@ use fulgurite_ftl::placement::{
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The policy in a description.
+/// The policy as the configuration of a drive, before a run begins.
 #[derive(Debug)]
 struct Config {
     own: Arc<Own>,
     streams: u16,
 }
 
-/// The policy in a description.
+/// Creates the configuration of a drive with the policy.
 pub(super) fn config(own: &Arc<Own>, streams: u16) -> PlacementConfig {
     PlacementConfig::Custom(Arc::new(Config { own: Arc::clone(own), streams }))
 }
 
-/// The running policy.
+/// The policy of a run that is executed.
 struct Policy {
     own: Arc<Own>,
     object: Py<PyAny>,
     streams: u16,
-    /// Python's class for the context of a write.
+    /// The Python class for the context of a write.
     write: Py<PyAny>,
 }
 
 impl Clone for Policy {
-    /// Copies the state too: a drive that is shared by several runs is cloned with its policy.
+    /// Copies the state of the policy too, because a drive that is shared by several runs is cloned with its
+    /// policy.
     fn clone(&self) -> Policy {
         let (object, write) = self.own.ask(|py| {
             let copy = py.import("copy")?.getattr("deepcopy")?;

@@ -1,4 +1,5 @@
-//! A replacement policy in Python. It is notified of events of frames and returns their order.
+//! Adapts a replacement policy in Python to the interface of the pool. The policy is notified when frames
+//! change, and returns the order in which frames are to be evicted.
 
 use super::own::{Own, is_ending};
 use fulgurite_base::{FrameId, PageId, Prng, SpecError};
@@ -10,7 +11,7 @@ use pyo3::types::{PyFrozenSet, PyIterator};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Frames, random steps and rounds of the check of the order law.
+/// The numbers of frames, of random steps and of rounds in the check of the order law.
 const FRAMES: u32 = 12;
 const STEPS: u32 = 120;
 const ROUNDS: u64 = 4;
@@ -18,7 +19,7 @@ const ROUNDS: u64 = 4;
 #[derive(Debug)]
 struct Config(Arc<Own>);
 
-/// The policy in a description.
+/// Creates the configuration of a pool with the policy.
 pub(super) fn config(own: &Arc<Own>) -> ReplacementConfig {
     ReplacementConfig::Custom(Arc::new(Config(Arc::clone(own))))
 }
@@ -37,19 +38,19 @@ impl CustomReplacement for Config {
     }
 }
 
-/// The running policy.
+/// The policy of a run that is executed.
 struct Policy {
     own: Arc<Own>,
     object: Py<PyAny>,
-    /// Whether it implements `evict`.
+    /// Whether the Python class implements `evict`.
     evicts: bool,
-    /// For each frame, whether it has a page.
+    /// For each frame, whether it contains a page.
     held: Vec<bool>,
     holding: usize,
     order: RefCell<Order>,
 }
 
-/// The order since the last change, as far as it has been read.
+/// The eviction order since the last change of a frame, as far as it has been read from Python.
 #[derive(Default)]
 struct Order {
     /// The iterator over the rest of the order; `None` before the first read and after the end.
@@ -74,7 +75,7 @@ impl Policy {
         Policy { own: Arc::clone(own), object, evicts, held, holding: 0, order: RefCell::new(order) }
     }
 
-    /// Notifies the policy of a change. The previous order becomes invalid.
+    /// Notifies the policy of a change. The order that was read before becomes invalid.
     fn tell(&self, method: &str, tell: impl FnOnce(&Bound<'_, PyAny>, &str) -> PyResult<()>) {
         self.order.borrow_mut().forget();
         if !is_ending() {
@@ -82,7 +83,7 @@ impl Policy {
         }
     }
 
-    /// The frame at position `place` of the order; `None` after its end.
+    /// Returns the frame at position `place` of the order, or `None` if the order is shorter.
     fn at(&self, place: usize) -> Option<u32> {
         let mut order = self.order.borrow_mut();
         while order.known.len() <= place {
@@ -131,7 +132,7 @@ impl Order {
         self.known.clear();
     }
 
-    /// Reads the next frame from Python.
+    /// Reads the next frame of the order from Python; `None` at the end of the order.
     fn pull(&mut self, py: Python<'_>, object: &Py<PyAny>, own: &Own) -> PyResult<Option<u32>> {
         if !self.is_begun {
             self.is_begun = true;
@@ -215,8 +216,7 @@ impl ReplacementPolicy for Policy {
     }
 }
 
-/// Performs random operations, and compares the order of the policy with the order in which frames are then
-/// evicted.
+/// Performs random operations, and checks that frames are then evicted in the order that the policy gives.
 pub(super) fn check_law(own: &Arc<Own>) -> Result<(), StackError> {
     for round in 0..ROUNDS {
         let (mut policy, mut frames) = (Policy::new(own, FRAMES), FrameTable::new(FRAMES));
@@ -243,7 +243,7 @@ pub(super) fn check_law(own: &Arc<Own>) -> Result<(), StackError> {
     Ok(())
 }
 
-/// Performs one operation that a pool may perform.
+/// Performs one operation that a pool may perform, on a random frame.
 fn use_once(policy: &mut Policy, frames: &mut FrameTable, prng: &mut Prng, step: u32) {
     let frame = FrameId(prng.below(u64::from(FRAMES)) as u32);
     let write = prng.below(3) == 0;

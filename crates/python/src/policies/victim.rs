@@ -1,4 +1,5 @@
-//! A victim policy in Python. It picks one of the sealed segments.
+//! Adapts a victim policy in Python to the interface of the FTL. The policy picks one of the sealed segments
+//! for collection.
 
 use super::own::{Own, is_ending};
 use fulgurite_ftl::victim::{AnyVictim, CustomVictim, VictimConfig, VictimPolicy};
@@ -8,31 +9,32 @@ use pyo3::types::PyList;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The policy in a description.
+/// The policy as the configuration of a drive, before a run begins.
 #[derive(Debug)]
 struct Config(Arc<Own>);
 
-/// The policy in a description.
+/// Creates the configuration of a drive with the policy.
 pub(super) fn config(own: &Arc<Own>) -> VictimConfig {
     VictimConfig::Custom(Arc::new(Config(Arc::clone(own))))
 }
 
-/// The running policy.
+/// The policy of a run that is executed.
 struct Policy {
     own: Arc<Own>,
     object: Py<PyAny>,
-    /// Python's class for the state of a segment.
+    /// The Python class for the state of a segment.
     segment: Py<PyAny>,
-    /// The sealed segments in the order of sealing.
+    /// The sealed segments, in the order in which they were sealed.
     sealed: Vec<SegmentId>,
-    /// How many collections in a row may gain no page without a host write between them.
+    /// The maximum number of successive collections that free no page without a host write between them.
     patience: u32,
-    /// The number of such collections, and the time of the host.
+    /// The number of such collections in a row so far, and the time of the last, in host page writes.
     fruitless: (u32, u64),
 }
 
 impl Clone for Policy {
-    /// Copies the state too: a drive that is shared by several runs is cloned with its policy.
+    /// Copies the state of the policy too, because a drive that is shared by several runs is cloned with its
+    /// policy.
     fn clone(&self) -> Policy {
         let (object, segment) = self.own.ask(|py| {
             let copy = py.import("copy")?.getattr("deepcopy")?;
@@ -62,7 +64,7 @@ impl CustomVictim for Config {
     fn start(&self, segments: Range<u32>, segment_pages: u32) -> Box<dyn AnyVictim> {
         let own = Arc::clone(&self.0);
         // While the host waits, no page becomes invalid. A policy that picks each segment in turn finds any
-        // garbage long before this limit.
+        // segment with invalid pages long before this limit.
         let patience = 2 * segments.len() as u32 + 2;
         let (object, segment) = own.ask(|py| {
             let object = own.make.bind(py).call1((segments.len(), segment_pages))?;
@@ -73,7 +75,7 @@ impl CustomVictim for Config {
 }
 
 impl Policy {
-    /// Ends a run that would collect full segments for ever.
+    /// Counts collections of full segments, and ends a run that would collect such segments for ever.
     fn count(&mut self, segment: SegmentId, table: &SegmentTable) {
         let (count, at) = self.fruitless;
         self.fruitless = match table.valid(segment) < table.segment_pages() {

@@ -1,5 +1,5 @@
-//! Runs calls of the store that may wait for a long time. They do not hold the interpreter's lock, and are
-//! cancelled if a signal handler of Python raises an exception.
+//! Runs calls of the store that may wait for a long time. The GIL (the interpreter's lock) is released during
+//! such a call, and the call is cancelled if a signal handler of Python raises an exception.
 
 use crate::errors::{error, of_engine};
 use fulgurite_engine::Error;
@@ -9,21 +9,22 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 thread_local! {
-    /// Whether this thread handles signals, once known. Other threads do not request the interpreter's lock
+    /// Whether this thread handles signals; `None` until that is known. Other threads do not request the GIL
     /// while they wait, because they would not get it when the interpreter shuts down.
     static HANDLES_SIGNALS: Cell<Option<bool>> = const { Cell::new(None) };
     /// The exception that cancelled the call of this thread.
     static RAISED: Cell<Option<PyErr>> = const { Cell::new(None) };
 }
 
-/// Runs `work`, which may wait. A failed internal check of the engine becomes an error, not a panic.
+/// Runs `work`, which may wait, with the GIL released. A failed internal check of the engine becomes an error
+/// instead of a panic.
 pub(super) fn waiting<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     note_thread(py)?;
     let caught = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
-    // The call may have completed before it was cancelled. The exception is raised in any case.
+    // Raises the exception even if the call completed before it was cancelled.
     if let Some(raised) = RAISED.take() {
         return Err(raised);
     }
@@ -42,7 +43,7 @@ fn note_thread(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether the waiting call of this thread continues. It is cancelled if a signal handler raised an
+/// Whether the waiting call of this thread continues. The call is cancelled if a signal handler raised an
 /// exception.
 pub(super) fn goes_on() -> bool {
     if HANDLES_SIGNALS.get() != Some(true) {
