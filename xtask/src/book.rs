@@ -1,9 +1,10 @@
-//! The book: its pages, its links, and two parts of it that the program makes: the picture and the reference.
-//! The repository holds both, so that they can be read in a clone. The check compares them with the program.
+//! Checks the book: its pages, its links, and the two pieces of it that the program makes, which are a
+//! picture and the reference. The repository holds the picture and the reference, so that they can be read in
+//! a clone. The check compares them with the output of the program.
 //!
-//! The pages in `docs` are copied to `target/book`, and their links out of the book are turned to the
-//! repository. mdbook makes HTML of them if it is installed. A test of the `fulgurite` crate, `book`, runs the
-//! commands of the pages.
+//! The pages in `docs` are copied to `target/book`, and their links out of the book are changed to lead to
+//! the repository on the web. mdbook converts the pages to HTML if it is installed. A test of the `fulgurite`
+//! crate, `book`, executes the commands of the pages.
 
 mod links;
 
@@ -14,10 +15,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Pages of the reference, each printed by `fulgurite reference`.
+/// The pages of the reference, each printed by `fulgurite reference`.
 const REFERENCE: &[&str] = &["commands", "names", "columns"];
 
-/// The target of links out of the book.
+/// The address that links out of the book lead to.
 const REPOSITORY: &str = "https://github.com/fulgurite/fulgurite/blob/main/";
 
 /// Documents outside the book whose links are checked too.
@@ -30,7 +31,7 @@ const OTHERS: &[&str] = &[
     "benches/peers/README.md",
 ];
 
-/// Pages by their path in the repository.
+/// The texts of pages, by their path in the repository.
 type Pages = BTreeMap<String, String>;
 
 /// Checks the book, and converts it to HTML if mdbook is installed.
@@ -60,12 +61,12 @@ pub(crate) fn check() -> Result<()> {
     html(&folder)
 }
 
-/// Draws the picture again.
+/// Draws the picture again and writes its file.
 pub(crate) fn draw() -> Result<()> {
     write(&format!("docs/{}", picture::PLACE), &picture::draw(&build::command()?)?)
 }
 
-/// Writes the pages of the reference anew.
+/// Writes the pages of the reference again.
 pub(crate) fn write_reference() -> Result<()> {
     reference(&build::command()?)?.iter().try_for_each(|(place, text)| write(place, text))
 }
@@ -78,7 +79,7 @@ fn write(place: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// The pages of the reference as `fulgurite` prints them.
+/// Returns the pages of the reference as `fulgurite` prints them.
 fn reference(fulgurite: &Path) -> Result<Pages> {
     let print = |name: &&str| {
         let text = Command::new(fulgurite).args(["reference", name]).output().context("no reference")?;
@@ -88,7 +89,7 @@ fn reference(fulgurite: &Path) -> Result<Pages> {
     REFERENCE.iter().map(print).collect()
 }
 
-/// Every page in the repository.
+/// Reads every page in the repository: those of the book, and the documents outside it.
 fn written() -> Result<Pages> {
     let mut pages = Pages::new();
     for name in files(&root().join("docs"))? {
@@ -103,7 +104,7 @@ fn written() -> Result<Pages> {
     Ok(pages)
 }
 
-/// The files below `folder`, with paths relative to it.
+/// Returns the files below `folder`, with paths relative to `folder`.
 fn files(folder: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -117,7 +118,7 @@ fn files(folder: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Pages that the summary does not list.
+/// Returns a message for each page that the summary does not list.
 fn unlisted(pages: &Pages) -> Vec<String> {
     let summary = pages.get("docs/SUMMARY.md").map_or("", String::as_str);
     let pages = pages.keys().filter_map(|place| place.strip_prefix("docs/"));
@@ -127,14 +128,14 @@ fn unlisted(pages: &Pages) -> Vec<String> {
         .collect()
 }
 
-/// Writes the input of mdbook.
+/// Writes the input of mdbook, and returns its folder.
 fn lay_out(pages: &Pages) -> Result<PathBuf> {
     let folder = root().join("target/book");
-    // Removes pages of earlier runs.
+    // Removes the pages of earlier runs of this check.
     let _ = fs::remove_dir_all(&folder);
     let docs = root().join("docs");
     for name in files(&docs)?.iter().filter(|name| !name.ends_with(".md")) {
-        // The configuration of mdbook is beside the pages, not among them.
+        // The configuration of mdbook belongs beside the folder of the pages, not into it.
         let is_of_mdbook = name.starts_with("book.");
         let to = if is_of_mdbook { folder.join(name) } else { folder.join("src").join(name) };
         fs::create_dir_all(to.parent().context("a file has a folder")?)?;
@@ -150,7 +151,8 @@ fn lay_out(pages: &Pages) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Converts the book to HTML. The gate does not install mdbook, because building it takes a minute.
+/// Converts the book to HTML if mdbook is installed. The gate does not install mdbook, because building it
+/// takes a minute.
 fn html(folder: &Path) -> Result<()> {
     let installed = root().join("target/tools/bin/mdbook");
     let program = if installed.is_file() { installed } else { PathBuf::from("mdbook") };

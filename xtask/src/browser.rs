@@ -1,12 +1,13 @@
-//! Checks the reports in a real browser without a window: every built-in study, 420, 900 and 1400 pixels
-//! wide, in light and dark.
+//! Checks the reports in a real browser without a window. The report of every built-in study is rendered
+//! 420, 900 and 1400 pixels wide with light colours, and one report also with dark colours.
 //!
 //! A page passes if all of its plots are drawn and contain marks, nothing was written to the console, and
 //! `probe.js` finds no problem. No text in a plot may be clipped or overlap another text or a bar. Every text
-//! must have a contrast of 4.5 to its background. Two things in a plot must not have similar colours, except
+//! must have a contrast of 4.5 to its background. Two marks in a plot must not have similar colours, except
 //! for bars without a legend. The page must not be wider than its window. The buttons under the plots must
-//! give a valid SVG and PNG. Every conclusion that a report checks must name a planted fault that makes it
-//! fail. Screenshots and two of those files are left in `target/reports` for inspection.
+//! give a valid SVG and PNG. Every conclusion that a report checks must name an injected fault that makes its
+//! check fail. The screenshots, and the SVG and the PNG of one plot of each report, are left in
+//! `target/reports` for inspection.
 
 use crate::beside::Beside;
 use crate::{build, root, run};
@@ -27,18 +28,18 @@ const STUDIES: &[&str] = &[
     "raw",
     "myflashsql",
 ];
-/// The installation of a browser.
+/// The installation of a browser, which runs beside the first steps.
 static INSTALLING: Beside = Beside::nothing();
 
-/// Names of suitable browsers.
+/// The program names of suitable browsers.
 const BROWSERS: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-/// Widths in pixels: a phone, a tablet, a desktop.
+/// The widths of the windows in pixels: a phone, a tablet, a desktop.
 const WIDTHS: &[u32] = &[420, 900, 1400];
-/// The width of the frame in which the buttons are clicked.
+/// The width in pixels of the frame in which the buttons are clicked.
 const FILES_AT: u32 = 1400;
 const PROBE: &str = include_str!("probe.js");
 
-/// Runs all built-in studies and checks their reports.
+/// Runs all built-in studies with their `quick` settings and checks their reports.
 pub(crate) fn check() -> Result<()> {
     INSTALLING.end()?;
     let browser = find()?;
@@ -67,7 +68,8 @@ pub(crate) fn check() -> Result<()> {
     broken_pages_are_detected(&browser, &out, &page, BREAKS_OF_COLOURS)
 }
 
-/// Fails if the report says that no planted fault makes a check fail. Every run of a study plants faults.
+/// Fails if the report says that no injected fault makes a check fail. Every run of a study injects faults
+/// into its rows.
 fn no_check_is_vacuous(page: &str) -> Result<()> {
     for item in page.split("<li class=\"").skip(1).filter_map(|item| item.split("</li>").next()) {
         ensure!(!item.contains("class=\"vacuous\""), "a check proves nothing: {item}");
@@ -77,7 +79,7 @@ fn no_check_is_vacuous(page: &str) -> Result<()> {
     Ok(())
 }
 
-/// Ways to break a page: a text on the page, its replacement, and the expected message.
+/// The changes that break a page: a text on the page, its replacement, and the expected message.
 const BREAKS: &[(&str, &str, &str)] = &[
     ("? drawBars(svg,", "? absent(svg,", "console is not empty"),
     ("\"use strict\";", "console.log('a word');", "console is not empty"),
@@ -85,7 +87,7 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("layout.names - 8, middle", "layout.names - 60, middle", "is clipped"),
     ("    x += wide + 16;", "    x += 20;", "overlaps \""),
     ("end + (isLeft ? -5 : 5), middle", "end - (isLeft ? -30 : 30), middle", "overlaps a bar"),
-    // A secondary text with too little contrast, on the page and in a plot.
+    // Gives a secondary text too little contrast, on the page and in a plot.
     ("--quiet: #5c6670;", "--quiet: #98a2ac;", "has a contrast of"),
     ("fill: theme.ink,\n      anchor: isLeft", "fill: theme.line,\n      anchor: isLeft", "plot 0: \""),
     (".scroll { overflow-x: auto; }", "", "the page is"),
@@ -93,15 +95,16 @@ const BREAKS: &[(&str, &str, &str)] = &[
     ("toDataURL(\"image/png\")", "toDataURL(\"image/jpeg\")", "the PNG is invalid"),
 ];
 
-/// Ways to break the colours of adjacent marks. The report of `raw` has many: every second bar is grey; two
-/// options of one policy have one colour; two policies have one colour.
+/// The changes that give adjacent marks similar colours. The report of `raw` has many adjacent marks. The
+/// changes make every second bar grey, give two options of one policy one colour, and give two policies one
+/// colour.
 const BREAKS_OF_COLOURS: &[(&str, &str, &str)] = &[
     ("if (!bases.every((base) => hues.includes(base)))", "if (bases.indexOf(key) % 2)", "look alike"),
     ("if (at < 0) return hue;", "return hue;", "look alike"),
     ("[hues.indexOf(base)]", "[Math.max(1, hues.indexOf(base))]", "look alike"),
 ];
 
-/// Tests the check itself: it must report each broken page with the expected message.
+/// Tests the check itself, which must report each broken page with the expected message.
 fn broken_pages_are_detected(
     browser: &Path,
     folder: &Path,
@@ -129,13 +132,13 @@ fn broken_pages_are_detected(
 struct Told {
     plots: String,
     ready: String,
-    /// The theme with which the page started.
+    /// The theme with which the page started, which is `light` or `dark`.
     first: String,
     problems: Vec<String>,
     made: Option<Made>,
 }
 
-/// Files from the buttons, in hexadecimal digits.
+/// The files that the buttons gave, in hexadecimal digits.
 #[derive(serde::Deserialize)]
 struct Made {
     svg: String,
@@ -164,7 +167,7 @@ fn look(browser: &Path, folder: &Path, page: &str, widths: &[u32], theme: &str) 
     ensure!(said.is_empty(), "the console is not empty:\n{}", said.join("\n"));
     let dom = String::from_utf8_lossy(&dumped.stdout);
     let told = dom.split("<pre>").skip(1).filter_map(|part| part.split("</pre>").next());
-    // The browser escapes text in its dump as markup.
+    // The browser escapes text in its dump as markup, so the escapes are reverted.
     let told = told.map(|text| text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"));
     let told: Vec<Told> = told
         .map(|text| serde_json::from_str(&text))
@@ -198,7 +201,8 @@ fn bytes(digits: &str) -> Result<Vec<u8>> {
     pairs.map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
 }
 
-/// A page with one frame per width. The results of the probes in the frames are written into the page.
+/// Returns a page with one frame per width. A script writes the results of the probes in the frames into this
+/// page.
 fn frames(widths: &[u32]) -> String {
     let frame =
         |width: &u32| format!("<iframe src=\"checked.html\" width=\"{width}\" height=\"2200\"></iframe>");
@@ -210,7 +214,7 @@ fn frames(widths: &[u32]) -> String {
     )
 }
 
-/// The browser, or an error that says how to install one.
+/// Finds a browser, or returns an error that says how to install one.
 pub(crate) fn find() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();

@@ -1,4 +1,4 @@
-//! One build for everything that the gate runs: tests, benchmarks, examples and the command. It uses one
+//! Builds everything that the gate runs: tests, benchmarks, examples and the command. All are built with one
 //! profile and one set of features, so that nothing is compiled twice.
 
 use crate::root;
@@ -17,44 +17,44 @@ pub(crate) const COMMON: &[&str] =
 /// A program that was built.
 #[derive(Clone)]
 pub(crate) struct Program {
-    /// The file to run.
+    /// The file to execute.
     pub file: PathBuf,
-    /// Its title: `tests/drive.rs of fulgurite-ssd`.
+    /// The title of the program in the output, like `tests/drive.rs of fulgurite-ssd`.
     pub title: String,
-    /// The folder of its package, in which cargo would run it.
+    /// The folder of the program's package, in which cargo would run the program.
     pub folder: PathBuf,
-    /// Whether it is a benchmark, which runs briefly with `--test`.
+    /// Whether the program is a benchmark, which runs briefly with `--test`.
     pub is_bench: bool,
     is_test: bool,
     is_example: bool,
-    /// The name of its target.
+    /// The name of the program's cargo target.
     name: String,
 }
 
-/// The programs of one call of cargo. Cargo is called once, because a later call would wait for the lock of a
-/// build that runs beside it, such as that of the wheel.
+/// The programs of one call of cargo, by its arguments. Cargo is called only once: a later call would wait
+/// for cargo's lock if another build, such as that of the wheel, runs at the same time.
 struct Built {
     arguments: &'static [&'static str],
     programs: Mutex<Option<Vec<Program>>>,
 }
 
 static TESTS: Built = Built::by(&["test", "--no-run", "--lib", "--bins", "--tests", "--benches"]);
-/// With the examples cargo chooses the features that the tests had.
+/// Builds the examples too, because cargo then chooses the same features as for the tests.
 static PROGRAMS: Built = Built::by(&["build", "--bins", "--examples"]);
 
-/// All tests and benchmarks of the workspace.
+/// Returns all tests and benchmarks of the workspace.
 pub(crate) fn tests() -> Result<Vec<Program>> {
     let built = TESTS.programs(|program| program.is_test)?;
     ensure!(!built.is_empty(), "there are no tests");
     Ok(built)
 }
 
-/// All examples.
+/// Returns all examples.
 pub(crate) fn examples() -> Result<Vec<Program>> {
     PROGRAMS.programs(|program| program.is_example)
 }
 
-/// The `fulgurite` command.
+/// Returns the file of the `fulgurite` command.
 pub(crate) fn command() -> Result<PathBuf> {
     let built = PROGRAMS.programs(|program| program.name == "fulgurite")?;
     built.into_iter().next().map(|program| program.file).context("the command was not built")
@@ -65,7 +65,7 @@ impl Built {
         Built { arguments, programs: Mutex::new(None) }
     }
 
-    /// The wanted programs; builds all of them at the first call.
+    /// Returns the programs that are wanted. The first call builds all programs.
     fn programs(&self, is_wanted: impl Fn(&Program) -> bool) -> Result<Vec<Program>> {
         let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
         let all = match programs.take() {
@@ -95,7 +95,7 @@ fn compile(arguments: &[&str]) -> Result<Vec<Program>> {
         }
     }
     ensure!(child.wait()?.success(), "cargo {} failed", arguments.join(" "));
-    // Cargo reports the programs in the order in which they are finished.
+    // Sorts the programs, because cargo reports them in the order in which they are finished.
     programs.sort_by(|a, b| a.title.cmp(&b.title));
     Ok(programs)
 }

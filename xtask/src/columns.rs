@@ -1,14 +1,14 @@
-//! The width of source lines. rustfmt leaves comments and long strings alone.
+//! Checks the width of source lines, because rustfmt leaves comments and long strings unchanged.
 
 use crate::root;
 use anyhow::{Result, ensure};
 use std::fs;
 use std::path::Path;
 
-/// The widest line, in characters.
+/// The maximum width of a line, in characters.
 const COLUMNS: usize = 120;
 
-/// Refuses wider lines in the Rust sources.
+/// Refuses lines in the Rust sources that are wider than the maximum.
 pub(crate) fn check() -> Result<()> {
     let mut wide = Vec::new();
     for folder in ["crates", "xtask", "fuzz", "benches"] {

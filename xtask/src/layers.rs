@@ -1,8 +1,9 @@
-//! Checks which crates import which, and what the simulated core must not use.
+//! Checks which crates import which, and that the simulated core does not use functions that would make runs
+//! irreproducible.
 //!
 //! A run is a pure function of its description only if no crate below `stack` reads a clock, a random source
-//! or the environment, or opens a file of its own. `clippy.toml` lists these functions and types, and each
-//! pure crate forbids them. This file lists the pure crates and tests that clippy detects violations.
+//! or the environment, or opens files itself. `clippy.toml` lists the functions and types that do this, and
+//! each pure crate forbids them. This module lists the pure crates and tests that clippy detects violations.
 
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
@@ -75,15 +76,16 @@ const BELOW_STACK: &[&str] = &[
     "fulgurite-files",
 ];
 
-/// The folders of the pure crates. The workload crate opens the traces that it is given, and `uring` opens
-/// its drive.
+/// The folders of the pure crates. The other crates below `stack` open files: `workload` the traces that it
+/// is given, `uring` its drive, and `files` the files of its callers.
 const PURE: &[&str] = &["base", "device", "ftl", "ssd", "log", "pool", "engine", "bench"];
 
-/// The line that makes a crate pure. Inner attributes cannot allow again what it forbids.
+/// The line that makes a crate pure. Inner attributes cannot allow again the functions and types that this
+/// line forbids.
 const FORBIDS: &str = "#![cfg_attr(not(test), forbid(clippy::disallowed_methods, clippy::disallowed_types))]";
 
-/// Statements that clippy must refuse in a pure crate. The names are imported in groups, which a text search
-/// would miss.
+/// Statements that clippy must refuse in a pure crate. The test imports their names in groups, which a text
+/// search would not find.
 const IMPURITIES: &[&str] = &[
     "Instant::now();",
     "clock::SystemTime::now();",
@@ -98,12 +100,13 @@ const IMPURITIES: &[&str] = &[
     "std::thread::sleep(std::time::Duration::ZERO);",
 ];
 
-/// Checks the imports between crates and inside each, that the pure crates forbid impurity, and that clippy sees it.
+/// Checks the imports between crates and inside each crate, that the pure crates forbid impure functions, and
+/// that clippy detects these.
 pub(crate) fn check() -> Result<()> {
     let mut wrong = imports()?;
     for name in PURE {
         let library = root().join("crates").join(name).join("src/lib.rs");
-        // A planned crate may already be listed.
+        // A planned crate may already be listed, so a missing folder is no error.
         if library.parent().is_some_and(|folder| folder.exists())
             && !fs::read_to_string(&library)?.lines().any(|line| line == FORBIDS)
         {
@@ -135,7 +138,7 @@ fn imports() -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// Puts all impure statements into one crate and expects an error of clippy for each.
+/// Writes all impure statements into one crate, and expects an error of clippy for each.
 fn impurities_are_noticed() -> Result<()> {
     let mut source = format!(
         "{FORBIDS}\nuse std::{{collections::HashMap, env, fs, path::Path, time as clock, time::Instant}};\n"

@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use cargo_metadata::{CargoOpt, MetadataCommand};
 use spdx::Expression;
 
-/// Licences that require no more than their notice.
+/// The licences that require no more than that their notice is kept.
 const ACCEPTED: &[&str] = &[
     "Apache-2.0",
     "BSD-2-Clause",
@@ -42,9 +42,9 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Whether `licence` can be satisfied with accepted terms only.
+/// Whether `licence` can be satisfied with accepted licences only.
 fn is_accepted(licence: &str) -> bool {
-    // Older packages use a slash for OR.
+    // Older packages write a slash for OR.
     let expression = Expression::parse(&licence.replace('/', " OR "));
     expression.is_ok_and(|expression| {
         expression

@@ -1,6 +1,6 @@
-//! Checks that the lock file of `benches/peers` is current. That crate compares Fulgurite with other engines
-//! and is outside the workspace. It is built with `--locked`, so a new dependency of one of our crates must
-//! be in its lock file too.
+//! Checks that the lock file of the crate `benches/peers` is current. This crate compares Fulgurite with
+//! other engines and is outside the workspace. It is built with `--locked`, so a new dependency of one of our
+//! crates must be in its lock file too.
 
 use crate::root;
 use anyhow::{Context, Result, ensure};
@@ -23,7 +23,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The crates of this workspace whose dependencies differ between `lock` and their manifests.
+/// Returns the crates of this workspace whose dependencies differ between `lock` and their manifests.
 fn stale(lock: &Table, metadata: &Metadata) -> Vec<String> {
     let packages = lock.get("package").and_then(|packages| packages.as_array()).into_iter().flatten();
     let mut stale = Vec::new();
@@ -39,7 +39,7 @@ fn stale(lock: &Table, metadata: &Metadata) -> Vec<String> {
             .map(|dependency| dependency.name.as_str())
             .collect();
         let listed = locked.get("dependencies").and_then(|listed| listed.as_array()).into_iter().flatten();
-        // If there are several versions, the version follows the name.
+        // If there are several versions of a package, the version follows the name.
         let listed: BTreeSet<&str> =
             listed.filter_map(|dependency| dependency.as_str()?.split(' ').next()).collect();
         if needed != listed {

@@ -1,5 +1,5 @@
-//! Project chores: `cargo xtask ci` runs every check that a change must pass. It installs nothing, unless it is told
-//! to with `--install`.
+//! Runs the checks and chores of the project. `cargo xtask ci` runs the gate, which is every check that a
+//! change must pass. It installs nothing, unless it is told to with `--install`.
 
 mod beside;
 mod book;
@@ -21,14 +21,15 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-/// Failures, to be repeated at the end. In between they are lost among the output of parallel steps.
+/// The messages of failed steps, which are repeated at the end. At the time of a failure the message may be
+/// lost among the output of parallel steps.
 static FAILED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// One check.
+/// One check of the gate.
 struct Step {
     name: &'static str,
     task: fn() -> Result<()>,
-    /// Whether the following steps run in parallel with it.
+    /// Whether the following steps run in parallel with this one.
     is_beside: bool,
 }
 
@@ -36,8 +37,8 @@ const fn step(name: &'static str, task: fn() -> Result<()>) -> Step {
     Step { name, task, is_beside: false }
 }
 
-/// The checks that a change must pass, cheap ones first. Clippy and rustdoc use the build's profile and
-/// features, because they share build scripts and macros with it.
+/// The checks that a change must pass, the cheap ones first. Clippy and rustdoc use the build's profile and
+/// features, so that build scripts and macros are compiled only once.
 const STEPS: &[Step] = &[
     step("format", || cargo(&["fmt", "--all", "--check"]).and_then(|()| columns::check())),
     step("layers", layers::check),
@@ -47,7 +48,7 @@ const STEPS: &[Step] = &[
     step("rustdoc", || compiling("doc", &["--no-deps"], &[])),
     step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),
     step("book", book::check),
-    // Each of these has phases that use a single core; together they use two.
+    // Runs these two steps in parallel, because each has phases that use a single core.
     Step { name: "python", task: python::check, is_beside: true },
     Step { name: "report in a browser", task: browser::check, is_beside: true },
     step("tests", suite::check),
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
     let start = Instant::now();
-    // Missing tools are reported now, not after the build.
+    // Looks for missing tools now, so that they are reported before the build and not after it.
     let is_ready = match installs {
         true => report("install", tools(&steps, &[browser::install, python::install]), start),
         false => report(
@@ -111,7 +112,7 @@ fn exit(passed: bool) -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs `steps` up to the first failure. Returns whether all passed.
+/// Runs `steps` up to the first failure. Returns whether all of them passed.
 fn pass(steps: &[&Step]) -> bool {
     thread::scope(|scope| {
         let mut beside = Vec::new();
@@ -122,7 +123,7 @@ fn pass(steps: &[&Step]) -> bool {
             }
             perform(step)
         });
-        // All parallel steps are awaited, even after a failure.
+        // Waits for all parallel steps, even after a failure.
         let outcomes: Vec<bool> = beside.into_iter().map(|step| step.join().unwrap_or(false)).collect();
         in_order && !outcomes.contains(&false)
     })
@@ -164,7 +165,7 @@ fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The root of the workspace.
+/// Returns the root folder of the workspace.
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }

@@ -1,32 +1,35 @@
-//! The picture that explains alpha and k, drawn from a run of `fulgurite profile p4510 --curve`.
+//! Draws the picture that explains alpha and k, from a run of `fulgurite profile p4510 --curve`.
+//!
+//! Alpha is the most reads per second over the most writes per second. k is the least number of users that
+//! reach 95 % of the most requests per second.
 
 use anyhow::{Context, Result, ensure};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-/// Its path in the book.
+/// The path of the picture in the book.
 pub(crate) const PLACE: &str = "explanation/alpha-and-k.svg";
 
-/// The area of the plot in the picture's units.
+/// The bounds of the plot area, in the units of the picture.
 const LEFT: f64 = 70.0;
 const RIGHT: f64 = 600.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 340.0;
-/// The ends of the axes: 256 users, 500 thousand requests per second.
+/// The ends of the axes: 8 doublings of one user are 256 users, and 500 thousand requests per second.
 const DOUBLINGS: f64 = 8.0;
 const MOST: f64 = 500.0;
 
-/// Measured reads or writes.
+/// The measured curve of reads or of writes.
 struct Curve {
     name: &'static str,
-    /// The number of users, and thousands of requests per second.
+    /// The points of the curve: a number of users, and thousands of requests per second.
     points: Vec<(f64, f64)>,
     k: f64,
     most: f64,
 }
 
-/// Draws the picture with the figures of `fulgurite`.
+/// Draws the picture with the figures that the program `fulgurite` measures.
 pub(crate) fn draw(fulgurite: &Path) -> Result<String> {
     let figures = table(fulgurite, &["profile", "p4510", "--csv"])?;
     let curve = table(fulgurite, &["profile", "p4510", "--curve", "--csv"])?;
@@ -36,7 +39,7 @@ pub(crate) fn draw(fulgurite: &Path) -> Result<String> {
     Ok(picture(&read, &write, alpha))
 }
 
-/// The lines of a table in CSV; the first is the header.
+/// Runs `fulgurite` and returns the lines of its CSV table as cells. The first line is the header.
 fn table(fulgurite: &Path, arguments: &[&str]) -> Result<Vec<Vec<String>>> {
     let output = Command::new(fulgurite).args(arguments).output().context("the command cannot be started")?;
     ensure!(output.status.success(), "fulgurite {} failed", arguments.join(" "));
@@ -44,7 +47,7 @@ fn table(fulgurite: &Path, arguments: &[&str]) -> Result<Vec<Vec<String>>> {
     Ok(text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect())
 }
 
-/// The number in a row under a heading, if there is one.
+/// Returns the number in a row under a heading, if there is one.
 fn number(table: &[Vec<String>], name: &str, row: usize) -> Option<f64> {
     let column = table.first()?.iter().position(|head| head == name)?;
     table.get(row + 1)?.get(column)?.parse().ok()
@@ -66,7 +69,7 @@ impl Curve {
         Ok(Curve { name, points, k, most })
     }
 
-    /// Draws the line, its points, the mark of its k, and labels.
+    /// Draws the line of the curve, its points, the mark of its k, and its labels.
     fn draw(&self, svg: &mut String) {
         let Curve { name, points, k, most } = self;
         let places: Vec<String> =
@@ -128,7 +131,7 @@ fn picture(read: &Curve, write: &Curve, alpha: f64) -> String {
     );
     write.draw(&mut svg);
     read.draw(&mut svg);
-    // A bracket between the two plateaus.
+    // Draws a bracket between the two plateaus.
     let (at, high, low) = (RIGHT + 20.0, y(read.most) + 14.0, y(write.most) - 14.0);
     let middle = (high + low) / 2.0;
     let _ = writeln!(

@@ -4,7 +4,7 @@
 //! The wheel is compiled with the gate's profile. The feature `gate` selects the features of the workspace's
 //! build, so that little more than the bindings is compiled. The tools, and the packages that the tests
 //! compare with, are in a separate environment, `target/python/tools`, which is created once. The package
-//! itself needs none of them, which is tested first.
+//! itself needs none of them, and a test of this runs first.
 
 use crate::beside::Beside;
 use crate::{root, run};
@@ -13,10 +13,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The contents of the tools' environment, with exact versions, so that the gate is reproducible.
+/// The file that lists the packages of the tools' environment with exact versions, so that the gate is
+/// reproducible.
 const REQUIREMENTS: &str = "python/requirements.txt";
 
-/// The first steps of a user without any other package.
+/// The first steps of a user who has installed no other package.
 const ALONE: &str = "
 import fulgurite
 result = fulgurite.sweep('pool', workload='zipf', device='none', ops='10K', replacement=['lru', 'sieve'])
@@ -29,7 +30,7 @@ else:
     raise SystemExit('the environment is not fresh: it has pyarrow')
 ";
 
-/// The installation of the tools.
+/// The installation of the tools, which runs beside the first steps.
 static INSTALLING: Beside = Beside::nothing();
 
 /// Builds the wheel, installs it, and runs the tests and the type checkers.
@@ -38,7 +39,7 @@ pub(crate) fn check() -> Result<()> {
     let tools = find()?;
     let folder = root().join("target/python");
     let wheels = folder.join("wheels");
-    // A wheel of another version would be installed as well.
+    // Removes earlier wheels, because a wheel of another version might be installed instead.
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;
     }
@@ -54,12 +55,13 @@ pub(crate) fn check() -> Result<()> {
         .args(["install", "--no-deps", "--no-index"])
         .arg(&wheel))?;
     run(Command::new(&python).args(["-I", "-c", ALONE]))?;
-    // From here on the tests find their tools. The package's own environment has precedence.
+    // Lets the tests find the packages of the tools' environment. The package's own environment has
+    // precedence.
     let place = site_packages(&fresh)?;
     fs::write(place.join("tools.pth"), format!("{}\n", site_packages(&tools)?.canonicalize()?.display()))?;
     let tests = root().join("python/tests");
     run(Command::new(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).arg(&tests))?;
-    // Checks the package itself, and a program that uses it.
+    // Checks the types of the package itself, and of a program that uses it.
     let checked = [place.join("fulgurite"), tests.join("typed.py")];
     checked.iter().try_for_each(|checked| {
         run(Command::new(&python)
@@ -71,7 +73,7 @@ pub(crate) fn check() -> Result<()> {
     run(Command::new(pyright).arg("--pythonpath").arg(&python).args(&checked))
 }
 
-/// The folder of an environment's packages.
+/// Returns the folder of an environment's packages.
 fn site_packages(environment: &Path) -> Result<PathBuf> {
     let python = fs::read_dir(environment.join("lib"))?.next().context("an environment has a library")??;
     Ok(python.path().join("site-packages"))
@@ -81,7 +83,7 @@ fn tools() -> PathBuf {
     root().join("target/python/tools")
 }
 
-/// The tools' environment, or an error that says how to create it.
+/// Returns the tools' environment, or an error that says how to create it.
 pub(crate) fn find() -> Result<PathBuf> {
     let tools = tools();
     let made = fs::read_to_string(tools.join("requirements.txt")).unwrap_or_default();
@@ -98,7 +100,7 @@ pub(crate) fn install() -> Result<()> {
     if find().is_ok() {
         return Ok(());
     }
-    // Without a suitable Python the error appears before the build.
+    // Checks the Python version first, so that the error appears before the build.
     let python =
         Command::new("python3").args(["-c", "import sys, venv; print(sys.version_info >= (3, 9))"]).output();
     match python {
@@ -116,7 +118,7 @@ fn make_tools() -> Result<()> {
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&tools))?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"];
     run(Command::new(tools.join("bin/python")).args(pip).args(["--requirement", REQUIREMENTS]))?;
-    // The mark of a complete environment.
+    // Copies the requirements as the last step, because the copy marks a complete environment.
     fs::copy(root().join(REQUIREMENTS), tools.join("requirements.txt"))?;
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! Runs all tests and benchmarks and records how long each test took.
+//! Runs all tests and benchmarks of the workspace, and measures the wall-clock time of each test.
 //!
 //! The programs are started one after another as `cargo test` would start them, so their summaries (`test
-//! result: ok. …`) are in the output. The test harness prints times only on a nightly toolchain. An
-//! environment variable makes it behave like one; the compiler does not see the variable.
+//! result: ok. …`) are in the output. The test harness prints times only with a nightly toolchain. An
+//! environment variable makes the harness behave like a nightly one; the compiler does not see the variable.
 
 use crate::build::{self, Program};
 use crate::compiling;
@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-/// Seconds and names of all tests that have run.
+/// The wall-clock times in seconds and the names of all tests that have run.
 static TIMES: Mutex<Vec<(f64, String)>> = Mutex::new(Vec::new());
 
 /// Runs all programs, even after a failure.
@@ -30,7 +30,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Runs one program. Returns whether it passed.
+/// Runs one program, and returns whether it passed.
 fn run(program: &Program) -> Result<bool> {
     let mut command = Command::new(&program.file);
     command.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder);
@@ -45,7 +45,7 @@ fn run(program: &Program) -> Result<bool> {
         let line = line?;
         println!("{line}");
         if let Some((name, seconds)) = time(&line) {
-            // The title distinguishes tests with equal names in different files.
+            // The title of the program distinguishes tests with equal names in different files.
             let place = program.title.trim_end_matches(".rs");
             TIMES.lock().expect("no test panics here").push((seconds, format!("{place} {name}")));
         }
@@ -53,7 +53,7 @@ fn run(program: &Program) -> Result<bool> {
     Ok(child.wait()?.success())
 }
 
-/// Name and seconds from a line of the harness: `test a::b ... ok <1.234s>`.
+/// Returns the name and the seconds in a line of the harness, such as `test a::b ... ok <1.234s>`.
 fn time(line: &str) -> Option<(&str, f64)> {
     let (name, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
     let seconds = verdict.rsplit_once('<')?.1.strip_suffix("s>")?;
@@ -72,7 +72,7 @@ pub(crate) fn print_slowest() {
     }
 }
 
-/// Runs all examples of all crates, because newcomers try them first.
+/// Runs all examples of all crates. They are tested, because newcomers try them first.
 pub(crate) fn examples() -> Result<()> {
     for program in build::examples()? {
         println!("-- {}", program.title);
@@ -85,7 +85,9 @@ pub(crate) fn examples() -> Result<()> {
 mod tests {
     use super::time;
 
-    /// The gate's list is empty if the harness changes the format of times.
+    /// The rule: times are read from the harness's lines of passed and failed tests, and from no other lines.
+    /// If the harness changes their format, this test fails; without it, the list of slowest tests would be
+    /// empty.
     #[test]
     fn times_are_read_from_the_harness() {
         assert_eq!(time("test contract::replay ... ok <1.250s>"), Some(("contract::replay", 1.25)));

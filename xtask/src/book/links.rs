@@ -5,13 +5,13 @@ use super::Pages;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A link in a page: its position in the text and its target.
+/// A link in a page, with its position in the text and its target.
 struct Link<'a> {
     at: usize,
     target: &'a str,
 }
 
-/// All links and pictures outside code.
+/// Finds all links and pictures outside code.
 fn links(text: &str) -> Vec<Link<'_>> {
     let mut found = Vec::new();
     let (mut is_code, mut begin) = (false, 0);
@@ -39,7 +39,7 @@ fn is_of_the_web(target: &str) -> bool {
     target.starts_with("https://") || target.starts_with("http://")
 }
 
-/// The file that `target` means in the page `place`. Both are paths in the repository.
+/// Returns the file that `target` means in the page `place`. Both are paths in the repository.
 fn resolved(place: &str, target: &str) -> String {
     let mut parts: Vec<&str> = place.split('/').collect();
     parts.pop();
@@ -53,7 +53,7 @@ fn resolved(place: &str, target: &str) -> String {
     parts.join("/")
 }
 
-/// The anchors of a page's headings. GitHub and mdbook use the same.
+/// Returns the anchors of a page's headings. GitHub and mdbook make the same anchors.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut is_code = false;
     let mut found = BTreeSet::new();
@@ -68,7 +68,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// A message for each broken link.
+/// Returns a message for each broken link.
 pub(super) fn broken(pages: &Pages, repository: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     for (place, text) in pages {
@@ -87,7 +87,8 @@ pub(super) fn broken(pages: &Pages, repository: &Path) -> Vec<String> {
     wrong
 }
 
-/// The page with links out of the book changed to `repository`, for a book that is published elsewhere.
+/// Returns the page with its links out of the book changed to lead to the address `repository`, because the
+/// book is published without the files outside it.
 pub(super) fn led_out(place: &str, text: &str, repository: &str) -> String {
     let mut led = String::new();
     let mut done = 0;

@@ -1,8 +1,9 @@
-//! Circles and orders of a small graph, whose nodes are numbers and whose edges mean 'imports from'.
+//! Finds the circles and an order of a small graph. Its nodes are numbers, and an edge means that the first
+//! node imports from the second.
 
 use std::collections::BTreeSet;
 
-/// The strongly connected components of more than one node, ordered by their first nodes.
+/// Returns the strongly connected components of more than one node, ordered by their first nodes.
 pub(super) fn circles(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<Vec<usize>> {
     let reached: Vec<BTreeSet<usize>> = (0..nodes).map(|node| reached_from(node, edges)).collect();
     let mut circles = Vec::new();
@@ -30,8 +31,8 @@ fn reached_from(start: usize, edges: &BTreeSet<(usize, usize)>) -> BTreeSet<usiz
     reached
 }
 
-/// An order in which each node follows those that it imports from. Among the possible nodes it takes the
-/// lowest number first. There must be no circles.
+/// Returns an order in which each node follows those that it imports from. If several nodes can be next, the
+/// lowest number is. The graph must not have circles.
 pub(super) fn order(nodes: usize, edges: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::new();
     let mut left: Vec<usize> = (0..nodes).collect();

@@ -1,11 +1,12 @@
-//! The imports inside a crate: they go one way, from file to file and from module to module.
+//! Checks that the imports inside a crate go one way, from file to file and from module to module.
 //!
-//! There are two rules. The files of a crate do not import from each other in a circle; this includes a
-//! module and its children. The `mod` lines of a file are its floors, the lowest first: a module imports from
-//! its siblings only if they are declared above it. The rule holds for all files below the two modules.
+//! Two rules are checked. First, the files of a crate do not import from each other in a circle. This
+//! includes a module and its children. Second, a module imports from its siblings only if they are declared
+//! above it. So the `mod` lines of a file are the floors of a building, the lowest first. The second rule
+//! also holds for imports between files below the two modules.
 //!
-//! A `mod` line and a re-export are no imports. A name belongs to the file that defines it. The check sees
-//! paths, so it does not see calls of methods.
+//! A `mod` line and a re-export do not count as imports. A name belongs to the file that defines it. The
+//! check reads paths, so it does not see calls of methods.
 
 mod graph;
 mod names;
@@ -22,7 +23,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Checks every crate and prints how many of its files are in circles.
+/// Checks every crate, and prints how many of its files are in circles.
 pub(crate) fn check() -> Result<()> {
     let mut folders: Vec<PathBuf> =
         fs::read_dir(root().join("crates"))?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -51,9 +52,9 @@ pub(crate) fn check_crate(folder: &str) -> Result<()> {
     Ok(())
 }
 
-/// A crate's files and the imports between them.
+/// The files of a crate and the imports between them.
 struct Floors {
-    /// Goes before the names of files in messages.
+    /// The text that precedes the names of files in messages: the folder of the sources.
     place: String,
     sources: Sources,
     arrows: Vec<Arrow>,
@@ -63,7 +64,7 @@ struct Floors {
 /// The modules that one file declares, and the imports between their subtrees.
 struct Siblings {
     file: usize,
-    /// The key: the numbers of the importing and of the imported `mod` line.
+    /// The imports, by the numbers of the importing and of the imported `mod` line.
     arrows: BTreeMap<(usize, usize), Vec<Arrow>>,
 }
 
@@ -72,7 +73,7 @@ impl Siblings {
         self.arrows.keys().copied().collect()
     }
 
-    /// The modules that import from each other, as numbers of `mod` lines.
+    /// Returns the sets of modules that import from each other in a circle, as numbers of `mod` lines.
     fn circles(&self, sources: &Sources) -> Vec<Vec<usize>> {
         graph::circles(sources.files[self.file].mods.len(), &self.edges())
     }
@@ -86,7 +87,8 @@ impl Floors {
             .with_context(|| format!("{place} cannot be read"))
     }
 
-    /// Reads a crate through `read`, which gives the text of a file below `place`.
+    /// Reads a crate through `read`, which returns the text of a file below `place`, or `None` if there is no
+    /// such file.
     fn new(place: &str, read: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         let sources = source::read(read)?;
         if sources.files.is_empty() {
@@ -112,7 +114,7 @@ impl Floors {
         )
     }
 
-    /// Every breach of a rule, in lines; empty if there is none.
+    /// Returns a message for every violation of a rule; empty if there is none.
     fn complaints(&self) -> String {
         let circles = self.circles.iter().map(|circle| self.complain_of_circle(circle));
         let siblings = self.siblings().into_iter().map(|siblings| self.complain_of_order(&siblings));
@@ -134,7 +136,7 @@ impl Floors {
         text
     }
 
-    /// The modules of each file that declares some.
+    /// Returns the modules of each file that declares some, with the imports between them.
     fn siblings(&self) -> Vec<Siblings> {
         let files = self.sources.files.iter().enumerate();
         files
@@ -142,7 +144,7 @@ impl Floors {
             .map(|(file, parent)| {
                 let mut arrows: BTreeMap<(usize, usize), Vec<Arrow>> = BTreeMap::new();
                 let root = self.root_of(file);
-                // The number of the `mod` line of `parent` above a file.
+                // Returns the number of the `mod` line of `parent` below which a file is, if there is one.
                 let line_of = |other: usize| {
                     let below = self.sources.files[other].path.strip_prefix(&parent.path[..])?.first()?;
                     (self.root_of(other) == root).then_some(())?;
@@ -160,7 +162,8 @@ impl Floors {
             .collect()
     }
 
-    /// The root module of a file's tree: a crate may have a library and a command.
+    /// Returns the root module of the tree that a file belongs to. A crate with a library and a command has
+    /// two roots.
     fn root_of(&self, file: usize) -> usize {
         self.sources.modules.iter().find(|module| module.file == file).map_or(0, |module| module.root)
     }

@@ -1,9 +1,9 @@
-//! Finds the file that defines what a path names, through re-exports and globs.
+//! Finds the file that defines the item that a path names, through re-exports and globs.
 
 use super::source::{Import, Sources};
 use std::collections::BTreeSet;
 
-/// One file that uses a name of another.
+/// An import, which is the use of a name that another file defines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Arrow {
     pub from: usize,
@@ -12,25 +12,26 @@ pub(super) struct Arrow {
     pub name: String,
 }
 
-/// A meaning of a path.
+/// One possible meaning of a path.
 #[derive(Clone, Copy, PartialEq)]
 enum Target {
     Module(usize),
-    /// An item, by its file.
+    /// An item, represented by the number of the file that defines it.
     File(usize),
 }
 
-/// All arrows between files, ordered by files and lines. Each name appears once per pair of files.
+/// Returns all imports between files, ordered by files and lines. Each name appears once per pair of files.
 pub(super) fn arrows(sources: &Sources) -> Vec<Arrow> {
     let mut found = BTreeSet::new();
     for (number, module) in sources.modules.iter().enumerate() {
-        // A re-export counts only if the file mentions the name, and a glob by the names that are mentioned.
+        // A re-export counts only if the file mentions the name. A glob counts only through the names that
+        // the file mentions.
         let imports = module.imports.iter().filter(|import| !import.is_reexport);
         let imports = imports.map(|import| (&import.path, import.line));
         let mentions = module.mentions.iter().map(|mention| (&mention.path, mention.line));
         for (path, line) in imports.chain(mentions) {
             for target in sources.resolve(number, path, &mut Vec::new()) {
-                // A path to a module uses nothing in it yet.
+                // A path to a module is no import, because it uses no item of the module.
                 if let Target::File(to) = target
                     && to != module.file
                 {
@@ -45,8 +46,9 @@ pub(super) fn arrows(sources: &Sources) -> Vec<Arrow> {
 }
 
 impl Sources {
-    /// The possible meanings of `path` in `module`; none for a path into another crate. `under_way` holds the
-    /// look-ups that are not finished, since modules may import from each other.
+    /// Returns the possible meanings of `path` in `module`, or none for a path into another crate.
+    /// `under_way` holds the look-ups that are not finished, because modules that import from each other
+    /// would otherwise be looked up for ever.
     fn resolve(&self, module: usize, path: &[String], under_way: &mut Vec<(usize, String)>) -> Vec<Target> {
         let Some((first, rest)) = path.split_first() else { return Vec::new() };
         let here = &self.modules[module];
@@ -64,7 +66,8 @@ impl Sources {
                     Target::File(_) => None,
                 })
                 .collect();
-            // The rest names a part of an item, such as a variant.
+            // The remaining names belong to an item, such as the variant of an enum, so the item is the
+            // target.
             if modules.is_empty() {
                 break;
             }
@@ -74,7 +77,7 @@ impl Sources {
                     "self" => vec![Target::Module(module)],
                     "super" => vec![Target::Module(self.modules[module].parent)],
                     name => match self.look_up(module, name, under_way) {
-                        // A macro must define it.
+                        // A name that the module does not define must come from a macro in the module's file.
                         none if none.is_empty() => vec![Target::File(self.modules[module].file)],
                         found => found,
                     },
@@ -84,7 +87,7 @@ impl Sources {
         targets
     }
 
-    /// The possible meanings of `name` in `module`: a module, an item, or both.
+    /// Returns the possible meanings of `name` in `module`: a module, an item, or both.
     fn look_up(&self, module: usize, name: &str, under_way: &mut Vec<(usize, String)>) -> Vec<Target> {
         let key = (module, name.to_string());
         if under_way.contains(&key) {

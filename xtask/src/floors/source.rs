@@ -1,4 +1,5 @@
-//! Reads the source files of a crate into modules: the names that each defines, imports and mentions.
+//! Reads the source files of a crate into modules, with the names that each module defines, imports and
+//! mentions.
 //!
 //! The reader works on tokens, so strings and comments do not count and the bodies of macros do. It skips
 //! everything that is compiled only for tests.
@@ -8,44 +9,47 @@ use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The files of a crate by name, and the modules that they hold.
+/// The files of a crate, and the modules that they contain. Both are identified by their numbers in these
+/// lists.
 #[derive(Default)]
 pub(super) struct Sources {
     pub files: Vec<File>,
     pub modules: Vec<Module>,
-    /// The macros with `#[macro_export]`, whose path is the crate's root, and the file that defines each.
+    /// The macros with `#[macro_export]`, whose path begins at the crate's root, each with the number of the
+    /// file that defines it.
     pub exported_macros: BTreeMap<String, usize>,
 }
 
 pub(super) struct File {
-    /// Relative to the folder of the sources, with `/`.
+    /// The path of the file, relative to the folder of the sources and with `/`.
     pub name: String,
     /// The path of the module that fills the file; empty for a root.
     pub path: Vec<String>,
-    /// Its `mod` lines in order, as (name, line).
+    /// The `mod` lines of the file in their order, as (name, line).
     pub mods: Vec<(String, usize)>,
 }
 
-/// A module: a whole file, or a `mod name { … }` inside one.
+/// A module, which is a whole file, or a `mod name { … }` inside a file.
 pub(super) struct Module {
     pub file: usize,
-    /// The parent of a root is the root itself.
+    /// The number of the parent module; for a root, the number of the root itself.
     pub parent: usize,
     pub root: usize,
     pub children: BTreeMap<String, usize>,
-    /// Names of the items that it defines itself.
+    /// The names of the items that the module defines itself.
     pub defined: BTreeSet<String>,
     pub imports: Vec<Import>,
     pub mentions: Vec<Mention>,
 }
 
-/// One name out of a `use` tree.
+/// One name of a `use` tree.
 pub(super) struct Import {
-    /// The name that it gets here; `None` for a glob.
+    /// The name that the item gets in this module; `None` for a glob.
     pub name: Option<String>,
     pub path: Vec<String>,
     pub line: usize,
-    /// True for `pub use` of any visibility: other modules can import the name from here.
+    /// Whether the import is a `pub use` of any visibility, so that other modules can import the name from
+    /// here.
     pub is_reexport: bool,
 }
 
@@ -55,8 +59,8 @@ pub(super) struct Mention {
     pub line: usize,
 }
 
-/// Reads all modules from `lib.rs` and `main.rs` down. `read` gives the text of a file, or nothing if it does
-/// not exist.
+/// Reads all modules from `lib.rs` and `main.rs` down. `read` returns the text of a file, or `None` if the
+/// file does not exist.
 pub(super) fn read(read: &dyn Fn(&str) -> Option<String>) -> Result<Sources> {
     let mut sources = Sources::default();
     for root in ["lib.rs", "main.rs"] {
@@ -106,8 +110,8 @@ impl Sources {
         number
     }
 
-    /// Notes the names in `tokens`. Only at the top of a module (`is_top`) do items define names of the
-    /// module.
+    /// Records the names in `tokens`. Items define names of the module only at the top of the module
+    /// (`is_top`).
     fn scan(&mut self, module: usize, tokens: TokenStream, is_top: bool) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -135,7 +139,7 @@ impl Sources {
                     end
                 }
                 TokenTree::Group(inner) => {
-                    // Items in a macro call are items of the module.
+                    // Items in a macro call at the top of the module are items of the module.
                     let is_call = at >= 2 && is_punct(&tokens, at - 1, '!');
                     self.scan(module, inner.stream(), is_top && is_call);
                     at + 1
@@ -145,7 +149,7 @@ impl Sources {
         }
     }
 
-    /// Handles the word at `at`; returns the position behind what it has read.
+    /// Handles the word at `at`, and returns the position behind the tokens that it has read.
     fn scan_word(
         &mut self,
         module: usize,
@@ -170,7 +174,7 @@ impl Sources {
             }
             ("mod", Some(name)) if is_punct(tokens, at + 2, ';') => {
                 let mods = &mut self.files[self.modules[module].file].mods;
-                // Two targets may each declare it.
+                // Both the library and the command of a crate may declare the module.
                 if !mods.iter().any(|(known, _)| name == known) {
                     mods.push((name.to_string(), word.span().start().line));
                 }
@@ -190,7 +194,8 @@ impl Sources {
                         self.exported_macros.insert(name.to_string(), self.modules[module].file);
                     }
                 }
-                // Items in its rules are items of the caller.
+                // Items in a macro's rules belong to the caller of the macro, so they define no names of this
+                // module.
                 if let Some(TokenTree::Group(rules)) = tokens.get(at + 3) {
                     self.scan(module, rules.stream(), false);
                 }
@@ -210,7 +215,7 @@ impl Sources {
         }
     }
 
-    /// Notes the path that begins at `at`, unless the word belongs to a method call, a lifetime or the rest
+    /// Records the path that begins at `at`, unless the word belongs to a method call, a lifetime or the rest
     /// of a path.
     fn scan_path(&mut self, module: usize, tokens: &[TokenTree], at: usize, word: &Ident) -> usize {
         let mut path = vec![word.to_string()];
@@ -228,7 +233,7 @@ impl Sources {
         {
             return end;
         }
-        // A single name in lower case without a call is a variable or a field.
+        // A single name in lower case that is not called is a variable or a field, so it is not recorded.
         let is_called = is_punct(tokens, end, '!') || group(tokens, end, Delimiter::Parenthesis).is_some();
         if path.len() > 1 || is_called || path[0].starts_with(char::is_uppercase) {
             self.modules[module].mentions.push(Mention { path, line: word.span().start().line });
@@ -237,7 +242,7 @@ impl Sources {
     }
 }
 
-/// The file of the module `child` that the file `parent` declares, and its text.
+/// Returns the file of the module `child`, which the file `parent` declares, and the text of that file.
 fn child_file(read: &dyn Fn(&str) -> Option<String>, parent: &str, child: &str) -> Option<(String, String)> {
     let parent = Path::new(parent);
     let folder = match parent.file_stem()?.to_str()? {
@@ -251,7 +256,8 @@ fn child_file(read: &dyn Fn(&str) -> Option<String>, parent: &str, child: &str) 
     })
 }
 
-/// The names of a `use` tree below `prefix`: the name here, the path, the line.
+/// Returns the names of a `use` tree below `prefix`: for each the name in this module, the path, and the
+/// line.
 fn use_tree(tokens: &[TokenTree], prefix: &[String]) -> Vec<(Option<String>, Vec<String>, usize)> {
     let mut path = prefix.to_vec();
     for (at, token) in tokens.iter().enumerate() {
@@ -261,7 +267,7 @@ fn use_tree(tokens: &[TokenTree], prefix: &[String]) -> Vec<(Option<String>, Vec
                 let name = word_at(tokens, at + 1).map(ToString::to_string).unwrap_or_default();
                 return vec![(Some(name), path, line)];
             }
-            // `{self}` names the path before it.
+            // `{self}` names the path before it, so the path does not change.
             TokenTree::Ident(word) if *word == "self" && !path.is_empty() => {}
             TokenTree::Ident(word) => path.push(word.to_string()),
             TokenTree::Punct(star) if star.as_char() == '*' => return vec![(None, path, line)],
@@ -280,7 +286,7 @@ fn use_tree(tokens: &[TokenTree], prefix: &[String]) -> Vec<(Option<String>, Vec
     }
 }
 
-/// The content of the attribute at `at`, and where it ends.
+/// Returns the content of the attribute at `at`, and the position behind the attribute.
 fn attribute(tokens: &[TokenTree], at: usize) -> Option<(TokenStream, usize)> {
     if !is_punct(tokens, at, '#') {
         return None;
@@ -289,8 +295,8 @@ fn attribute(tokens: &[TokenTree], at: usize) -> Option<(TokenStream, usize)> {
     group(tokens, open, Delimiter::Bracket).map(|content| (content, open + 1))
 }
 
-/// Whether the element is compiled only for tests: the attribute is `test`, or a `cfg` that holds in no other
-/// build.
+/// Whether the element with this attribute is compiled only for tests: the attribute is `test`, or a `cfg`
+/// that holds in no other build.
 fn is_for_tests(attribute: &TokenStream) -> bool {
     let tokens: Vec<TokenTree> = attribute.clone().into_iter().collect();
     match word_at(&tokens, 0) {
@@ -319,7 +325,8 @@ fn needs_test(condition: &TokenStream) -> bool {
     }
 }
 
-/// The end of the item, statement, field or arm that begins at `at`, behind its attributes.
+/// Returns the position behind the item, statement, field or match arm that begins at `at`, with or without
+/// attributes.
 fn after_element(tokens: &[TokenTree], mut at: usize) -> usize {
     while let Some((_, end)) = attribute(tokens, at) {
         at = end;
@@ -327,7 +334,7 @@ fn after_element(tokens: &[TokenTree], mut at: usize) -> usize {
     let words: Vec<String> =
         tokens[at..].iter().take(4).filter_map(as_word).map(ToString::to_string).collect();
     let is_one_of = |kinds: &[&str]| words.iter().any(|word| kinds.contains(&word.as_str()));
-    // A `{` does not end these.
+    // These items end with a semicolon, so a `{` inside them does not end them.
     let has_semicolon = is_one_of(&["use", "let", "static", "type", "const"]) && !is_one_of(&["fn"]);
     let is_item =
         is_one_of(&["fn", "mod", "impl", "struct", "enum", "trait", "union", "extern", "macro_rules"]);
@@ -365,7 +372,7 @@ fn is_path_separator(tokens: &[TokenTree], at: usize) -> bool {
     is_punct(tokens, at, ':') && is_punct(tokens, at + 1, ':')
 }
 
-/// Whether there are two dots before `at`.
+/// Whether the dot before `at` is the second of two dots, so that no method call follows it.
 fn is_range(tokens: &[TokenTree], at: usize) -> bool {
     at >= 2 && is_punct(tokens, at - 2, '.')
 }

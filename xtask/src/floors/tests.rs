@@ -1,12 +1,12 @@
 use super::Floors;
 
-/// The complaints about files given as (name, text).
+/// Returns the messages about files given as (name, text).
 fn complaints(files: &[(&str, &str)]) -> String {
     let read = |name: &str| files.iter().find(|(file, _)| *file == name).map(|(_, text)| text.to_string());
     Floors::new("", &read).unwrap().complaints()
 }
 
-/// The imports between the files, as `a.rs -> b.rs: Name`.
+/// Returns the imports between the files, as `a.rs -> b.rs: Name`.
 fn arrows(files: &[(&str, &str)]) -> Vec<String> {
     let read = |name: &str| files.iter().find(|(file, _)| *file == name).map(|(_, text)| text.to_string());
     let floors = Floors::new("", &read).unwrap();
@@ -108,7 +108,7 @@ fn tests_do_not_count() {
         ),
     ];
     assert_eq!(arrows(&files), [""; 0]);
-    // Not only for tests.
+    // An element that is also compiled for other builds than tests counts.
     let files = [files[0], files[1], ("b.rs", "#[cfg(any(test, feature = \"x\"))] use crate::a::A;")];
     assert_eq!(arrows(&files), ["b.rs -> a.rs: A"]);
     let files = [files[0], files[1], ("b.rs", "struct B { #[cfg(test)] f: u8, other: crate::a::A }")];
