@@ -1,7 +1,7 @@
 //! Feeds arbitrary bytes, plain or compressed, to every trace reader. A reader must not panic, and its memory
 //! must not grow with the size of the uncompressed data.
 //!
-//! `cargo +nightly fuzz run trace_readers -- -rss_limit_mb=512`
+//! Run it with `cargo +nightly fuzz run trace_readers -- -rss_limit_mb=512`.
 
 #![no_main]
 
@@ -9,8 +9,8 @@ use fulgurite_workload::trace::{Format, TraceOptions, TraceReader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Cursor;
 
-/// A small compressed input may expand without limit. Readers stream, so only the number of records is
-/// limited here.
+/// The maximum number of records that are read. A small compressed input may expand without limit, and the
+/// memory of a reader does not depend on the number of records.
 const RECORDS_AT_MOST: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
