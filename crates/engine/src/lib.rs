@@ -13,7 +13,7 @@
 //! Checkpoints write old dirty pages without blocking transactions. See ARCHITECTURE.md, and the head of each
 //! module.
 //!
-//! # What it promises
+//! # Guarantees
 //!
 //! After a crash, every acknowledged commit is present, and only committed data are present. Each transaction
 //! is present as a whole or not at all, and the transactions in the log form a prefix of the commit order.

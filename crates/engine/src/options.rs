@@ -33,7 +33,7 @@ impl Choice for Durability {
         &[("flush", Durability::Flush), ("group", Durability::Group), ("relaxed", Durability::Relaxed)];
 }
 
-/// The protection of pages against torn writes, which a power cut interrupts.
+/// The protection of pages against torn writes, which are writes that a power cut interrupts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TornPages {
     /// The cheapest protection that the drive supports. This is `atomic`, else `share`, else `double-write`.
@@ -41,8 +41,8 @@ pub enum TornPages {
     /// Pages are written to the double-write area and flushed, then written at their home locations.
     DoubleWrite,
     /// Pages are written to the double-write area once. Then the drive remaps their home locations to these
-    /// copies without copying data. This takes one command for each page, and as many commands run
-    /// concurrently as the drive accepts.
+    /// copies without copying data. One command remaps as many pages as the drive supports, and never only a
+    /// part of a page.
     Share,
     /// No protection is needed, because the drive never tears the write of a page.
     Atomic,
