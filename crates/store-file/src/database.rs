@@ -43,6 +43,11 @@ pub fn open(file: &StoreFile, durability: Durability) -> Result<Db<SharedDrive>,
     Db::open(vec![drive], options).map_err(|error| file.failed(&error))
 }
 
+/// Opens the drive in a file for writing by several threads.
+fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
+    open_with(path, &DriveOptions { many_threads: true, ..DriveOptions::default() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,9 +75,4 @@ mod tests {
         let none = StoreFile::new(folder.path().join("none"), None).unwrap();
         assert_eq!(open(&none, Durability::Flush).map(drop).unwrap_err().exit_code(), 2);
     }
-}
-
-/// Opens the drive in a file for writing by several threads.
-fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
-    open_with(path, &DriveOptions { many_threads: true, ..DriveOptions::default() })
 }

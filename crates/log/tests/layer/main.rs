@@ -171,7 +171,7 @@ fn stamped(version: u64, pages: u64) -> Buffer {
 
 /// Returns the versions in a buffer, one for each page.
 fn versions(buffer: &Buffer) -> Vec<u64> {
-    // SAFETY: the command that filled it has completed.
+    // SAFETY: the command that filled the buffer has completed.
     let pages = unsafe { buffer.bytes() }.chunks_exact(PAGE as usize);
     let version = |page: &[u8]| {
         let mut words = page.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
