@@ -26,9 +26,9 @@ pub enum OutputError {
     /// The same run reads the file as an input.
     #[error("{output} is the same file as {input}, which is read; accepted: another file")]
     IsInput {
-        /// The argument and path of the output.
+        /// The output in words: its argument and its path.
         output: String,
-        /// The argument and path of the input.
+        /// The input in words: its argument and its path.
         input: String,
     },
     /// Two outputs of one run are the same file.
@@ -42,13 +42,13 @@ pub enum OutputError {
     /// The file holds a drive or a store, whose data would be lost.
     #[error("{output} holds a drive or a store, which would be lost; accepted: another file")]
     IsDrive {
-        /// The argument and path of the output.
+        /// The output in words: its argument and its path.
         output: String,
     },
     /// The file exists, and the user has not allowed replacing it.
     #[error("{output} exists{but}; accepted: another file, or --force to replace it")]
     Exists {
-        /// The argument and path of the output.
+        /// The output in words: its argument and its path.
         output: String,
         /// The reason why the file is not an earlier output of this kind; empty if no reason is known.
         but: &'static str,
@@ -56,7 +56,7 @@ pub enum OutputError {
     /// The path is a folder or a block device.
     #[error("{output} is a {found}; accepted: a file")]
     IsNoFile {
-        /// The argument and path of the output.
+        /// The output in words: its argument and its path.
         output: String,
         /// The kind of file that is at the path: a folder or a block device.
         found: &'static str,
@@ -66,7 +66,7 @@ pub enum OutputError {
         "{output} cannot be written: {error}; accepted: a file that can be written, in a folder that exists"
     )]
     CannotBegin {
-        /// The argument and path of the output.
+        /// The output in words: its argument and its path.
         output: String,
         /// The reason why the file cannot be created.
         error: String,
@@ -74,7 +74,7 @@ pub enum OutputError {
     /// Writing failed after it began, for example because the disk is full.
     #[error("{output} cannot be written: {error}")]
     Failed {
-        /// The argument and path of the output.
+        /// The output in words: its argument and its path.
         output: String,
         /// The reason why the write failed.
         error: String,

@@ -51,9 +51,10 @@ pub(crate) struct PoolState {
     pub failure: Option<IoError>,
     /// The number of batches whose write has failed so far.
     pub failures: u64,
-    /// The cleaner's batch that is being written, and the number of frames at the head of the eviction order
-    /// that the cleaner still believes to be clean.
+    /// The cleaner's batch that is being written.
     pub cleaning: Option<Rc<Batch>>,
+    /// The number of frames at the head of the eviction order that were clean at the cleaner's last look. An access
+    /// may have made some of them dirty since.
     pub clean_ahead: u32,
     /// The last batch that a miss waited for, if the write-back policy has a lock. Until this batch has
     /// ended, no other miss evicts.

@@ -1,4 +1,5 @@
-//! Divides the log space between commits, structure changes, and copies of pending records.
+//! Divides the log space between commits, structure changes, and pending records. A pending record is one that its
+//! leaf lacks; before the redo point passes it, it is appended to the log again.
 
 use super::Shard;
 use crate::Lsn;

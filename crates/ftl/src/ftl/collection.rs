@@ -48,7 +48,7 @@ impl Ftl {
             }
             None => self.move_each(&moving, unit, victim, sink),
         }
-        // Clears all valid bits at once; no code has read them meanwhile.
+        // Clears the valid bits of all moved pages at once, since nothing has read them during the moves.
         self.map.fill_valid(next, end, false);
         self.segments.invalidate_all(victim);
         if self.has_units() {

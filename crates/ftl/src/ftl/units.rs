@@ -86,7 +86,8 @@ impl Ftl {
         })
     }
 
-    /// Returns whether the next page of `stream` in `unit` continues a row that has pages already.
+    /// Returns whether the next page of `stream` in `unit` continues a row that has pages already. The
+    /// pages of a row are programmed together.
     #[inline]
     fn is_inside_row(&self, unit: UnitId, stream: StreamId) -> bool {
         self.append_point(unit, stream).is_some_and(|ppn| self.turn.row.divide(ppn.0).1 != 0)

@@ -288,7 +288,8 @@ impl Fulgurite {
         Known { code: self.code(mean + dither), intervals, tick: self.now(), short }
     }
 
-    /// Returns the number of ticks so far, modulo the period of the pages' clock.
+    /// Returns the current tick, modulo the period of the time stamps that pages keep. A tick is a
+    /// quarter of the logical capacity in host writes.
     fn now(&self) -> u16 {
         (self.ticks % TICKS) as u16
     }

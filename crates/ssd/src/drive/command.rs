@@ -1,4 +1,5 @@
-//! The host's commands in the drive, and the queues in which they wait for their events.
+//! The host's commands in the drive, and the queues in which they wait: for a die, for the channel, for room in the
+//! write buffer, or for their completion.
 
 use super::flash::Flash;
 use super::tournament::NEVER;

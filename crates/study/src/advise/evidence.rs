@@ -36,7 +36,7 @@ pub(super) struct Part {
 /// The parts of a workload.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
-    /// The kind of the parts, in a word: `seeds` or `slices`.
+    /// The word for the parts that the workload is measured in: `seeds`, or `slices` of a trace.
     pub called: &'static str,
     /// The parts, by page size in bytes. In each list the parts that choose are first.
     parts: BTreeMap<u32, Vec<Part>>,

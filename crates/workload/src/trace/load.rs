@@ -140,7 +140,7 @@ impl PageTrace {
         self.requests.iter().map(|request| u64::from(request.pages)).sum()
     }
 
-    /// The number of one-page requests that are writes or trims.
+    /// The number of pages that writes and trims change; a request counts once for each of its pages.
     pub fn pages_changed(&self) -> u64 {
         let changes = self.requests.iter().filter(|request| request.op != Op::Read);
         changes.map(|request| u64::from(request.pages)).sum()

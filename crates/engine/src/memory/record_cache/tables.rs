@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// The largest number of parts of a table.
 const MOST_PARTS: u64 = 256;
-/// The number of bytes of records for each part.
+/// The table has one part for this many bytes of records, up to [`MOST_PARTS`].
 const BYTES_A_PART: u64 = 256 << 10;
 
 /// Returns the number of parts for so many bytes of records, which is a power of two.

@@ -238,7 +238,8 @@ impl Chain {
         if still >= in_last {
             return None;
         }
-        // Pages that are overwritten in HOT never reach GN, even if no group is between HOT and GN.
+        // Pages that are overwritten in HOT never reach GN, the last group, even if no group is between the two. So
+        // a page that enters GN is at least as old as the residence in HOT.
         let entry = age.max(hot.residence);
         let share = self.valid_share_of_last(lifetimes, entry, left - still, in_last - still)?;
         let copies = self.learned.last * share / (1.0 - share);
