@@ -5,7 +5,8 @@
 //! (4)`.
 
 use crate::Error;
-use crate::format::page::{get_u32, get_u64};
+use crate::format::page::node::Node;
+use crate::format::page::{self, get_u32, get_u64};
 use crate::format::tree::{CATALOGUE, LARGE, Tree};
 use fulgurite_base::PageId;
 use rustc_hash::FxHashMap;
@@ -177,6 +178,11 @@ pub(crate) fn is_about_runs(name: &[u8]) -> bool {
 pub(crate) fn run(value: &[u8]) -> Option<Tree> {
     let is_run = value.len() == 17 && value[0] == 4;
     is_run.then(|| Tree { id: 1 << 31 | get_u32(value, 13), root: PageId(get_u64(value, 5)) })
+}
+
+/// Returns whether the root of a sorted run is still there. A freed page is no node, whatever tree it belonged to.
+pub(crate) fn is_run_there(run: Tree, root: &[u8]) -> bool {
+    Node::new(root).is_some() && page::tree(root) == run.id
 }
 
 /// Encodes the value of an entry of the catalogue.

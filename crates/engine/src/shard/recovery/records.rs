@@ -2,9 +2,9 @@
 
 use super::{RedoBatch, Redone};
 use crate::format::log_record::{AHEAD, Entry, OpRef};
+use crate::format::page::map;
 use crate::format::page::node::Node;
 use crate::format::page::node::leaf;
-use crate::format::page::{self, map};
 use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, Tree};
 use crate::media::log::{LogReader, LogStart};
 use crate::memory::catalogue;
@@ -80,7 +80,7 @@ impl<D: Device + 'static> Shard<D> {
         for run in runs {
             // The record may be older than the log, which frees the root of a run that is gone.
             let guard = self.read_page(run.root).await?;
-            if Node::new(guard.bytes()).is_some() && page::tree(guard.bytes()) == run.id {
+            if catalogue::is_run_there(run, guard.bytes()) {
                 return Err(Error::SortedRuns);
             }
         }
@@ -282,6 +282,7 @@ impl<D: Device + 'static> Shard<D> {
 mod tests {
     use crate::format::layout::{FORMAT, WITH_RUNS};
     use crate::format::page::node::NodeMut;
+    use crate::format::page::{self, Kind};
     use crate::format::tree::{CATALOGUE, Tree};
     use crate::media::superblock;
     use crate::repair;
@@ -302,7 +303,11 @@ mod tests {
         let page = shard.pick().await.unwrap();
         let run = Tree { id: 1 << 31 | 7, root: page };
         let mut guard = shard.durable.pool().create(page).await.unwrap();
-        NodeMut::init(guard.bytes_mut(), page, if is_there { run.id } else { 99 }, 0, (b"", None));
+        NodeMut::init(guard.bytes_mut(), page, run.id, 0, (b"", None));
+        if !is_there {
+            // A freed page still names the tree that it belonged to.
+            page::init(guard.bytes_mut(), Kind::Free, 0, page, run.id);
+        }
         shard.mark(page, shard.durable.log().tail());
         drop(guard);
         let value = [&[4][..], &99u32.to_le_bytes(), &page.0.to_le_bytes(), &7u32.to_le_bytes()].concat();
@@ -347,14 +352,20 @@ mod tests {
     #[test]
     fn a_store_whose_sorted_runs_are_gone_is_opened() {
         let executor = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
-        let handle = executor.handle();
+        let other = Executor::new(MemDevice::new(4096, 4096, 64, Nanos::from_micros(10)));
+        let (handle, to) = (executor.handle(), other.handle());
         let work = async move {
             with_a_run(handle.clone(), false).await;
+            let mut bytes = vec![0; 4096 * 4096];
+            handle.read(0, &mut bytes).await.unwrap();
             let store = Store::open(handle.clone(), options()).await.unwrap();
             assert_eq!(store.tables().await.unwrap().len(), 1);
             store.close().await.unwrap();
             assert_eq!(superblock::read(&handle).await.unwrap().format, FORMAT);
+            MemImage::new(bytes)
         };
-        executor.block_on(work).unwrap();
+        let image = executor.block_on(work).unwrap();
+        let repaired = other.block_on(async move { repair(&image, to, options()).await });
+        assert!(repaired.unwrap().is_ok_and(|report| report.is_whole()));
     }
 }

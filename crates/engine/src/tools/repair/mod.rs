@@ -29,7 +29,6 @@ mod pages;
 mod plan;
 mod save;
 
-use crate::format::page;
 use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, LARGE, Tree};
 use crate::media::image::Source;
 use crate::memory::catalogue::{self, Named};
@@ -181,7 +180,7 @@ async fn read_names<S: Source>(
             if catalogue::is_about_runs(&name) {
                 if let Some(run) = catalogue::run(&op.bytes)
                     && let Some(bytes) = pages.get(run.root).await
-                    && page::tree(&bytes) == run.id
+                    && catalogue::is_run_there(run, &bytes)
                 {
                     return Err(Error::SortedRuns);
                 }
