@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::session::Session;
 use fulgurite_base::Prng;
-use fulgurite_device::Device;
 
 /// The way in which a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +30,10 @@ pub trait Benchmark: 'static {
 
     /// Executes a request as one transaction. After a retryable error, the driver may call it again with the
     /// same request.
-    fn execute<D: Device + 'static>(
+    fn execute(
         &self,
         request: &Self::Request,
-        session: &Session<D>,
+        session: &Session,
     ) -> impl Future<Output = Result<Ending, Error>>;
 }
 

@@ -10,7 +10,6 @@ use crate::sysbench::{RowsConfig, SelectsConfig, Statements};
 use crate::tpcc::TpccConfig;
 use crate::ycsb::{Letter, ReadsConfig, ScansConfig, UpdatesConfig};
 use fulgurite_base::{Declared, SpecError, config_enum};
-use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
 macro_rules! benchmarks {
@@ -89,7 +88,7 @@ impl BenchmarkConfig {
     /// of the options and of `seed`.
     ///
     /// Fails if options contradict each other, if the store already holds data, and if the store fails.
-    pub async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+    pub async fn load(&self, store: &Store, seed: u64) -> Result<(), Error> {
         Data::check_none(store).await?;
         dispatch!(self, recipe => {
             recipe.check_bounds()?;
@@ -103,7 +102,7 @@ impl BenchmarkConfig {
     /// Opens the benchmark over a store that holds its data.
     ///
     /// Fails if the store holds other data, or none.
-    pub async fn open<D: Device + 'static>(&self, store: &Store<D>) -> Result<Program, Error> {
+    pub async fn open(&self, store: &Store) -> Result<Program, Error> {
         dispatch!(self, recipe => {
             recipe.check_bounds()?;
             recipe.check()?;

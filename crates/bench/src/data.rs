@@ -5,7 +5,6 @@
 
 use crate::Error;
 use crate::codec::{Key, Row, row};
-use fulgurite_device::Device;
 use fulgurite_engine::{Store, Table};
 
 row! {
@@ -25,7 +24,7 @@ impl Data {
     }
 
     /// Returns the identity of the data in `store`; `None` if no load was completed.
-    pub async fn of<D: Device + 'static>(store: &Store<D>) -> Result<Option<Data>, Error> {
+    pub async fn of(store: &Store) -> Result<Option<Data>, Error> {
         // The table is created if it does not exist, because the error of a missing table cannot be
         // distinguished from others.
         let table = store.create_table(Data::TABLE).await?;
@@ -34,12 +33,12 @@ impl Data {
     }
 
     /// Fails if `store` already holds data.
-    pub(crate) async fn check_none<D: Device + 'static>(store: &Store<D>) -> Result<(), Error> {
+    pub(crate) async fn check_none(store: &Store) -> Result<(), Error> {
         Data::of(store).await?.map_or(Ok(()), |data| Err(Error::AlreadyLoaded { found: data.text }))
     }
 
     /// Returns the identity of the data in `store`. Fails if their text is not `wanted`.
-    pub(crate) async fn check<D: Device + 'static>(store: &Store<D>, wanted: String) -> Result<Data, Error> {
+    pub(crate) async fn check(store: &Store, wanted: String) -> Result<Data, Error> {
         match Data::of(store).await? {
             None => Err(Error::NotLoaded { wanted }),
             Some(data) if data.text != wanted => Err(Error::OtherData { found: data.text, wanted }),
@@ -48,7 +47,7 @@ impl Data {
     }
 
     /// Records that the load of these data is complete.
-    pub(crate) async fn note<D: Device + 'static>(self, store: &Store<D>) -> Result<(), Error> {
+    pub(crate) async fn note(self, store: &Store) -> Result<(), Error> {
         let table = store.create_table(Data::TABLE).await?;
         let transaction = store.begin();
         transaction.put(table, Data::key().bytes(), &self.encode()).await?;
@@ -57,8 +56,8 @@ impl Data {
 }
 
 /// Creates a table with these records, which must be given in ascending order of their keys.
-pub(crate) async fn load_table<D: Device + 'static>(
-    store: &Store<D>,
+pub(crate) async fn load_table(
+    store: &Store,
     name: &str,
     records: impl Iterator<Item = (Vec<u8>, Vec<u8>)>,
 ) -> Result<Table, Error> {

@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::meter::{Meter, Outcome};
 use crate::session::Session;
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_device::Device;
 use fulgurite_engine::Store;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -72,8 +71,8 @@ const TRANSACTION_LEAST_NS: u64 = 10;
 ///
 /// Returns when the last transaction has ended. Fails with the first error that is not retryable; the other
 /// users then finish their transactions and stop.
-pub async fn run<B: Benchmark, D: Device + 'static>(
-    store: &Store<D>,
+pub async fn run<B: Benchmark>(
+    store: &Store,
     benchmark: &Rc<B>,
     plan: &Plan,
     measured: impl FnOnce(),
@@ -89,8 +88,8 @@ pub async fn run<B: Benchmark, D: Device + 'static>(
 }
 
 /// Runs the warm-up or the measured part. `name` selects the random streams of the users.
-async fn part<B: Benchmark, D: Device + 'static>(
-    store: &Store<D>,
+async fn part<B: Benchmark>(
+    store: &Store,
     benchmark: &Rc<B>,
     plan: &Plan,
     (extent, name): (Extent, &str),
@@ -116,9 +115,9 @@ async fn part<B: Benchmark, D: Device + 'static>(
 }
 
 /// Runs one user, which executes transactions until the supply is empty.
-async fn user<B: Benchmark, D: Device + 'static>(
+async fn user<B: Benchmark>(
     benchmark: &B,
-    session: &Session<D>,
+    session: &Session,
     mut prng: Prng,
     (supply, meter): (&Supply, &Meter),
     tell: impl Fn(Nanos),

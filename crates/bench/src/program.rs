@@ -10,7 +10,6 @@ use crate::sysbench::Sysbench;
 use crate::tpcc::Tpcc;
 use crate::ycsb::Ycsb;
 use fulgurite_base::Nanos;
-use fulgurite_device::Device;
 use fulgurite_engine::Store;
 use std::rc::Rc;
 
@@ -38,9 +37,9 @@ macro_rules! programs {
             }
 
             /// Runs the benchmark; see [`crate::run`].
-            pub async fn run<D: Device + 'static>(
+            pub async fn run(
                 &self,
-                store: &Store<D>,
+                store: &Store,
                 plan: &Plan,
                 measured: impl FnOnce(),
                 ended: &Rc<dyn Fn(Nanos)>,
@@ -53,7 +52,7 @@ macro_rules! programs {
             /// Checks the rules of the benchmark about its data in snapshots of the store.
             ///
             /// Fails with an error that names the broken rule and the row or table.
-            pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+            pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
                 match self {
                     $(Program::$variant(program) => program.verify(store).await,)*
                 }

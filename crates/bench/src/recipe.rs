@@ -4,7 +4,6 @@ use crate::benchmark::Benchmark;
 use crate::data::Data;
 use crate::error::Error;
 use fulgurite_base::{Declared, SpecError};
-use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
 /// The options of a benchmark.
@@ -28,14 +27,10 @@ pub(crate) trait Recipe: Declared + Clone {
     }
 
     /// Fills an empty store with the data.
-    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error>;
+    async fn load(&self, store: &Store, seed: u64) -> Result<(), Error>;
 
     /// Opens the tables and indexes of a store that holds the data.
-    async fn open<D: Device + 'static>(
-        &self,
-        store: &Store<D>,
-        data: &Data,
-    ) -> Result<Self::Benchmark, Error>;
+    async fn open(&self, store: &Store, data: &Data) -> Result<Self::Benchmark, Error>;
 }
 
 /// Returns the text that identifies data, made of a name and numbers with keys.

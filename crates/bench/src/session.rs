@@ -4,7 +4,7 @@ use crate::Error;
 use crate::codec::{Key, KeyRange, Row};
 use crate::meter::Meter;
 use fulgurite_base::Nanos;
-use fulgurite_device::{Device, Handle};
+use fulgurite_device::Handle;
 pub use fulgurite_engine::Record;
 use fulgurite_engine::{Direction, Index, IndexRow, IndexScan, Scan, Snapshot, Store, Table, Transaction};
 use std::cell::Cell;
@@ -17,8 +17,8 @@ use std::task::Poll;
 const TURN: Nanos = Nanos::from_micros(20);
 
 /// The store as one user of a benchmark run calls it.
-pub struct Session<D: Device + 'static> {
-    store: Store<D>,
+pub struct Session {
+    store: Store,
     meter: Rc<Meter>,
     /// The CPU time of each call of the store, on a simulated device.
     cpu_per_op: Nanos,
@@ -28,13 +28,13 @@ pub struct Session<D: Device + 'static> {
     looked: Rc<Cell<Nanos>>,
 }
 
-impl<D: Device + 'static> Session<D> {
+impl Session {
     pub(crate) fn new(
-        store: &Store<D>,
+        store: &Store,
         meter: &Rc<Meter>,
         cpu_per_op: Nanos,
         looked: &Rc<Cell<Nanos>>,
-    ) -> Session<D> {
+    ) -> Session {
         Session {
             store: store.clone(),
             meter: Rc::clone(meter),
@@ -50,16 +50,16 @@ impl<D: Device + 'static> Session<D> {
     }
 
     /// Begins a transaction.
-    pub fn begin(&self) -> Work<'_, D> {
+    pub fn begin(&self) -> Work<'_> {
         Work { session: self, transaction: self.store.begin(), written: Cell::new(None) }
     }
 
     /// Returns a snapshot of the committed state.
-    pub fn view(&self) -> View<'_, D> {
+    pub fn view(&self) -> View<'_> {
         View { session: self, snapshot: self.store.snapshot() }
     }
 
-    fn handle(&self) -> &Handle<D> {
+    fn handle(&self) -> &Handle {
         self.store.handle()
     }
 
@@ -91,7 +91,7 @@ impl<D: Device + 'static> Session<D> {
     }
 
     /// Returns the records of a scan, at most `most`.
-    async fn scan(&self, scan: Scan<'_, D>, most: usize) -> Result<Vec<Record>, Error> {
+    async fn scan(&self, scan: Scan<'_>, most: usize) -> Result<Vec<Record>, Error> {
         let scan = async {
             let records = scan.limit(most).all().await?;
             self.owe(records.len() as u64);
@@ -140,14 +140,14 @@ async fn yield_to_others() {
 }
 
 /// A running transaction. Dropping it before its commit rolls it back.
-pub struct Work<'a, D: Device + 'static> {
-    session: &'a Session<D>,
-    transaction: Transaction<D>,
+pub struct Work<'a> {
+    session: &'a Session,
+    transaction: Transaction,
     /// The number of bytes of keys and values that were written; `None` if nothing was written.
     written: Cell<Option<u64>>,
 }
 
-impl<D: Device + 'static> Work<'_, D> {
+impl Work<'_> {
     /// Returns the value of a key; `None` if the key does not exist. No other transaction can change the
     /// value until this one ends.
     pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
@@ -225,12 +225,12 @@ impl<D: Device + 'static> Work<'_, D> {
 }
 
 /// A snapshot of the committed state. A read of it waits for no transaction.
-pub struct View<'a, D: Device + 'static> {
-    session: &'a Session<D>,
-    snapshot: Snapshot<D>,
+pub struct View<'a> {
+    session: &'a Session,
+    snapshot: Snapshot,
 }
 
-impl<D: Device + 'static> View<'_, D> {
+impl View<'_> {
     /// Returns the value of a key; `None` if the key does not exist.
     pub async fn get(&self, table: Table, key: &Key) -> Result<Option<Vec<u8>>, Error> {
         self.session.read(1, self.snapshot.get(table, key.bytes())).await
@@ -280,7 +280,7 @@ impl<D: Device + 'static> View<'_, D> {
         self.rows(self.snapshot.index_scan(index, range.bounds(), direction).degree(degree)).await
     }
 
-    async fn rows(&self, scan: IndexScan<'_, D>) -> Result<Vec<IndexRow>, Error> {
+    async fn rows(&self, scan: IndexScan<'_>) -> Result<Vec<IndexRow>, Error> {
         let scan = async {
             let rows = scan.all().await?;
             self.session.owe(rows.len() as u64);

@@ -27,7 +27,7 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-fn filled() -> Result<(Db<MemDevice>, Table), Error> {
+fn filled() -> Result<(Db, Table), Error> {
     let db = Db::create(vec![drive()], options())?;
     let table = db.create_table("records")?;
     for from in (0..RECORDS).step_by(500) {

@@ -35,7 +35,7 @@ impl Case {
     }
 
     /// Updates random rows until the log is long enough.
-    fn update(&self, db: &Db<UringDevice>, table: &Table) -> Result<u64, Error> {
+    fn update(&self, db: &Db, table: &Table) -> Result<u64, Error> {
         let mut prng = Prng::new(1, "updates");
         let value = vec![2; self.value_bytes];
         loop {

@@ -9,7 +9,7 @@ fn number(value: Option<Vec<u8>>) -> u64 {
     value.and_then(|value| value.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-fn raise(db: &Db<MemDevice>, counters: &Table) -> Result<(), Error> {
+fn raise(db: &Db, counters: &Table) -> Result<(), Error> {
     // Retries if two threads deadlock.
     db.transact(|transaction| {
         let before = number(transaction.get_for_update(counters, b"visits")?);

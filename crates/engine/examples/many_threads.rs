@@ -13,7 +13,7 @@ fn money(value: &[u8]) -> i64 {
     value.try_into().map_or(0, i64::from_le_bytes)
 }
 
-fn transfer(db: &Db<PsyncDevice>, accounts: &Table, prng: &mut Prng) -> Result<(), Error> {
+fn transfer(db: &Db, accounts: &Table, prng: &mut Prng) -> Result<(), Error> {
     let (from, to) = (prng.below(ACCOUNTS), prng.below(ACCOUNTS - 1));
     let to = if to >= from { to + 1 } else { to };
     db.transact(|transaction| {
@@ -26,7 +26,7 @@ fn transfer(db: &Db<PsyncDevice>, accounts: &Table, prng: &mut Prng) -> Result<(
     })
 }
 
-fn sum(db: &Db<PsyncDevice>, accounts: &Table) -> Result<i64, Error> {
+fn sum(db: &Db, accounts: &Table) -> Result<i64, Error> {
     let snapshot = db.snapshot()?;
     let all = (Bound::Unbounded, Bound::Unbounded);
     snapshot.scan(accounts, all, Direction::Forward).map(|record| Ok(money(&record?.1))).sum()

@@ -8,7 +8,7 @@ use fulgurite_uring::{DriveOptions, PsyncDevice};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-fn open(path: &Path) -> Result<Db<PsyncDevice>, Box<dyn Error>> {
+fn open(path: &Path) -> Result<Db, Box<dyn Error>> {
     let options = Options { memory_bytes: 64 << 20, log_bytes: 4 << 20, ..Options::default() };
     if path.exists() {
         let drive = PsyncDevice::open(path, &DriveOptions::default())?;

@@ -74,3 +74,4 @@ pub use tools::check::{CheckReport, Problem};
 pub use tools::compact::CompactReport;
 pub use tools::repair::{KeyRange, LostPart, RepairReport, TableRepair, repair};
 pub use tools::tree_shape::TreeShape;
+pub use wait::StoreFuture;

@@ -2,13 +2,19 @@
 //! is dropped, retries of I/O that may fail, and the state that stops the store.
 
 use crate::Error;
-use fulgurite_device::{Device, Handle, IoError};
+use fulgurite_device::{Handle, IoError};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+
+/// The future of a call of the store.
+///
+/// It is boxed, so that the code of the call is compiled once, in this crate. The code of an `async fn` is
+/// compiled again in each crate that awaits it.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
 
 /// Wakes waiting tasks so that they check their condition again. All clones are the same signal.
 #[derive(Clone, Default)]
@@ -111,10 +117,7 @@ pub(crate) async fn together<T>(futures: Vec<impl Future<Output = T>>) -> Vec<T>
 
 /// Runs a future to completion in a task of its own, and waits for it. If the caller is dropped, the task
 /// continues. Use this function for work that must not stop half-way.
-pub(crate) async fn to_its_end<D: Device + 'static, T: 'static>(
-    handle: &Handle<D>,
-    future: impl Future<Output = T> + 'static,
-) -> T {
+pub(crate) async fn to_its_end<T: 'static>(handle: &Handle, future: impl Future<Output = T> + 'static) -> T {
     let (output, ended) = (Rc::new(Cell::new(None)), Signal::default());
     let (slot, has_ended) = (Rc::clone(&output), ended.clone());
     handle.spawn(async move {

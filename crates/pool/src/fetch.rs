@@ -16,7 +16,7 @@ const LONGEST_RUN: u64 = 64;
 /// A run: pages that are consecutive on the drive, with the frames to read them into.
 type Run<D> = Vec<Loading<D>>;
 
-impl<D: Device + 'static> BufferPool<D> {
+impl<D: Device + ?Sized + 'static> BufferPool<D> {
     /// Begins to read those of `pages` that are neither in the pool nor being read. Consecutive pages are
     /// read with one command. Returns when all reads have been submitted. A request for one of the pages
     /// waits for this read until it ends. A page that cannot be read stays out of the pool; the next request
@@ -57,7 +57,7 @@ impl<D: Device + 'static> BufferPool<D> {
     }
 }
 
-impl<D: Device + 'static> Inner<D> {
+impl<D: Device + ?Sized + 'static> Inner<D> {
     /// Returns a frame, if one is available without waiting and no other task waits for one.
     pub(crate) fn frame_at_once(self: &Rc<Self>) -> Option<FrameId> {
         if !self.turns.is_empty() {

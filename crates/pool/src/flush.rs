@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// The most dirty pages that [`BufferPool::flush`] writes in one batch.
 const FLUSH_BATCH: usize = 64;
 
-impl<D: Device + 'static> BufferPool<D> {
+impl<D: Device + ?Sized + 'static> BufferPool<D> {
     /// Writes the given pages, if they are in the pool and dirty, all at once. Waits for these writes and for
     /// the writes of given pages that were already under way. A page that is latched exclusively is left out.
     /// The pages are durable only after a flush of the drive.
@@ -95,7 +95,7 @@ impl<D: Device + 'static> BufferPool<D> {
     }
 }
 
-impl<D: Device + 'static> Inner<D> {
+impl<D: Device + ?Sized + 'static> Inner<D> {
     /// Returns the batches under way that write one of the given pages.
     fn writes_of(&self, pages: &[PageId]) -> Vec<Rc<Batch>> {
         let state = self.state.borrow();

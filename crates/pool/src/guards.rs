@@ -5,9 +5,9 @@ use crate::{Arrival, FrameTable, ReplacementPolicy};
 use fulgurite_device::Device;
 
 /// A shared latch on a page. Other tasks may read the page too; no task can change or evict it.
-pub struct ReadGuard<D: Device + 'static>(pub(crate) Fixed<D>);
+pub struct ReadGuard<D: Device + ?Sized + 'static = dyn Device>(pub(crate) Fixed<D>);
 
-impl<D: Device + 'static> ReadGuard<D> {
+impl<D: Device + ?Sized + 'static> ReadGuard<D> {
     /// Moves the page to the position of a prefetched page in the eviction order, so that it is evicted soon
     /// unless it is requested again. A dirty page keeps its position, because its eviction would need a write
     /// first.
@@ -30,9 +30,9 @@ impl<D: Device + 'static> ReadGuard<D> {
 }
 
 /// An exclusive latch on a page.
-pub struct WriteGuard<D: Device + 'static>(pub(crate) Fixed<D>);
+pub struct WriteGuard<D: Device + ?Sized + 'static = dyn Device>(pub(crate) Fixed<D>);
 
-impl<D: Device + 'static> WriteGuard<D> {
+impl<D: Device + ?Sized + 'static> WriteGuard<D> {
     /// Returns the page's bytes; empty if the device stores no contents.
     pub fn bytes(&self) -> &[u8] {
         bytes(&self.0)
@@ -50,7 +50,7 @@ impl<D: Device + 'static> WriteGuard<D> {
 }
 
 #[inline]
-fn bytes<D: Device>(fixed: &Fixed<D>) -> &[u8] {
+fn bytes<D: Device + ?Sized>(fixed: &Fixed<D>) -> &[u8] {
     match fixed.bytes() {
         // SAFETY: the latch keeps others from changing the bytes while the guard lives; the arena
         // lives as long as the pool, which the guard holds.

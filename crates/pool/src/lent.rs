@@ -37,7 +37,7 @@ trait Lender {
     fn take_back(&self, frame: FrameId);
 }
 
-impl<D: Device + 'static> BufferPool<D> {
+impl<D: Device + ?Sized + 'static> BufferPool<D> {
     /// Creates a borrower without frames. It can borrow none if the device stores no contents.
     pub fn borrower(&self) -> Lent {
         let inner = &self.0;
@@ -119,7 +119,7 @@ impl Drop for Loan {
     }
 }
 
-impl<D: Device + 'static> Inner<D> {
+impl<D: Device + ?Sized + 'static> Inner<D> {
     /// Returns whether one more frame may be lent. The last frame that can hold pages may not.
     fn may_lend(&self) -> bool {
         let state = self.state.borrow();
@@ -127,7 +127,7 @@ impl<D: Device + 'static> Inner<D> {
     }
 }
 
-impl<D: Device + 'static> Lender for Rc<Inner<D>> {
+impl<D: Device + ?Sized + 'static> Lender for Rc<Inner<D>> {
     fn lend(&self) -> Option<FrameId> {
         if !self.may_lend() {
             return None;

@@ -29,7 +29,7 @@ pub(crate) enum Room {
     None,
 }
 
-impl<D: Device + 'static> Inner<D> {
+impl<D: Device + ?Sized + 'static> Inner<D> {
     /// Reads `page` into a frame, and pins and latches that frame.
     pub(crate) async fn load(self: &Rc<Self>, page: PageId, write: bool) -> Result<Fixed<D>, PoolError> {
         let recall = {
@@ -348,12 +348,12 @@ fn is_under_way(locked_by: &Option<Rc<Batch>>) -> bool {
 }
 
 /// The read of a page, from the drive or from the page store.
-enum Reading<D: Device + 'static> {
+enum Reading<D: Device + ?Sized + 'static> {
     Direct(Io<D>),
     Stored(PageIo),
 }
 
-impl<D: Device + 'static> Future for Reading<D> {
+impl<D: Device + ?Sized + 'static> Future for Reading<D> {
     type Output = Result<(), IoError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -365,7 +365,7 @@ impl<D: Device + 'static> Future for Reading<D> {
 }
 
 /// A page that is being read. Dropping it unsettled frees its frame when no I/O can touch the frame any more.
-pub(crate) struct Loading<D: Device + 'static> {
+pub(crate) struct Loading<D: Device + ?Sized + 'static> {
     inner: Rc<Inner<D>>,
     pub page: PageId,
     frame: Option<FrameId>,
@@ -373,7 +373,7 @@ pub(crate) struct Loading<D: Device + 'static> {
     settled: bool,
 }
 
-impl<D: Device + 'static> Loading<D> {
+impl<D: Device + ?Sized + 'static> Loading<D> {
     pub(crate) fn new(inner: &Rc<Inner<D>>, page: PageId, frame: Option<FrameId>) -> Loading<D> {
         Loading { inner: Rc::clone(inner), page, frame, io: None, settled: false }
     }
@@ -448,7 +448,7 @@ impl<D: Device + 'static> Loading<D> {
     }
 }
 
-impl<D: Device + 'static> Drop for Loading<D> {
+impl<D: Device + ?Sized + 'static> Drop for Loading<D> {
     fn drop(&mut self) {
         if self.settled {
             return;

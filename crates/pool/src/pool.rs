@@ -38,15 +38,15 @@ impl PoolConfig {
 }
 
 /// A buffer pool; see the crate's documentation. Clones share the same pool.
-pub struct BufferPool<D: Device + 'static>(pub(crate) Rc<Inner<D>>);
+pub struct BufferPool<D: Device + ?Sized + 'static = dyn Device>(pub(crate) Rc<Inner<D>>);
 
-impl<D: Device + 'static> Clone for BufferPool<D> {
+impl<D: Device + ?Sized + 'static> Clone for BufferPool<D> {
     fn clone(&self) -> Self {
         BufferPool(Rc::clone(&self.0))
     }
 }
 
-impl<D: Device + 'static> BufferPool<D> {
+impl<D: Device + ?Sized + 'static> BufferPool<D> {
     /// Creates an empty pool over the device behind `handle`.
     pub fn new(handle: Handle<D>, config: PoolConfig) -> Result<BufferPool<D>, PoolConfigError> {
         let PoolConfig { frames, page_bytes, replacement, write_back, prefetch, store } = config;

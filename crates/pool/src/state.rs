@@ -216,7 +216,7 @@ impl PoolState {
     }
 }
 
-pub(crate) struct Inner<D: Device + 'static> {
+pub(crate) struct Inner<D: Device + ?Sized + 'static> {
     pub handle: Handle<D>,
     pub state: RefCell<PoolState>,
     pub write_back: WriteBack,
@@ -230,7 +230,7 @@ pub(crate) struct Inner<D: Device + 'static> {
     pub device_pages: u32,
 }
 
-impl<D: Device + 'static> Inner<D> {
+impl<D: Device + ?Sized + 'static> Inner<D> {
     pub(crate) fn pages(&self) -> u64 {
         self.handle.caps().pages / u64::from(self.device_pages)
     }
@@ -272,12 +272,12 @@ pub(crate) fn address(page: PageId, device_pages: u32) -> Lpn {
 }
 
 /// The wait for a latch. The output is `None` if the task must look the page up again.
-pub(crate) struct Granted<'a, D: Device + 'static> {
+pub(crate) struct Granted<'a, D: Device + ?Sized + 'static> {
     pub inner: &'a Rc<Inner<D>>,
     pub waiter: Rc<Waiter>,
 }
 
-impl<D: Device + 'static> Future for Granted<'_, D> {
+impl<D: Device + ?Sized + 'static> Future for Granted<'_, D> {
     type Output = Option<Fixed<D>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
@@ -289,7 +289,7 @@ impl<D: Device + 'static> Future for Granted<'_, D> {
     }
 }
 
-impl<D: Device + 'static> Drop for Granted<'_, D> {
+impl<D: Device + ?Sized + 'static> Drop for Granted<'_, D> {
     fn drop(&mut self) {
         // If the latch was already granted to the dropped future, the next task gets it.
         if let Wish::Latched(frame) = self.waiter.give_up() {
@@ -299,12 +299,12 @@ impl<D: Device + 'static> Drop for Granted<'_, D> {
 }
 
 /// A pinned frame with its latch. Dropping it releases the latch.
-pub(crate) struct Fixed<D: Device + 'static> {
+pub(crate) struct Fixed<D: Device + ?Sized + 'static> {
     pub inner: Rc<Inner<D>>,
     pub frame: FrameId,
 }
 
-impl<D: Device + 'static> Fixed<D> {
+impl<D: Device + ?Sized + 'static> Fixed<D> {
     /// Returns the address and the length of the page's bytes. Guards call this often, so it makes no buffer.
     #[inline]
     pub(crate) fn bytes(&self) -> Option<(*mut u8, usize)> {
@@ -314,7 +314,7 @@ impl<D: Device + 'static> Fixed<D> {
     }
 }
 
-impl<D: Device + 'static> Drop for Fixed<D> {
+impl<D: Device + ?Sized + 'static> Drop for Fixed<D> {
     #[inline]
     fn drop(&mut self) {
         self.inner.release(self.frame);

@@ -14,7 +14,7 @@ use fulgurite_base::StreamId;
 use fulgurite_device::{Device, IoError, Operation};
 use std::rc::Rc;
 
-impl<D: Device + 'static> Inner<D> {
+impl<D: Device + ?Sized + 'static> Inner<D> {
     /// Begins to write the batch of a miss or of the cleaner, which is not empty.
     pub(crate) fn write_batch(self: &Rc<Self>, state: &mut PoolState, batch: Vec<FrameId>) -> Rc<Batch> {
         state.counters.write_ios += 1;

@@ -16,7 +16,7 @@ use fulgurite_base::option::parse_choice;
 use fulgurite_engine::blocking::{Db, Snapshot as InnerSnapshot, Table as InnerTable, Transaction as Inner};
 use fulgurite_engine::{Direction, Durability, Error, Record};
 use fulgurite_stack::StackError;
-use fulgurite_store_file::{self as store, NewStore, SharedDrive as Drive, StoreFile};
+use fulgurite_store_file::{self as store, NewStore, StoreFile};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::ops::Bound as End;
@@ -31,7 +31,7 @@ type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Store {
     home: Home,
-    db: Mutex<Option<Db<Drive>>>,
+    db: Mutex<Option<Db>>,
     writers: Arc<Writers>,
 }
 
@@ -132,7 +132,7 @@ fn direction(backward: bool) -> Direction {
 }
 
 impl Store {
-    fn new(db: Db<Drive>) -> Store {
+    fn new(db: Db) -> Store {
         Store { home: Home::here(), db: Mutex::new(Some(db.asking(goes_on))), writers: Arc::default() }
     }
 
@@ -142,7 +142,7 @@ impl Store {
         self.writers.refuse_own(what)
     }
 
-    fn db(&self) -> PyResult<Db<Drive>> {
+    fn db(&self) -> PyResult<Db> {
         self.home.check()?;
         let db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
         db.clone().ok_or_else(|| of_engine(&Error::Closed))
@@ -268,7 +268,7 @@ impl Drop for Store {
 #[pyclass(frozen, module = "fulgurite._native")]
 struct Transaction {
     home: Home,
-    inner: Mutex<Option<Inner<Drive>>>,
+    inner: Mutex<Option<Inner>>,
     thread: ThreadId,
     writers: Arc<Writers>,
 }
@@ -301,7 +301,7 @@ impl Transaction {
 
     /// Returns the transaction, or `None` while another call uses it: a signal handler may run within a call
     /// that waits.
-    fn inner(&self) -> Option<MutexGuard<'_, Option<Inner<Drive>>>> {
+    fn inner(&self) -> Option<MutexGuard<'_, Option<Inner>>> {
         match self.inner.try_lock() {
             Ok(inner) => Some(inner),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -309,7 +309,7 @@ impl Transaction {
         }
     }
 
-    fn take(&self) -> PyResult<Option<Inner<Drive>>> {
+    fn take(&self) -> PyResult<Option<Inner>> {
         let inner = self.inner().ok_or_else(busy)?.take();
         // Removes the thread from the list only once. After an earlier end the thread may have another
         // transaction.
@@ -322,7 +322,7 @@ impl Transaction {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Inner<Drive>) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut Inner) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.check()?;
         let mut inner = self.inner().ok_or_else(busy)?;
@@ -417,14 +417,14 @@ struct Snapshot {
     home: Home,
     /// The snapshot; `None` once it is closed. Each call keeps a reference until it ends, so that no call
     /// waits for another.
-    inner: Mutex<Option<Arc<InnerSnapshot<Drive>>>>,
+    inner: Mutex<Option<Arc<InnerSnapshot>>>,
 }
 
 impl Snapshot {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&InnerSnapshot<Drive>) -> Result<T, Error> + Send,
+        work: impl FnOnce(&InnerSnapshot) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         self.home.check()?;
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).clone();

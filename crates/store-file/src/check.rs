@@ -5,7 +5,6 @@ use crate::report::Report;
 use crate::text;
 use fulgurite_device::Handle;
 use fulgurite_engine::{CheckReport, Error, Options, Problem, Store};
-use fulgurite_stack::device::AnyDrive;
 use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 
@@ -20,7 +19,7 @@ struct Found {
 pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("checking {}", file.path.display()), 0);
     let (executor, options) = file.overlay()?;
-    let looking = look(executor.handle(), options);
+    let looking = look(executor.handle().into(), options);
     match executor.block_on(looking).map_err(StackError::run)? {
         Ok(mut found) => {
             found.report.problems.extend(problem_of_end(file));
@@ -48,7 +47,7 @@ fn problem_of_end(file: &StoreFile) -> Option<Problem> {
     })
 }
 
-async fn look(handle: Handle<AnyDrive>, options: Options) -> Result<Found, Error> {
+async fn look(handle: Handle, options: Options) -> Result<Found, Error> {
     let store = Store::open(handle, options).await?;
     let report = store.check().await?;
     let tables = store.tables().await?.len() as u64;

@@ -1,10 +1,9 @@
 //! Opens a store in a file for a program whose threads share it.
 
+use crate::file_drive::FileDrive;
 use crate::new_file::NewFile;
 use crate::new_store::{NewStore, Sizes, plan, refused_options};
 use crate::open::{StoreFile, open_with};
-use crate::shared_drive::SharedDrive;
-use fulgurite_device::Device as _;
 use fulgurite_engine::blocking::Db;
 use fulgurite_engine::{Durability, Options};
 use fulgurite_stack::StackError;
@@ -12,23 +11,19 @@ use fulgurite_uring::DriveOptions;
 use std::path::Path;
 
 /// Creates a store in a new file. The file appears with the store in it, or does not appear.
-pub fn create(
-    file: &StoreFile,
-    new: &NewStore,
-    durability: Durability,
-) -> Result<Db<SharedDrive>, StackError> {
+pub fn create(file: &StoreFile, new: &NewStore, durability: Durability) -> Result<Db, StackError> {
     let sizes = Sizes::read(new)?;
     let (bytes, options) = plan(file, &sizes, None)?;
     let new = NewFile::begin("FILE", &file.path, bytes)?;
     let drive = open_shared(&new.unfinished())?;
-    let made = Db::create(vec![drive], Options { durability, ..options });
+    let made = drive.create(Options { durability, ..options });
     let made = made.map_err(|error| refused_options(file, &sizes, error))?;
     new.finish()?;
     Ok(made)
 }
 
 /// Opens the store in a file for reading and writing. Meanwhile no other process may have the store open.
-pub fn open(file: &StoreFile, durability: Durability) -> Result<Db<SharedDrive>, StackError> {
+pub fn open(file: &StoreFile, durability: Durability) -> Result<Db, StackError> {
     // Open the file for reading first, to report a path that is not a file, and a store that is in use.
     drop(file.read_only()?);
     if !file.holds_store() {
@@ -38,13 +33,12 @@ pub fn open(file: &StoreFile, durability: Durability) -> Result<Db<SharedDrive>,
         )));
     }
     let drive = open_shared(&file.path)?;
-    let bytes = drive.caps().pages * u64::from(drive.caps().page_bytes);
-    let options = Options { durability, ..file.options(bytes)? };
-    Db::open(vec![drive], options).map_err(|error| file.failed(&error))
+    let options = Options { durability, ..file.options(drive.bytes())? };
+    drive.open(options).map_err(|error| file.failed(&error))
 }
 
 /// Opens the drive in a file for writing by several threads.
-fn open_shared(path: &Path) -> Result<SharedDrive, StackError> {
+fn open_shared(path: &Path) -> Result<FileDrive, StackError> {
     open_with(path, &DriveOptions { many_threads: true, ..DriveOptions::default() })
 }
 

@@ -2,7 +2,7 @@
 
 use fulgurite_base::Lpn;
 use fulgurite_device::{Failure, IoError, Operation};
-use fulgurite_engine::{Error, Sink, Source};
+use fulgurite_engine::{Error, Sink, Source, StoreFuture};
 use fulgurite_uring::ReadOnlyFile;
 use std::cell::RefCell;
 use std::fs::File;
@@ -18,12 +18,14 @@ impl Source for FileSource {
         self.0.bytes()
     }
 
-    async fn read(&self, at: u64, into: &mut [u8]) -> Result<(), Error> {
-        self.0.read_at(at, into).map_err(|error| {
-            // A drive in a file has pages of 4 KiB, even if the pages of its store have another size.
-            let pages = into.len().div_ceil(4096) as u32;
-            let read = Operation::read(Lpn(at / 4096), pages);
-            Error::Io(IoError::System(Failure::of(&read, &error)))
+    fn read<'a>(&'a self, at: u64, into: &'a mut [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.0.read_at(at, into).map_err(|error| {
+                // A drive in a file has pages of 4 KiB, even if the pages of its store have another size.
+                let pages = into.len().div_ceil(4096) as u32;
+                let read = Operation::read(Lpn(at / 4096), pages);
+                Error::Io(IoError::System(Failure::of(&read, &error)))
+            })
         })
     }
 }
@@ -56,16 +58,18 @@ impl FileSink {
 }
 
 impl Sink for FileSink {
-    async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.outcome(self.file.write_all_at(bytes, at))
+    fn write<'a>(&'a self, at: u64, bytes: &'a [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.outcome(self.file.write_all_at(bytes, at)) })
     }
 
-    async fn clear(&self, _at: u64, _bytes: u64) -> Result<(), Error> {
-        // Nothing must be cleared, because a new file reads as zeros already.
-        Ok(())
+    fn clear(&self, _at: u64, _bytes: u64) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            // Nothing must be cleared, because a new file reads as zeros already.
+            Ok(())
+        })
     }
 
-    async fn sync(&self) -> Result<(), Error> {
-        self.outcome(self.file.sync_data())
+    fn sync(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.outcome(self.file.sync_data()) })
     }
 }

@@ -12,14 +12,13 @@
 mod file;
 mod new_file;
 mod report;
-mod shared_drive;
+mod file_drive;
 mod text;
 mod input;
 mod open;
 mod backup;
 mod check;
 mod new_store;
-#[cfg(feature = "threads")]
 mod database;
 mod load;
 mod repair;
@@ -29,7 +28,6 @@ mod stat;
 
 pub use backup::backup;
 pub use check::check;
-#[cfg(feature = "threads")]
 pub use database::{create, open};
 pub use get::{Value, get};
 pub use load::{LoadAsked, load};
@@ -38,5 +36,4 @@ pub use open::StoreFile;
 pub use repair::repair;
 pub use report::Report;
 pub use scan::{Form, ScanAsked, scan};
-pub use shared_drive::SharedDrive;
 pub use stat::stat;

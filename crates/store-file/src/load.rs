@@ -8,7 +8,6 @@ use crate::report::Report;
 use fulgurite_base::units;
 use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, Error, SHARDS, Store, Table};
-use fulgurite_stack::device::AnyDrive;
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use std::fs;
 use std::path::PathBuf;
@@ -167,7 +166,7 @@ fn open(file: &StoreFile, sizes: &Sizes) -> Result<Opened, StackError> {
 /// The state of a load while it runs.
 struct Loading {
     file: StoreFile,
-    store: Store<AnyDrive>,
+    store: Store,
     table: String,
     input: Input,
     progress: Progress,

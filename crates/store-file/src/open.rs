@@ -1,7 +1,7 @@
 //! Opens a store in a file.
 
+use crate::file_drive::FileDrive;
 use crate::new_file::refuse_standard;
-use crate::shared_drive::SharedDrive;
 use crate::text;
 use fulgurite_base::units;
 use fulgurite_device::Executor;
@@ -32,7 +32,7 @@ pub struct StoreFile {
 /// An open store, and the executor that runs its tasks.
 pub(crate) struct Opened {
     pub executor: Executor<AnyDrive>,
-    pub store: Store<AnyDrive>,
+    pub store: Store,
 }
 
 impl StoreFile {
@@ -147,7 +147,7 @@ impl StoreFile {
     }
 
     /// Returns the table called `name`. The error lists the tables that exist.
-    pub(crate) async fn table(&self, store: &Store<AnyDrive>, name: &str) -> Result<Table, StackError> {
+    pub(crate) async fn table(&self, store: &Store, name: &str) -> Result<Table, StackError> {
         match store.table(name).await {
             Err(Error::NoTable(_)) => {
                 let tables = store.tables().await.map_err(|error| self.failed(&error))?;
@@ -186,19 +186,19 @@ pub(crate) fn is_damage(error: &Error) -> bool {
 
 /// Opens a drive in a file for writing.
 pub(crate) fn open_drive(path: &Path) -> Result<AnyDrive, StackError> {
-    open_with(path, &DriveOptions::default()).map(SharedDrive::boxed)
+    open_with(path, &DriveOptions::default()).map(FileDrive::boxed)
 }
 
 /// Opens a drive through io_uring if the system has it, otherwise with plain system calls.
-pub(crate) fn open_with(path: &Path, options: &DriveOptions) -> Result<SharedDrive, StackError> {
+pub(crate) fn open_with(path: &Path, options: &DriveOptions) -> Result<FileDrive, StackError> {
     #[cfg(target_os = "linux")]
     match fulgurite_uring::UringDevice::open(path, options) {
         Err(OpenError::NoUring(_)) => {}
-        Ok(device) => return Ok(SharedDrive::Uring(Box::new(device))),
+        Ok(device) => return Ok(FileDrive::Uring(Box::new(device))),
         Err(error) => return Err(refused(path, error)),
     }
     let device = PsyncDevice::open(path, options).map_err(|error| refused(path, error))?;
-    Ok(SharedDrive::Psync(Box::new(device)))
+    Ok(FileDrive::Psync(Box::new(device)))
 }
 
 fn refused(path: &Path, error: OpenError) -> StackError {
@@ -251,8 +251,8 @@ mod tests {
         let drives = new
             .iter()
             .map(|new| {
-                open_with(&new.unfinished(), &DriveOptions { many_threads: true, ..DriveOptions::default() })
-                    .unwrap()
+                let options = DriveOptions { many_threads: true, ..DriveOptions::default() };
+                PsyncDevice::open(&new.unfinished(), &options).unwrap()
             })
             .collect();
         let file = StoreFile::new(path, None).unwrap();

@@ -6,7 +6,6 @@ use fulgurite_base::units;
 use fulgurite_engine::{Direction, Snapshot, Table};
 use fulgurite_files::output::standard_failed;
 use fulgurite_stack::StackError;
-use fulgurite_stack::device::AnyDrive;
 use std::io::{self, BufWriter, Write};
 use std::ops::Bound;
 
@@ -112,7 +111,7 @@ pub fn scan(asked: &ScanAsked, output: impl Write + 'static) -> Result<(), Stack
 
 async fn write_all<W: Write>(
     file: &StoreFile,
-    snapshot: &Snapshot<AnyDrive>,
+    snapshot: &Snapshot,
     table: Table,
     range: &Asked,
     writer: &mut Writer<W>,

@@ -4,7 +4,6 @@ use crate::open::{Opened, StoreFile};
 use crate::report::Report;
 use fulgurite_base::option::name_of;
 use fulgurite_engine::{Direction, Error, Store, Table, TreeShape};
-use fulgurite_stack::device::AnyDrive;
 use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 use std::ops::Bound;
@@ -23,7 +22,7 @@ pub fn stat(file: &StoreFile) -> Result<Report, StackError> {
     Ok(Report { rows, text: None, verdict: Ok(()) })
 }
 
-async fn rows(store: &Store<AnyDrive>, file: &str, file_bytes: u64) -> Result<Vec<Row>, Error> {
+async fn rows(store: &Store, file: &str, file_bytes: u64) -> Result<Vec<Row>, Error> {
     let mut tables = store.tables().await?;
     tables.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut rows = vec![Row::default()];
@@ -83,7 +82,7 @@ fn describe(shape: &TreeShape, row: &mut Row) {
 }
 
 /// Counts the records of a table and their bytes, and sets these columns.
-async fn count(store: &Store<AnyDrive>, table: Table, row: &mut Row) -> Result<(), Error> {
+async fn count(store: &Store, table: Table, row: &mut Row) -> Result<(), Error> {
     let snapshot = store.snapshot();
     let mut scan = snapshot.scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
     let (mut records, mut bytes) = (0u64, 0u64);

@@ -37,7 +37,7 @@ const PROCESS_BYTES: u64 = 32 << 20;
 
 /// An open store with its background threads.
 struct Open {
-    db: Db<UringDevice>,
+    db: Db,
     table: Table,
     keepers: Vec<JoinHandle<()>>,
 }
@@ -86,7 +86,7 @@ impl Fulgurite {
         Ok(UringDevice::open(&self.path, &self.drive)?)
     }
 
-    fn start(&self, db: Db<UringDevice>) -> Result<&Open> {
+    fn start(&self, db: Db) -> Result<&Open> {
         let table = db.create_table(TABLE)?;
         let keepers = db.keepers().into_iter().map(|keeper| thread::spawn(|| keeper.run())).collect();
         Ok(self.open.get_or_init(|| Open { db, table, keepers }))

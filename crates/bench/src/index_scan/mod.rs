@@ -21,7 +21,6 @@ use crate::recipe::{Recipe, scaled, stored};
 use crate::session::Session;
 use config::{Column, ORDERS};
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Extract, Index, Store, Table};
 use std::rc::Rc;
 
@@ -105,11 +104,7 @@ impl Request {
     }
 }
 
-async fn load<D: Device + 'static>(
-    config: &IndexScanConfig,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+async fn load(config: &IndexScanConfig, store: &Store, seed: u64) -> Result<(), Error> {
     let mut prng = Prng::new(seed, "orders");
     let customers = config.customers();
     let rows = (0..config.orders).map(|number| {
@@ -122,10 +117,7 @@ async fn load<D: Device + 'static>(
 }
 
 impl IndexScan {
-    async fn open<D: Device + 'static>(
-        config: &IndexScanConfig,
-        store: &Store<D>,
-    ) -> Result<IndexScan, Error> {
+    async fn open(config: &IndexScanConfig, store: &Store) -> Result<IndexScan, Error> {
         let table = store.table(Orders::TABLE).await?;
         let column = config.column;
         let extract: Extract = Rc::new(move |_, value, keys| {
@@ -141,7 +133,7 @@ impl IndexScan {
 
     /// Checks that every row exists and is an order. [`Store::check`] checks that the index has exactly one
     /// entry for each row.
-    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+    pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
         let mut rows = 0;
@@ -193,11 +185,7 @@ impl Benchmark for IndexScan {
         Request { first, last: first + (width - 1) }
     }
 
-    async fn execute<D: Device + 'static>(
-        &self,
-        request: &Request,
-        session: &Session<D>,
-    ) -> Result<Ending, Error> {
+    async fn execute(&self, request: &Request, session: &Session) -> Result<Ending, Error> {
         let Request { first, last } = *request;
         // The caller usually has replaced `auto` by the drive's k_r. If it has not, one row after the other
         // is read.
@@ -230,11 +218,11 @@ impl Recipe for IndexScanConfig {
         Ok(())
     }
 
-    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+    async fn load(&self, store: &Store, seed: u64) -> Result<(), Error> {
         load(self, store, seed).await
     }
 
-    async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<IndexScan, Error> {
+    async fn open(&self, store: &Store, _: &Data) -> Result<IndexScan, Error> {
         IndexScan::open(self, store).await
     }
 }

@@ -4,15 +4,10 @@ use super::load::{Count, Link, Node, count_key, link_key};
 use super::{LinkBench, Request};
 use crate::codec::{Key, Row};
 use crate::{Error, Session, Work};
-use fulgurite_device::Device;
 use fulgurite_engine::Direction;
 
 impl LinkBench {
-    pub(super) async fn carry_out<D: Device + 'static>(
-        &self,
-        request: &Request,
-        session: &Session<D>,
-    ) -> Result<(), Error> {
+    pub(super) async fn carry_out(&self, request: &Request, session: &Session) -> Result<(), Error> {
         match request {
             Request::GetLinksList { id, kind } => self.get_links_list(session, *id, *kind).await,
             Request::GetNode { id } => {
@@ -52,12 +47,7 @@ impl LinkBench {
     }
 
     /// Reads the visible links of a node, the latest first, and checks their order.
-    async fn get_links_list<D: Device + 'static>(
-        &self,
-        session: &Session<D>,
-        id: u64,
-        kind: u32,
-    ) -> Result<(), Error> {
+    async fn get_links_list(&self, session: &Session, id: u64, kind: u32) -> Result<(), Error> {
         let range = count_key(id, kind).prefix();
         let most = self.config.list as usize;
         let rows = session.view().index_scan(self.by_time, &range, Direction::Backward, most).await?;
@@ -69,12 +59,7 @@ impl LinkBench {
         }
     }
 
-    async fn update_node<D: Device + 'static>(
-        &self,
-        session: &Session<D>,
-        id: u64,
-        data: &str,
-    ) -> Result<(), Error> {
+    async fn update_node(&self, session: &Session, id: u64, data: &str) -> Result<(), Error> {
         let (work, key) = (session.begin(), Key::new().u64(id));
         // A deleted node is not inserted again, so the update of such a node changes nothing.
         if let Some(node) = work.find_for_update::<Node>(self.node, &key).await? {
@@ -86,9 +71,9 @@ impl LinkBench {
 
     /// Adds a link, or updates an existing one and makes it visible. A link that becomes visible increments
     /// its count.
-    async fn add_link<D: Device + 'static>(
+    async fn add_link(
         &self,
-        session: &Session<D>,
+        session: &Session,
         (id, kind, other): (u64, u32, u64),
         data: &str,
     ) -> Result<(), Error> {
@@ -104,11 +89,7 @@ impl LinkBench {
     }
 
     /// Makes a visible link invisible and decrements its count.
-    async fn delete_link<D: Device + 'static>(
-        &self,
-        session: &Session<D>,
-        (id, kind, other): (u64, u32, u64),
-    ) -> Result<(), Error> {
+    async fn delete_link(&self, session: &Session, (id, kind, other): (u64, u32, u64)) -> Result<(), Error> {
         let (work, key) = (session.begin(), link_key(id, kind, other));
         let before: Option<Link> = work.find_for_update(self.link, &key).await?;
         if let Some(link) = before.filter(|link| link.visible == 1) {
@@ -120,13 +101,7 @@ impl LinkBench {
     }
 
     /// Adds `by` to the number of a node's visible links of one type.
-    async fn count_up<D: Device + 'static>(
-        &self,
-        work: &Work<'_, D>,
-        id: u64,
-        kind: u32,
-        by: i64,
-    ) -> Result<(), Error> {
+    async fn count_up(&self, work: &Work<'_>, id: u64, kind: u32, by: i64) -> Result<(), Error> {
         let key = count_key(id, kind);
         let before: Option<Count> = work.find_for_update(self.count, &key).await?;
         let Count { count, version } = before.unwrap_or(Count { count: 0, version: 0 });

@@ -6,7 +6,6 @@ use crate::codec::{Key, Reader, Row, row};
 use crate::data::load_table;
 use crate::draw::{letters, normal};
 use fulgurite_base::Prng;
-use fulgurite_device::Device;
 use fulgurite_engine::{Extract, Index, Store, Table};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -101,11 +100,7 @@ pub(super) fn neighbour(id: u64, number: u64, ids: u64) -> u64 {
     (id + number) % ids + 1
 }
 
-pub(super) async fn load<D: Device + 'static>(
-    config: &LinkBenchConfig,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+pub(super) async fn load(config: &LinkBenchConfig, store: &Store, seed: u64) -> Result<(), Error> {
     let config = *config;
     let mut prng = Prng::new(seed, "linkbench nodes");
     let nodes =
@@ -140,7 +135,7 @@ pub(super) fn count_key(id: u64, kind: u32) -> Key {
 }
 
 /// Opens or creates the index of visible links by node, type and time, through which lists are read.
-pub(super) async fn open_index<D: Device + 'static>(store: &Store<D>, table: Table) -> Result<Index, Error> {
+pub(super) async fn open_index(store: &Store, table: Table) -> Result<Index, Error> {
     let extract: Extract = Rc::new(|key, value, keys| {
         // A row that cannot be decoded gets no index entry. The verification reports such a row.
         if let (Some((id, kind, _)), Ok(link)) = (read_link_key(key), Link::decode(value))

@@ -29,7 +29,6 @@ use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::Session;
 use config::IDS;
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Index, Store, Table};
 use fulgurite_workload::generate::zipf::ZipfLaw;
 use load::{Node, TYPES, link_payload, neighbour, open_index};
@@ -100,10 +99,7 @@ pub enum Request {
 }
 
 impl LinkBench {
-    async fn open<D: Device + 'static>(
-        config: &LinkBenchConfig,
-        store: &Store<D>,
-    ) -> Result<LinkBench, Error> {
+    async fn open(config: &LinkBenchConfig, store: &Store) -> Result<LinkBench, Error> {
         let node = store.table(Node::TABLE).await?;
         let link = store.table(Link::TABLE).await?;
         let count = store.table(Count::TABLE).await?;
@@ -205,11 +201,7 @@ impl Benchmark for LinkBench {
         }
     }
 
-    async fn execute<D: Device + 'static>(
-        &self,
-        request: &Request,
-        session: &Session<D>,
-    ) -> Result<Ending, Error> {
+    async fn execute(&self, request: &Request, session: &Session) -> Result<Ending, Error> {
         self.carry_out(request, session).await?;
         Ok(Ending::Committed)
     }
@@ -234,11 +226,11 @@ impl Recipe for LinkBenchConfig {
         Ok(())
     }
 
-    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+    async fn load(&self, store: &Store, seed: u64) -> Result<(), Error> {
         load::load(self, store, seed).await
     }
 
-    async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<LinkBench, Error> {
+    async fn open(&self, store: &Store, _: &Data) -> Result<LinkBench, Error> {
         LinkBench::open(self, store).await
     }
 }

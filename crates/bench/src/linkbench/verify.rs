@@ -5,7 +5,6 @@ use super::LinkBench;
 use super::load::{Count, Link, Node, read_link_key};
 use crate::codec::{KeyRange, Reader, Row};
 use crate::{Error, Verified};
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Scan, Store};
 
 /// The first node and the type of a group of links.
@@ -15,7 +14,7 @@ impl LinkBench {
     /// Checks every node, link and count in one snapshot.
     ///
     /// Fails with an error that names the node with a wrong count, or the table with an unreadable row.
-    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+    pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let scan = |table| snapshot.scan(table, KeyRange::ALL.bounds(), Direction::Forward);
         let mut verified = Verified::default();
@@ -58,12 +57,12 @@ impl LinkBench {
 }
 
 /// The counts that were not compared with visible links yet, in the order of their keys.
-struct Counts<'a, D: Device + 'static> {
-    scan: Scan<'a, D>,
+struct Counts<'a> {
+    scan: Scan<'a>,
     rows: u64,
 }
 
-impl<D: Device + 'static> Counts<'_, D> {
+impl Counts<'_> {
     async fn next(&mut self) -> Result<Option<(Group, u64)>, Error> {
         let Some((key, value)) = self.scan.next().await? else { return Ok(None) };
         self.rows += 1;

@@ -7,7 +7,6 @@ use crate::data::load_table;
 use crate::draw::digits;
 use crate::error::Error;
 use fulgurite_base::Prng;
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Extract, Index, Store, Table};
 use std::cell::Cell;
 use std::ops::Bound;
@@ -50,11 +49,7 @@ fn name(table: u32) -> String {
     format!("sbtest{}", table + 1)
 }
 
-pub(super) async fn load<D: Device + 'static>(
-    tables: Tables,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+pub(super) async fn load(tables: Tables, store: &Store, seed: u64) -> Result<(), Error> {
     for number in 0..tables.tables {
         let mut prng = Prng::new(seed, &name(number));
         let rows = (1..=tables.rows).map(|id| {
@@ -68,7 +63,7 @@ pub(super) async fn load<D: Device + 'static>(
 }
 
 /// Opens a table and its index. If the index does not exist, it is created, as at the end of a load.
-pub(super) async fn open<D: Device + 'static>(store: &Store<D>, number: u32) -> Result<Place, Error> {
+pub(super) async fn open(store: &Store, number: u32) -> Result<Place, Error> {
     let table = store.table(&name(number)).await?;
     let extract: Extract = Rc::new(|_, value, keys| {
         // `k` is the first field of a value. A value without it gets no index entry. The verification reports

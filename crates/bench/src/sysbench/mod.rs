@@ -26,7 +26,6 @@ use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::{Record, Session, View, Work};
 use config::{ROWS, Reads, Tables};
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store};
 use load::{Place, Sbtest, special};
 use std::collections::BTreeSet;
@@ -77,14 +76,14 @@ pub struct Statement {
 }
 
 /// The source of a transaction's reads of rows that it does not change.
-enum Reader<'a, D: Device + 'static> {
-    Snapshot(View<'a, D>),
+enum Reader<'a> {
+    Snapshot(View<'a>),
     Locked,
 }
 
 impl Sysbench {
-    async fn open<D: Device + 'static>(
-        store: &Store<D>,
+    async fn open(
+        store: &Store,
         statements: Statements,
         tables: Tables,
         range: u32,
@@ -120,11 +119,11 @@ impl Sysbench {
     }
 
     /// Executes one statement in the transaction `work`.
-    async fn statement_in<D: Device + 'static>(
+    async fn statement_in(
         &self,
         statement: &Statement,
-        work: &Work<'_, D>,
-        reader: &Reader<'_, D>,
+        work: &Work<'_>,
+        reader: &Reader<'_>,
     ) -> Result<(), Error> {
         let (table, key) = (self.places[statement.table as usize].table, Key::new().u32(statement.id));
         match &statement.action {
@@ -231,11 +230,7 @@ impl Benchmark for Sysbench {
         statements
     }
 
-    async fn execute<D: Device + 'static>(
-        &self,
-        request: &Vec<Statement>,
-        session: &Session<D>,
-    ) -> Result<Ending, Error> {
+    async fn execute(&self, request: &Vec<Statement>, session: &Session) -> Result<Ending, Error> {
         let work = session.begin();
         let reader = match self.reads {
             Reads::Snapshot => Reader::Snapshot(session.view()),
@@ -272,11 +267,11 @@ macro_rules! recipe {
                 Ok(())
             }
 
-            async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+            async fn load(&self, store: &Store, seed: u64) -> Result<(), Error> {
                 load::load(self.tables, store, seed).await
             }
 
-            async fn open<D: Device + 'static>(&self, store: &Store<D>, _: &Data) -> Result<Sysbench, Error> {
+            async fn open(&self, store: &Store, _: &Data) -> Result<Sysbench, Error> {
                 let $own = self;
                 Sysbench::open(store, self.statements, self.tables, $range, $reads).await
             }

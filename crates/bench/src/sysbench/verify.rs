@@ -5,14 +5,13 @@ use super::Sysbench;
 use super::load::{Place, Sbtest};
 use crate::codec::{Key, KeyRange, Row};
 use crate::{Error, Verified};
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store};
 
 impl Sysbench {
     /// Checks every table and its index.
     ///
     /// Fails with an error about the first wrong row or table.
-    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+    pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
         let mut verified = Verified::default();
         for place in &self.places {
             let (rows, sum) = rows_of(place, store).await?;
@@ -30,7 +29,7 @@ impl Sysbench {
 }
 
 /// Returns the number of rows of a table and the sum of their `k`.
-async fn rows_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result<(u64, u64), Error> {
+async fn rows_of(place: &Place, store: &Store) -> Result<(u64, u64), Error> {
     let snapshot = store.snapshot();
     let mut scan = snapshot.scan(place.table, KeyRange::ALL.bounds(), Direction::Forward);
     let (mut rows, mut sum) = (0, 0);
@@ -42,7 +41,7 @@ async fn rows_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result
 }
 
 /// Returns the number of entries of a table's index, after comparing each entry with its row.
-async fn entries_of<D: Device + 'static>(place: &Place, store: &Store<D>) -> Result<u64, Error> {
+async fn entries_of(place: &Place, store: &Store) -> Result<u64, Error> {
     let snapshot = store.snapshot();
     let mut scan = snapshot.index_scan(place.index, KeyRange::ALL.bounds(), Direction::Forward);
     let mut entries = 0;

@@ -4,7 +4,6 @@ use super::program::Tpcc;
 use super::rows::*;
 use crate::codec::{Key, Row};
 use crate::{Error, Record, Session, Work};
-use fulgurite_device::Device;
 use fulgurite_engine::Direction;
 
 /// The number of oldest orders that are read from a snapshot. It is more than one, because concurrent
@@ -12,12 +11,7 @@ use fulgurite_engine::Direction;
 const CANDIDATES: usize = 4;
 
 impl Tpcc {
-    pub(super) async fn delivery<D: Device + 'static>(
-        &self,
-        session: &Session<D>,
-        warehouse: u32,
-        carrier: u8,
-    ) -> Result<(), Error> {
+    pub(super) async fn delivery(&self, session: &Session, warehouse: u32, carrier: u8) -> Result<(), Error> {
         let work = session.begin();
         for district in 1..=DISTRICTS {
             // A district without undelivered orders is skipped (clause 2.7.4.2).
@@ -30,10 +24,10 @@ impl Tpcc {
 
     /// Removes the oldest undelivered order of a district from NEW-ORDER and returns its number; `None` if
     /// there is no such order.
-    async fn take_oldest<D: Device + 'static>(
+    async fn take_oldest(
         &self,
-        session: &Session<D>,
-        work: &Work<'_, D>,
+        session: &Session,
+        work: &Work<'_>,
         warehouse: u32,
         district: u8,
     ) -> Result<Option<u32>, Error> {
@@ -62,10 +56,10 @@ impl Tpcc {
 
     /// Sets the carrier of an order and the delivery time of its lines, and adds the amounts of the lines to
     /// the customer's balance.
-    async fn deliver<D: Device + 'static>(
+    async fn deliver(
         &self,
-        session: &Session<D>,
-        work: &Work<'_, D>,
+        session: &Session,
+        work: &Work<'_>,
         (warehouse, district, number): (u32, u8, u32),
         carrier: u8,
     ) -> Result<(), Error> {

@@ -9,7 +9,6 @@ use crate::codec::{Key, Row};
 use crate::data::load_table;
 use crate::draw::{between, between_u32, digits, letters, percent};
 use fulgurite_base::Prng;
-use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
 /// The time of the load, for columns that have the date of the population in the specification.
@@ -47,11 +46,7 @@ impl TpccConfig {
     }
 }
 
-pub(super) async fn load<D: Device + 'static>(
-    config: &TpccConfig,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+pub(super) async fn load(config: &TpccConfig, store: &Store, seed: u64) -> Result<(), Error> {
     load_places(config, store, seed).await?;
     load_goods(config, store, seed).await?;
     load_customers(config, store, seed).await?;
@@ -61,11 +56,7 @@ pub(super) async fn load<D: Device + 'static>(
 }
 
 /// Loads the warehouses and districts.
-async fn load_places<D: Device + 'static>(
-    config: &TpccConfig,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+async fn load_places(config: &TpccConfig, store: &Store, seed: u64) -> Result<(), Error> {
     let mut prng = Prng::new(seed, "tpcc warehouses");
     let warehouses = (1..=config.warehouses).map(|number| {
         let row = Warehouse {
@@ -93,11 +84,7 @@ async fn load_places<D: Device + 'static>(
 }
 
 /// Loads the items and the stocks.
-async fn load_goods<D: Device + 'static>(
-    config: &TpccConfig,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+async fn load_goods(config: &TpccConfig, store: &Store, seed: u64) -> Result<(), Error> {
     let mut prng = Prng::new(seed, "tpcc items");
     let items = (1..=config.items).map(|number| {
         let row = Item {
@@ -128,11 +115,7 @@ async fn load_goods<D: Device + 'static>(
 }
 
 /// Loads the customers, and a first payment of each.
-async fn load_customers<D: Device + 'static>(
-    config: &TpccConfig,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+async fn load_customers(config: &TpccConfig, store: &Store, seed: u64) -> Result<(), Error> {
     let constants = Constants::new(seed);
     let mut prng = Prng::new(seed, "tpcc customers");
     let customers = config.customers().map(|(warehouse, district, number)| {
@@ -183,11 +166,7 @@ fn customer(prng: &mut Prng, constants: Constants, number: u32) -> Customer {
 }
 
 /// Loads the orders, their lines, and the undelivered orders.
-async fn load_orders<D: Device + 'static>(
-    config: &TpccConfig,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+async fn load_orders(config: &TpccConfig, store: &Store, seed: u64) -> Result<(), Error> {
     let mut prng = Prng::new(seed, "tpcc orders");
     let mut customers = Vec::new();
     let orders = config.customers().zip(lines(seed)).map(|((warehouse, district, number), lines)| {

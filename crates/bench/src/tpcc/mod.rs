@@ -39,7 +39,6 @@ use crate::error::Error;
 use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::Session;
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_device::Device;
 use fulgurite_engine::Store;
 
 impl Benchmark for Tpcc {
@@ -63,11 +62,7 @@ impl Benchmark for Tpcc {
         self.draw_request(prng)
     }
 
-    async fn execute<D: Device + 'static>(
-        &self,
-        request: &Request,
-        session: &Session<D>,
-    ) -> Result<Ending, Error> {
+    async fn execute(&self, request: &Request, session: &Session) -> Result<Ending, Error> {
         match request {
             Request::NewOrder { warehouse, district, customer, lines } => {
                 return self.new_order(session, *warehouse, *district, *customer, lines).await;
@@ -87,7 +82,7 @@ impl Benchmark for Tpcc {
 
 impl Tpcc {
     /// Checks TPC-C's consistency conditions 1 to 4; see [`verify`].
-    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+    pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
         verify(store).await
     }
 }
@@ -113,11 +108,11 @@ impl Recipe for TpccConfig {
         Ok(())
     }
 
-    async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+    async fn load(&self, store: &Store, seed: u64) -> Result<(), Error> {
         load::load(self, store, seed).await
     }
 
-    async fn open<D: Device + 'static>(&self, store: &Store<D>, data: &Data) -> Result<Tpcc, Error> {
+    async fn open(&self, store: &Store, data: &Data) -> Result<Tpcc, Error> {
         Tpcc::open(self, store, data.seed).await
     }
 }

@@ -5,12 +5,11 @@ use super::request::Line;
 use super::rows::*;
 use crate::codec::{Key, Row};
 use crate::{Ending, Error, Session, Work};
-use fulgurite_device::Device;
 
 impl Tpcc {
-    pub(super) async fn new_order<D: Device + 'static>(
+    pub(super) async fn new_order(
         &self,
-        session: &Session<D>,
+        session: &Session,
         warehouse: u32,
         district: u8,
         customer: u32,
@@ -65,9 +64,9 @@ impl Tpcc {
 
     /// Subtracts the quantities of all lines from the stocks. Returns the S_DIST of each line; `None` for an
     /// item that does not exist.
-    async fn take_from_stocks<D: Device + 'static>(
+    async fn take_from_stocks(
         &self,
-        work: &Work<'_, D>,
+        work: &Work<'_>,
         warehouse: u32,
         district: u8,
         lines: &[Line],

@@ -4,15 +4,14 @@ use super::program::Tpcc;
 use super::request::Customers;
 use super::rows::*;
 use crate::{Error, Session};
-use fulgurite_device::Device;
 
 /// The most characters of the column C_DATA.
 const DATA_MOST: usize = 500;
 
 impl Tpcc {
-    pub(super) async fn payment<D: Device + 'static>(
+    pub(super) async fn payment(
         &self,
-        session: &Session<D>,
+        session: &Session,
         number: u64,
         (warehouse, district): (u32, u8),
         customers: &Customers,

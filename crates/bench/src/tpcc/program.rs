@@ -8,7 +8,6 @@ use super::tables::Tables;
 use crate::codec::{KeyRange, Reader, Row};
 use crate::error::Error;
 use crate::session::View;
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store};
 use std::cell::Cell;
 
@@ -22,11 +21,7 @@ pub struct Tpcc {
 }
 
 impl Tpcc {
-    pub(super) async fn open<D: Device + 'static>(
-        config: &TpccConfig,
-        store: &Store<D>,
-        seed: u64,
-    ) -> Result<Tpcc, Error> {
+    pub(super) async fn open(config: &TpccConfig, store: &Store, seed: u64) -> Result<Tpcc, Error> {
         let tables = Tables::open(store).await?;
         let snapshot = store.snapshot();
         let last = snapshot.scan(tables.history, KeyRange::ALL.bounds(), Direction::Backward).next().await?;
@@ -37,11 +32,7 @@ impl Tpcc {
 
     /// Returns the number of the selected customer. If several customers have the last name, the middle one
     /// in the order of first names is selected (clause 2.5.2.2).
-    pub(super) async fn customer<D: Device + 'static>(
-        &self,
-        view: &View<'_, D>,
-        customers: &Customers,
-    ) -> Result<u32, Error> {
+    pub(super) async fn customer(&self, view: &View<'_>, customers: &Customers) -> Result<u32, Error> {
         let Customers { warehouse, district, who } = customers;
         let last = match who {
             Who::Number(number) => return Ok(*number),

@@ -6,7 +6,6 @@ use super::request::Customers;
 use super::rows::*;
 use crate::codec::{Key, Row};
 use crate::{Error, Session};
-use fulgurite_device::Device;
 use fulgurite_engine::Direction;
 use std::collections::BTreeSet;
 
@@ -15,11 +14,7 @@ const LATEST: u32 = 20;
 
 impl Tpcc {
     /// Reads the last order of a customer and the lines of the order.
-    pub(super) async fn order_status<D: Device + 'static>(
-        &self,
-        session: &Session<D>,
-        customers: &Customers,
-    ) -> Result<(), Error> {
+    pub(super) async fn order_status(&self, session: &Session, customers: &Customers) -> Result<(), Error> {
         let (tables, view) = (&self.tables, session.view());
         let Customers { warehouse, district, .. } = *customers;
         let customer = self.customer(&view, customers).await?;
@@ -45,9 +40,9 @@ impl Tpcc {
     }
 
     /// Counts the items in a district's last 20 orders whose stock is below the threshold.
-    pub(super) async fn stock_level<D: Device + 'static>(
+    pub(super) async fn stock_level(
         &self,
-        session: &Session<D>,
+        session: &Session,
         warehouse: u32,
         district: u8,
         threshold: i64,

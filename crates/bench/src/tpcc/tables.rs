@@ -3,7 +3,6 @@
 use super::rows::*;
 use crate::Error;
 use crate::codec::{Reader, Row};
-use fulgurite_device::Device;
 use fulgurite_engine::{Extract, Index, Store, Table};
 use std::rc::Rc;
 
@@ -28,7 +27,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     /// Opens the tables and indexes. If an index does not exist, it is created, as at the end of the load.
-    pub(crate) async fn open<D: Device + 'static>(store: &Store<D>) -> Result<Tables, Error> {
+    pub(crate) async fn open(store: &Store) -> Result<Tables, Error> {
         let customer = store.table(Customer::TABLE).await?;
         let order = store.table(Order::TABLE).await?;
         Ok(Tables {

@@ -3,12 +3,11 @@
 use super::rows::*;
 use crate::codec::{KeyRange, Reader, Row};
 use crate::{Error, Verified};
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Snapshot, Store, Table};
 
 /// A snapshot, and the tables on which the conditions depend.
-struct Checked<D: Device + 'static> {
-    snapshot: Snapshot<D>,
+struct Checked {
+    snapshot: Snapshot,
     warehouse: Table,
     district: Table,
     new_order: Table,
@@ -25,7 +24,7 @@ struct Checked<D: Device + 'static> {
 /// 4. The sum of O_OL_CNT of a district's orders is the number of its order lines.
 ///
 /// Fails with an error that names the broken condition, the warehouse and the district.
-pub async fn verify<D: Device + 'static>(store: &Store<D>) -> Result<Verified, Error> {
+pub async fn verify(store: &Store) -> Result<Verified, Error> {
     let checked = Checked {
         snapshot: store.snapshot(),
         warehouse: store.table(Warehouse::TABLE).await?,
@@ -46,7 +45,7 @@ pub async fn verify<D: Device + 'static>(store: &Store<D>) -> Result<Verified, E
     Ok(verified)
 }
 
-impl<D: Device + 'static> Checked<D> {
+impl Checked {
     async fn warehouse(&self, number: u32, row: &Warehouse, verified: &mut Verified) -> Result<(), Error> {
         let mut sum = 0;
         for district in 1..=DISTRICTS {

@@ -3,7 +3,6 @@
 
 use super::record::scrambled;
 use crate::error::Error;
-use fulgurite_device::Device;
 use fulgurite_engine::{Store, Table};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -22,11 +21,7 @@ pub(super) struct Inserts {
 impl Inserts {
     /// Finds the number of records in the table. It is at least `loaded`, and larger if earlier runs inserted
     /// records.
-    pub(crate) async fn find<D: Device + 'static>(
-        store: &Store<D>,
-        table: Table,
-        loaded: u64,
-    ) -> Result<Inserts, Error> {
+    pub(crate) async fn find(store: &Store, table: Table, loaded: u64) -> Result<Inserts, Error> {
         let snapshot = store.snapshot();
         let there = async |record: u64| -> Result<bool, Error> {
             Ok(snapshot.get(table, &scrambled(record).to_be_bytes()).await?.is_some())

@@ -26,7 +26,6 @@ use crate::recipe::{Recipe, data_text, scaled, stored};
 use crate::session::Session;
 use config::{RECORDS, Records};
 use fulgurite_base::{Prng, SpecError};
-use fulgurite_device::Device;
 use fulgurite_engine::{Direction, Store, Table};
 use fulgurite_workload::generate::zipf::ZipfLaw;
 use inserts::Inserts;
@@ -56,11 +55,7 @@ pub enum Request {
 }
 
 /// Fills the table. All keys are in memory during the load, at 8 bytes each.
-pub(crate) async fn load<D: Device + 'static>(
-    records: &Records,
-    store: &Store<D>,
-    seed: u64,
-) -> Result<(), Error> {
+pub(crate) async fn load(records: &Records, store: &Store, seed: u64) -> Result<(), Error> {
     let mut keys: Vec<u64> = (0..records.records).map(scrambled).collect();
     keys.sort_unstable();
     let rows = keys.into_iter().map(|key| (key.to_be_bytes().to_vec(), value(records, seed, key, 0)));
@@ -69,8 +64,8 @@ pub(crate) async fn load<D: Device + 'static>(
 }
 
 impl Ycsb {
-    pub(crate) async fn open<D: Device + 'static>(
-        store: &Store<D>,
+    pub(crate) async fn open(
+        store: &Store,
         records: &Records,
         seed: u64,
         letter: Letter,
@@ -84,7 +79,7 @@ impl Ycsb {
     }
 
     /// Checks that every record exists and that each of its bytes is right.
-    pub async fn verify<D: Device + 'static>(&self, store: &Store<D>) -> Result<Verified, Error> {
+    pub async fn verify(&self, store: &Store) -> Result<Verified, Error> {
         let snapshot = store.snapshot();
         let mut scan = snapshot.scan(self.table, KeyRange::ALL.bounds(), Direction::Forward);
         let mut verified = Verified::default();
@@ -138,13 +133,7 @@ impl Ycsb {
         self.inserts.complete() - self.popularity.rank(prng)
     }
 
-    async fn update<D: Device + 'static>(
-        &self,
-        session: &Session<D>,
-        key: u64,
-        field: u32,
-        stamp: u32,
-    ) -> Result<(), Error> {
+    async fn update(&self, session: &Session, key: u64, field: u32, stamp: u32) -> Result<(), Error> {
         let (work, place) = (session.begin(), Key::new().u64(key));
         // The workload F reads the record in any case, so only the other workloads skip the read.
         if self.write_all && self.letter != Letter::F {
@@ -192,11 +181,7 @@ impl Benchmark for Ycsb {
         }
     }
 
-    async fn execute<D: Device + 'static>(
-        &self,
-        request: &Request,
-        session: &Session<D>,
-    ) -> Result<Ending, Error> {
+    async fn execute(&self, request: &Request, session: &Session) -> Result<Ending, Error> {
         match *request {
             Request::Read { record } => {
                 let key = Key::new().u64(scrambled(record));
@@ -260,11 +245,11 @@ macro_rules! recipe {
                 Ok(())
             }
 
-            async fn load<D: Device + 'static>(&self, store: &Store<D>, seed: u64) -> Result<(), Error> {
+            async fn load(&self, store: &Store, seed: u64) -> Result<(), Error> {
                 load(&self.table, store, seed).await
             }
 
-            async fn open<D: Device + 'static>(&self, store: &Store<D>, data: &Data) -> Result<Ycsb, Error> {
+            async fn open(&self, store: &Store, data: &Data) -> Result<Ycsb, Error> {
                 let $own = self;
                 Ycsb::open(store, &self.table, data.seed, $letter, $write_all, $scan).await
             }

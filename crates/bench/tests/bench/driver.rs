@@ -4,7 +4,6 @@
 use crate::common::{config, loaded, on_store, plan, unwatched};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_bench::{Benchmark, BenchmarkConfig, Ending, Error, Extent, Figures, Plan, Session};
-use fulgurite_device::Device;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -191,7 +190,7 @@ impl Benchmark for Refusing {
         prng.next_u64()
     }
 
-    async fn execute<D: Device + 'static>(&self, request: &u64, _: &Session<D>) -> Result<Ending, Error> {
+    async fn execute(&self, request: &u64, _: &Session) -> Result<Ending, Error> {
         self.asked.borrow_mut().push(*request);
         if self.asked.borrow().len() > ASKED_MOST {
             return Err(Error::Broken("it is asked without end".to_owned()));
@@ -249,7 +248,7 @@ impl Benchmark for Own {
         prng.next_u64();
     }
 
-    async fn execute<D: Device + 'static>(&self, (): &(), _: &Session<D>) -> Result<Ending, Error> {
+    async fn execute(&self, (): &(), _: &Session) -> Result<Ending, Error> {
         self.asked.update(|asked| asked + 1);
         match self.fails || self.asked.get() > Own::ASKED_MOST {
             true => Err(Error::Broken("it fails".to_owned())),

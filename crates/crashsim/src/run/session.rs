@@ -1,7 +1,6 @@
 //! A session: a transaction or snapshot that records all its operations in the history.
 
 use super::world::{Stop, World};
-use crate::device::CrashDevice;
 use crate::history::{Action, Kind, Outcome};
 use crate::value::{Key, TableName, TxnId, Value, Version};
 use crate::violation::{Violation, ViolationKind};
@@ -10,8 +9,8 @@ use std::ops::Bound;
 
 /// The transaction or snapshot that executes the reads.
 enum Reader {
-    Transaction(Transaction<CrashDevice>),
-    Snapshot(Snapshot<CrashDevice>),
+    Transaction(Transaction),
+    Snapshot(Snapshot),
 }
 
 /// A transaction or snapshot in progress, with its entry in the history.

@@ -29,7 +29,7 @@ pub(super) enum Stop {
 
 /// An open store, its history, and the findings of its clients.
 pub(super) struct World {
-    pub store: Store<CrashDevice>,
+    pub store: Store,
     pub device: CrashDevice,
     tables: [Table; 4],
     pub index: Index,
@@ -53,7 +53,7 @@ pub(super) struct World {
 impl World {
     /// Creates the shared state, and opens or creates the tables and the index.
     pub(super) async fn new(
-        store: Store<CrashDevice>,
+        store: Store,
         device: CrashDevice,
         first_txn: u32,
         initial: BTreeMap<Key, Version>,

@@ -11,17 +11,26 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 /// A task's access to the device, the clock and the other tasks.
-pub struct Handle<D> {
+///
+/// `Handle<D>` names the type of its device, so calls of the device can be inlined. `Handle` accepts every
+/// device: code above it is compiled once and calls the device through a table of functions.
+pub struct Handle<D: ?Sized = dyn Device> {
     pub(super) core: Rc<RefCell<Core<D>>>,
 }
 
-impl<D> Clone for Handle<D> {
+impl<D: ?Sized> Clone for Handle<D> {
     fn clone(&self) -> Self {
         Handle { core: Rc::clone(&self.core) }
     }
 }
 
-impl<D: Device> Handle<D> {
+impl<D: Device + 'static> From<Handle<D>> for Handle {
+    fn from(handle: Handle<D>) -> Handle {
+        Handle { core: handle.core }
+    }
+}
+
+impl<D: Device + ?Sized> Handle<D> {
     /// Returns the properties and capabilities of the device.
     pub fn caps(&self) -> Rc<Caps> {
         Rc::clone(&self.core.borrow().caps)
@@ -146,12 +155,12 @@ impl<D: Device> Handle<D> {
 
 /// The wait for the end of one or more commands; see [`Handle::submit_all`].
 #[must_use = "the outcome of I/O must be looked at"]
-pub struct Io<D> {
+pub struct Io<D: ?Sized = dyn Device> {
     handle: Handle<D>,
     slot: usize,
 }
 
-impl<D: Device> Future for Io<D> {
+impl<D: Device + ?Sized> Future for Io<D> {
     type Output = Result<(), IoError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -166,7 +175,7 @@ impl<D: Device> Future for Io<D> {
     }
 }
 
-impl<D> Drop for Io<D> {
+impl<D: ?Sized> Drop for Io<D> {
     fn drop(&mut self) {
         let mut core = self.handle.core.borrow_mut();
         let slot = &mut core.slots[self.slot];

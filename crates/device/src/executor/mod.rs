@@ -44,7 +44,7 @@ pub enum Outlook {
 }
 
 /// Runs tasks over one device. Several cores are simulated; see the head of this module.
-pub struct Executor<D> {
+pub struct Executor<D: ?Sized = dyn Device> {
     core: Rc<RefCell<Core<D>>>,
     wakes: ForeignWakes,
     interrupt: Arc<AtomicBool>,
@@ -63,14 +63,22 @@ impl<D: Device + 'static> Executor<D> {
     /// Several cores are simulated, so the device should be simulated too: on a real drive all of them share
     /// one thread.
     pub fn with_cores(device: D, cores: u32) -> Executor<D> {
-        let core = Core::new(device, cores);
-        let wakes = Arc::clone(&core.wakes);
-        Executor {
-            core: Rc::new(RefCell::new(core)),
-            wakes,
-            interrupt: Arc::default(),
-            completions: Cell::default(),
-        }
+        Executor::over(Rc::new(RefCell::new(Core::new(device, cores))))
+    }
+}
+
+impl Executor {
+    /// Creates an executor that drives `device` from one core, and whose type does not name that of the
+    /// device.
+    pub fn of_any(device: impl Device + 'static) -> Executor {
+        Executor::over(Rc::new(RefCell::new(Core::new(device, 1))))
+    }
+}
+
+impl<D: Device + ?Sized + 'static> Executor<D> {
+    fn over(core: Rc<RefCell<Core<D>>>) -> Executor<D> {
+        let wakes = Arc::clone(&core.borrow().wakes);
+        Executor { core, wakes, interrupt: Arc::default(), completions: Cell::default() }
     }
 
     /// Returns the interface for tasks.
@@ -322,7 +330,7 @@ impl<D: Device + 'static> Executor<D> {
     }
 }
 
-impl<D> Drop for Executor<D> {
+impl<D: ?Sized> Drop for Executor<D> {
     fn drop(&mut self) {
         // Tasks hold handles to the core, and the core holds the tasks, so dropping the tasks breaks this
         // cycle. The futures are dropped outside the borrow, because they borrow the core themselves. Some

@@ -98,8 +98,7 @@ pub(super) struct Cpu {
     pub(crate) backlog: VecDeque<Command>,
 }
 
-pub(super) struct Core<D> {
-    pub(crate) device: D,
+pub(super) struct Core<D: ?Sized> {
     pub(crate) caps: Rc<Caps>,
     pub(crate) slots: Slab<Slot>,
     pub(crate) cpus: Vec<Cpu>,
@@ -141,13 +140,14 @@ pub(super) struct Core<D> {
     /// The number of commands submitted since the device last waited.
     pub(crate) begun: u32,
     pub(crate) wakes: ForeignWakes,
+    /// The last field, because its type may be unsized.
+    pub(crate) device: D,
 }
 
 impl<D: Device> Core<D> {
     pub(crate) fn new(device: D, cores: u32) -> Core<D> {
         let caps = Rc::new(device.caps().clone());
         Core {
-            device,
             caps,
             slots: Slab::new(),
             cpus: (0..cores.max(1)).map(|_| Cpu::default()).collect(),
@@ -172,9 +172,12 @@ impl<D: Device> Core<D> {
             fresh: false,
             begun: 0,
             wakes: ForeignWakes::default(),
+            device,
         }
     }
+}
 
+impl<D: Device + ?Sized> Core<D> {
     /// Adds a task on a core. Without a future, this function reserves the slot for a task that is already
     /// running.
     pub(crate) fn add(&mut self, future: Option<Task>, cpu: usize, kind: Kind) -> u32 {

@@ -40,18 +40,18 @@ pub struct Index(InShards<crate::Index>);
 ///
 /// Call [`Db::close`] first if the next opening should be fast. All methods may wait for the drive, and those
 /// of transactions may wait for other transactions.
-pub struct Db<D: Device + Send + 'static> {
-    shards: Arc<Shards<D>>,
+pub struct Db {
+    shards: Arc<Shards>,
     goes_on: Option<GoesOn>,
 }
 
-struct Shards<D: Device + Send + 'static> {
-    cells: Vec<Arc<Cell<D>>>,
+struct Shards {
+    cells: Vec<Arc<Cell>>,
     /// The number of this opening of the store, unique within the process.
     opening: u64,
 }
 
-impl<D: Device + Send + 'static> Drop for Shards<D> {
+impl Drop for Shards {
     fn drop(&mut self) {
         for shard in &self.cells {
             shard.stop_keeper();
@@ -60,24 +60,28 @@ impl<D: Device + Send + 'static> Drop for Shards<D> {
     }
 }
 
-impl<D: Device + Send + 'static> Clone for Db<D> {
-    fn clone(&self) -> Db<D> {
+impl Clone for Db {
+    fn clone(&self) -> Db {
         Db { shards: Arc::clone(&self.shards), goes_on: self.goes_on.clone() }
     }
 }
 
-impl<D: Device + Send + 'static> Db<D> {
+impl Db {
     /// Creates an empty store with a shard on each of the drives. The former contents of the drives are lost.
-    pub fn create(drives: Vec<D>, options: Options) -> Result<Db<D>, Error> {
+    pub fn create<D: Device + Send + 'static>(drives: Vec<D>, options: Options) -> Result<Db, Error> {
         Db::start(drives, options, true)
     }
 
     /// Opens the store on these drives, which must be in the same order as when it was created.
-    pub fn open(drives: Vec<D>, options: Options) -> Result<Db<D>, Error> {
+    pub fn open<D: Device + Send + 'static>(drives: Vec<D>, options: Options) -> Result<Db, Error> {
         Db::start(drives, options, false)
     }
 
-    fn start(drives: Vec<D>, options: Options, create: bool) -> Result<Db<D>, Error> {
+    fn start<D: Device + Send + 'static>(
+        drives: Vec<D>,
+        options: Options,
+        create: bool,
+    ) -> Result<Db, Error> {
         let count = drives.len();
         if count == 0 {
             return Err(Error::Options("a store needs a drive for each shard, and at least one".to_owned()));
@@ -87,7 +91,7 @@ impl<D: Device + Send + 'static> Db<D> {
         for (index, drive) in drives.into_iter().enumerate() {
             // The identity of the first shard identifies the set.
             let membership = set::Membership { index: index as u32, count: count as u32, set };
-            let first = move |inside: &Inside<D>| inside.first(|store| set::join(store, membership, create));
+            let first = move |inside: &Inside| inside.first(|store| set::join(store, membership, create));
             let (shard, joined) = Cell::new(drive, options.clone(), create, first)?;
             set = Some(joined);
             shards.push(Arc::new(shard));
@@ -105,7 +109,7 @@ impl<D: Device + Send + 'static> Db<D> {
     /// executed, but a commit may still take effect.
     ///
     /// `goes_on` runs without the lock of the shard. It must not use the transaction whose call waits.
-    pub fn asking(&self, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Db<D> {
+    pub fn asking(&self, goes_on: impl Fn() -> bool + Send + Sync + 'static) -> Db {
         Db { shards: Arc::clone(&self.shards), goes_on: Some(Arc::new(goes_on)) }
     }
 
@@ -122,7 +126,7 @@ impl<D: Device + Send + 'static> Db<D> {
         }
     }
 
-    pub(super) fn shard(&self, index: usize) -> Seat<'_, D> {
+    pub(super) fn shard(&self, index: usize) -> Seat<'_> {
         Seat { cell: &self.shards.cells[index], goes_on: self.goes_on.as_ref() }
     }
 
@@ -340,7 +344,7 @@ impl<D: Device + Send + 'static> Db<D> {
     }
 
     /// Returns a keeper for each shard. Running the keepers is optional.
-    pub fn keepers(&self) -> Vec<Keeper<D>> {
+    pub fn keepers(&self) -> Vec<Keeper> {
         self.shards.cells.iter().map(|shard| Keeper(Arc::clone(shard))).collect()
     }
 }
@@ -348,9 +352,9 @@ impl<D: Device + Send + 'static> Db<D> {
 /// A keeper performs the background work of one shard: it writes relaxed commits and makes checkpoints.
 ///
 /// It does not keep the store open: it returns when the last handle is dropped.
-pub struct Keeper<D: Device + Send + 'static>(Arc<Cell<D>>);
+pub struct Keeper(Arc<Cell>);
 
-impl<D: Device + Send + 'static> Keeper<D> {
+impl Keeper {
     /// Works until the store is closed or its last handle is dropped. It sleeps while there is no work, and
     /// leaves driving the shard to threads that wait for the drive. A second keeper of the same shard returns
     /// at once.

@@ -13,24 +13,24 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A bulk load in a shard. The slot is empty while a call uses the load.
-pub(super) type LoadSlot<D> = Rc<RefCell<Option<BulkLoad<D>>>>;
+pub(super) type LoadSlot = Rc<RefCell<Option<BulkLoad>>>;
 
 /// The slot for the result of a job that had to wait; `None` until the job has ended.
 pub(super) type Slot<T> = Arc<Mutex<Option<Result<T, Error>>>>;
 
 /// The store of a shard, its executor, and the transactions, snapshots and bulk loads that handles refer to.
-pub(super) struct Inside<D: Device + 'static> {
-    pub store: Store<D>,
+pub(super) struct Inside {
+    pub store: Store,
     /// The open transactions, by number.
-    pub transactions: FxHashMap<u64, Rc<Transaction<D>>>,
-    pub snapshots: FxHashMap<u64, Rc<Snapshot<D>>>,
+    pub transactions: FxHashMap<u64, Rc<Transaction>>,
+    pub snapshots: FxHashMap<u64, Rc<Snapshot>>,
     /// The open bulk loads, by number.
-    pub loads: FxHashMap<u64, LoadSlot<D>>,
+    pub loads: FxHashMap<u64, LoadSlot>,
     drawn: u64,
     ended: Rc<RefCell<Vec<Job>>>,
     /// The tasks of the jobs that wait, by job.
     tasks: FxHashMap<Job, Waiting>,
-    executor: Executor<D>,
+    executor: Executor,
 }
 
 /// The task of a job that waits.
@@ -40,15 +40,19 @@ struct Waiting {
     for_log: bool,
 }
 
-impl<D: Device + Send + 'static> Inside<D> {
+impl Inside {
     /// Creates a store on `device`, or opens the existing one.
-    pub(super) fn begin(device: D, options: Options, create: bool) -> Result<Inside<D>, Error> {
+    pub(super) fn begin(
+        device: impl Device + Send + 'static,
+        options: Options,
+        create: bool,
+    ) -> Result<Inside, Error> {
         if device.is_bound_to_thread() {
             return Err(Error::Options(
                 "the device works on one thread only; open it for many threads (many_threads)".to_owned(),
             ));
         }
-        let executor = Executor::new(device);
+        let executor = Executor::of_any(device);
         let handle = executor.handle();
         let store = run_first(&executor, async move {
             if create { Store::create(handle, options).await } else { Store::open(handle, options).await }
@@ -74,7 +78,7 @@ impl<D: Device + Send + 'static> Inside<D> {
     /// Runs `work` to completion before any other thread uses the store.
     pub(super) fn first<T: 'static, F: Future<Output = Result<T, Error>> + 'static>(
         &self,
-        work: impl FnOnce(Store<D>) -> F,
+        work: impl FnOnce(Store) -> F,
     ) -> Result<T, Error> {
         run_first(&self.executor, work(self.store.clone()))
     }
@@ -115,8 +119,8 @@ impl<D: Device + Send + 'static> Inside<D> {
 
 /// Runs `work` to completion. Page writes that it started may still be in progress then, unless it fails: in
 /// this case the store is dropped next, and the drive must be idle before.
-fn run_first<D: Device + 'static, T: 'static>(
-    executor: &Executor<D>,
+fn run_first<T: 'static>(
+    executor: &Executor,
     work: impl Future<Output = Result<T, Error>> + 'static,
 ) -> Result<T, Error> {
     let outcome = executor.run_until(work).map_err(stopped)?;
@@ -130,7 +134,7 @@ fn stopped(error: RunError) -> Error {
     Error::Fatal(format!("the device violated its contract: {error}"))
 }
 
-impl<D: Device + Send + 'static> Core for Confined<Inside<D>> {
+impl Core for Confined<Inside> {
     fn turn(&mut self, ended: &mut Vec<Job>) -> Result<(), Broken> {
         self.with(|inside| {
             let outcome = inside.executor.turn();

@@ -3,7 +3,6 @@
 use super::db::{Db, Table};
 use super::inside::LoadSlot;
 use crate::{Error, Record};
-use fulgurite_device::Device;
 use std::rc::Rc;
 
 /// The number of bytes of records that are sent to a shard in one call.
@@ -11,15 +10,15 @@ const TOGETHER: usize = 64 << 10;
 
 /// The part of a bulk load in one shard. If it is dropped before its end, the table stays empty in this
 /// shard.
-struct Part<'a, D: Device + Send + 'static> {
-    db: &'a Db<D>,
+struct Part<'a> {
+    db: &'a Db,
     shard: usize,
     number: u64,
     waiting: Vec<Record>,
     bytes: usize,
 }
 
-impl<D: Device + Send + 'static> Db<D> {
+impl Db {
     /// Fills an empty table without indexes with records in ascending order of their keys. This is much
     /// faster than transactions. The records are durable when it returns. After an error the table is empty,
     /// unless the error occurred in the last step: this step finishes the shards one by one, so some may be
@@ -36,8 +35,8 @@ impl<D: Device + Send + 'static> Db<D> {
     }
 }
 
-impl<'a, D: Device + Send + 'static> Part<'a, D> {
-    fn begin(db: &'a Db<D>, table: crate::Table, shard: usize) -> Result<Part<'a, D>, Error> {
+impl<'a> Part<'a> {
+    fn begin(db: &'a Db, table: crate::Table, shard: usize) -> Result<Part<'a>, Error> {
         let number = db.shard(shard).run(move |inside| {
             let (store, number, slot) = (inside.store.clone(), inside.draw(), LoadSlot::default());
             inside.loads.insert(number, Rc::clone(&slot));
@@ -81,7 +80,7 @@ impl<'a, D: Device + Send + 'static> Part<'a, D> {
     }
 }
 
-impl<D: Device + Send + 'static> Drop for Part<'_, D> {
+impl Drop for Part<'_> {
     fn drop(&mut self) {
         let number = self.number;
         // An error is ignored, because a broken shard has nothing to undo.

@@ -7,7 +7,6 @@
 use crate::format::page::{array, get_u32};
 use crate::memory::catalogue::SHARDS;
 use crate::{Error, Store};
-use fulgurite_device::Device;
 
 const KEY: &[u8] = b"place";
 
@@ -24,11 +23,7 @@ pub(super) struct Membership {
 
 /// Stores the membership of a new shard, or checks the membership of an opened one. Returns the identity of
 /// the first shard.
-pub(super) async fn join<D: Device + 'static>(
-    store: Store<D>,
-    membership: Membership,
-    create: bool,
-) -> Result<u128, Error> {
+pub(super) async fn join(store: Store, membership: Membership, create: bool) -> Result<u128, Error> {
     let own = store.0.durable.superblock().identity;
     let set = membership.set.unwrap_or(own);
     if create {
@@ -55,11 +50,7 @@ pub(super) async fn join<D: Device + 'static>(
     }))
 }
 
-async fn write<D: Device + 'static>(
-    store: &Store<D>,
-    membership: Membership,
-    set: u128,
-) -> Result<(), Error> {
+async fn write(store: &Store, membership: Membership, set: u128) -> Result<(), Error> {
     let table = store.create_own_table(SHARDS).await?;
     let value =
         [&membership.index.to_le_bytes()[..], &membership.count.to_le_bytes(), &set.to_le_bytes()].concat();
@@ -68,7 +59,7 @@ async fn write<D: Device + 'static>(
     transaction.commit_with(crate::Durability::Flush).await
 }
 
-async fn read<D: Device + 'static>(store: &Store<D>) -> Result<Option<(u32, u32, u128)>, Error> {
+async fn read(store: &Store) -> Result<Option<(u32, u32, u128)>, Error> {
     let table = match store.table(SHARDS).await {
         Ok(table) => table,
         Err(Error::NoTable(_)) => return Ok(None),

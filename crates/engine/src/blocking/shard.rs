@@ -13,14 +13,14 @@ use std::future::Future;
 use std::sync::PoisonError;
 
 /// A shard, together with the cancellation function of a handle.
-pub(super) struct Seat<'a, D: Device + Send + 'static> {
-    pub cell: &'a Cell<D>,
+pub(super) struct Seat<'a> {
+    pub cell: &'a Cell,
     pub goes_on: Option<&'a GoesOn>,
 }
 
-impl<D: Device + Send + 'static> Seat<'_, D> {
+impl Seat<'_> {
     /// Calls [`Cell::at_once`].
-    pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
+    pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside) -> T + Send) -> Result<T, Error> {
         self.cell.at_once(work)
     }
 
@@ -28,7 +28,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
     pub(super) fn run<T, W, F>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
-        W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
+        W: FnOnce(&mut Inside) -> Result<F, Error> + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
         self.cell.run(self.goes_on, false, work)
@@ -38,7 +38,7 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
     pub(super) fn commit<T, W, F>(&self, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
-        W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
+        W: FnOnce(&mut Inside) -> Result<F, Error> + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
         self.cell.run(self.goes_on, true, work)
@@ -46,20 +46,20 @@ impl<D: Device + Send + 'static> Seat<'_, D> {
 }
 
 /// A shard that any thread may use.
-pub(super) struct Cell<D: Device + Send + 'static> {
-    driving: Driving<Confined<Inside<D>>, Fair>,
+pub(super) struct Cell {
+    driving: Driving<Confined<Inside>, Fair>,
     /// The length of the longest key that fits into a page of the shard, in bytes.
     pub longest_key: usize,
 }
 
-impl<D: Device + Send + 'static> Cell<D> {
+impl Cell {
     /// Creates or opens a store, and calls `first` before any other thread can use it.
     pub(super) fn new<T: Send>(
-        device: D,
+        device: impl Device + Send + 'static,
         options: Options,
         create: bool,
-        first: impl FnOnce(&Inside<D>) -> Result<T, Error> + Send,
-    ) -> Result<(Cell<D>, T), Error> {
+        first: impl FnOnce(&Inside) -> Result<T, Error> + Send,
+    ) -> Result<(Cell, T), Error> {
         let park = device.parker();
         let mut inside = Confined::make(move || Inside::begin(device, options, create))?;
         let first = inside.with(|inside| first(inside))?;
@@ -68,7 +68,7 @@ impl<D: Device + Send + 'static> Cell<D> {
     }
 
     /// Runs `work`, which never waits.
-    pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside<D>) -> T + Send) -> Result<T, Error> {
+    pub(super) fn at_once<T: Send>(&self, work: impl FnOnce(&mut Inside) -> T + Send) -> Result<T, Error> {
         let outcome = self.driving.call(None, |core, _| Some(core.with(work)));
         outcome.map_err(broken)?.ok_or_else(|| broken(Broken))
     }
@@ -78,7 +78,7 @@ impl<D: Device + Send + 'static> Cell<D> {
     pub(super) fn run<T, W, F>(&self, goes_on: Option<&GoesOn>, for_log: bool, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
-        W: FnOnce(&mut Inside<D>) -> Result<F, Error> + Send,
+        W: FnOnce(&mut Inside) -> Result<F, Error> + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
         let mut slot: Option<Slot<T>> = None;

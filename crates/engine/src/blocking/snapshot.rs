@@ -4,7 +4,6 @@ use super::db::{Db, Index, Table};
 use super::scan::{PAGE_RECORDS, Page, Records, Source, borrowed, owned};
 use crate::store::transaction::Range;
 use crate::{Direction, Error, IndexRow};
-use fulgurite_device::Device;
 use std::rc::Rc;
 
 /// A snapshot of each shard: everything that was committed there when the snapshot was taken, and nothing
@@ -12,13 +11,13 @@ use std::rc::Rc;
 ///
 /// A read may fail with [`Error::SnapshotTooOld`] once the old values that it needs were dropped to free
 /// memory.
-pub struct Snapshot<D: Device + Send + 'static> {
-    db: Db<D>,
+pub struct Snapshot {
+    db: Db,
     /// The number of the snapshot in each shard; `None` for shards that are not read.
     numbers: Vec<Option<u64>>,
 }
 
-impl<D: Device + Send + 'static> Db<D> {
+impl Db {
     /// Returns the committed values of several keys. Those that are not in memory are read from each drive in
     /// parallel. Values from one shard belong to one state.
     pub fn get_many(&self, table: &Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
@@ -50,19 +49,19 @@ impl<D: Device + Send + 'static> Db<D> {
     }
 
     /// Takes a snapshot of the committed state of each shard, one shard after the other.
-    pub fn snapshot(&self) -> Result<Snapshot<D>, Error> {
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
         Snapshot::new(self, |_| true)
     }
 
-    fn snapshot_of(&self, keys: &[&[u8]]) -> Result<Snapshot<D>, Error> {
+    fn snapshot_of(&self, keys: &[&[u8]]) -> Result<Snapshot, Error> {
         let mut wanted = vec![false; self.shards()];
         keys.iter().for_each(|key| wanted[self.shard_of(key)] = true);
         Snapshot::new(self, |shard| wanted[shard])
     }
 }
 
-impl<D: Device + Send + 'static> Snapshot<D> {
-    pub(super) fn new(db: &Db<D>, is_wanted: impl Fn(usize) -> bool) -> Result<Snapshot<D>, Error> {
+impl Snapshot {
+    pub(super) fn new(db: &Db, is_wanted: impl Fn(usize) -> bool) -> Result<Snapshot, Error> {
         let mut snapshot = Snapshot { db: db.clone(), numbers: vec![None; db.shards()] };
         for shard in (0..db.shards()).filter(|shard| is_wanted(*shard)) {
             let number = db.shard(shard).at_once(|inside| {
@@ -173,7 +172,7 @@ fn find<T>(begun: &rustc_hash::FxHashMap<u64, Rc<T>>, number: u64) -> Result<Rc<
     begun.get(&number).cloned().ok_or(Error::Closed)
 }
 
-impl<D: Device + Send + 'static> Drop for Snapshot<D> {
+impl Drop for Snapshot {
     fn drop(&mut self) {
         for (shard, number) in self.numbers.iter().enumerate() {
             if let Some(number) = *number {

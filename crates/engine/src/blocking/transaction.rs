@@ -4,7 +4,6 @@ use super::db::{Db, Index, Table};
 use super::scan::{Page, Records, Source, borrowed, owned};
 use crate::store::transaction::Range;
 use crate::{Direction, Durability, Error, IndexRow, Transaction as Inner};
-use fulgurite_device::Device;
 use std::future::Future;
 use std::ops::Bound;
 use std::rc::Rc;
@@ -24,8 +23,8 @@ use std::rc::Rc;
 ///
 /// A thread that waits for a lock which another transaction of the same thread holds waits for ever, unless
 /// its calls can be cancelled ([`Db::asking`]).
-pub struct Transaction<D: Device + Send + 'static> {
-    db: Db<D>,
+pub struct Transaction {
+    db: Db,
     /// The index of the shard; `None` until the transaction accesses a key.
     shard: Option<usize>,
     /// The number of the transaction in its shard; `None` until the shard knows it.
@@ -47,9 +46,9 @@ struct Write {
 /// shard takes its lock.
 const MOST_GATHERED: (usize, usize) = (64, 64 << 10);
 
-impl<D: Device + Send + 'static> Db<D> {
+impl Db {
     /// Begins a transaction. It is confined to the shard of the first key that it accesses.
-    pub fn begin(&self) -> Transaction<D> {
+    pub fn begin(&self) -> Transaction {
         Transaction::new(self)
     }
 
@@ -57,7 +56,7 @@ impl<D: Device + Send + 'static> Db<D> {
     /// deadlock.
     pub fn transact<T>(
         &self,
-        mut work: impl FnMut(&mut Transaction<D>) -> Result<T, Error>,
+        mut work: impl FnMut(&mut Transaction) -> Result<T, Error>,
     ) -> Result<T, Error> {
         loop {
             let mut transaction = self.begin();
@@ -71,8 +70,8 @@ impl<D: Device + Send + 'static> Db<D> {
     }
 }
 
-impl<D: Device + Send + 'static> Transaction<D> {
-    pub(super) fn new(db: &Db<D>) -> Transaction<D> {
+impl Transaction {
+    pub(super) fn new(db: &Db) -> Transaction {
         Transaction {
             db: db.clone(),
             shard: None,
@@ -242,7 +241,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
     fn run<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
-        W: FnOnce(Rc<Inner<D>>) -> F + Send,
+        W: FnOnce(Rc<Inner>) -> F + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
         self.check()?;
@@ -254,7 +253,7 @@ impl<D: Device + Send + 'static> Transaction<D> {
     fn ask<T, W, F>(&mut self, shard: usize, work: W) -> Result<T, Error>
     where
         T: Send + 'static,
-        W: FnOnce(Rc<Inner<D>>) -> F + Send,
+        W: FnOnce(Rc<Inner>) -> F + Send,
         F: Future<Output = Result<T, Error>> + 'static,
     {
         self.shard = Some(shard);
@@ -306,14 +305,14 @@ impl<D: Device + Send + 'static> Transaction<D> {
     }
 }
 
-async fn write_all<D: Device + 'static>(inner: &Inner<D>, writes: Vec<Write>) -> Result<(), Error> {
+async fn write_all(inner: &Inner, writes: Vec<Write>) -> Result<(), Error> {
     for Write { table, key, value } in writes {
         inner.write(table, key, value).await?;
     }
     Ok(())
 }
 
-impl<D: Device + Send + 'static> Drop for Transaction<D> {
+impl Drop for Transaction {
     fn drop(&mut self) {
         if let (Some(shard), Some(number)) = (self.shard, self.number) {
             // An error is ignored, because a broken shard has nothing to undo.

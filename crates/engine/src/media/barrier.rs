@@ -9,7 +9,7 @@
 
 use crate::Error;
 use crate::wait::{Health, Signal};
-use fulgurite_device::{Device, Handle, Operation};
+use fulgurite_device::{Handle, Operation};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -41,15 +41,15 @@ impl State {
 pub(crate) struct Ticket(u64);
 
 /// Executes the flushes of one drive.
-pub(crate) struct Barrier<D> {
-    handle: Handle<D>,
+pub(crate) struct Barrier {
+    handle: Handle,
     state: Rc<State>,
     health: Health,
 }
 
-impl<D: Device + 'static> Barrier<D> {
+impl Barrier {
     /// Creates a barrier whose flushes are executed by `handle`. A failed flush stops `health`.
-    pub(crate) fn new(handle: Handle<D>, health: Health) -> Barrier<D> {
+    pub(crate) fn new(handle: Handle, health: Health) -> Barrier {
         let state = State { begun: Cell::new(0), under_way: RefCell::default(), changed: Signal::default() };
         health.tell(&state.changed);
         Barrier { handle, state: Rc::new(state), health }

@@ -5,7 +5,7 @@ use fulgurite_device::{Buffer, Device, Handle, Operation};
 
 /// Returns the commands that write a buffer of whole device pages from `first` on, as few as the drive
 /// allows.
-pub(crate) fn writes<D: Device + 'static>(
+pub(crate) fn writes<D: Device + ?Sized>(
     handle: &Handle<D>,
     first: Lpn,
     bytes: &Buffer,

@@ -8,14 +8,14 @@ use fulgurite_device::IoError;
 
 /// Writes a superblock, in alternation to one of the two copies. Its bytes are padded to a block of the log,
 /// the smallest write of the drive.
-pub(crate) async fn write(sink: &impl Sink, superblock: &Superblock) -> Result<(), Error> {
+pub(crate) async fn write(sink: &dyn Sink, superblock: &Superblock) -> Result<(), Error> {
     let mut bytes = vec![0; superblock.block_bytes as usize];
     bytes[..SUPERBLOCK].copy_from_slice(&superblock.encode());
     sink.write(PLACES[(superblock.generation % 2) as usize], &bytes).await
 }
 
 /// Clears both copies, which have `block_bytes` bytes each.
-pub(crate) async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Error> {
+pub(crate) async fn erase(sink: &dyn Sink, block_bytes: u32) -> Result<(), Error> {
     for copy in PLACES {
         sink.clear(copy, u64::from(block_bytes)).await?;
     }
@@ -23,11 +23,11 @@ pub(crate) async fn erase(sink: &impl Sink, block_bytes: u32) -> Result<(), Erro
 }
 
 /// Reads both copies. [`Error::Io`] means that the copy cannot be read.
-pub(crate) async fn read_both(source: &impl Source) -> [Result<Superblock, Error>; 2] {
+pub(crate) async fn read_both(source: &dyn Source) -> [Result<Superblock, Error>; 2] {
     [read_copy(source, PLACES[0]).await, read_copy(source, PLACES[1]).await]
 }
 
-async fn read_copy(source: &impl Source, copy: u64) -> Result<Superblock, Error> {
+async fn read_copy(source: &dyn Source, copy: u64) -> Result<Superblock, Error> {
     let mut bytes = vec![0; 4096];
     match insist(async || source.read(copy, &mut bytes).await).await {
         Ok(()) => Superblock::decode(&bytes),
@@ -41,7 +41,7 @@ async fn read_copy(source: &impl Source, copy: u64) -> Result<Superblock, Error>
 ///
 /// If the other copy is damaged, it may have been the newer one. The store then counts as not closed, and
 /// recovery reads the log. If a copy cannot be read, its contents are unknown, and the function fails.
-pub(crate) async fn read(source: &impl Source) -> Result<Superblock, Error> {
+pub(crate) async fn read(source: &dyn Source) -> Result<Superblock, Error> {
     let found = read_both(source).await;
     // If one copy has an unknown format, a newer version has written the store, so the other copy is
     // outdated.

@@ -13,13 +13,12 @@ use crate::shard::Shard;
 use crate::wait::{insist, to_its_end};
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::rc::Rc;
 
 /// The number of pages in one write-back batch of a checkpoint.
 const WRITTEN_TOGETHER: usize = 64;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Begins a checkpoint in a task of its own. It does nothing if a checkpoint is under way, or if another
     /// one would be in vain because the last one could not move the redo point and nothing has ended since
     /// that may have held it back. Nothing is lost in this case: a commit that ends asks for log space again.

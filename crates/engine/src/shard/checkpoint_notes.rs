@@ -14,12 +14,11 @@ use crate::format::page;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 
 /// The number of pages in one log record of notes, and the maximum number of bytes for each page.
 const NOTED_TOGETHER: (usize, u64) = (4096, 12);
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Marks a leaf as dirty since the LSN `since`, the position in the log of the operations that were put
     /// into it.
     pub(crate) fn mark_leaf(&self, number: PageId, bytes: &[u8], since: Lsn) {
@@ -142,7 +141,7 @@ mod tests {
     }
 
     /// Returns the keys of a store, and checks their values.
-    async fn keys(store: &Store<MemDevice>) -> Result<BTreeSet<u8>, Error> {
+    async fn keys(store: &Store) -> Result<BTreeSet<u8>, Error> {
         let (table, snapshot) = (store.table("t").await?, store.snapshot());
         let mut found = BTreeSet::new();
         for key in 0..RECORDS {

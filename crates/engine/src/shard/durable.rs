@@ -5,33 +5,32 @@ use crate::media::barrier::Barrier;
 use crate::media::log::Log;
 use crate::media::write::Pages;
 use crate::{Error, Lsn};
-use fulgurite_device::Device;
 use fulgurite_pool::BufferPool;
 use std::cell::{Cell, Ref, RefCell};
 use std::rc::Rc;
 
 /// The durable state of a store, and the pool through which its pages are read and written.
-pub(crate) struct Durable<D: Device + 'static> {
+pub(crate) struct Durable {
     superblock: RefCell<Superblock>,
-    barrier: Rc<Barrier<D>>,
-    log: Log<D>,
-    pages: Pages<D>,
-    pool: BufferPool<D>,
+    barrier: Rc<Barrier>,
+    log: Log,
+    pages: Pages,
+    pool: BufferPool,
     unredone: Cell<Option<Lsn>>,
     next_large: Cell<u64>,
     last_structure: Cell<Lsn>,
 }
 
-impl<D: Device + 'static> Durable<D> {
+impl Durable {
     /// Creates the state of a store whose log ends at `tail`. `next_large` is the number of the next large
     /// value.
     pub(crate) fn new(
         superblock: Superblock,
-        barrier: Rc<Barrier<D>>,
-        (log, pages, pool): (Log<D>, Pages<D>, BufferPool<D>),
+        barrier: Rc<Barrier>,
+        (log, pages, pool): (Log, Pages, BufferPool),
         next_large: u64,
         tail: Lsn,
-    ) -> Durable<D> {
+    ) -> Durable {
         Durable {
             superblock: RefCell::new(superblock),
             barrier,
@@ -46,17 +45,17 @@ impl<D: Device + 'static> Durable<D> {
     }
 
     /// Returns the log.
-    pub(crate) fn log(&self) -> &Log<D> {
+    pub(crate) fn log(&self) -> &Log {
         &self.log
     }
 
     /// Returns the pages on the drive, with their protection against torn writes.
-    pub(crate) fn pages(&self) -> &Pages<D> {
+    pub(crate) fn pages(&self) -> &Pages {
         &self.pages
     }
 
     /// Returns the buffer pool.
-    pub(crate) fn pool(&self) -> &BufferPool<D> {
+    pub(crate) fn pool(&self) -> &BufferPool {
         &self.pool
     }
 

@@ -3,12 +3,11 @@
 use crate::Error;
 use crate::memory::locks::{Mode, Outcome, TxnId};
 use crate::shard::Shard;
-use fulgurite_device::Device;
 use std::future::poll_fn;
 use std::ops::Bound;
 use std::task::Poll;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Locks a key for a transaction, and waits for the lock if necessary.
     pub(crate) async fn lock_key(&self, txn: TxnId, tree: u32, key: &[u8], mode: Mode) -> Result<(), Error> {
         let outcome = self.transactions.locks_mut().lock_key(txn, tree, key, mode);
@@ -94,12 +93,12 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 /// A transaction that waits for a lock. Dropping the value withdraws the request.
-struct Waiting<'a, D: Device + 'static> {
-    shard: &'a Shard<D>,
+struct Waiting<'a> {
+    shard: &'a Shard,
     txn: TxnId,
 }
 
-impl<D: Device + 'static> Drop for Waiting<'_, D> {
+impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if self.shard.transactions.end_wait(self.txn).is_some() {
             let mut granted = Vec::new();

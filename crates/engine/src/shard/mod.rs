@@ -28,18 +28,18 @@ use crate::{Error, Lsn, Options};
 use counters::Counters;
 use durable::Durable;
 use fulgurite_base::PageId;
-use fulgurite_device::{Device, Handle};
+use fulgurite_device::Handle;
 use jobs::Jobs;
 use log_room::LogRoom;
 use state::State;
 use transactions::Transactions;
 
 /// The open store of one core.
-pub(crate) struct Shard<D: Device + 'static> {
-    pub(crate) handle: Handle<D>,
+pub(crate) struct Shard {
+    pub(crate) handle: Handle,
     pub(crate) options: Options,
     pub(crate) health: Health,
-    pub(crate) durable: Durable<D>,
+    pub(crate) durable: Durable,
     pub(crate) state: State,
     pub(crate) transactions: Transactions,
     pub(crate) jobs: Jobs,
@@ -47,7 +47,7 @@ pub(crate) struct Shard<D: Device + 'static> {
     pub(crate) counters: Counters,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Returns the page size in bytes.
     pub(crate) fn page_bytes(&self) -> u32 {
         self.durable.superblock().page_bytes

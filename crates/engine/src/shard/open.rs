@@ -25,13 +25,13 @@ use crate::options::BATCH;
 use crate::wait::{Health, Signal};
 use crate::{Error, Options};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Arena, Caps, Device, Handle};
+use fulgurite_device::{Arena, Caps, Handle};
 use fulgurite_pool::{BufferPool, PoolConfig};
 use std::rc::Rc;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Creates an empty store that takes the whole drive. The former contents of the drive are lost.
-    pub(crate) async fn create(handle: &Handle<D>, options: &Options) -> Result<(), Error> {
+    pub(crate) async fn create(handle: &Handle, options: &Options) -> Result<(), Error> {
         let caps = handle.caps();
         options.check(&caps)?;
         let superblock = Superblock::of_new(&caps, options, new_identity(handle, &caps).await)?;
@@ -59,7 +59,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Opens the store on a drive. After a crash it recovers the committed data. The page size and the log
     /// size of the store replace those in `options`.
-    pub(crate) async fn open(handle: Handle<D>, options: Options) -> Result<Rc<Shard<D>>, Error> {
+    pub(crate) async fn open(handle: Handle, options: Options) -> Result<Rc<Shard>, Error> {
         let superblock = superblock::read(&handle).await?;
         let caps = handle.caps();
         let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
@@ -94,12 +94,12 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     async fn recover(
-        handle: Handle<D>,
+        handle: Handle,
         options: Options,
         superblock: Superblock,
-        (health, barrier): (Health, Rc<Barrier<D>>),
+        (health, barrier): (Health, Rc<Barrier>),
         was_clean: bool,
-    ) -> Result<Rc<Shard<D>>, Error> {
+    ) -> Result<Rc<Shard>, Error> {
         let shared = || (health.clone(), Rc::clone(&barrier));
         let restored = match superblock.layout() {
             None if !was_clean => restore_torn(&handle, &barrier, &superblock, &options).await?,
@@ -156,7 +156,7 @@ impl<D: Device + 'static> Shard<D> {
 
 /// Returns an identity for a new store. It differs from the identity of the previous store on the drive, so
 /// that old pages and log blocks are not mistaken for new ones.
-async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u128 {
+async fn new_identity(handle: &Handle, caps: &Caps) -> u128 {
     let before =
         superblock::read(handle).await.map_or(0, |old| old.identity.wrapping_add(u128::from(old.generation)));
     // The old superblocks may be lost, but any store that has written its log has written the first log
@@ -176,10 +176,7 @@ async fn new_identity<D: Device + 'static>(handle: &Handle<D>, caps: &Caps) -> u
 }
 
 /// Writes the allocation maps, and the empty roots of the two trees that every store has.
-async fn write_first_pages<D: Device + 'static>(
-    place: &Backend<D>,
-    superblock: &Superblock,
-) -> Result<(), Error> {
+async fn write_first_pages(place: &Backend, superblock: &Superblock) -> Result<(), Error> {
     let size = superblock.page_bytes as usize;
     let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
     let roots = [(superblock.catalogue_root(), Some(CATALOGUE)), (superblock.large_root(), Some(LARGE))];
@@ -208,12 +205,12 @@ async fn write_first_pages<D: Device + 'static>(
 }
 
 /// Opens the page storage of an existing store, in place or out of place.
-async fn open_place<D: Device + 'static>(
-    handle: &Handle<D>,
-    shared: (Health, Rc<Barrier<D>>),
+async fn open_place(
+    handle: &Handle,
+    shared: (Health, Rc<Barrier>),
     superblock: &Superblock,
     options: &Options,
-) -> Result<Backend<D>, Error> {
+) -> Result<Backend, Error> {
     match superblock.layout() {
         None => Ok(Backend::In(Box::new(in_place(handle, shared, superblock, options)?))),
         Some(layout) => {
@@ -224,12 +221,12 @@ async fn open_place<D: Device + 'static>(
 }
 
 /// Creates page storage that writes in place, protected against torn writes as the options ask.
-fn in_place<D: Device + 'static>(
-    handle: &Handle<D>,
-    shared: (Health, Rc<Barrier<D>>),
+fn in_place(
+    handle: &Handle,
+    shared: (Health, Rc<Barrier>),
     superblock: &Superblock,
     options: &Options,
-) -> Result<InPlace<D>, Error> {
+) -> Result<InPlace, Error> {
     let torn_pages = options.torn_pages.resolve(&handle.caps(), superblock.page_bytes)?;
     let device_pages = superblock.page_bytes / handle.caps().page_bytes;
     let area = (superblock.double_write_start(), superblock.double_write_pages);
@@ -237,7 +234,7 @@ fn in_place<D: Device + 'static>(
     Ok(InPlace::new(handle.clone(), torn_pages, device_pages, area))
 }
 
-fn log_start<D: Device + 'static>(handle: &Handle<D>, superblock: &Superblock) -> LogStart {
+fn log_start(handle: &Handle, superblock: &Superblock) -> LogStart {
     let device_pages = superblock.page_bytes / handle.caps().page_bytes;
     LogStart {
         first: Lpn(superblock.log_start().0 * u64::from(device_pages)),
@@ -250,12 +247,12 @@ fn log_start<D: Device + 'static>(handle: &Handle<D>, superblock: &Superblock) -
     }
 }
 
-fn new_pool<D: Device + 'static>(
-    handle: &Handle<D>,
+fn new_pool(
+    handle: &Handle,
     options: &Options,
     superblock: &Superblock,
-    pages: &Pages<D>,
-) -> Result<BufferPool<D>, Error> {
+    pages: &Pages,
+) -> Result<BufferPool, Error> {
     let frames = options.all_frames(superblock.page_bytes)?;
     let place = pages.backend();
     // The pool always has this many frames, even when the record cache has borrowed as many as it may.
@@ -274,15 +271,15 @@ fn new_pool<D: Device + 'static>(
     BufferPool::new(handle.clone(), config).map_err(|error| refuse(error.to_string()))
 }
 
-fn assemble<D: Device + 'static>(
-    handle: Handle<D>,
+fn assemble(
+    handle: Handle,
     options: Options,
     superblock: Superblock,
-    (health, barrier): (Health, Rc<Barrier<D>>),
-    (log, pages, pool): (Log<D>, Pages<D>, BufferPool<D>),
+    (health, barrier): (Health, Rc<Barrier>),
+    (log, pages, pool): (Log, Pages, BufferPool),
     room: Signal,
     redone: &Redone,
-) -> Shard<D> {
+) -> Shard {
     let (visible, page_bytes) = (Signal::default(), superblock.page_bytes);
     let record_bytes = options.record_bytes(page_bytes);
     let records = RecordCache::new(record_bytes, page_bytes, log.capacity(), pool.borrower());

@@ -3,13 +3,12 @@
 use crate::Error;
 use crate::shard::Shard;
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use fulgurite_pool::{ReadGuard, WriteGuard};
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Reads a page from the pool or from the drive, and latches it for reading.
     #[inline]
-    pub(crate) async fn read_page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
+    pub(crate) async fn read_page(&self, page: PageId) -> Result<ReadGuard, Error> {
         match self.durable.pool().try_read(page) {
             Some(guard) => Ok(guard),
             None => Ok(self.durable.pool().read(page).await?),
@@ -18,7 +17,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Reads a page from the pool or from the drive, and latches it for a change.
     #[inline]
-    pub(crate) async fn write_page(&self, page: PageId) -> Result<WriteGuard<D>, Error> {
+    pub(crate) async fn write_page(&self, page: PageId) -> Result<WriteGuard, Error> {
         match self.durable.pool().try_write(page) {
             Some(guard) => Ok(guard),
             None => Ok(self.durable.pool().write(page).await?),

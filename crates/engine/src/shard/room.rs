@@ -3,9 +3,8 @@
 
 use super::Shard;
 use crate::Lsn;
-use fulgurite_device::Device;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Returns the LSN that the redo point should reach at least, if a checkpoint is due; `None` if none is
     /// due.
     pub(crate) fn checkpoint_goal(&self) -> Option<Lsn> {

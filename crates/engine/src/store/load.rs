@@ -5,9 +5,8 @@ use crate::format::page::node::longest_record;
 use crate::format::tree::{LARGE, Tree};
 use crate::shard::tree::Load;
 use crate::wait::to_its_end;
-use crate::{Error, Store, Table, Transaction};
+use crate::{Error, Store, StoreFuture, Table, Transaction};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::rc::Rc;
 
 /// The divisor of the log size that gives the maximum size of uncommitted pieces of large values. Any
@@ -17,12 +16,12 @@ const PIECES_SHARE: u64 = 64;
 /// A bulk load of a table that is in progress. Dropping it before [`BulkLoad::finish`] leaves the table
 /// empty. Pieces of large values that were already committed then remain and take space: [`Store::check`]
 /// reports them, and [`repair`](crate::repair()) leaves them out.
-pub struct BulkLoad<D: Device + 'static> {
-    store: Store<D>,
-    load: Load<D>,
+pub struct BulkLoad {
+    store: Store,
+    load: Load,
     /// The transaction that holds the lock on the whole table, so that no other transaction reads or writes
     /// it during the load.
-    _lock: Transaction<D>,
+    _lock: Transaction,
     /// The pieces of large values that are not committed yet.
     pieces: Vec<Op>,
     /// The number of log bytes that `pieces` takes.
@@ -30,7 +29,7 @@ pub struct BulkLoad<D: Device + 'static> {
     bytes: u64,
 }
 
-impl<D: Device + 'static> Store<D> {
+impl Store {
     /// Fills an empty table without indexes with records in ascending order of their keys. This is much
     /// faster than transactions, and atomic. The records are durable when it returns. Returns the number of
     /// bytes of keys and values.
@@ -47,64 +46,77 @@ impl<D: Device + 'static> Store<D> {
     }
 
     /// Begins a bulk load whose records are given one by one (see [`Store::bulk_load`]).
-    pub async fn begin_load(&self, table: Table) -> Result<BulkLoad<D>, Error> {
-        let shard = &self.0;
-        shard.check_open()?;
-        if shard.state.catalogue().table(table).is_some_and(|info| !info.indexes.is_empty()) {
-            return Err(Error::BulkLoad("the table has indexes; make them after the load"));
-        }
-        let lock = self.begin();
-        lock.lock_all(table.0).await?;
-        // No transaction writes to the table now, but records of earlier writes may still be pending: they
-        // must be in the pages before the load checks that the table is empty.
-        shard.settle_tree(table.0).await?;
-        let load = Load::new(shard.clone(), table.0).await?;
-        Ok(BulkLoad { store: self.clone(), load, _lock: lock, pieces: Vec::new(), pieces_bytes: 0, bytes: 0 })
+    pub fn begin_load(&self, table: Table) -> StoreFuture<'_, BulkLoad> {
+        Box::pin(async move {
+            let shard = &self.0;
+            shard.check_open()?;
+            if shard.state.catalogue().table(table).is_some_and(|info| !info.indexes.is_empty()) {
+                return Err(Error::BulkLoad("the table has indexes; make them after the load"));
+            }
+            let lock = self.begin();
+            lock.lock_all(table.0).await?;
+            // No transaction writes to the table now, but records of earlier writes may still be pending: they
+            // must be in the pages before the load checks that the table is empty.
+            shard.settle_tree(table.0).await?;
+            let load = Load::new(shard.clone(), table.0).await?;
+            Ok(BulkLoad {
+                store: self.clone(),
+                load,
+                _lock: lock,
+                pieces: Vec::new(),
+                pieces_bytes: 0,
+                bytes: 0,
+            })
+        })
     }
 }
 
-impl<D: Device + 'static> BulkLoad<D> {
+impl BulkLoad {
     /// Adds the next record. Its key must be greater than the last one, and a transaction must be able to put
     /// its value.
-    pub async fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<(), Error> {
-        let shard = Rc::clone(&self.store.0);
-        self.bytes += (key.len() + value.len()) as u64;
-        if key.len() + value.len() <= longest_record(shard.page_bytes()) {
-            return self.load.push(key, value, false).await;
-        }
-        let (place, mut pieces) = shard.put_large(&value);
-        let value = Some(place.write().into());
-        let record = Op { tree: self.load.tree(), key: key.as_slice().into(), value, large: true };
-        pieces.push(record);
-        shard.check_large(&pieces)?;
-        pieces.pop();
-        let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
-        let most = shard.durable.log().capacity() / PIECES_SHARE;
-        // Commits the earlier pieces first: a value that fits into the log by itself must not become too
-        // large because of them.
-        if self.pieces_bytes + bytes > most {
-            self.put_pieces().await?;
-        }
-        self.pieces_bytes += bytes;
-        self.pieces.append(&mut pieces);
-        self.load.push(key, place.write(), true).await?;
-        if self.pieces_bytes > most { self.put_pieces().await } else { Ok(()) }
+    pub fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            let shard = Rc::clone(&self.store.0);
+            self.bytes += (key.len() + value.len()) as u64;
+            if key.len() + value.len() <= longest_record(shard.page_bytes()) {
+                return self.load.push(key, value, false).await;
+            }
+            let (place, mut pieces) = shard.put_large(&value);
+            let value = Some(place.write().into());
+            let record = Op { tree: self.load.tree(), key: key.as_slice().into(), value, large: true };
+            pieces.push(record);
+            shard.check_large(&pieces)?;
+            pieces.pop();
+            let bytes = pieces.iter().map(|piece| piece.bytes() as u64).sum::<u64>();
+            let most = shard.durable.log().capacity() / PIECES_SHARE;
+            // Commits the earlier pieces first: a value that fits into the log by itself must not become too
+            // large because of them.
+            if self.pieces_bytes + bytes > most {
+                self.put_pieces().await?;
+            }
+            self.pieces_bytes += bytes;
+            self.pieces.append(&mut pieces);
+            self.load.push(key, place.write(), true).await?;
+            if self.pieces_bytes > most { self.put_pieces().await } else { Ok(()) }
+        })
     }
 
     /// Makes the records part of the table. They are durable when it returns. Returns the number of bytes of
     /// keys and values.
-    pub async fn finish(mut self) -> Result<u64, Error> {
-        self.put_pieces().await?;
-        let handle = self.store.handle().clone();
-        // Runs to completion even if the caller gives up: the lock must be held until the loaded pages are
-        // the tree of the table.
-        to_its_end(&handle, async move {
-            self.load.finish().await?;
-            let log = &self.store.0.durable.log();
-            log.sync(log.tail()).await?;
-            Ok(self.bytes)
+    pub fn finish(mut self) -> StoreFuture<'static, u64> {
+        Box::pin(async move {
+            self.put_pieces().await?;
+            let handle = self.store.handle().clone();
+            // Runs to completion even if the caller gives up: the lock must be held until the loaded pages are
+            // the tree of the table.
+            to_its_end(&handle, async move {
+                self.load.finish().await?;
+                let log = &self.store.0.durable.log();
+                log.sync(log.tail()).await?;
+                Ok(self.bytes)
+            })
+            .await
         })
-        .await
     }
 
     /// Commits the pieces of large values. This happens before the records that refer to them become part of

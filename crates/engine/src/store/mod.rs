@@ -17,8 +17,8 @@ use crate::shard::tree::Applied;
 use crate::store::scan::{Direction, Record};
 use crate::store::transaction::{Snapshot, Transaction};
 use crate::wait::{insist, to_its_end};
-use crate::{Durability, Error, Lsn, Options, TornPages};
-use fulgurite_device::{Device, Handle};
+use crate::{Durability, Error, Lsn, Options, StoreFuture, TornPages};
+use fulgurite_device::Handle;
 use fulgurite_pool::PoolCounters;
 use std::ops::Bound;
 use std::rc::Rc;
@@ -102,29 +102,39 @@ pub struct Statistics {
 ///
 /// All tasks that use a store run on one executor. The store stops with [`Error::Fatal`] when it no longer
 /// knows what is durable. Opening it again recovers everything that was acknowledged.
-pub struct Store<D: Device + 'static>(pub(crate) Rc<Shard<D>>);
+pub struct Store(pub(crate) Rc<Shard>);
 
-impl<D: Device + 'static> Clone for Store<D> {
-    fn clone(&self) -> Store<D> {
+impl Clone for Store {
+    fn clone(&self) -> Store {
         Store(Rc::clone(&self.0))
     }
 }
 
-impl<D: Device + 'static> Store<D> {
+impl Store {
     /// Creates an empty store that takes the whole drive. The former contents of the drive are lost.
-    pub async fn create(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
-        Shard::create(&handle, &options).await?;
-        Store::open(handle, options).await
+    pub fn create(handle: impl Into<Handle>, options: Options) -> StoreFuture<'static, Store> {
+        Store::create_on(handle.into(), options)
     }
 
     /// Opens the store on a drive. After a crash it recovers the committed data. The page size and the log
     /// size of the store replace those in `options`.
-    pub async fn open(handle: Handle<D>, options: Options) -> Result<Store<D>, Error> {
-        Shard::open(handle, options).await.map(Store)
+    pub fn open(handle: impl Into<Handle>, options: Options) -> StoreFuture<'static, Store> {
+        Store::open_on(handle.into(), options)
+    }
+
+    fn create_on(handle: Handle, options: Options) -> StoreFuture<'static, Store> {
+        Box::pin(async move {
+            Shard::create(&handle, &options).await?;
+            Store::open_on(handle, options).await
+        })
+    }
+
+    fn open_on(handle: Handle, options: Options) -> StoreFuture<'static, Store> {
+        Box::pin(async move { Shard::open(handle, options).await.map(Store) })
     }
 
     /// Returns the handle of the executor that the store runs on.
-    pub fn handle(&self) -> &Handle<D> {
+    pub fn handle(&self) -> &Handle {
         &self.0.handle
     }
 
@@ -154,9 +164,11 @@ impl<D: Device + 'static> Store<D> {
     }
 
     /// Returns the table with this name, and creates it if it does not exist.
-    pub async fn create_table(&self, name: &str) -> Result<Table, Error> {
-        refuse_own(name)?;
-        self.create_own_table(name).await
+    pub fn create_table<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Table> {
+        Box::pin(async move {
+            refuse_own(name)?;
+            self.create_own_table(name).await
+        })
     }
 
     /// Does the same for a table whose name is reserved for the engine.
@@ -175,16 +187,18 @@ impl<D: Device + 'static> Store<D> {
     }
 
     /// Returns the table with this name. Fails if there is none.
-    pub async fn table(&self, name: &str) -> Result<Table, Error> {
-        match self.named(name) {
-            Some(Named::Table(table)) => Ok(table),
-            _ => Err(Error::NoTable(name.to_owned())),
-        }
+    pub fn table<'a>(&'a self, name: &'a str) -> StoreFuture<'a, Table> {
+        Box::pin(async move {
+            match self.named(name) {
+                Some(Named::Table(table)) => Ok(table),
+                _ => Err(Error::NoTable(name.to_owned())),
+            }
+        })
     }
 
     /// Returns every table with its name.
-    pub async fn tables(&self) -> Result<Vec<(String, Table)>, Error> {
-        Ok(self.0.state.catalogue().tables())
+    pub fn tables(&self) -> StoreFuture<'_, Vec<(String, Table)>> {
+        Box::pin(async move { Ok(self.0.state.catalogue().tables()) })
     }
 
     fn named(&self, name: &str) -> Option<Named> {
@@ -195,31 +209,38 @@ impl<D: Device + 'static> Store<D> {
     /// records of the table. `extract` returns the index keys of a record. The store does not save this
     /// function, so call `create_index` after each opening, before the table is written. It must return the
     /// same keys for the same record every time.
-    pub async fn create_index(&self, table: Table, name: &str, extract: Extract) -> Result<Index, Error> {
-        refuse_own(name)?;
-        let known = self.named(name);
-        let named = match known {
-            Some(named) => named,
-            None => {
-                self.create_tree(name, move |tree| Named::Index(Index { tree, table, complete: false }))
-                    .await?
+    pub fn create_index<'a>(
+        &'a self,
+        table: Table,
+        name: &'a str,
+        extract: Extract,
+    ) -> StoreFuture<'a, Index> {
+        Box::pin(async move {
+            refuse_own(name)?;
+            let known = self.named(name);
+            let named = match known {
+                Some(named) => named,
+                None => {
+                    self.create_tree(name, move |tree| Named::Index(Index { tree, table, complete: false }))
+                        .await?
+                }
+            };
+            let Named::Index(mut index) = named else {
+                return Err(Error::Options(format!("`{name}` is a table, not an index")));
+            };
+            if index.table != table {
+                return Err(Error::Options(format!("the index `{name}` belongs to another table")));
             }
-        };
-        let Named::Index(mut index) = named else {
-            return Err(Error::Options(format!("`{name}` is a table, not an index")));
-        };
-        if index.table != table {
-            return Err(Error::Options(format!("the index `{name}` belongs to another table")));
-        }
-        self.0.state.catalogue_mut().set_extract(index, extract);
-        if !index.complete {
-            // A crash may have interrupted an earlier filling, so the index is filled again: putting an
-            // existing entry again changes nothing.
-            self.fill_index(table).await?;
-            index.complete = true;
-            self.note_complete(name, index).await?;
-        }
-        Ok(index)
+            self.0.state.catalogue_mut().set_extract(index, extract);
+            if !index.complete {
+                // A crash may have interrupted an earlier filling, so the index is filled again: putting an
+                // existing entry again changes nothing.
+                self.fill_index(table).await?;
+                index.complete = true;
+                self.note_complete(name, index).await?;
+            }
+            Ok(index)
+        })
     }
 
     /// Marks an index as complete in the catalogue.
@@ -312,34 +333,38 @@ impl<D: Device + 'static> Store<D> {
     }
 
     /// Begins a transaction.
-    pub fn begin(&self) -> Transaction<D> {
+    pub fn begin(&self) -> Transaction {
         Transaction::new(&self.0)
     }
 
     /// Takes a snapshot of the committed state.
-    pub fn snapshot(&self) -> Snapshot<D> {
+    pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(&self.0)
     }
 
     /// Writes all dirty pages and merges the pending records, so that recovery after a crash has nothing to
     /// redo.
-    pub async fn checkpoint(&self) -> Result<(), Error> {
-        self.0.check_open()?;
-        self.0.checkpoint(Lsn(u64::MAX)).await
+    pub fn checkpoint(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.check_open()?;
+            self.0.checkpoint(Lsn(u64::MAX)).await
+        })
     }
 
     /// Makes a checkpoint like the automatic ones, with the older half of the used log as its goal.
     #[cfg(feature = "planted")]
-    pub async fn checkpoint_older_half(&self) -> Result<(), Error> {
-        self.0.check_open()?;
-        let (redo, tail) = (self.0.durable.log().redo().0, self.0.durable.log().tail().0);
-        self.0.checkpoint(Lsn(redo + (tail - redo) / 2)).await
+    pub fn checkpoint_older_half(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.check_open()?;
+            let (redo, tail) = (self.0.durable.log().redo().0, self.0.durable.log().tail().0);
+            self.0.checkpoint(Lsn(redo + (tail - redo) / 2)).await
+        })
     }
 
     /// Waits for the commits in progress, writes everything and marks the store as cleanly closed, so that
     /// the next opening needs no recovery. Later calls fail with [`Error::Closed`].
-    pub async fn close(&self) -> Result<(), Error> {
-        self.0.close().await
+    pub fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.0.close().await })
     }
 
     /// Returns the statistics of the store: counts since it was opened, and its current sizes.
@@ -385,7 +410,7 @@ impl<D: Device + 'static> Store<D> {
     }
 }
 
-impl<D: Device + 'static> Transaction<D> {
+impl Transaction {
     /// Adds the index entries of an existing record.
     pub(crate) async fn index_record(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write_indexes(table, key, None, Some(value)).await

@@ -11,7 +11,6 @@ use crate::memory::versions::{Old, ReaderId};
 use crate::shard::Shard;
 use crate::shard::tree::{Asked, Seek};
 use crate::{Error, Lsn};
-use fulgurite_device::Device;
 use std::cell::{Cell as Flag, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -66,11 +65,11 @@ impl Span {
 }
 
 /// A state of the store that can be read.
-pub(crate) enum ReadView<D: Device + 'static> {
+pub(crate) enum ReadView {
     /// Reads the newest committed state under locks, for a transaction.
     Locked {
         /// The store that is read.
-        shard: Rc<Shard<D>>,
+        shard: Rc<Shard>,
         /// The number of the transaction.
         txn: TxnId,
         /// The uncommitted writes of the transaction.
@@ -83,7 +82,7 @@ pub(crate) enum ReadView<D: Device + 'static> {
     /// Reads the state at one LSN without locks, for a snapshot.
     Past {
         /// The store that is read.
-        shard: Rc<Shard<D>>,
+        shard: Rc<Shard>,
         /// The LSN of the state.
         lsn: Lsn,
         /// The registration that keeps the old versions that the view needs.
@@ -91,16 +90,16 @@ pub(crate) enum ReadView<D: Device + 'static> {
     },
 }
 
-impl<D: Device + 'static> ReadView<D> {
+impl ReadView {
     /// Creates a view of the newest visible state.
-    pub(crate) fn now(shard: &Rc<Shard<D>>) -> ReadView<D> {
+    pub(crate) fn now(shard: &Rc<Shard>) -> ReadView {
         shard.divide_memory();
         let lsn = shard.visible_lsn();
         let reader = shard.state.versions_mut().open(lsn);
         ReadView::Past { shard: Rc::clone(shard), lsn, reader }
     }
 
-    pub(crate) fn shard(&self) -> &Rc<Shard<D>> {
+    pub(crate) fn shard(&self) -> &Rc<Shard> {
         match self {
             ReadView::Locked { shard, .. } | ReadView::Past { shard, .. } => shard,
         }
@@ -164,7 +163,7 @@ impl<D: Device + 'static> ReadView<D> {
     }
 }
 
-impl<D: Device + 'static> Drop for ReadView<D> {
+impl Drop for ReadView {
     fn drop(&mut self) {
         match self {
             // The locks of a transaction are not released here, because its commit may still be in progress
@@ -183,7 +182,7 @@ enum Found {
     InLeaf,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Returns the newest value of a key; `None` if the key has none.
     pub(crate) async fn current(&self, tree: Tree, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.value(tree, key, None).await

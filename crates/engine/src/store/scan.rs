@@ -6,7 +6,6 @@
 //! index scan does the same with the database rows that its index entries refer to: it takes several entries
 //! ahead, and reads the leaves of their rows together.
 
-use crate::Error;
 use crate::format::index_entry;
 use crate::format::large_value::LargeValue;
 use crate::format::page;
@@ -20,7 +19,7 @@ use crate::shard::Shard;
 use crate::shard::tree::Seek;
 use crate::store::read_view::{ReadView, Span};
 use crate::store::row_batch::Rows;
-use fulgurite_device::Device;
+use crate::{Error, StoreFuture};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The direction of a scan.
@@ -36,8 +35,8 @@ pub enum Direction {
 pub type Record = (Vec<u8>, Vec<u8>);
 
 /// A scan of a range of keys. It holds no latch between two calls.
-pub struct Scan<'a, D: Device + 'static> {
-    view: &'a ReadView<D>,
+pub struct Scan<'a> {
+    view: &'a ReadView,
     tree: Tree,
     /// The part of the range that was not scanned yet.
     span: Span,
@@ -73,12 +72,12 @@ struct Window {
 
 impl Window {
     /// Creates a window that begins with one and grows up to the degree of the store.
-    fn growing<D: Device + 'static>(shard: &Shard<D>) -> Window {
+    fn growing(shard: &Shard) -> Window {
         Window { most: shard.most_ahead(shard.options.degree), last: 0 }
     }
 
     /// Creates a window that requests `degree` leaves or rows from the beginning.
-    fn fixed<D: Device + 'static>(shard: &Shard<D>, degree: u32) -> Window {
+    fn fixed(shard: &Shard, degree: u32) -> Window {
         let most = shard.most_ahead(degree);
         Window { most, last: most }
     }
@@ -100,8 +99,8 @@ struct Part {
     is_last: bool,
 }
 
-impl<'a, D: Device + 'static> Scan<'a, D> {
-    pub(crate) fn new(view: &'a ReadView<D>, tree: Tree, span: Span, direction: Direction) -> Scan<'a, D> {
+impl<'a> Scan<'a> {
+    pub(crate) fn new(view: &'a ReadView, tree: Tree, span: Span, direction: Direction) -> Scan<'a> {
         let done = span.is_empty();
         let ahead = Ahead { window: Window::growing(view.shard()), leaves: 0, from: None, done: false };
         let found = Rows::default();
@@ -127,48 +126,58 @@ impl<'a, D: Device + 'static> Scan<'a, D> {
 
     /// Returns the next record; `None` at the end of the scan.
     pub async fn next(&mut self) -> Result<Option<Record>, Error> {
-        loop {
-            while self.given < self.found.len() {
-                self.given += 1;
-                let index = self.given - 1;
-                if let Some(value) = self.value(index).await?
-                    && let Some((key, _)) = self.found.get(index)
-                {
-                    return Ok(Some((key.to_vec(), value)));
+        self.next_record().await
+    }
+
+    fn next_record(&mut self) -> StoreFuture<'_, Option<Record>> {
+        Box::pin(async move {
+            loop {
+                while self.given < self.found.len() {
+                    self.given += 1;
+                    let index = self.given - 1;
+                    if let Some(value) = self.value(index).await?
+                        && let Some((key, _)) = self.found.get(index)
+                    {
+                        return Ok(Some((key.to_vec(), value)));
+                    }
                 }
+                if self.done || self.left == 0 {
+                    return Ok(None);
+                }
+                self.found.truncate(0);
+                self.given = 0;
+                self.advance().await?;
             }
-            if self.done || self.left == 0 {
-                return Ok(None);
-            }
-            self.found.truncate(0);
-            self.given = 0;
-            self.advance().await?;
-        }
+        })
     }
 
     /// Returns all remaining records.
-    pub async fn all(self) -> Result<Vec<Record>, Error> {
-        let rows = self.rows().await?;
-        Ok(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+    pub fn all(self) -> StoreFuture<'a, Vec<Record>> {
+        Box::pin(async move {
+            let rows = self.rows().await?;
+            Ok(rows.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect())
+        })
     }
 
     /// Returns all remaining records in one allocation.
-    pub async fn rows(mut self) -> Result<Rows, Error> {
-        while !self.done && self.left > 0 {
-            self.advance().await?;
-        }
-        if self.given == 0 && !self.found.has_large() {
-            return Ok(self.found);
-        }
-        let mut rows = Rows::default();
-        for index in self.given..self.found.len() {
-            if let Some(value) = self.value(index).await?
-                && let Some((key, _)) = self.found.get(index)
-            {
-                rows.push(key, &value);
+    pub fn rows(mut self) -> StoreFuture<'a, Rows> {
+        Box::pin(async move {
+            while !self.done && self.left > 0 {
+                self.advance().await?;
             }
-        }
-        Ok(rows)
+            if self.given == 0 && !self.found.has_large() {
+                return Ok(self.found);
+            }
+            let mut rows = Rows::default();
+            for index in self.given..self.found.len() {
+                if let Some(value) = self.value(index).await?
+                    && let Some((key, _)) = self.found.get(index)
+                {
+                    rows.push(key, &value);
+                }
+            }
+            Ok(rows)
+        })
     }
 
     /// Returns the value of a row. A large value is read from its pieces; `None` if it was deleted since the
@@ -369,8 +378,8 @@ pub struct IndexRow {
 }
 
 /// A scan of an index that returns the database rows which the index entries refer to.
-pub struct IndexScan<'a, D: Device + 'static> {
-    scan: Scan<'a, D>,
+pub struct IndexScan<'a> {
+    scan: Scan<'a>,
     index: Index,
     window: Window,
     /// The index entries whose rows were requested: the index key, and the key of the row.
@@ -378,13 +387,8 @@ pub struct IndexScan<'a, D: Device + 'static> {
     ended: bool,
 }
 
-impl<'a, D: Device + 'static> IndexScan<'a, D> {
-    pub(crate) fn new(
-        view: &'a ReadView<D>,
-        index: Index,
-        span: Span,
-        direction: Direction,
-    ) -> IndexScan<'a, D> {
+impl<'a> IndexScan<'a> {
+    pub(crate) fn new(view: &'a ReadView, index: Index, span: Span, direction: Direction) -> IndexScan<'a> {
         let scan = Scan::new(view, index.tree, span, direction);
         let window = Window::growing(view.shard());
         IndexScan { scan, index, window, entries: VecDeque::new(), ended: false }
@@ -409,16 +413,22 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
 
     /// Returns the next row; `None` at the end of the scan.
     pub async fn next(&mut self) -> Result<Option<IndexRow>, Error> {
-        loop {
-            if !self.ended && self.window.is_due(self.entries.len()) {
-                self.take_entries().await?;
+        self.next_row().await
+    }
+
+    fn next_row(&mut self) -> StoreFuture<'_, Option<IndexRow>> {
+        Box::pin(async move {
+            loop {
+                if !self.ended && self.window.is_due(self.entries.len()) {
+                    self.take_entries().await?;
+                }
+                let Some((index_key, key)) = self.entries.pop_front() else { return Ok(None) };
+                let view = self.scan.view;
+                if let Some(value) = view.get(self.index.table.0, &key, Mode::Shared).await? {
+                    return Ok(Some(IndexRow { index_key, key, value }));
+                }
             }
-            let Some((index_key, key)) = self.entries.pop_front() else { return Ok(None) };
-            let view = self.scan.view;
-            if let Some(value) = view.get(self.index.table.0, &key, Mode::Shared).await? {
-                return Ok(Some(IndexRow { index_key, key, value }));
-            }
-        }
+        })
     }
 
     /// Takes index entries ahead and requests the leaves of their rows.
@@ -443,11 +453,13 @@ impl<'a, D: Device + 'static> IndexScan<'a, D> {
     }
 
     /// Returns all remaining rows.
-    pub async fn all(mut self) -> Result<Vec<IndexRow>, Error> {
-        let mut rows = Vec::new();
-        while let Some(row) = self.next().await? {
-            rows.push(row);
-        }
-        Ok(rows)
+    pub fn all(mut self) -> StoreFuture<'a, Vec<IndexRow>> {
+        Box::pin(async move {
+            let mut rows = Vec::new();
+            while let Some(row) = self.next().await? {
+                rows.push(row);
+            }
+            Ok(rows)
+        })
     }
 }

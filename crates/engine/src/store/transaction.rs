@@ -10,8 +10,7 @@ use crate::shard::commit::Write;
 use crate::store::read_view::{ReadView, Span};
 use crate::store::scan::{Direction, IndexScan, Scan};
 use crate::wait::together;
-use crate::{Durability, Error};
-use fulgurite_device::Device;
+use crate::{Durability, Error, StoreFuture};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -23,11 +22,7 @@ pub type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 /// The number of keys that `get_many` looks up at once.
 const LOOKED_FOR_TOGETHER: usize = 64;
 
-async fn get_many<D: Device + 'static>(
-    view: &ReadView<D>,
-    tree: Tree,
-    keys: &[&[u8]],
-) -> Result<Vec<Option<Vec<u8>>>, Error> {
+async fn get_many(view: &ReadView, tree: Tree, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
     let mut values = Vec::with_capacity(keys.len());
     for part in keys.chunks(LOOKED_FOR_TOGETHER) {
         // Locks the keys one after the other, because a transaction can wait for only one lock at a time.
@@ -52,31 +47,35 @@ fn index_span(range: Range<'_>) -> Span {
 ///
 /// A read may fail with [`Error::SnapshotTooOld`] once the old values that the snapshot needs no longer fit
 /// into memory.
-pub struct Snapshot<D: Device + 'static>(ReadView<D>);
+pub struct Snapshot(ReadView);
 
-impl<D: Device + 'static> Snapshot<D> {
-    pub(crate) fn new(shard: &Rc<Shard<D>>) -> Snapshot<D> {
+impl Snapshot {
+    pub(crate) fn new(shard: &Rc<Shard>) -> Snapshot {
         Snapshot(ReadView::now(shard))
     }
 
     /// Returns the value of a key; `None` if the key has none.
-    pub async fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.0.get(table.0, key, Mode::Shared).await
+    pub fn get<'a>(&'a self, table: Table, key: &'a [u8]) -> StoreFuture<'a, Option<Vec<u8>>> {
+        Box::pin(async move { self.0.get(table.0, key, Mode::Shared).await })
     }
 
     /// Returns the values of several keys. The leaves that are not in memory are read from the drive in
     /// parallel.
-    pub async fn get_many(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        get_many(&self.0, table.0, keys).await
+    pub fn get_many<'a>(
+        &'a self,
+        table: Table,
+        keys: &'a [&'a [u8]],
+    ) -> StoreFuture<'a, Vec<Option<Vec<u8>>>> {
+        Box::pin(async move { get_many(&self.0, table.0, keys).await })
     }
 
     /// Scans the records of a range.
-    pub fn scan(&self, table: Table, range: Range<'_>, direction: Direction) -> Scan<'_, D> {
+    pub fn scan(&self, table: Table, range: Range<'_>, direction: Direction) -> Scan<'_> {
         Scan::new(&self.0, table.0, Span::new(range), direction)
     }
 
     /// Scans the records that a range of an index refers to.
-    pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_, D> {
+    pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_> {
         IndexScan::new(&self.0, index, index_span(range), direction)
     }
 }
@@ -88,14 +87,14 @@ impl<D: Device + 'static> Snapshot<D> {
 /// [`Error::Deadlock`] from any method means that the transaction was aborted to resolve a deadlock: drop it
 /// and begin again. Dropping a transaction without a commit undoes it. A transaction can execute only one
 /// call at a time, so its methods must not be awaited concurrently.
-pub struct Transaction<D: Device + 'static> {
-    view: ReadView<D>,
+pub struct Transaction {
+    view: ReadView,
     txn: TxnId,
     ended: Cell<bool>,
 }
 
-impl<D: Device + 'static> Transaction<D> {
-    pub(crate) fn new(shard: &Rc<Shard<D>>) -> Transaction<D> {
+impl Transaction {
+    pub(crate) fn new(shard: &Rc<Shard>) -> Transaction {
         shard.divide_memory();
         let txn = shard.transactions.next_id();
         let view = ReadView::Locked {
@@ -109,41 +108,45 @@ impl<D: Device + 'static> Transaction<D> {
     }
 
     /// Returns the value of a key, under a shared lock; `None` if the key has none.
-    pub async fn get(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.view.get(table.0, key, Mode::Shared).await
+    pub fn get<'a>(&'a self, table: Table, key: &'a [u8]) -> StoreFuture<'a, Option<Vec<u8>>> {
+        Box::pin(async move { self.view.get(table.0, key, Mode::Shared).await })
     }
 
     /// Returns the value of a key that the transaction will change, under an exclusive lock. A later change
     /// then needs no lock upgrade, which could cause a deadlock.
-    pub async fn get_for_update(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.view.get(table.0, key, Mode::Exclusive).await
+    pub fn get_for_update<'a>(&'a self, table: Table, key: &'a [u8]) -> StoreFuture<'a, Option<Vec<u8>>> {
+        Box::pin(async move { self.view.get(table.0, key, Mode::Exclusive).await })
     }
 
     /// Returns the values of several keys. The leaves that are not in memory are read from the drive in
     /// parallel.
-    pub async fn get_many(&self, table: Table, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        get_many(&self.view, table.0, keys).await
+    pub fn get_many<'a>(
+        &'a self,
+        table: Table,
+        keys: &'a [&'a [u8]],
+    ) -> StoreFuture<'a, Vec<Option<Vec<u8>>>> {
+        Box::pin(async move { get_many(&self.view, table.0, keys).await })
     }
 
     /// Scans the records of a range. Other transactions can neither insert into the range nor delete from it
     /// before the transaction ends.
-    pub fn scan(&self, table: Table, range: Range<'_>, direction: Direction) -> Scan<'_, D> {
+    pub fn scan(&self, table: Table, range: Range<'_>, direction: Direction) -> Scan<'_> {
         Scan::new(&self.view, table.0, Span::new(range), direction)
     }
 
     /// Scans the records that a range of an index refers to.
-    pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_, D> {
+    pub fn index_scan(&self, index: Index, range: Range<'_>, direction: Direction) -> IndexScan<'_> {
         IndexScan::new(&self.view, index, index_span(range), direction)
     }
 
     /// Puts a value under a key.
-    pub async fn put(&self, table: Table, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.write(table, key.into(), Some(value.into())).await
+    pub fn put<'a>(&'a self, table: Table, key: &'a [u8], value: &'a [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.write(table, key.into(), Some(value.into())).await })
     }
 
     /// Deletes a key, if it exists.
-    pub async fn delete(&self, table: Table, key: &[u8]) -> Result<(), Error> {
-        self.write(table, key.into(), None).await
+    pub fn delete<'a>(&'a self, table: Table, key: &'a [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(async move { self.write(table, key.into(), None).await })
     }
 
     /// Puts a value under a key; `None` deletes the key.
@@ -248,32 +251,36 @@ impl<D: Device + 'static> Transaction<D> {
     }
 
     /// Commits with the default durability of the store.
-    pub async fn commit(self) -> Result<(), Error> {
-        let durability = self.view.shard().options.durability;
-        self.commit_with(durability).await
+    pub fn commit(self) -> StoreFuture<'static, ()> {
+        Box::pin(async move {
+            let durability = self.view.shard().options.durability;
+            self.commit_with(durability).await
+        })
     }
 
     /// Commits with `durability`. After an error nothing was changed, with one exception: after
     /// [`Error::Fatal`] the transaction may or may not be committed, and opening the store again decides it.
     ///
     /// Once begun, a commit may complete even if the future is dropped.
-    pub async fn commit_with(self, durability: Durability) -> Result<(), Error> {
-        self.view.check()?;
-        let ReadView::Locked { shard, writes, used, .. } = &self.view else { return Ok(()) };
-        if writes.borrow().is_empty() {
-            let settled = if used.get() { shard.until_settled().await } else { Ok(()) };
-            return settled.inspect(|()| shard.counters.count(|counts| counts.commits += 1));
-        }
-        let of_tree = |(tree, writes): (u32, BTreeMap<_, _>)| {
-            writes.into_iter().map(move |(key, value)| Write { tree, key, value })
-        };
-        let writes: Vec<Write> = writes.take().into_iter().flat_map(of_tree).collect();
-        let outcome = shard.commit(self.txn, writes, durability, &self.ended).await;
-        outcome.map(drop)
+    pub fn commit_with(self, durability: Durability) -> StoreFuture<'static, ()> {
+        Box::pin(async move {
+            self.view.check()?;
+            let ReadView::Locked { shard, writes, used, .. } = &self.view else { return Ok(()) };
+            if writes.borrow().is_empty() {
+                let settled = if used.get() { shard.until_settled().await } else { Ok(()) };
+                return settled.inspect(|()| shard.counters.count(|counts| counts.commits += 1));
+            }
+            let of_tree = |(tree, writes): (u32, BTreeMap<_, _>)| {
+                writes.into_iter().map(move |(key, value)| Write { tree, key, value })
+            };
+            let writes: Vec<Write> = writes.take().into_iter().flat_map(of_tree).collect();
+            let outcome = shard.commit(self.txn, writes, durability, &self.ended).await;
+            outcome.map(drop)
+        })
     }
 }
 
-impl<D: Device + 'static> Drop for Transaction<D> {
+impl Drop for Transaction {
     fn drop(&mut self) {
         // The locks of a transaction that was committed are not released here: its commit releases them when
         // it is applied.

@@ -35,9 +35,9 @@ use crate::memory::backup_watch::BackupWatch;
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::wait::together;
-use crate::{Error, Lsn};
+use crate::{Error, Lsn, StoreFuture};
 use fulgurite_base::PageId;
-use fulgurite_device::{Device, Handle};
+use fulgurite_device::Handle;
 
 /// The number of passes after which a backup fails.
 pub(crate) const MOST_PASSES: u32 = 16;
@@ -60,15 +60,15 @@ pub struct BackupReport {
 }
 
 /// A guard that ends the recording of changed pages, also if the caller drops the backup before its end.
-struct Watching<'a, D: Device + 'static>(&'a Shard<D>);
+struct Watching<'a>(&'a Shard);
 
-impl<D: Device + 'static> Drop for Watching<'_, D> {
+impl Drop for Watching<'_> {
     fn drop(&mut self) {
         self.0.state.end_backup();
     }
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Changes the bookkeeping of the backup in progress.
     fn watched<T>(&self, change: impl FnOnce(&mut BackupWatch) -> T) -> Result<T, Error> {
         self.check_open()?;
@@ -103,7 +103,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Copies pages, whose numbers are in ascending order.
     async fn copy_pages(
         &self,
-        sink: &impl Sink,
+        sink: &dyn Sink,
         pages: &[PageId],
         report: &mut BackupReport,
     ) -> Result<(), Error> {
@@ -128,7 +128,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Copies every page that is in use.
-    async fn copy_all(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(), Error> {
+    async fn copy_all(&self, sink: &dyn Sink, report: &mut BackupReport) -> Result<(), Error> {
         for (map, pages) in self.state.space().maps() {
             let used: Vec<PageId> = {
                 let guard = self.read_page(map).await?;
@@ -142,7 +142,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Flushes the log and returns its end. Before that it copies the pages that the log makes part of trees
     /// without containing their contents.
-    async fn end_of_log(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
+    async fn end_of_log(&self, sink: &dyn Sink, report: &mut BackupReport) -> Result<(Lsn, u32), Error> {
         loop {
             self.durable.log().sync(self.durable.log().tail()).await?;
             let end = self.durable.log().durable_end();
@@ -157,7 +157,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Copies the blocks of the log from `redo` to `end`. The ring contains these blocks while the pass is
     /// not overtaken.
-    async fn copy_log(&self, sink: &impl Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
+    async fn copy_log(&self, sink: &dyn Sink, (redo, end): (Lsn, Lsn)) -> Result<u64, Error> {
         let superblock = self.durable.superblock().clone();
         let start = superblock.log_start().0 * u64::from(superblock.page_bytes);
         let block = u64::from(superblock.block_bytes);
@@ -176,7 +176,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Makes one pass. Returns `None` if the pass was overtaken.
-    async fn pass(&self, sink: &impl Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
+    async fn pass(&self, sink: &dyn Sink, report: &mut BackupReport) -> Result<Option<Superblock>, Error> {
         let (redo, touched) = self.begin_pass().await?;
         if report.passes == 0 {
             self.copy_all(sink, report).await?;
@@ -198,7 +198,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-impl<D: Device + 'static> Store<D> {
+impl Store {
     /// Makes an image of the store while it is in use. The image contains every commit that was acknowledged
     /// before this call, including `relaxed` ones. It contains whole transactions, and they are a prefix of
     /// the commit order. It opens like a store after a crash, and has the identity of the store.
@@ -207,62 +207,65 @@ impl<D: Device + 'static> Store<D> {
     /// `sink` contains no store. One backup runs at a time; others wait. Fails with [`Error::Corrupt`] if a
     /// page in use cannot be read, and with [`Error::BackupOvertaken`] if commits write the log faster than
     /// pages are copied. The backup reads pages through the buffer pool.
-    pub async fn backup(&self, sink: &impl Sink) -> Result<BackupReport, Error> {
-        let shard = &*self.0;
-        shard.check_open()?;
-        let _turn = shard.jobs.backup_turn().await;
-        let superblock = shard.durable.superblock().clone();
-        superblock::erase(sink, superblock.block_bytes).await?;
-        // Overwrites the log and the double-write area, so that nothing of an older store in `sink` remains
-        // there.
-        let page_bytes = u64::from(superblock.page_bytes);
-        let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
-        sink.clear(from, to - from).await?;
-        sink.sync().await?;
-        shard.state.begin_backup();
-        let _watching = Watching(shard);
-        let mut report = BackupReport::default();
-        while report.passes < MOST_PASSES {
-            let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
+    pub fn backup<'a>(&'a self, sink: &'a dyn Sink) -> StoreFuture<'a, BackupReport> {
+        Box::pin(async move {
+            let shard = &*self.0;
+            shard.check_open()?;
+            let _turn = shard.jobs.backup_turn().await;
+            let superblock = shard.durable.superblock().clone();
+            superblock::erase(sink, superblock.block_bytes).await?;
+            // Overwrites the log and the double-write area, so that nothing of an older store in `sink` remains
+            // there.
+            let page_bytes = u64::from(superblock.page_bytes);
+            let (from, to) = (superblock.log_start().0 * page_bytes, superblock.data_start().0 * page_bytes);
+            sink.clear(from, to - from).await?;
             sink.sync().await?;
-            // The image has its pages in place.
-            superblock::write(sink, &Superblock { out_of_place: None, ..superblock }).await?;
-            sink.sync().await?;
-            return Ok(report);
-        }
-        Err(Error::BackupOvertaken { passes: report.passes })
+            shard.state.begin_backup();
+            let _watching = Watching(shard);
+            let mut report = BackupReport::default();
+            while report.passes < MOST_PASSES {
+                let Some(superblock) = shard.pass(sink, &mut report).await? else { continue };
+                sink.sync().await?;
+                // The image has its pages in place.
+                superblock::write(sink, &Superblock { out_of_place: None, ..superblock }).await?;
+                sink.sync().await?;
+                return Ok(report);
+            }
+            Err(Error::BackupOvertaken { passes: report.passes })
+        })
     }
 }
 
 /// Copies an image onto a drive, so that [`Store::open`] can open it. The former contents of the drive are
 /// lost, except behind the end of the image. If the copy is interrupted, the drive contains no store.
-pub async fn restore<D: Device + 'static>(image: &impl Source, target: &Handle<D>) -> Result<(), Error> {
-    let caps = target.caps();
-    let page = u64::from(caps.page_bytes);
-    let (bytes, room) = (image.len(), caps.pages * page);
-    if bytes > room {
-        return Err(Error::Options(format!("the image has {bytes} bytes and the drive only {room}")));
-    }
-    superblock::erase(target, block_bytes(&caps)).await?;
-    target.sync().await?;
-    // The piece with the superblocks is written last, so that an incomplete copy is not taken for a store.
-    let first = PIECE.min(bytes);
-    let mut at = first;
-    while at < bytes {
-        copy_piece(image, target, at, PIECE.min(bytes - at)).await?;
-        at += PIECE;
-    }
-    target.sync().await?;
-    copy_piece(image, target, 0, first).await?;
-    target.sync().await
+pub fn restore(image: &dyn Source, target: impl Into<Handle>) -> StoreFuture<'_, ()> {
+    restore_onto(image, target.into())
 }
 
-async fn copy_piece<D: Device + 'static>(
-    image: &impl Source,
-    target: &Handle<D>,
-    at: u64,
-    len: u64,
-) -> Result<(), Error> {
+fn restore_onto(image: &dyn Source, target: Handle) -> StoreFuture<'_, ()> {
+    Box::pin(async move {
+        let caps = target.caps();
+        let page = u64::from(caps.page_bytes);
+        let (bytes, room) = (image.len(), caps.pages * page);
+        if bytes > room {
+            return Err(Error::Options(format!("the image has {bytes} bytes and the drive only {room}")));
+        }
+        superblock::erase(&target, block_bytes(&caps)).await?;
+        target.sync().await?;
+        // The piece with the superblocks is written last, so that an incomplete copy is not taken for a store.
+        let first = PIECE.min(bytes);
+        let mut at = first;
+        while at < bytes {
+            copy_piece(image, &target, at, PIECE.min(bytes - at)).await?;
+            at += PIECE;
+        }
+        target.sync().await?;
+        copy_piece(image, &target, 0, first).await?;
+        target.sync().await
+    })
+}
+
+async fn copy_piece(image: &dyn Source, target: &Handle, at: u64, len: u64) -> Result<(), Error> {
     let page = u64::from(target.caps().page_bytes);
     let mut piece = vec![0; len as usize];
     image.read(at, &mut piece).await?;

@@ -1,6 +1,5 @@
 //! Checks a store: every page of every tree, the allocation maps, large values, and indexes.
 
-use crate::Error;
 use crate::format::index_entry;
 use crate::format::large_value::LargeValue;
 use crate::format::page::node::Node;
@@ -10,8 +9,8 @@ use crate::memory::catalogue::Named;
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::wait::insist;
+use crate::{Error, StoreFuture};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use fulgurite_pool::ReadGuard;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -96,15 +95,15 @@ struct Visit {
 }
 
 /// A walk over the pages of all trees.
-struct Walk<'a, D: Device + 'static> {
-    shard: &'a Shard<D>,
+struct Walk<'a> {
+    shard: &'a Shard,
     report: CheckReport,
     seen: FxHashSet<PageId>,
     large: Vec<(String, LargeValue)>,
 }
 
-impl<'a, D: Device + 'static> Walk<'a, D> {
-    fn new(shard: &'a Shard<D>) -> Walk<'a, D> {
+impl<'a> Walk<'a> {
+    fn new(shard: &'a Shard) -> Walk<'a> {
         let (report, seen) = (CheckReport::default(), FxHashSet::default());
         Walk { shard, report, seen, large: Vec::new() }
     }
@@ -139,7 +138,7 @@ impl<'a, D: Device + 'static> Walk<'a, D> {
 
     /// Reads a page. An error may concern another page, which was to be written because the pool evicted it,
     /// so the read is repeated.
-    async fn page(&self, page: PageId) -> Result<ReadGuard<D>, Error> {
+    async fn page(&self, page: PageId) -> Result<ReadGuard, Error> {
         insist(async || self.shard.read_page(page).await).await
     }
 
@@ -384,7 +383,7 @@ fn children(node: Node<'_>, left: &mut Vec<Visit>) {
 
 /// Returns the pages of all trees. Fails if a tree cannot be read completely. The structure must not change
 /// during the call.
-pub(crate) async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<FxHashSet<PageId>, Error> {
+pub(crate) async fn reachable(shard: &Shard) -> Result<FxHashSet<PageId>, Error> {
     let mut walk = Walk::new(shard);
     let trees = shard.state.catalogue().trees();
     for tree in trees {
@@ -396,32 +395,35 @@ pub(crate) async fn reachable<D: Device + 'static>(shard: &Shard<D>) -> Result<F
     }
 }
 
-impl<D: Device + 'static> Store<D> {
+impl Store {
     /// Checks every page of the store. Transactions go on, but structure changes of the trees wait until the
     /// check ends. It needs memory for a set of all pages, for the entries of one index at a time, twice, and
     /// for the keys of the table of this index.
-    pub async fn check(&self) -> Result<CheckReport, Error> {
-        let shard = &self.0;
-        shard.check_open()?;
-        // The check looks at pages, so pending records are merged into them first.
-        shard.merge_all().await;
-        let _turn = shard.jobs.structure_turn().await;
-        let mut walk = Walk::new(shard);
-        let tables: FxHashSet<u32> =
-            shard.state.catalogue().tables().iter().map(|(_, table)| table.0.id).collect();
-        let trees = shard.state.catalogue().trees();
-        for tree in trees {
-            walk.tree(tree, tables.contains(&tree.id)).await?;
-        }
-        walk.large_values().await?;
-        walk.maps().await?;
-        if let Some(what) = shard.durable.pages().backend().out_of_place().and_then(|place| place.fault()) {
-            walk.report.problems.push(Problem::without_loss("(places of pages)", None, what));
-        }
-        if walk.report.problems.is_empty() {
-            walk.indexes().await?;
-        }
-        shard.health.check()?;
-        Ok(walk.report)
+    pub fn check(&self) -> StoreFuture<'_, CheckReport> {
+        Box::pin(async move {
+            let shard = &self.0;
+            shard.check_open()?;
+            // The check looks at pages, so pending records are merged into them first.
+            shard.merge_all().await;
+            let _turn = shard.jobs.structure_turn().await;
+            let mut walk = Walk::new(shard);
+            let tables: FxHashSet<u32> =
+                shard.state.catalogue().tables().iter().map(|(_, table)| table.0.id).collect();
+            let trees = shard.state.catalogue().trees();
+            for tree in trees {
+                walk.tree(tree, tables.contains(&tree.id)).await?;
+            }
+            walk.large_values().await?;
+            walk.maps().await?;
+            if let Some(what) = shard.durable.pages().backend().out_of_place().and_then(|place| place.fault())
+            {
+                walk.report.problems.push(Problem::without_loss("(places of pages)", None, what));
+            }
+            if walk.report.problems.is_empty() {
+                walk.indexes().await?;
+            }
+            shard.health.check()?;
+            Ok(walk.report)
+        })
     }
 }

@@ -17,9 +17,9 @@ use crate::format::tree::Tree;
 use crate::shard::Shard;
 use crate::store::Store;
 use crate::tools::check::reachable;
-use crate::{Error, Lsn};
+use crate::{Error, Lsn, StoreFuture};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Device, Operation};
+use fulgurite_device::Operation;
 use std::rc::Rc;
 
 /// The maximum fill of a merged node in per cent: the next record must not split it again.
@@ -60,7 +60,7 @@ enum Step {
     End,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Merges the node on `level` that covers `key` with a neighbour, if they fit into one node.
     async fn compact_node(&self, tree: Tree, key: &[u8], level: usize) -> Result<Step, Error> {
         let _turn = self.jobs.structure_turn().await;
@@ -200,27 +200,29 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-impl<D: Device + 'static> Store<D> {
+impl Store {
     /// Makes the store smaller: merges nodes that fit together, frees pages that nothing refers to, and trims
     /// free pages on the drive. Transactions go on meanwhile, but structure changes of the trees wait while
     /// pages are freed and trimmed. An interruption at any time leaves an undamaged store.
     ///
     /// Fails with [`Error::Corrupt`] if a tree cannot be read completely; no data is lost then.
-    pub async fn compact(&self) -> Result<CompactReport, Error> {
-        let shard = &self.0;
-        shard.check_open()?;
-        // A backup reads pages that were freed since it began, so the two must not run at the same time.
-        let _turn = shard.jobs.backup_turn().await;
-        let mut report =
-            CompactReport { pages_before: shard.state.space().used(), ..CompactReport::default() };
-        shard.merge_all().await;
-        let trees = shard.state.catalogue().trees();
-        for tree in trees {
-            report.merged += shard.compact_tree(tree).await?;
-        }
-        report.given_back = shard.give_back_unused().await?;
-        report.pages_after = shard.state.space().used();
-        report.trimmed = shard.trim_free().await?;
-        Ok(report)
+    pub fn compact(&self) -> StoreFuture<'_, CompactReport> {
+        Box::pin(async move {
+            let shard = &self.0;
+            shard.check_open()?;
+            // A backup reads pages that were freed since it began, so the two must not run at the same time.
+            let _turn = shard.jobs.backup_turn().await;
+            let mut report =
+                CompactReport { pages_before: shard.state.space().used(), ..CompactReport::default() };
+            shard.merge_all().await;
+            let trees = shard.state.catalogue().trees();
+            for tree in trees {
+                report.merged += shard.compact_tree(tree).await?;
+            }
+            report.given_back = shard.give_back_unused().await?;
+            report.pages_after = shard.state.space().used();
+            report.trimmed = shard.trim_free().await?;
+            Ok(report)
+        })
     }
 }

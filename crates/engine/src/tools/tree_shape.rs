@@ -1,6 +1,5 @@
 //! Measures the depth of trees, and how full their leaves are.
 
-use crate::Error;
 use crate::format::page::node::Node;
 use crate::format::page::node::leaf;
 use crate::format::tree::{FIRST_USER_TREE, LARGE, Tree};
@@ -8,7 +7,7 @@ use crate::memory::catalogue::{Named, Table};
 use crate::shard::Shard;
 use crate::shard::tree::Seek;
 use crate::store::Store;
-use fulgurite_device::Device;
+use crate::{Error, StoreFuture};
 
 /// The shape of the tree of a table, of an index, or of all large values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,24 +37,26 @@ impl TreeShape {
     }
 }
 
-impl<D: Device + 'static> Store<D> {
+impl Store {
     /// Returns the shapes of all tables and indexes, and of the tree of large values if there are any. The
     /// indexes of a table follow the table. Reads all pages of these trees. A concurrent change is counted as
     /// before or after it.
-    pub async fn shapes(&self) -> Result<Vec<TreeShape>, Error> {
-        let trees = self.0.state.catalogue().trees();
-        let mut shapes = Vec::new();
-        for tree in trees.into_iter().filter(|tree| tree.id >= FIRST_USER_TREE || tree.id == LARGE) {
-            let shape = self.0.shape(tree).await?;
-            if tree.id != LARGE || shape.entries > 0 {
-                shapes.push(shape);
+    pub fn shapes(&self) -> StoreFuture<'_, Vec<TreeShape>> {
+        Box::pin(async move {
+            let trees = self.0.state.catalogue().trees();
+            let mut shapes = Vec::new();
+            for tree in trees.into_iter().filter(|tree| tree.id >= FIRST_USER_TREE || tree.id == LARGE) {
+                let shape = self.0.shape(tree).await?;
+                if tree.id != LARGE || shape.entries > 0 {
+                    shapes.push(shape);
+                }
             }
-        }
-        Ok(shapes)
+            Ok(shapes)
+        })
     }
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     async fn shape(&self, tree: Tree) -> Result<TreeShape, Error> {
         let (name, index_of) = {
             let catalogue = self.state.catalogue();

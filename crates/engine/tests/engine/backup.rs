@@ -5,7 +5,7 @@ use crate::common::{fill, mem, options, run};
 use fulgurite_base::{Nanos, Prng};
 use fulgurite_device::{Executor, Handle, IoError, MemDevice};
 use fulgurite_engine::{
-    BackupReport, Direction, Durability, Error, MemImage, Options, Sink, Store, Table, restore,
+    BackupReport, Direction, Durability, Error, MemImage, Options, Sink, Store, StoreFuture, Table, restore,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -35,13 +35,7 @@ fn acknowledged(writers: &[Writer]) -> Vec<usize> {
 }
 
 /// Commits transactions of a writer, one after the other, until `done`.
-async fn work(
-    store: Store<MemDevice>,
-    writers: Rc<Vec<Writer>>,
-    own: usize,
-    done: Rc<Cell<bool>>,
-    seed: u64,
-) {
+async fn work(store: Store, writers: Rc<Vec<Writer>>, own: usize, done: Rc<Cell<bool>>, seed: u64) {
     let table = store.table(&format!("table {own}")).await.unwrap();
     let mut prng = Prng::new(seed, &format!("writer {own}"));
     while !done.get() {
@@ -76,7 +70,7 @@ async fn work(
     }
 }
 
-async fn contents(store: &Store<MemDevice>, table: Table) -> Model {
+async fn contents(store: &Store, table: Table) -> Model {
     let all = (Bound::Unbounded, Bound::Unbounded);
     store.snapshot().scan(table, all, Direction::Forward).all().await.unwrap().into_iter().collect()
 }
@@ -84,22 +78,24 @@ async fn contents(store: &Store<MemDevice>, table: Table) -> Model {
 /// An image whose writes are slow.
 struct Slow {
     image: MemImage,
-    handle: Handle<MemDevice>,
+    handle: Handle,
     pause: Nanos,
 }
 
 impl Sink for Slow {
-    async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.handle.sleep_until(self.handle.now() + self.pause).await;
-        self.image.write(at, bytes).await
+    fn write<'a>(&'a self, at: u64, bytes: &'a [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            self.handle.sleep_until(self.handle.now() + self.pause).await;
+            self.image.write(at, bytes).await
+        })
     }
 
-    async fn clear(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        self.image.clear(at, bytes).await
+    fn clear(&self, at: u64, bytes: u64) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.image.clear(at, bytes).await })
     }
 
-    async fn sync(&self) -> Result<(), Error> {
-        self.image.sync().await
+    fn sync(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.image.sync().await })
     }
 }
 
@@ -109,7 +105,7 @@ fn verify(image: &MemImage, writers: &Rc<Vec<Writer>>, before: Vec<usize>) {
     let executor = Executor::new(mem());
     let (image, writers) = (image.clone(), Rc::clone(writers));
     run(&executor, |handle| async move {
-        restore(&image, &handle).await.unwrap();
+        restore(&image, handle.clone()).await.unwrap();
         let store = Store::open(handle, options()).await.unwrap();
         let mut found = Vec::new();
         let mut came_after = Vec::new();
@@ -220,7 +216,7 @@ fn a_bulk_load_during_a_backup_is_in_it_whole_or_not_at_all() {
         });
         let copy = Executor::new(mem());
         let records = run(&copy, |handle| async move {
-            restore(&image, &handle).await.unwrap();
+            restore(&image, handle.clone()).await.unwrap();
             let store = Store::open(handle, options()).await.unwrap();
             let report = store.check().await.unwrap();
             assert!(report.problems.is_empty(), "{:?}", report.problems);
@@ -254,7 +250,7 @@ fn an_interrupted_backup_is_no_store_and_a_closed_store_makes_none() {
     });
     let copy = Executor::new(mem());
     let opened = run(&copy, |handle| async move {
-        restore(&image, &handle).await.unwrap();
+        restore(&image, handle.clone()).await.unwrap();
         Store::open(handle, options()).await.map(drop)
     });
     assert_eq!(opened, Err(Error::NotAStore));
@@ -273,18 +269,22 @@ impl LargePages {
 }
 
 impl Sink for LargePages {
-    async fn write(&self, at: u64, bytes: &[u8]) -> Result<(), Error> {
-        LargePages::whole(at, bytes.len() as u64)?;
-        self.0.write(at, bytes).await
+    fn write<'a>(&'a self, at: u64, bytes: &'a [u8]) -> StoreFuture<'a, ()> {
+        Box::pin(async move {
+            LargePages::whole(at, bytes.len() as u64)?;
+            self.0.write(at, bytes).await
+        })
     }
 
-    async fn clear(&self, at: u64, bytes: u64) -> Result<(), Error> {
-        LargePages::whole(at, bytes)?;
-        self.0.clear(at, bytes).await
+    fn clear(&self, at: u64, bytes: u64) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            LargePages::whole(at, bytes)?;
+            self.0.clear(at, bytes).await
+        })
     }
 
-    async fn sync(&self) -> Result<(), Error> {
-        self.0.sync().await
+    fn sync(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.0.sync().await })
     }
 }
 
@@ -300,7 +300,7 @@ fn a_backup_can_be_written_to_a_drive_with_large_pages() {
         store.backup(&target).await.unwrap();
     });
     run(&drive(), |handle| async move {
-        restore(&image, &handle).await.unwrap();
+        restore(&image, handle.clone()).await.unwrap();
         let store = Store::open(handle, options).await.unwrap();
         assert_eq!(contents(&store, store.table("base").await.unwrap()).await.len(), 500);
         assert_eq!(store.check().await.unwrap().problems, []);

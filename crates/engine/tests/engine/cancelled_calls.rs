@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-fn with_a_table<D: Device + Send + 'static>(drive: D) -> (Db<D>, Table) {
+fn with_a_table<D: Device + Send + 'static>(drive: D) -> (Db, Table) {
     let options = Options { memory_bytes: 1 << 20, log_bytes: 4 << 20, ..Options::default() };
     let db = Db::create(vec![drive], options).unwrap();
     let table = db.create_table("records").unwrap();
@@ -29,7 +29,7 @@ fn file(folder: &tempfile::TempDir) -> PsyncDevice {
 }
 
 /// Returns a handle whose calls are cancelled at the third question, and the count of questions.
-fn impatient<D: Device + Send + 'static>(db: &Db<D>) -> (Db<D>, Arc<AtomicUsize>) {
+fn impatient(db: &Db) -> (Db, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     (db.asking(move || count.fetch_add(1, Relaxed) + 1 < 3), asked)

@@ -2,7 +2,7 @@
 
 use crate::common::{all, mem, options, run};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Executor, Handle, MemDevice};
+use fulgurite_device::{Executor, Handle};
 use fulgurite_engine::{Durability, Error, Options, Store, Table};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,14 +15,14 @@ fn with_windows() -> Options {
     Options { group_window: GROUP, relaxed_window: RELAXED, ..options() }
 }
 
-async fn new_store(handle: &Handle<MemDevice>) -> (Store<MemDevice>, Table) {
+async fn new_store(handle: &Handle) -> (Store, Table) {
     let store = Store::create(handle.clone(), with_windows()).await.unwrap();
     let table = store.create_table("t").await.unwrap();
     (store, table)
 }
 
 /// Commits a record, and returns the latency.
-async fn commit(store: &Store<MemDevice>, table: Table, key: u64, durability: Durability) -> Nanos {
+async fn commit(store: &Store, table: Table, key: u64, durability: Durability) -> Nanos {
     let begun = store.handle().now();
     let transaction = store.begin();
     transaction.put(table, &key.to_be_bytes(), b"value").await.unwrap();
@@ -32,7 +32,7 @@ async fn commit(store: &Store<MemDevice>, table: Table, key: u64, durability: Du
 
 /// Runs `tasks` tasks that commit concurrently, each `times` times. Returns the longest latency, and the
 /// number of log flushes.
-async fn together(store: &Store<MemDevice>, table: Table, tasks: u64, times: u64) -> (Nanos, u64) {
+async fn together(store: &Store, table: Table, tasks: u64, times: u64) -> (Nanos, u64) {
     let (longest, ended) = (Rc::new(Cell::new(Nanos::ZERO)), Rc::new(Cell::new(0)));
     let before = store.statistics().log_flushes;
     for task in 0..tasks {

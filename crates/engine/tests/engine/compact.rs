@@ -2,7 +2,7 @@
 
 use crate::common::{all, fill, mem, options, patched::PAGE, patched::Patched, run, salt, seal};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Executor, MemDevice};
+use fulgurite_device::Executor;
 use fulgurite_engine::{Durability, MemImage, Sink, Store, TreeShape};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ fn key(number: u32) -> Vec<u8> {
 }
 
 /// Fills a store so that it has many half-empty leaves: two of five records remain.
-async fn sparse(store: &Store<MemDevice>) {
+async fn sparse(store: &Store) {
     fill(store, "t", (0..8000).map(|n| (key(n), vec![n as u8; 150]))).await;
     let table = store.table("t").await.unwrap();
     for part in (0..8000).collect::<Vec<u32>>().chunks(50) {
@@ -27,7 +27,7 @@ async fn sparse(store: &Store<MemDevice>) {
 }
 
 /// Returns the shape of the only table.
-async fn only_shape(store: &Store<MemDevice>) -> TreeShape {
+async fn only_shape(store: &Store) -> TreeShape {
     let mut shapes = store.shapes().await.unwrap();
     assert_eq!((shapes.len(), &shapes[0].name[..], shapes[0].index_of), (1, "t", None));
     shapes.remove(0)

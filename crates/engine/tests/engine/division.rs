@@ -13,7 +13,7 @@ fn key(number: u32) -> Vec<u8> {
 }
 
 /// Returns a loaded store whose pages are far larger than its memory.
-async fn loaded(handle: fulgurite_device::Handle<MemDevice>) -> (Store<MemDevice>, Table) {
+async fn loaded(handle: fulgurite_device::Handle) -> (Store, Table) {
     let options = Options { memory_bytes: 2 << 20, log_bytes: 16 << 20, ..Options::default() };
     let store = Store::create(handle, options).await.unwrap();
     let table = store.create_table("rows").await.unwrap();
@@ -25,7 +25,7 @@ fn executor() -> Executor<MemDevice> {
     Executor::new(MemDevice::new(16_384, 4096, 64, Nanos::from_micros(10)))
 }
 
-async fn update(store: &Store<MemDevice>, table: Table, transactions: u32) -> Statistics {
+async fn update(store: &Store, table: Table, transactions: u32) -> Statistics {
     let mut prng = Prng::new(1, "updates");
     for _ in 0..transactions {
         let transaction = store.begin();
@@ -40,7 +40,7 @@ async fn update(store: &Store<MemDevice>, table: Table, transactions: u32) -> St
 
 /// Scans the first `rows` rows of the table repeatedly. Their leaves fit into the pool if the record cache is
 /// small.
-async fn scan(store: &Store<MemDevice>, table: Table, rows: u32, rounds: u32) -> Statistics {
+async fn scan(store: &Store, table: Table, rows: u32, rounds: u32) -> Statistics {
     for _ in 0..rounds {
         for from in (0..rows).step_by(1_000) {
             let range = (Bound::Included(key(from)), Bound::Excluded(key(from + 1_000)));

@@ -2,7 +2,7 @@
 
 use crate::common::{all, fill, mem, options, run};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Device, Executor, MemDevice};
+use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Durability, Options, Store};
 use std::future::Future;
 
@@ -18,7 +18,7 @@ fn records(from: u64, version: u8) -> Records {
     (from..from + 100).map(|key| (key.to_be_bytes().to_vec(), vec![version; 200])).collect()
 }
 
-async fn put_all<D: Device + 'static>(store: &Store<D>, table: &str, records: &Records) {
+async fn put_all(store: &Store, table: &str, records: &Records) {
     let (table, transaction) = (store.table(table).await.unwrap(), store.begin());
     for (key, value) in records {
         transaction.put(table, key, value).await.unwrap();
@@ -44,7 +44,7 @@ fn at_every_moment<F: Future<Output = bool> + 'static>(
     options: &Options,
     least: u32,
     expected: &[&[(Vec<u8>, Vec<u8>)]],
-    work: impl Fn(Store<MemDevice>, Nanos) -> F + Copy + 'static,
+    work: impl Fn(Store, Nanos) -> F + Copy + 'static,
 ) {
     let (mut has_given_up, expected) = (0, expected.concat());
     for patience in moments() {

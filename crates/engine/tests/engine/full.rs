@@ -15,14 +15,14 @@ fn key(number: u32) -> Vec<u8> {
     number.wrapping_mul(2_654_435_761).to_be_bytes().to_vec()
 }
 
-async fn put(store: &Store<MemDevice>, table: Table, number: u32, len: usize) -> Result<(), Error> {
+async fn put(store: &Store, table: Table, number: u32, len: usize) -> Result<(), Error> {
     let transaction = store.begin();
     transaction.put(table, &key(number), &vec![number as u8; len]).await?;
     transaction.commit_with(Durability::Flush).await
 }
 
 /// Inserts records until the store is full. Returns the number of records.
-async fn fill_up(store: &Store<MemDevice>, table: Table, from: u32, len: usize) -> u32 {
+async fn fill_up(store: &Store, table: Table, from: u32, len: usize) -> u32 {
     for number in from.. {
         match put(store, table, number, len).await {
             Ok(()) => {}
@@ -33,7 +33,7 @@ async fn fill_up(store: &Store<MemDevice>, table: Table, from: u32, len: usize) 
     from
 }
 
-async fn verify(store: &Store<MemDevice>, kept: impl Iterator<Item = u32>) {
+async fn verify(store: &Store, kept: impl Iterator<Item = u32>) {
     let mut expected: Vec<_> = kept.map(key).collect();
     expected.sort_unstable();
     let found: Vec<_> = all(store, "t").await.unwrap().into_iter().map(|(key, _)| key).collect();

@@ -1,7 +1,7 @@
 //! Tests indexes: entries that are too long, a small log, and limits of scans.
 
 use crate::common::{mem, options, run};
-use fulgurite_device::{Executor, MemDevice};
+use fulgurite_device::Executor;
 use fulgurite_engine::{Direction, Error, Extract, Index, IndexRow, Options, Store};
 use std::ops::Bound;
 use std::rc::Rc;
@@ -13,12 +13,12 @@ fn short_and_value() -> Extract {
     Rc::new(|_, value, keys| keys.extend([vec![1], value.to_vec()]))
 }
 
-async fn is_sound(store: &Store<MemDevice>) {
+async fn is_sound(store: &Store) {
     let report = store.check().await.unwrap();
     assert!(report.problems.is_empty(), "{:?}", report.problems);
 }
 
-async fn rows(store: &Store<MemDevice>, index: Index) -> Vec<IndexRow> {
+async fn rows(store: &Store, index: Index) -> Vec<IndexRow> {
     store.snapshot().index_scan(index, ALL, Direction::Forward).all().await.unwrap()
 }
 

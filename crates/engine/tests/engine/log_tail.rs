@@ -3,7 +3,7 @@
 use crate::common::patched::{PAGE, Patched};
 use crate::common::sample::{DOUBLE_WRITE, LOG, PAGES, options};
 use crate::common::{all, fill, run};
-use fulgurite_device::{Device, Executor, Handle};
+use fulgurite_device::{Executor, Handle};
 use fulgurite_engine::{Durability, Error, Options, Record, Source, Statistics, Store};
 use std::ops::Range;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// The unit that a power cut keeps or loses as a whole.
 const SECTOR: usize = 512;
 
-async fn contents(handle: &Handle<Patched>) -> Vec<u8> {
+async fn contents(handle: &Handle) -> Vec<u8> {
     let mut bytes = vec![0; PAGES * PAGE];
     Source::read(handle, 0, &mut bytes).await.unwrap();
     bytes
@@ -65,7 +65,7 @@ fn a_torn_block_is_not_completed_by_a_later_flush() {
 /// Commits more log than a window, the most that a flush writes before making it durable, but less than
 /// starts a checkpoint. So the first flush is longer than a window. Returns the statistics of the store
 /// before and after.
-async fn one_long_flush<D: Device + 'static>(store: &Store<D>) -> (Statistics, Statistics) {
+async fn one_long_flush(store: &Store) -> (Statistics, Statistics) {
     let table = store.create_table("t").await.unwrap();
     let before = store.statistics();
     for number in 0_u64..900 {

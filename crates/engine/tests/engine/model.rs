@@ -3,7 +3,7 @@
 
 use crate::common::{mem, options, run};
 use fulgurite_base::Prng;
-use fulgurite_device::{Executor, MemDevice};
+use fulgurite_device::Executor;
 use fulgurite_engine::{Direction, Durability, Options, Store, Table};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -29,7 +29,7 @@ fn value(prng: &mut Prng) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + len) as u8).collect()
 }
 
-async fn change(store: &Store<MemDevice>, table: Table, model: &mut Model, prng: &mut Prng) {
+async fn change(store: &Store, table: Table, model: &mut Model, prng: &mut Prng) {
     let transaction = store.begin();
     let mut after = model.clone();
     for _ in 0..=prng.below(12) {
@@ -57,7 +57,7 @@ async fn change(store: &Store<MemDevice>, table: Table, model: &mut Model, prng:
     }
 }
 
-async fn compare(store: &Store<MemDevice>, table: Table, model: &Model, prng: &mut Prng) {
+async fn compare(store: &Store, table: Table, model: &Model, prng: &mut Prng) {
     let snapshot = store.snapshot();
     let (a, b) = (key(prng), key(prng));
     let range = (Bound::Excluded(&a[..]), Bound::Included(&b[..]));

@@ -167,7 +167,7 @@ fn a_backup_has_the_pages_in_place() {
         });
         let executor = Executor::new(Patched::new(&Rc::new(vec![0; PAGES * PAGE])));
         let records = run(&executor, |handle| async move {
-            restore(&copy, &handle).await.unwrap();
+            restore(&copy, handle.clone()).await.unwrap();
             let store = Store::open(handle, options(units)).await.unwrap();
             assert!(!store.is_out_of_place());
             assert_eq!(store.check().await.unwrap().problems, []);

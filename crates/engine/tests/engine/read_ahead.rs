@@ -2,13 +2,12 @@
 
 use crate::common::{mem, options, run};
 use fulgurite_base::Nanos;
-use fulgurite_device::{Executor, Handle, MemDevice};
+use fulgurite_device::Executor;
 use fulgurite_engine::{Direction, Extract, Index, Options, Record, Store, Table};
 use std::future::Future;
 use std::ops::Bound;
 use std::rc::Rc;
 
-type Mem = MemDevice;
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 const ROWS: u32 = 6_000;
 
@@ -29,7 +28,7 @@ fn wide() -> Options {
 /// Runs a task on a store without cached pages that contains rows by number, and an index over them in
 /// another order. Returns the value of the task, the virtual time that it took, and the number of pages read.
 fn cold<T: 'static, F: Future<Output = T> + 'static>(
-    task: impl FnOnce(Store<Mem>, Table, Index) -> F + 'static,
+    task: impl FnOnce(Store, Table, Index) -> F + 'static,
 ) -> (T, Nanos, u64) {
     let executor = Executor::new(mem());
     let extract: Extract = Rc::new(|key, _, keys| {
@@ -45,7 +44,7 @@ fn cold<T: 'static, F: Future<Output = T> + 'static>(
         store.create_index(table, "scattered", extract).await.unwrap();
         store.close().await.unwrap();
     });
-    run(&executor, |handle: Handle<Mem>| async move {
+    run(&executor, |handle| async move {
         let store = Store::open(handle.clone(), wide()).await.unwrap();
         let table = store.table("rows").await.unwrap();
         let index = store.create_index(table, "scattered", again).await.unwrap();
@@ -56,7 +55,7 @@ fn cold<T: 'static, F: Future<Output = T> + 'static>(
     })
 }
 
-async fn scan(store: &Store<Mem>, table: Table, direction: Direction, degree: u32) -> Vec<Record> {
+async fn scan(store: &Store, table: Table, direction: Direction, degree: u32) -> Vec<Record> {
     store.snapshot().scan(table, ALL, direction).degree(degree).all().await.unwrap()
 }
 
@@ -99,7 +98,7 @@ fn a_limited_scan_reads_few_unneeded_leaves() {
 fn an_index_scan_reads_rows_concurrently_in_index_order() {
     for direction in [Direction::Forward, Direction::Backward] {
         let rows = move |degree: u32| {
-            cold(move |store: Store<Mem>, _, index| async move {
+            cold(move |store: Store, _, index| async move {
                 let low = 0x4000_0000_u32.to_be_bytes();
                 let high = 0x5000_0000_u32.to_be_bytes();
                 let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));

@@ -2,7 +2,7 @@
 //! shards. All of them finish, none starves, and the invariants of transactions hold.
 
 use fulgurite_base::{Nanos, Prng};
-use fulgurite_device::{Device, Fault, FaultDevice, MemDevice};
+use fulgurite_device::{Fault, FaultDevice, MemDevice};
 use fulgurite_engine::blocking::{Db, Table};
 use fulgurite_engine::{Direction, Durability, Error, Options};
 use std::ops::Bound;
@@ -38,7 +38,7 @@ fn value(amount: i64) -> Vec<u8> {
     value
 }
 
-fn fill<D: Device + Send + 'static>(db: &Db<D>) -> Table {
+fn fill(db: &Db) -> Table {
     let table = db.create_table("accounts").unwrap();
     for number in 0..ACCOUNTS {
         db.put_with(&table, &account(number), &value(EACH), Durability::Relaxed).unwrap();
@@ -48,7 +48,7 @@ fn fill<D: Device + Send + 'static>(db: &Db<D>) -> Table {
 
 /// Moves an amount between two accounts of one shard. Returns how often the transaction was aborted before it
 /// committed.
-fn transfer<D: Device + Send + 'static>(db: &Db<D>, table: &Table, prng: &mut Prng) -> u64 {
+fn transfer(db: &Db, table: &Table, prng: &mut Prng) -> u64 {
     let from = account(prng.below(ACCOUNTS));
     let to = loop {
         let to = account(prng.below(ACCOUNTS));
@@ -70,7 +70,7 @@ fn transfer<D: Device + Send + 'static>(db: &Db<D>, table: &Table, prng: &mut Pr
     attempts - 1
 }
 
-fn sum<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> i64 {
+fn sum(db: &Db, table: &Table) -> i64 {
     let snapshot = db.snapshot().unwrap();
     let all = (Bound::Unbounded, Bound::Unbounded);
     snapshot.scan(table, all, Direction::Forward).map(|record| amount(&record.unwrap().1)).sum()
@@ -84,7 +84,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Runs a hundred threads that start together, until the slowest has done its share. Returns the number of
 /// operations of the slowest and of the fastest.
-fn crowd<D: Device + Send + 'static>(db: &Db<D>, table: &Table) -> (u64, u64) {
+fn crowd(db: &Db, table: &Table) -> (u64, u64) {
     let stop = AtomicBool::new(false);
     // The barrier waits for the threads and for the one that watches them.
     let start = Barrier::new(THREADS as usize + 1);

@@ -12,7 +12,7 @@ const ROWS: u64 = 250_000;
 const CLIENTS: u64 = 4;
 const WRITES: u64 = 8;
 
-async fn new_store(store: &Store<MemDevice>) -> Table {
+async fn new_store(store: &Store) -> Table {
     let table = store.create_table("t").await.unwrap();
     let rows = (0..ROWS).map(|row| (row.to_be_bytes().to_vec(), vec![1; 100]));
     store.bulk_load(table, rows).await.unwrap();
@@ -23,7 +23,7 @@ async fn new_store(store: &Store<MemDevice>) -> Table {
 /// Lets clients update rows of their own, chosen uniformly, until `is_end` returns true. Each client pauses
 /// for `think` between commits. Returns the number of updates, and the counters of the store.
 async fn update_until(
-    store: &Store<MemDevice>,
+    store: &Store,
     table: Table,
     think: Nanos,
     is_end: impl Fn(&Statistics) -> bool + Clone + 'static,

@@ -6,7 +6,7 @@ use fulgurite_device::{Executor, MemDevice};
 use fulgurite_engine::{Options, Store};
 use std::rc::Rc;
 
-pub(crate) type MemStore = Store<MemDevice>;
+pub(crate) type MemStore = Store;
 
 /// Runs `test` over an empty store on a drive in memory whose commands take 20 µs each.
 pub(crate) fn on_store<T: 'static>(test: impl AsyncFnOnce(MemStore) -> T + 'static) -> T {

@@ -7,7 +7,6 @@ use fulgurite_bench::codec::Row;
 use fulgurite_bench::tpcc::rows::*;
 use fulgurite_bench::tpcc::{Customers, Line, Request, Tpcc, Who};
 use fulgurite_bench::{Benchmark, Ending, Error, Extent, Outcome, Plan, Program, Session};
-use fulgurite_device::Device;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -33,11 +32,7 @@ impl Benchmark for Script {
         self.requests.borrow_mut().pop_front().expect("a request for each transaction")
     }
 
-    async fn execute<D: Device + 'static>(
-        &self,
-        request: &Request,
-        session: &Session<D>,
-    ) -> Result<Ending, Error> {
+    async fn execute(&self, request: &Request, session: &Session) -> Result<Ending, Error> {
         self.tpcc.execute(request, session).await
     }
 }

@@ -7,7 +7,7 @@ use crate::format::log_block::Block;
 use crate::{Error, Lsn, Options};
 use fulgurite_base::Lpn;
 use fulgurite_device::executor::Io;
-use fulgurite_device::{Arena, Buffer, Device, Handle, Operation};
+use fulgurite_device::{Arena, Buffer, Handle, Operation};
 use std::ops::Range;
 
 /// The size of one read in bytes.
@@ -28,12 +28,12 @@ pub(crate) struct Tail {
 }
 
 /// Reads the records of a log from its redo point on.
-pub(crate) struct LogReader<D: Device + 'static> {
-    handle: Handle<D>,
+pub(crate) struct LogReader {
+    handle: Handle,
     start: LogStart,
     options: Options,
     /// The piece that is being read ahead: its LSN, its buffer and its read.
-    ahead: Option<(Lsn, Buffer, Io<D>)>,
+    ahead: Option<(Lsn, Buffer, Io)>,
     /// The last piece that was read, and its LSN.
     piece: Vec<u8>,
     piece_at: Lsn,
@@ -48,15 +48,10 @@ pub(crate) struct LogReader<D: Device + 'static> {
     end: Option<Tail>,
 }
 
-impl<D: Device + 'static> LogReader<D> {
+impl LogReader {
     /// Creates a reader that begins at `start.redo`, which is the beginning of a record or the end of the
     /// log. `end` is the end of the log if it is known.
-    pub(crate) fn new(
-        handle: Handle<D>,
-        start: LogStart,
-        end: Option<Tail>,
-        options: &Options,
-    ) -> LogReader<D> {
+    pub(crate) fn new(handle: Handle, start: LogStart, end: Option<Tail>, options: &Options) -> LogReader {
         let block = u64::from(start.block_bytes);
         let first = Lsn(start.redo.0 / block * block);
         LogReader {
@@ -170,7 +165,7 @@ impl<D: Device + 'static> LogReader<D> {
     }
 
     /// Begins to read the piece of the ring at an LSN.
-    fn read_piece(&self, at: Lsn) -> (Lsn, Buffer, Io<D>) {
+    fn read_piece(&self, at: Lsn) -> (Lsn, Buffer, Io) {
         let caps = self.handle.caps();
         let (block, page) = (u64::from(self.start.block_bytes), u64::from(caps.page_bytes));
         let index = at.0 / block % self.start.blocks;

@@ -15,7 +15,7 @@ use crate::media::barrier::Barrier;
 use crate::wait::{Health, Signal};
 use crate::{Error, Lsn, Options};
 use fulgurite_base::{Lpn, Nanos, StreamId};
-use fulgurite_device::{Arena, Device, Handle, Operation};
+use fulgurite_device::{Arena, Handle, Operation};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -76,9 +76,9 @@ struct Pending {
     crcs: VecDeque<(Lsn, u32)>,
 }
 
-struct State<D> {
-    handle: Handle<D>,
-    barrier: Rc<Barrier<D>>,
+struct State {
+    handle: Handle,
+    barrier: Rc<Barrier>,
     health: Health,
     first: Lpn,
     block_bytes: u32,
@@ -130,23 +130,23 @@ const GROUP: usize = 0;
 const RELAXED: usize = 1;
 
 /// The log of a store. All clones are the same log.
-pub(crate) struct Log<D>(Rc<State<D>>);
+pub(crate) struct Log(Rc<State>);
 
-impl<D> Clone for Log<D> {
-    fn clone(&self) -> Log<D> {
+impl Clone for Log {
+    fn clone(&self) -> Log {
         Log(Rc::clone(&self.0))
     }
 }
 
-impl<D: Device + 'static> Log<D> {
+impl Log {
     /// Creates a log that continues at `start`.
     pub(crate) fn new(
-        handle: Handle<D>,
-        barrier: Rc<Barrier<D>>,
+        handle: Handle,
+        barrier: Rc<Barrier>,
         health: Health,
         start: LogStart,
         options: &Options,
-    ) -> Log<D> {
+    ) -> Log {
         let changed = Signal::default();
         health.tell(&changed);
         let arena = Arena::new(AT_ONCE * PIECE.max(start.block_bytes as usize));

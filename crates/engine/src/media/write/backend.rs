@@ -7,7 +7,7 @@ use crate::format::layout::Segmentation;
 use crate::media::barrier::Barrier;
 use crate::{Error, TornPages};
 use fulgurite_base::PageId;
-use fulgurite_device::{Buffer, Device};
+use fulgurite_device::Buffer;
 use fulgurite_pool::PageIo;
 use std::future::Future;
 use std::pin::Pin;
@@ -16,12 +16,12 @@ use std::pin::Pin;
 type PageReads = Pin<Box<dyn Future<Output = Vec<bool>>>>;
 
 /// The way in which a store reads and writes its pages: in place or out of place.
-pub(crate) enum Backend<D> {
-    In(Box<InPlace<D>>),
-    Out(OutOfPlace<D>),
+pub(crate) enum Backend {
+    In(Box<InPlace>),
+    Out(OutOfPlace),
 }
 
-impl<D: Device + 'static> Backend<D> {
+impl Backend {
     /// Returns the protection against torn pages. Out of place, no valid page can be torn, as on a drive with
     /// atomic writes.
     pub(crate) fn torn_pages(&self) -> TornPages {
@@ -32,7 +32,7 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// Returns the backend for pages out of place; `None` if pages are in place.
-    pub(crate) fn out_of_place(&self) -> Option<&OutOfPlace<D>> {
+    pub(crate) fn out_of_place(&self) -> Option<&OutOfPlace> {
         match self {
             Backend::In(_) => None,
             Backend::Out(backend) => Some(backend),
@@ -80,7 +80,7 @@ impl<D: Device + 'static> Backend<D> {
     }
 
     /// Makes all writes that completed before this call durable.
-    pub(crate) async fn make_durable(&self, barrier: &Barrier<D>) -> Result<(), Error> {
+    pub(crate) async fn make_durable(&self, barrier: &Barrier) -> Result<(), Error> {
         match self {
             Backend::In(_) => barrier.flush().await,
             Backend::Out(backend) => backend.commit().await,

@@ -32,7 +32,7 @@ use crate::options::BATCH;
 use crate::wait::{Health, Turns, insist};
 use crate::{Error, Lsn, Options, TornPages};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Arena, Device, Handle, IoError, Operation, ShareRun};
+use fulgurite_device::{Arena, Handle, IoError, Operation, ShareRun};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -50,9 +50,9 @@ struct Slot {
     protects: Cell<Option<Ticket>>,
 }
 
-pub(crate) struct Area<D> {
-    handle: Handle<D>,
-    barrier: Rc<Barrier<D>>,
+pub(crate) struct Area {
+    handle: Handle,
+    barrier: Rc<Barrier>,
     health: Health,
     torn_pages: TornPages,
     device_pages: u32,
@@ -63,16 +63,16 @@ pub(crate) struct Area<D> {
     options: Options,
 }
 
-impl<D: Device + 'static> Area<D> {
+impl Area {
     /// Creates the area of `pages` pages from `first` on.
     pub(crate) fn new(
-        handle: Handle<D>,
-        (health, barrier): (Health, Rc<Barrier<D>>),
+        handle: Handle,
+        (health, barrier): (Health, Rc<Barrier>),
         torn_pages: TornPages,
         device_pages: u32,
         (first, pages): (PageId, u64),
         options: &Options,
-    ) -> Area<D> {
+    ) -> Area {
         let slot = |index: u64| Slot {
             first: Lpn((first.0 + index * BATCH as u64) * u64::from(device_pages)),
             place: (index * BATCH as u64) as u32,
@@ -210,8 +210,8 @@ fn may_tear(error: IoError) -> bool {
 
 /// Returns the commands that write pages in place. A command writes consecutive pages, at most `longest` of
 /// them.
-fn homes<D: Device + 'static>(
-    handle: &Handle<D>,
+fn homes(
+    handle: &Handle,
     pages: &Sealed,
     longest: usize,
     lpn: impl Fn(PageId) -> Lpn,
@@ -226,7 +226,7 @@ fn homes<D: Device + 'static>(
 
 /// Reads a copy, with several attempts, because an error may be transient and the copy may be the only intact
 /// version of its page. Returns whether an attempt succeeded.
-async fn can_read<D: Device + 'static>(handle: &Handle<D>, read: impl Fn() -> Operation) -> bool {
+async fn can_read(handle: &Handle, read: impl Fn() -> Operation) -> bool {
     for _ in 0..READ_ATTEMPTS {
         if handle.submit(read()).await.is_ok() {
             return true;
@@ -237,9 +237,9 @@ async fn can_read<D: Device + 'static>(handle: &Handle<D>, read: impl Fn() -> Op
 
 /// Restores damaged pages from intact copies that are not older than the redo point. Returns the number of
 /// restored pages.
-pub(crate) async fn restore_torn<D: Device + 'static>(
-    handle: &Handle<D>,
-    barrier: &Barrier<D>,
+pub(crate) async fn restore_torn(
+    handle: &Handle,
+    barrier: &Barrier,
     superblock: &Superblock,
     options: &Options,
 ) -> Result<u64, Error> {

@@ -6,24 +6,19 @@ use super::sealed::Sealed;
 use crate::media::commands::write;
 use crate::{Error, TornPages};
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Buffer, Device, Handle, Io, Operation};
+use fulgurite_device::{Buffer, Handle, Io, Operation};
 
 /// Reads and writes pages in place: each page has a fixed address, its home location.
-pub(crate) struct InPlace<D> {
-    handle: Handle<D>,
+pub(crate) struct InPlace {
+    handle: Handle,
     torn_pages: TornPages,
     device_pages: u32,
-    area: Area<D>,
+    area: Area,
 }
 
-impl<D: Device + 'static> InPlace<D> {
+impl InPlace {
     /// Creates a backend for pages of `device_pages` device pages each. `torn_pages` must not be `Auto`.
-    pub(crate) fn new(
-        handle: Handle<D>,
-        torn_pages: TornPages,
-        device_pages: u32,
-        area: Area<D>,
-    ) -> InPlace<D> {
+    pub(crate) fn new(handle: Handle, torn_pages: TornPages, device_pages: u32, area: Area) -> InPlace {
         InPlace { handle, torn_pages, device_pages, area }
     }
 
@@ -61,7 +56,7 @@ impl<D: Device + 'static> InPlace<D> {
     }
 
     /// Submits a read of consecutive pages from `first` on, as many as fit into `into`.
-    pub(crate) fn read(&self, first: PageId, into: &Buffer) -> Io<D> {
+    pub(crate) fn read(&self, first: PageId, into: &Buffer) -> Io {
         let pages = (into.len() / self.handle.caps().page_bytes as usize) as u32;
         self.handle.submit(Operation::Read { lpn: self.lpn(first), pages, into: Some(into.clone()) })
     }

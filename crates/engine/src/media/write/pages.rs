@@ -14,7 +14,7 @@ use crate::options::BATCH;
 use crate::wait::{Health, Signal};
 use crate::{Error, Lsn, Options, TornPages};
 use fulgurite_base::PageId;
-use fulgurite_device::{Arena, Buffer, Device, IoError};
+use fulgurite_device::{Arena, Buffer, IoError};
 use fulgurite_pool::{PageBytes, PageIo, PageStore, RunIo};
 use rustc_hash::FxHashSet;
 use std::cell::{Cell, RefCell};
@@ -24,12 +24,12 @@ use std::rc::Rc;
 /// of a page.
 const REMEMBERED: usize = 1 << 14;
 
-struct State<D> {
-    log: RefCell<Option<Log<D>>>,
-    barrier: Rc<Barrier<D>>,
+struct State {
+    log: RefCell<Option<Log>>,
+    barrier: Rc<Barrier>,
     health: Health,
     page_bytes: usize,
-    backend: Backend<D>,
+    backend: Backend,
     salt: Salt,
     changed: RefCell<DirtyPages>,
     /// A hash table with one entry for each slot: the last written page whose number modulo the table's
@@ -47,22 +47,22 @@ struct State<D> {
 }
 
 /// The pages of a store. All clones share one state.
-pub(crate) struct Pages<D>(Rc<State<D>>);
+pub(crate) struct Pages(Rc<State>);
 
-impl<D> Clone for Pages<D> {
-    fn clone(&self) -> Pages<D> {
+impl Clone for Pages {
+    fn clone(&self) -> Pages {
         Pages(Rc::clone(&self.0))
     }
 }
 
-impl<D: Device + 'static> Pages<D> {
+impl Pages {
     /// Creates the page store of a store. `has_ended` is notified whenever a write of pages has ended.
     pub(crate) fn new(
-        backend: Backend<D>,
-        ((health, barrier), has_ended): ((Health, Rc<Barrier<D>>), Signal),
+        backend: Backend,
+        ((health, barrier), has_ended): ((Health, Rc<Barrier>), Signal),
         superblock: &Superblock,
         options: &Options,
-    ) -> Pages<D> {
+    ) -> Pages {
         Pages(Rc::new(State {
             log: RefCell::new(None),
             barrier,
@@ -82,12 +82,12 @@ impl<D: Device + 'static> Pages<D> {
     }
 
     /// Returns the backend, which reads and writes pages in place or out of place.
-    pub(crate) fn backend(&self) -> &Backend<D> {
+    pub(crate) fn backend(&self) -> &Backend {
         &self.0.backend
     }
 
     /// Sets the log that must be durable before pages are written.
-    pub(crate) fn set_log(&self, log: Log<D>) {
+    pub(crate) fn set_log(&self, log: Log) {
         *self.0.log.borrow_mut() = Some(log);
     }
 
@@ -258,7 +258,7 @@ impl<D: Device + 'static> Pages<D> {
     }
 }
 
-impl<D: Device + 'static> PageStore for Pages<D> {
+impl PageStore for Pages {
     fn read(&self, page: PageId, into: Option<Buffer>) -> PageIo {
         let this = self.clone();
         let read = into.as_ref().map(|buffer| self.0.backend.read(page, buffer));

@@ -5,7 +5,7 @@ use crate::bytes;
 use crate::media::image::Source;
 use crate::wait::insist;
 use fulgurite_base::{Lpn, PageId};
-use fulgurite_device::{Buffer, Device, Handle};
+use fulgurite_device::{Buffer, Handle};
 
 /// Sealed pages, which have their checksums and are contiguous in memory.
 pub(crate) struct Sealed {
@@ -44,11 +44,7 @@ impl Sealed {
 }
 
 /// Whether the drive returns these bytes when it reads from `first` on.
-pub(crate) async fn is_there<D: Device + 'static>(
-    handle: &Handle<D>,
-    first: Lpn,
-    bytes: &Buffer,
-) -> Result<bool, Error> {
+pub(crate) async fn is_there(handle: &Handle, first: Lpn, bytes: &Buffer) -> Result<bool, Error> {
     let page = u64::from(handle.caps().page_bytes);
     let mut read = vec![0; bytes.len()];
     insist(async || handle.read(first.0 * page, &mut read).await).await?;

@@ -6,7 +6,6 @@ use crate::format::log_record::Op;
 use crate::memory::record_cache::RecordCache;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
-use fulgurite_device::Device;
 use std::rc::Rc;
 
 /// Returns the number of pages that this many splits of leaves can need.
@@ -14,7 +13,7 @@ fn pages_for(splits: u64) -> u64 {
     splits + splits / 2 + 8
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Waits until there is space for a commit, and reserves it. Records for which the record cache has no
     /// space go to their leaves.
     pub(super) async fn admit(self: &Rc<Self>, prepared: Prepared) -> Result<Admitted, Error> {
@@ -121,14 +120,14 @@ impl<D: Device + 'static> Shard<D> {
 }
 
 /// The reservations of a commit that is not admitted yet. Dropping the value releases them.
-struct Promise<'a, D: Device + 'static> {
-    shard: &'a Shard<D>,
+struct Promise<'a> {
+    shard: &'a Shard,
     pages: u64,
     /// The reserved bytes of the record cache.
     records: u64,
 }
 
-impl<D: Device + 'static> Drop for Promise<'_, D> {
+impl Drop for Promise<'_> {
     fn drop(&mut self) {
         self.shard.state.space().release(self.pages);
         self.shard.state.records_mut().release(self.records);

@@ -26,12 +26,11 @@ use crate::shard::Shard;
 use crate::shard::tree::Applied;
 use crate::wait::insist;
 use crate::{Durability, Error, Lsn};
-use fulgurite_device::Device;
 use stage::{Admitted, Appended, Operations, Replaced, Target};
 use std::cell::Cell;
 use std::rc::Rc;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Commits the writes of a transaction, whose keys are locked. Returns its LSN once the commit is
     /// visible, and durable as far as `durability` asks. `in_log` is set when the record is appended; from
     /// then on this function releases the locks.
@@ -132,12 +131,12 @@ impl<D: Device + 'static> Shard<D> {
 
 /// A commit in the log whose caller waits for it. If the caller drops its future early, dropping this value
 /// makes the commit durable all the same, because others wait until it is visible.
-struct GivenUp<'a, D: Device + 'static> {
-    shard: &'a Rc<Shard<D>>,
+struct GivenUp<'a> {
+    shard: &'a Rc<Shard>,
     lsn: Lsn,
 }
 
-impl<D: Device + 'static> Drop for GivenUp<'_, D> {
+impl Drop for GivenUp<'_> {
     fn drop(&mut self) {
         let (shard, lsn) = (Rc::clone(self.shard), self.lsn);
         self.shard.handle.spawn(async move {

@@ -12,7 +12,6 @@ use crate::shard::Shard;
 use crate::shard::tree::Seek;
 use crate::wait::together;
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::collections::BTreeSet;
 
 /// The number of leaves that a commit requests from the drive at once.
@@ -30,7 +29,7 @@ struct Found {
     target: Target,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Finds the target of each write, and reads the large values that are replaced.
     pub(super) async fn prepare(&self, writes: Vec<Write>) -> Result<Prepared, Error> {
         let bytes = |write: &Write| write.key.len() + write.value.as_ref().map_or(0, |value| value.len());

@@ -8,7 +8,6 @@ use crate::memory::record_cache::{Record, RecordCache};
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -20,7 +19,7 @@ const MOST_ATTEMPTS: u32 = 4;
 /// The approximate number of bytes of records that are copied forward in one log record.
 const CARRIED_TOGETHER: u64 = 64 << 10;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Merges or copies forward the records that have been pending since before `goal`, as far as possible.
     pub(crate) async fn settle_records(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
         let tail = self.durable.log().tail();

@@ -3,7 +3,6 @@
 use crate::memory::record_cache::RecordCache;
 use crate::shard::Shard;
 use crate::wait::together;
-use fulgurite_device::Device;
 use fulgurite_pool::Loan;
 use std::rc::Rc;
 
@@ -12,7 +11,7 @@ const ASKED_TOGETHER: usize = 16;
 /// The divisor of the margin: the margin is one part in this many of the frames of the pool.
 const MARGIN_PART: u32 = 16;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Borrows frames for records in a background task. It does nothing if such a task runs or there are
     /// enough frames.
     pub(crate) fn borrow_frames_later(self: &Rc<Self>) {
@@ -52,7 +51,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Begins to divide memory between records and pages so that the drive has the least work. The record
     /// cache begins with its first share, or with the frames that it holds if these are more.
     pub(crate) fn begin_to_divide(&self) {

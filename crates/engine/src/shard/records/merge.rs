@@ -9,7 +9,6 @@ use crate::memory::record_cache::{Merged, Record, Swept};
 use crate::shard::Shard;
 use crate::shard::tree::{change, is_sparse};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::rc::Rc;
 
 /// The number of read commands for leaves in flight while the leaves before are merged. With twice as many,
@@ -52,7 +51,7 @@ pub(crate) struct TooLarge {
     cost: usize,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Evicts records in a background task until the cache has space again. It does nothing if such a task
     /// runs.
     pub(crate) fn evict_records_later(self: &Rc<Self>) {
@@ -174,7 +173,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Reserves log space for a split or a merge of nodes. It does not wait for space, because space comes
     /// from a checkpoint, and a checkpoint may itself be waiting for this merge.
-    fn room_for_change(&self) -> Option<Room<'_, D>> {
+    fn room_for_change(&self) -> Option<Room<'_>> {
         let bytes = self.change_bytes();
         self.has_room_in_log(bytes).then(|| {
             self.log_room.promise(bytes);
@@ -237,12 +236,12 @@ fn next_part(leaves: &[PageId], most: usize) -> (&[PageId], &[PageId]) {
 }
 
 /// Reserved log space. Dropping the value releases it.
-struct Room<'a, D: Device + 'static> {
-    shard: &'a Shard<D>,
+struct Room<'a> {
+    shard: &'a Shard,
     bytes: u64,
 }
 
-impl<D: Device + 'static> Drop for Room<'_, D> {
+impl Drop for Room<'_> {
     fn drop(&mut self) {
         self.shard.log_room.release(self.bytes);
     }

@@ -32,7 +32,7 @@ use crate::media::log::{LogReader, LogStart, Tail};
 use crate::media::write::Pages;
 use crate::{Error, Lsn, Options};
 use fulgurite_base::PageId;
-use fulgurite_device::{Device, Handle, IoError};
+use fulgurite_device::{Handle, IoError};
 use fulgurite_pool::{BufferPool, PoolError, WriteGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -51,10 +51,10 @@ pub(crate) struct Redone {
 }
 
 /// Executes step 2, on a pool that has no log yet. Gathers operations for the first batch until it is full.
-pub(crate) async fn redo_structure<D: Device + 'static>(
-    handle: &Handle<D>,
-    pool: &BufferPool<D>,
-    pages: &Pages<D>,
+pub(crate) async fn redo_structure(
+    handle: &Handle,
+    pool: &BufferPool,
+    pages: &Pages,
     (start, next_large, data): (LogStart, u64, Range<u64>),
     batch: &mut RedoBatch,
     options: &Options,
@@ -120,10 +120,10 @@ struct PageRedo {
 
 impl PageRedo {
     /// Redoes the structure changes of the log record that reaches from `since` to `lsn`.
-    async fn record<D: Device + 'static>(
+    async fn record(
         &mut self,
-        pool: &BufferPool<D>,
-        pages: &Pages<D>,
+        pool: &BufferPool,
+        pages: &Pages,
         (since, lsn): (Lsn, Lsn),
         deltas: &[Delta],
         options: &Options,
@@ -155,15 +155,15 @@ impl PageRedo {
 }
 
 /// Redoes changes on a page that does not contain them yet. Returns whether the page was made from its image.
-async fn redo_page<D: Device + 'static>(
-    pool: &BufferPool<D>,
+async fn redo_page(
+    pool: &BufferPool,
     page: PageId,
     lsn: Lsn,
     deltas: &[&Delta],
     options: &Options,
 ) -> Result<bool, Error> {
     let replaces = deltas.first().is_some_and(|delta| delta.replaces_page());
-    let mut guard: WriteGuard<D> = match pool.write(page).await {
+    let mut guard: WriteGuard = match pool.write(page).await {
         Ok(guard) => guard,
         // The log record replaces the whole page, so its damaged contents do not matter.
         Err(PoolError::Read { error: IoError::Corrupt, .. }) if replaces => {

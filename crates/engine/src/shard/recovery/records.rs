@@ -14,7 +14,6 @@ use crate::shard::tree::{Applied, Seek};
 use crate::wait::together;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -34,7 +33,7 @@ struct Part {
     leaves: Vec<PageId>,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Counts the free pages of each allocation group.
     pub(crate) async fn count_free(&self) -> Result<(), Error> {
         let maps: Vec<(PageId, u32)> = self.state.space().maps().collect();

@@ -12,7 +12,6 @@ use crate::format::page::node::leaf;
 use crate::format::tree::Tree;
 use crate::shard::Shard;
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::ops::Range;
 
 /// The next leaves of a range that have the same parent.
@@ -25,7 +24,7 @@ pub(crate) struct Leaves {
     pub end: Option<Vec<u8>>,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Returns the maximum number of leaves to read ahead: `degree`, but few enough that they do not evict
     /// each other.
     pub(crate) fn most_ahead(&self, degree: u32) -> usize {

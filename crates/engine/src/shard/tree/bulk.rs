@@ -12,7 +12,6 @@ use crate::format::page::node::{Cell, NodeMut, longest_key, longest_record, sepa
 use crate::format::tree::Tree;
 use crate::shard::Shard;
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -41,22 +40,22 @@ struct Level {
 }
 
 /// A bulk load in progress. Dropping it before the end frees its pages.
-pub(crate) struct Load<D: Device + 'static> {
-    shard: Rc<Shard<D>>,
+pub(crate) struct Load {
+    shard: Rc<Shard>,
     tree: Tree,
     levels: Vec<Level>,
     pages: Vec<PageId>,
 }
 
-impl<D: Device + 'static> Drop for Load<D> {
+impl Drop for Load {
     fn drop(&mut self) {
         self.pages.iter().for_each(|page| self.shard.state.space().put_back(*page));
     }
 }
 
-impl<D: Device + 'static> Load<D> {
+impl Load {
     /// Begins to load an empty tree.
-    pub(crate) async fn new(shard: Rc<Shard<D>>, tree: Tree) -> Result<Load<D>, Error> {
+    pub(crate) async fn new(shard: Rc<Shard>, tree: Tree) -> Result<Load, Error> {
         let guard = shard.read_page(tree.root).await?;
         let root = leaf(guard.bytes())?;
         if root.level() > 0 || !root.is_empty() {

@@ -9,9 +9,8 @@ use crate::format::log_record::Op;
 use crate::format::page::node::leaf;
 use crate::format::tree::{LARGE, Tree};
 use crate::shard::Shard;
-use fulgurite_device::Device;
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     fn large_tree(&self) -> Result<Tree, Error> {
         self.tree(LARGE)
     }

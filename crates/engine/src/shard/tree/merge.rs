@@ -9,7 +9,6 @@ use crate::format::page::node::{Node, NodeMut};
 use crate::format::tree::Tree;
 use crate::shard::Shard;
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 
 /// Whether a node has so few records that it should be merged: they take less than a quarter of the page.
 pub(crate) fn is_sparse(node: Node<'_>) -> bool {
@@ -30,7 +29,7 @@ fn unite(left: Node<'_>, right: Node<'_>, most: usize) -> Option<Vec<u8>> {
     (node.node().used() <= most).then_some(bytes)
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Merges the leaf that covers `key` with a neighbour if it is sparse, and likewise the nodes above.
     pub(crate) async fn shrink(&self, tree: Tree, key: &[u8]) -> Result<(), Error> {
         let _turn = self.jobs.structure_turn().await;

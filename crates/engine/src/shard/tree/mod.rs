@@ -26,7 +26,6 @@ use crate::format::page::node::{Node, leaf};
 use crate::format::tree::Tree;
 use crate::shard::Shard;
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use fulgurite_pool::{ReadGuard, WriteGuard};
 
 /// The number of restarts after which a search fails, because the pages cannot form a tree.
@@ -116,10 +115,10 @@ fn prefetch_node(bytes: &[u8]) {
     }
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Finds the target node on `level`, and latches it for reading.
     #[inline]
-    pub(crate) async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard<D>, Error> {
+    pub(crate) async fn find(&self, tree: Tree, seek: Seek<'_>, level: u8) -> Result<ReadGuard, Error> {
         self.search(tree, seek, level).await.map(|(guard, _)| guard)
     }
 
@@ -131,7 +130,7 @@ impl<D: Device + 'static> Shard<D> {
         tree: Tree,
         seek: Seek<'_>,
         level: u8,
-    ) -> Result<(ReadGuard<D>, Asked), Error> {
+    ) -> Result<(ReadGuard, Asked), Error> {
         let mut asked = Asked::Nothing;
         for _ in 0..MOST_RESTARTS {
             let mut guard = self.read_page(tree.root).await?;
@@ -174,7 +173,7 @@ impl<D: Device + 'static> Shard<D> {
 
     /// Returns the page of the leaf that covers a key, and its latched parent. The leaf is not read. It
     /// remains the right one while the parent is latched.
-    pub(crate) async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard<D>, PageId), Error> {
+    pub(crate) async fn leaf_page(&self, tree: Tree, key: &[u8]) -> Result<(ReadGuard, PageId), Error> {
         let parent = self.find(tree, Seek::At(key), 1).await?;
         let node = leaf(parent.bytes())?;
         let page = if node.level() == 0 { tree.root } else { node.child(Seek::At(key).child(node)) };
@@ -182,7 +181,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Finds a leaf and latches it for a change.
-    pub(crate) async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard<D>, Error> {
+    pub(crate) async fn find_for_change(&self, tree: Tree, key: &[u8]) -> Result<WriteGuard, Error> {
         let seek = Seek::At(key);
         for _ in 0..MOST_RESTARTS {
             let found = self.find(tree, seek, 1).await?;

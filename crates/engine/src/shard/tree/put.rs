@@ -11,7 +11,6 @@ use crate::memory::versions::Replaced;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 
 /// The position of an operation in the log.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +23,7 @@ pub(crate) struct Applied {
     pub keep_old: bool,
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Applies logged operations, in ascending order of their keys, up to the first that belongs to another
     /// leaf. Returns the number of applied operations, at least one. Recovery uses it, when no reader needs
     /// old values.

@@ -9,7 +9,6 @@ use crate::format::page::node::{Cell, Node, NodeMut, longest_key, middle, separa
 use crate::format::tree::Tree;
 use crate::shard::Shard;
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 
 /// The separator key of a split, and the bytes of the new right node.
 struct Division {
@@ -41,7 +40,7 @@ pub(super) fn copy(node: Node<'_>, page: PageId, (low, high): (&[u8], Option<&[u
     bytes
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Splits the leaf that covers `key` so that it has space for a record of `cost` bytes. Does nothing if
     /// it has the space already.
     pub(crate) async fn make_room(&self, tree: Tree, key: &[u8], cost: usize) -> Result<(), Error> {

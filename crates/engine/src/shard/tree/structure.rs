@@ -11,13 +11,12 @@ use crate::memory::record_cache::Record;
 use crate::shard::Shard;
 use crate::{Error, Lsn};
 use fulgurite_base::PageId;
-use fulgurite_device::Device;
 use fulgurite_pool::WriteGuard;
 
 /// The pages that a structure change has latched exclusively.
-pub(crate) struct Held<D: Device + 'static>(Vec<(PageId, WriteGuard<D>)>);
+pub(crate) struct Held(Vec<(PageId, WriteGuard)>);
 
-impl<D: Device + 'static> Held<D> {
+impl Held {
     /// Returns the bytes of one of the latched pages.
     pub(crate) fn bytes(&self, page: PageId) -> Result<&[u8], Error> {
         let held = self.0.iter().find(|(held, _)| *held == page);
@@ -25,7 +24,7 @@ impl<D: Device + 'static> Held<D> {
     }
 }
 
-impl<D: Device + 'static> Shard<D> {
+impl Shard {
     /// Returns the pages from the root down to the leaf that covers `key`. The path stays valid while the
     /// caller has the turn to change the structure.
     pub(crate) async fn path(&self, tree: Tree, key: &[u8]) -> Result<Vec<PageId>, Error> {
@@ -53,7 +52,7 @@ impl<D: Device + 'static> Shard<D> {
     /// other task waits for a latch while it holds one, so there is no deadlock. Releasing the others during
     /// the wait might never end: a page that was latched for a change counts as dirty, so a write-back could
     /// latch these pages in turn again and again.
-    pub(crate) async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held<D>, Error> {
+    pub(crate) async fn hold(&self, pages: &[PageId], fresh: &[PageId]) -> Result<Held, Error> {
         // In a damaged store a page may be its own neighbour, or be in use and marked as free. Latching the
         // same page twice would wait forever.
         let mut all = [pages, fresh].concat();
@@ -94,7 +93,7 @@ impl<D: Device + 'static> Shard<D> {
     }
 
     /// Moves the pending records of the latched leaves to the leaves that cover their keys now.
-    fn share_out_records(&self, held: &Held<D>) -> Result<(), Error> {
+    fn share_out_records(&self, held: &Held) -> Result<(), Error> {
         let mut records = self.state.records_mut();
         if records.pending() == 0 {
             return Ok(());
@@ -117,7 +116,7 @@ impl<D: Device + 'static> Shard<D> {
     /// Appends the log record of a structure change, and changes the pages, which must all be latched.
     pub(crate) fn restructure(
         &self,
-        mut held: Held<D>,
+        mut held: Held,
         deltas: Vec<Delta>,
         ops: Vec<Op>,
     ) -> Result<(Lsn, Lsn), Error> {

@@ -22,7 +22,7 @@ const SIZES: [u32; 5] = [4096, 8192, 16384, 32768, 65536];
 const LEAST_VOTES: u32 = 2;
 
 /// Returns the superblock of a damaged store, and whether it was guessed from pages.
-pub(super) async fn superblock(source: &impl Source) -> Result<(Superblock, bool), Error> {
+pub(super) async fn superblock(source: &dyn Source) -> Result<(Superblock, bool), Error> {
     let found = superblock::read_both(source).await;
     let version = found.iter().flat_map(|found| found.as_ref().err()).find(|error| {
         // A store of another version is not damaged, so it is refused.
@@ -76,7 +76,7 @@ struct Vote {
     tree: u32,
 }
 
-async fn guess(source: &impl Source) -> Result<Superblock, Error> {
+async fn guess(source: &dyn Source) -> Result<Superblock, Error> {
     let mut votes: BTreeMap<(u32, u32), Vec<Vote>> = BTreeMap::new();
     for size in SIZES {
         let mut bytes = vec![0; size as usize];
@@ -124,7 +124,7 @@ async fn guess(source: &impl Source) -> Result<Superblock, Error> {
 
 /// Returns the newest superblock of which the page map of an out-of-place store contains a copy. The LSNs in
 /// this superblock are out of date.
-async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
+async fn kept_by_a_map(source: &dyn Source) -> Option<Superblock> {
     let mut newest: Option<Superblock> = None;
     let mut bytes = vec![0; 4096];
     for at in (0..source.len()).step_by(4096) {
@@ -142,7 +142,7 @@ async fn kept_by_a_map(source: &impl Source) -> Option<Superblock> {
 /// Creates the superblock of a store whose data pages begin at `data_start`. Its redo point is at the oldest
 /// log block from which a chain of blocks leads to the end of the log.
 async fn from_pages(
-    source: &impl Source,
+    source: &dyn Source,
     page_bytes: u32,
     salt: u32,
     data_start: u64,

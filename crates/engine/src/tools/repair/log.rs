@@ -20,7 +20,7 @@ pub(super) struct LogRead {
 }
 
 /// Returns every intact block of the ring that is at its own position, with its checksum, by its LSN.
-pub(super) async fn blocks(source: &impl Source, superblock: &Superblock) -> BTreeMap<u64, (Block, u32)> {
+pub(super) async fn blocks(source: &dyn Source, superblock: &Superblock) -> BTreeMap<u64, (Block, u32)> {
     let (block, ring, start) = ring(superblock);
     let mut found = BTreeMap::new();
     let mut bytes = vec![0; block as usize];
@@ -45,7 +45,7 @@ fn ring(superblock: &Superblock) -> (u64, u64, u64) {
 }
 
 /// Reads the log from the redo point to its end or to the first damage.
-pub(super) async fn read(source: &impl Source, superblock: &Superblock) -> LogRead {
+pub(super) async fn read(source: &dyn Source, superblock: &Superblock) -> LogRead {
     if superblock.clean {
         return LogRead { end: superblock.log_end, ..LogRead::default() };
     }

@@ -33,8 +33,8 @@ use crate::format::tree::{CATALOGUE, FIRST_USER_TREE, LARGE, Tree};
 use crate::media::image::Source;
 use crate::memory::catalogue::{self, Named};
 use crate::store::Store;
-use crate::{Error, Options};
-use fulgurite_device::{Device, Handle};
+use crate::{Error, Options, StoreFuture};
+use fulgurite_device::Handle;
 use pages::Pages;
 use plan::{Segment, fill, walk};
 use save::{Large, Saving};
@@ -110,7 +110,7 @@ struct Trees {
 }
 
 impl Trees {
-    async fn find<S: Source>(pages: &Pages<'_, S>) -> Result<Trees, Error> {
+    async fn find(pages: &Pages<'_>) -> Result<Trees, Error> {
         let superblock = &pages.superblock;
         let mut reached = BTreeSet::new();
         let root = Tree { id: CATALOGUE, root: superblock.catalogue_root() };
@@ -170,10 +170,7 @@ impl Trees {
 
 /// Returns the names in the catalogue, in order, and whether one of them could not be read. Fails if the
 /// catalogue names a sorted run.
-async fn read_names<S: Source>(
-    pages: &Pages<'_, S>,
-    segments: &[Segment],
-) -> Result<(Vec<(String, Named)>, bool), Error> {
+async fn read_names(pages: &Pages<'_>, segments: &[Segment]) -> Result<(Vec<(String, Named)>, bool), Error> {
     let (mut names, mut damaged) = (Vec::new(), false);
     for segment in segments {
         for (name, op) in save::records(pages, CATALOGUE, segment).await {
@@ -203,43 +200,45 @@ async fn read_names<S: Source>(
 /// and for some bytes per leaf. Fails with [`Error::NotAStore`] if no store can be recognised, with
 /// [`Error::Version`] if the store has another version, with [`Error::SortedRuns`] if it has sorted runs, and
 /// with the errors of the new store.
-pub async fn repair<D: Device + 'static>(
-    from: &impl Source,
-    to: Handle<D>,
-    options: Options,
-) -> Result<RepairReport, Error> {
-    let (superblock, guessed) = find::superblock(from).await?;
-    let log = log::read(from, &superblock).await;
-    let mut report = RepairReport { guessed, log: log.damage.clone(), ..RepairReport::default() };
-    let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
-    let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
-    let pages = Pages::new(from, superblock, log).await;
-    let trees = Trees::find(&pages).await?;
-    let store = Store::create(to, options).await?;
-    let large = Large::new(&pages, trees.large);
-    for Found { name, tree, segments } in trees.tables {
-        let mut table = TableRepair { name, ..TableRepair::default() };
-        let mut saving = Saving::new(&store, store.create_table(&table.name).await?);
-        for segment in &segments {
-            let mut saved = 0;
-            for (key, value) in save::records(&pages, tree, segment).await {
-                match large.value(value).await {
-                    Some(value) => {
-                        saving.put(key, value).await?;
-                        saved += 1;
+pub fn repair(from: &dyn Source, to: impl Into<Handle>, options: Options) -> StoreFuture<'_, RepairReport> {
+    repair_onto(from, to.into(), options)
+}
+
+fn repair_onto(from: &dyn Source, to: Handle, options: Options) -> StoreFuture<'_, RepairReport> {
+    Box::pin(async move {
+        let (superblock, guessed) = find::superblock(from).await?;
+        let log = log::read(from, &superblock).await;
+        let mut report = RepairReport { guessed, log: log.damage.clone(), ..RepairReport::default() };
+        let log_bytes = superblock.log_pages * u64::from(superblock.page_bytes);
+        let options = Options { page_bytes: superblock.page_bytes, log_bytes, ..options };
+        let pages = Pages::new(from, superblock, log).await;
+        let trees = Trees::find(&pages).await?;
+        let store = Store::create(to, options).await?;
+        let large = Large::new(&pages, trees.large);
+        for Found { name, tree, segments } in trees.tables {
+            let mut table = TableRepair { name, ..TableRepair::default() };
+            let mut saving = Saving::new(&store, store.create_table(&table.name).await?);
+            for segment in &segments {
+                let mut saved = 0;
+                for (key, value) in save::records(&pages, tree, segment).await {
+                    match large.value(value).await {
+                        Some(value) => {
+                            saving.put(key, value).await?;
+                            saved += 1;
+                        }
+                        None => table.lost_large.push(key),
                     }
-                    None => table.lost_large.push(key),
+                }
+                if segment.leaf.is_none() {
+                    table.lost.push(LostPart { keys: (segment.low.clone(), segment.high.clone()), saved });
                 }
             }
-            if segment.leaf.is_none() {
-                table.lost.push(LostPart { keys: (segment.low.clone(), segment.high.clone()), saved });
-            }
+            table.records = saving.finish().await?;
+            report.tables.push(table);
         }
-        table.records = saving.finish().await?;
-        report.tables.push(table);
-    }
-    report.indexes = trees.indexes;
-    report.lost_names = trees.lost_names;
-    store.close().await?;
-    Ok(report)
+        report.indexes = trees.indexes;
+        report.lost_names = trees.lost_names;
+        store.close().await?;
+        Ok(report)
+    })
 }

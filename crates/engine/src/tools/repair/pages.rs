@@ -23,8 +23,8 @@ pub(super) struct Stray {
 }
 
 /// The pages of a damaged store, and the last operation of the log on each key.
-pub(super) struct Pages<'a, S> {
-    source: &'a S,
+pub(super) struct Pages<'a> {
+    source: &'a dyn Source,
     /// The layout and the readable part of the page map, for a store that writes out of place; otherwise
     /// `None`.
     map: Option<(Layout, Vec<u32>)>,
@@ -43,9 +43,9 @@ pub(super) struct Pages<'a, S> {
     pub cut: Option<Lsn>,
 }
 
-impl<'a, S: Source> Pages<'a, S> {
+impl<'a> Pages<'a> {
     /// Reads the page map, and redoes the structure changes of the log.
-    pub(super) async fn new(source: &'a S, superblock: Superblock, log: LogRead) -> Pages<'a, S> {
+    pub(super) async fn new(source: &'a dyn Source, superblock: Superblock, log: LogRead) -> Pages<'a> {
         let space = Space::new(superblock.data_start(), superblock.pages, superblock.page_bytes);
         let cut = log.damage.is_some().then_some(log.end);
         let (changed, copies, ops) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -81,7 +81,7 @@ impl<'a, S: Source> Pages<'a, S> {
     }
 
     /// Returns the numbers of all data pages.
-    pub(super) fn numbers(&self) -> impl Iterator<Item = PageId> + use<S> {
+    pub(super) fn numbers(&self) -> impl Iterator<Item = PageId> + use<> {
         (self.superblock.data_start().0..self.superblock.pages).map(PageId)
     }
 

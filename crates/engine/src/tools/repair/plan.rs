@@ -5,7 +5,6 @@ use super::pages::{Pages, Stray};
 use crate::format::page;
 use crate::format::page::node::Node;
 use crate::format::tree::Tree;
-use crate::media::image::Source;
 use fulgurite_base::PageId;
 use std::collections::BTreeSet;
 
@@ -51,11 +50,7 @@ impl Visit {
 
 /// Follows a tree from its root. Returns its key ranges in order, without gaps. Adds the pages of the tree to
 /// `reached`.
-pub(super) async fn walk<S: Source>(
-    pages: &Pages<'_, S>,
-    tree: Tree,
-    reached: &mut BTreeSet<PageId>,
-) -> Vec<Segment> {
+pub(super) async fn walk(pages: &Pages<'_>, tree: Tree, reached: &mut BTreeSet<PageId>) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut left = vec![Visit { page: tree.root, low: Vec::new(), high: None, level: None }];
     while let Some(visit) = left.pop() {

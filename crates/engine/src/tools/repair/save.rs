@@ -6,11 +6,9 @@ use crate::format::large_value::LargeValue;
 use crate::format::page;
 use crate::format::page::node::Node;
 use crate::format::tree::LARGE;
-use crate::media::image::Source;
 use crate::memory::catalogue::Table;
 use crate::store::Store;
 use crate::{Durability, Error};
-use fulgurite_device::Device;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -25,11 +23,7 @@ pub(super) struct Value {
 }
 
 /// Returns the records of a key range: those of its leaf, overridden by the operations of the log.
-pub(super) async fn records<S: Source>(
-    pages: &Pages<'_, S>,
-    tree: u32,
-    segment: &Segment,
-) -> BTreeMap<Vec<u8>, Value> {
+pub(super) async fn records(pages: &Pages<'_>, tree: u32, segment: &Segment) -> BTreeMap<Vec<u8>, Value> {
     let mut records = BTreeMap::new();
     let mut is_newer_than_log = false;
     let from = Bound::Included((tree, segment.low.clone()));
@@ -69,16 +63,16 @@ pub(super) async fn records<S: Source>(
 type Cached = Option<(usize, BTreeMap<Vec<u8>, Value>)>;
 
 /// The tree that contains the pieces of large values.
-pub(super) struct Large<'a, 'b, S> {
-    pages: &'a Pages<'b, S>,
+pub(super) struct Large<'a, 'b> {
+    pages: &'a Pages<'b>,
     segments: Vec<Segment>,
     /// The leaf that was read last, because it mostly contains the next piece too.
     last: RefCell<Cached>,
 }
 
-impl<'a, 'b, S: Source> Large<'a, 'b, S> {
+impl<'a, 'b> Large<'a, 'b> {
     /// Creates a reader for the large values whose pieces are in these key ranges.
-    pub(super) fn new(pages: &'a Pages<'b, S>, segments: Vec<Segment>) -> Large<'a, 'b, S> {
+    pub(super) fn new(pages: &'a Pages<'b>, segments: Vec<Segment>) -> Large<'a, 'b> {
         Large { pages, segments, last: RefCell::default() }
     }
 
@@ -111,17 +105,17 @@ impl<'a, 'b, S: Source> Large<'a, 'b, S> {
 }
 
 /// Puts records into a table of a new store, many in one transaction.
-pub(super) struct Saving<'a, D: Device + 'static> {
-    store: &'a Store<D>,
+pub(super) struct Saving<'a> {
+    store: &'a Store,
     table: Table,
     batch: Vec<(Vec<u8>, Vec<u8>)>,
     bytes: usize,
     saved: u64,
 }
 
-impl<'a, D: Device + 'static> Saving<'a, D> {
+impl<'a> Saving<'a> {
     /// Creates an empty batch for this table.
-    pub(super) fn new(store: &'a Store<D>, table: Table) -> Saving<'a, D> {
+    pub(super) fn new(store: &'a Store, table: Table) -> Saving<'a> {
         Saving { store, table, batch: Vec::new(), bytes: 0, saved: 0 }
     }
 

@@ -23,17 +23,13 @@ pub(crate) fn options() -> Options {
 /// Runs a task to completion and returns its result.
 pub(crate) fn run<D: Device + 'static, T: 'static, F: Future<Output = T> + 'static>(
     executor: &Executor<D>,
-    task: impl FnOnce(Handle<D>) -> F,
+    task: impl FnOnce(Handle) -> F,
 ) -> T {
-    executor.block_on(task(executor.handle())).expect("every task ends")
+    executor.block_on(task(executor.handle().into())).expect("every task ends")
 }
 
 /// Commits records, several in each transaction.
-pub(crate) async fn fill<D: Device + 'static>(
-    store: &Store<D>,
-    table: &str,
-    records: impl Iterator<Item = (Vec<u8>, Vec<u8>)>,
-) {
+pub(crate) async fn fill(store: &Store, table: &str, records: impl Iterator<Item = (Vec<u8>, Vec<u8>)>) {
     let table = store.create_table(table).await.unwrap();
     let records: Vec<_> = records.collect();
     for part in records.chunks(20) {
@@ -46,7 +42,7 @@ pub(crate) async fn fill<D: Device + 'static>(
 }
 
 /// Returns every record of a table.
-pub(crate) async fn all<D: Device + 'static>(store: &Store<D>, table: &str) -> Result<Vec<Record>, Error> {
+pub(crate) async fn all(store: &Store, table: &str) -> Result<Vec<Record>, Error> {
     let table = store.table(table).await?;
     store.snapshot().scan(table, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).all().await
 }

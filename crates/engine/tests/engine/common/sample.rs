@@ -86,7 +86,7 @@ fn later() -> Vec<Vec<Change>> {
     deep.chain(both).chain([large]).collect()
 }
 
-async fn commit(store: &Store<Patched>, changes: &[Change], state: &mut State) {
+async fn commit(store: &Store, changes: &[Change], state: &mut State) {
     let transaction = store.begin();
     for (table, key, value) in changes {
         let handle = store.table(table).await.unwrap();

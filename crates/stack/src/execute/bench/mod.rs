@@ -50,7 +50,8 @@ impl BenchRun<'_> {
             watcher: watcher.clone(),
             device: self.run.stack.device.label.clone(),
         };
-        let measured = executor.block_on(job.measure(executor.handle())).map_err(StackError::run)??;
+        let measured =
+            executor.block_on(job.measure(executor.handle().into())).map_err(StackError::run)??;
         self.check_outcome(&measured.outcome)?;
         check_drive(&watcher)?;
         progress.add(self.run.ops());
@@ -93,7 +94,7 @@ impl BenchRun<'_> {
 
 impl Job {
     /// Executes the benchmark, checks its data and the store, and closes the store.
-    async fn measure(self, handle: Handle<Watched>) -> Result<Measured, StackError> {
+    async fn measure(self, handle: Handle) -> Result<Measured, StackError> {
         let failed = |error| failed(&self.device, error);
         let engine = |error: fulgurite_engine::Error| failed(error.into());
         let store = Store::open(handle, self.options).await.map_err(engine)?;

@@ -95,7 +95,7 @@ impl BenchRun<'_> {
     fn on<T: 'static, F: Future<Output = Result<T, StackError>> + 'static>(
         &self,
         drive: AnyDrive,
-        task: impl FnOnce(Handle<Watched>, Load) -> F,
+        task: impl FnOnce(Handle, Load) -> F,
     ) -> Result<(AnyDrive, T), StackError> {
         let load = Load {
             benchmark: self.asked.benchmark.clone(),
@@ -109,7 +109,7 @@ impl BenchRun<'_> {
         };
         let (watched, watcher) = Watched::new(drive);
         let executor = Executor::new(watched);
-        let task = task(executor.handle(), load);
+        let task = task(executor.handle().into(), load);
         let output = executor.block_on(task).map_err(StackError::run)??;
         drop(executor);
         let drive = watcher.into_drive().ok_or_else(|| StackError::run("a task still uses the drive"))?;
@@ -148,7 +148,7 @@ struct Load {
 
 impl Load {
     /// Creates a store and loads the data into it.
-    async fn fill<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
+    async fn fill(self, handle: Handle) -> Result<(), StackError> {
         let failed = |error| failed(&self.device, error);
         let store = Store::create(handle, self.options).await.map_err(|error| failed(error.into()))?;
         self.benchmark.load(&store, self.seed).await.map_err(failed)?;
@@ -156,7 +156,7 @@ impl Load {
     }
 
     /// Checks whether the store holds the data already. If not, loads the data, if overwriting is allowed.
-    async fn look<D: Device + 'static>(self, handle: Handle<D>) -> Result<(), StackError> {
+    async fn look(self, handle: Handle) -> Result<(), StackError> {
         let found = self.found(handle.clone()).await;
         match found {
             Ok(()) => Ok(()),
@@ -167,7 +167,7 @@ impl Load {
         }
     }
 
-    async fn found<D: Device + 'static>(&self, handle: Handle<D>) -> Result<(), String> {
+    async fn found(&self, handle: Handle) -> Result<(), String> {
         let text = |error: fulgurite_engine::Error| error.to_string();
         let caps = handle.caps();
         let store = Store::open(handle, self.options.clone()).await.map_err(text)?;

@@ -1,6 +1,6 @@
 //! The types and errors that the modules of a benchmark run share.
 
-use super::watched::{Seen, Watched, Watcher};
+use super::watched::{Seen, Watcher};
 use crate::run::{Benchmarked, EngineStage};
 use crate::{Run, StackError, memory};
 use fulgurite_base::Nanos;
@@ -33,7 +33,7 @@ pub(super) struct Measured {
 }
 
 impl Counted {
-    pub(super) fn now(store: &Store<Watched>, watcher: &Watcher) -> Counted {
+    pub(super) fn now(store: &Store, watcher: &Watcher) -> Counted {
         Counted { seen: watcher.look(), statistics: store.statistics(), cpu: thread_cpu() }
     }
 }

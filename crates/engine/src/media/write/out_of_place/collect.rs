@@ -9,7 +9,7 @@ use crate::bytes;
 use crate::format::page;
 use crate::wait::insist;
 use fulgurite_base::{PageId, Ppn, StreamId};
-use fulgurite_device::{Arena, Buffer, Device, Operation};
+use fulgurite_device::{Arena, Buffer, Operation};
 use fulgurite_ftl::{CountingSink, SegmentId, UnitId};
 
 /// The number of blocks that are moved in one slice.
@@ -27,7 +27,7 @@ struct Moved {
     to: u32,
 }
 
-impl<D: Device + 'static> OutOfPlace<D> {
+impl OutOfPlace {
     /// Waits until garbage collection has made progress.
     pub(super) async fn wait_for_room(&self) -> Result<(), Error> {
         let state = &self.0;

@@ -21,7 +21,7 @@ use crate::media::write::is_there;
 use crate::wait::{Health, Turns, insist};
 use crate::{Error, Options};
 use fulgurite_base::Lpn;
-use fulgurite_device::{Arena, Device, Handle, IoError};
+use fulgurite_device::{Arena, Handle, IoError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -70,9 +70,9 @@ impl AddressMap {
 }
 
 /// Writes the map on the drive.
-pub(super) struct Journal<D> {
-    handle: Handle<D>,
-    barrier: Rc<Barrier<D>>,
+pub(super) struct Journal {
+    handle: Handle,
+    barrier: Rc<Barrier>,
     health: Health,
     layout: Layout,
     salt: Salt,
@@ -88,15 +88,15 @@ pub(super) struct Journal<D> {
     durable: Cell<u64>,
 }
 
-impl<D: Device + 'static> Journal<D> {
+impl Journal {
     /// Creates a journal that continues the map `stored_map`.
     pub(super) fn new(
-        handle: Handle<D>,
-        (health, barrier): (Health, Rc<Barrier<D>>),
+        handle: Handle,
+        (health, barrier): (Health, Rc<Barrier>),
         (layout, superblock): (Layout, &Superblock),
         stored_map: &StoredMap,
         options: &Options,
-    ) -> Journal<D> {
+    ) -> Journal {
         Journal {
             handle,
             barrier,

@@ -48,7 +48,7 @@ use crate::media::image::Source;
 use crate::wait::{Health, Signal, together};
 use crate::{Compress, Error, Options};
 use fulgurite_base::{PageId, Ppn, StreamId};
-use fulgurite_device::{Arena, Buffer, Device, Handle, IoError};
+use fulgurite_device::{Arena, Buffer, Handle, IoError};
 use fulgurite_ftl::{CountingSink, Ftl, SegmentId, UnitId};
 use in_flight::InFlight;
 use journal::{AddressMap, Journal};
@@ -81,15 +81,15 @@ struct Sent {
     addresses: Vec<u32>,
 }
 
-struct State<D> {
-    handle: Handle<D>,
+struct State {
+    handle: Handle,
     health: Health,
     layout: Layout,
     salt: Salt,
     compress: Compress,
     ftl: RefCell<Ftl>,
     addresses: RefCell<AddressMap>,
-    journal: Journal<D>,
+    journal: Journal,
     in_flight: InFlight,
     packer: RefCell<Packer>,
     unpacker: RefCell<Unpacker>,
@@ -106,10 +106,10 @@ struct State<D> {
 }
 
 /// Reads and writes pages out of place. All clones share one state.
-pub(crate) struct OutOfPlace<D>(Rc<State<D>>);
+pub(crate) struct OutOfPlace(Rc<State>);
 
-impl<D> Clone for OutOfPlace<D> {
-    fn clone(&self) -> OutOfPlace<D> {
+impl Clone for OutOfPlace {
+    fn clone(&self) -> OutOfPlace {
         OutOfPlace(Rc::clone(&self.0))
     }
 }
@@ -117,7 +117,7 @@ impl<D> Clone for OutOfPlace<D> {
 /// Reads a page of an image with the map `addresses`, as the page is stored. Returns `None` if the page
 /// cannot be read. Repairs use this function, because they have no drive.
 pub(crate) async fn read_page(
-    source: &impl Source,
+    source: &dyn Source,
     addresses: &[u32],
     layout: &Layout,
     page: PageId,
@@ -150,15 +150,15 @@ fn may_go_elsewhere(error: &Error) -> bool {
     matches!(error, Error::Io(error) if !matches!(error, IoError::Corrupt | IoError::OutOfRange))
 }
 
-impl<D: Device + 'static> OutOfPlace<D> {
+impl OutOfPlace {
     /// Creates an empty map on the drive, and a backend that uses it.
     pub(crate) async fn create(
-        handle: &Handle<D>,
-        shared: (Health, Rc<Barrier<D>>),
+        handle: &Handle,
+        shared: (Health, Rc<Barrier>),
         superblock: &Superblock,
         layout: Layout,
         options: &Options,
-    ) -> Result<OutOfPlace<D>, Error> {
+    ) -> Result<OutOfPlace, Error> {
         let addresses = vec![UNMAPPED; layout.units as usize];
         let stored_map = StoredMap { addresses, epoch: 0, next_block: 0, number: 0 };
         let this = OutOfPlace::new(handle, shared, superblock, layout, stored_map, options)?;
@@ -171,13 +171,13 @@ impl<D: Device + 'static> OutOfPlace<D> {
 
     /// Creates a backend that continues the map `stored_map`.
     pub(crate) fn new(
-        handle: &Handle<D>,
-        (health, barrier): (Health, Rc<Barrier<D>>),
+        handle: &Handle,
+        (health, barrier): (Health, Rc<Barrier>),
         superblock: &Superblock,
         layout: Layout,
         stored_map: StoredMap,
         options: &Options,
-    ) -> Result<OutOfPlace<D>, Error> {
+    ) -> Result<OutOfPlace, Error> {
         let unusable = |error: fulgurite_base::SpecError| Error::Options(error.to_string());
         let mut ftl = Ftl::new(layout.ftl(options)?).map_err(unusable)?;
         let known = stored_map.addresses.iter().enumerate().filter(|(_, address)| **address != UNMAPPED);

@@ -14,7 +14,7 @@ use fulgurite_device::{Arena, Buffer};
 const READ_TOGETHER: u64 = 256;
 
 /// Returns the addresses of the units of all pages that can be found.
-pub(crate) async fn find(source: &impl Source, layout: &Layout, superblock: &Superblock) -> Vec<u32> {
+pub(crate) async fn find(source: &dyn Source, layout: &Layout, superblock: &Superblock) -> Vec<u32> {
     let (unit, page_units) = (layout.unit_bytes as usize, u64::from(layout.page_units));
     let data = superblock.data_start().0..superblock.pages;
     let whole = Arena::new(unit * page_units as usize).buffer(0, unit * page_units as usize);

@@ -33,13 +33,13 @@ fn damaged(layout: &Layout, what: &str) -> Error {
 /// The number of blocks that are read concurrently.
 const READ_TOGETHER: usize = 64;
 
-struct Reader<'a, S> {
-    source: &'a S,
+struct Reader<'a> {
+    source: &'a dyn Source,
     layout: Layout,
     salt: Salt,
 }
 
-impl<S: Source> Reader<'_, S> {
+impl Reader<'_> {
     /// Reads `count` blocks from block `first` on.
     async fn read(&self, first: u64, count: u64) -> Result<Vec<u8>, Error> {
         let size = u64::from(self.layout.block_bytes);
@@ -164,7 +164,7 @@ pub(crate) fn superblock_in_head(bytes: &[u8]) -> Option<Superblock> {
 
 /// Reads the map of a store. Fails with [`Error::Corrupt`] if a durable part of the map is damaged.
 pub(crate) async fn read(
-    source: &impl Source,
+    source: &dyn Source,
     layout: Layout,
     superblock: &Superblock,
 ) -> Result<StoredMap, Error> {

@@ -10,8 +10,6 @@ use crate::{Lsn, Options};
 use fulgurite_base::{Lpn, Nanos, Prng};
 use fulgurite_device::Executor;
 
-type Drive = JitterDrive;
-
 fn superblock(page_bytes: u32, drive_blocks: u64, options: &Options) -> Superblock {
     let superblock = Superblock {
         format: FORMAT,
@@ -84,7 +82,7 @@ fn invalid_units_are_refused() {
     assert!(["1000B", "3KiB", "8KiB"].iter().all(|unit| !fits(unit, 4096) && !fits(unit, 16_384)));
 }
 
-fn shared(handle: &Handle<Drive>) -> (Health, Rc<Barrier<Drive>>) {
+fn shared(handle: &Handle) -> (Health, Rc<Barrier>) {
     let health = Health::default();
     (health.clone(), Rc::new(Barrier::new(handle.clone(), health)))
 }
@@ -105,7 +103,7 @@ fn page_of(number: PageId, version: u64, page_bytes: usize, salt: Salt) -> Seale
 }
 
 /// Reads a page and returns its version; 0 if the page was never written.
-async fn version_of(out: &OutOfPlace<Drive>, number: PageId, superblock: &Superblock) -> u64 {
+async fn version_of(out: &OutOfPlace, number: PageId, superblock: &Superblock) -> u64 {
     let len = superblock.page_bytes as usize;
     let into = Arena::new(len).buffer(0, len);
     if out.read(number, &into).await.is_err() {
@@ -120,7 +118,7 @@ async fn version_of(out: &OutOfPlace<Drive>, number: PageId, superblock: &Superb
 /// Reads several pages together, and checks that all pages read are intact. Returns the version of the first
 /// one, or `None` if it could not be read.
 async fn version_in_run(
-    out: &OutOfPlace<Drive>,
+    out: &OutOfPlace,
     first: PageId,
     pages: usize,
     superblock: &Superblock,
@@ -140,8 +138,8 @@ async fn version_in_run(
 /// Runs eight tasks that write pages of their own, read or trim some of them, and commit. Returns the
 /// versions of all pages.
 async fn use_pages(
-    out: &OutOfPlace<Drive>,
-    handle: &Handle<Drive>,
+    out: &OutOfPlace,
+    handle: &Handle,
     superblock: &Superblock,
     seed: u64,
     before: &[u64],
@@ -184,7 +182,7 @@ async fn use_pages(
     (0..pages as usize).map(|index| versions[index % TASKS as usize][index]).collect()
 }
 
-async fn assert_versions(out: &OutOfPlace<Drive>, superblock: &Superblock, versions: &[u64]) {
+async fn assert_versions(out: &OutOfPlace, superblock: &Superblock, versions: &[u64]) {
     for (index, version) in versions.iter().enumerate() {
         let number = PageId(superblock.data_start().0 + index as u64);
         assert_eq!(version_of(out, number, superblock).await, *version, "page {}", number.0);
@@ -210,7 +208,7 @@ fn use_and_open_again(units: &str, is_bad: bool) {
     let options = with_place(&format!("out-of-place:victim=fifo,spare=40%,{units}"));
     for (page_bytes, drive_units) in [(4096, 1_200), (16_384, 4_200)] {
         let executor = Executor::new(JitterDrive::new(drive_units, u64::from(page_bytes)));
-        let handle = executor.handle();
+        let handle: Handle = executor.handle().into();
         let superblock = superblock(page_bytes, drive_units, &options);
         let layout = superblock.layout().unwrap();
         if is_bad {
@@ -253,7 +251,7 @@ fn pages_share_no_stream_with_the_log() {
     ] {
         let options = Options { place: out.parse().unwrap(), ..Options::default() };
         let executor = Executor::new(JitterDrive::new(2_400, 1).with_streams(of_drive));
-        let handle = executor.handle();
+        let handle: Handle = executor.handle().into();
         let superblock = superblock(4096, 2_400, &options);
         let layout = superblock.layout().unwrap();
         let done = executor.block_on(async move {
@@ -274,7 +272,7 @@ fn pages_share_no_stream_with_the_log() {
 }
 
 /// Checks that every page in the map on the drive is intact.
-async fn assert_durable(handle: &Handle<Drive>, superblock: &Superblock) {
+async fn assert_durable(handle: &Handle, superblock: &Superblock) {
     let layout = superblock.layout().unwrap();
     let stored_map = read(handle, layout, superblock).await.unwrap();
     for number in (superblock.data_start().0..superblock.pages).map(PageId) {
@@ -291,7 +289,7 @@ fn a_write_during_a_move_stays_the_newer_version() {
     let options = Options::default();
     for seed in 0..60 {
         let executor = Executor::new(JitterDrive::new(4_200, seed));
-        let handle = executor.handle();
+        let handle: Handle = executor.handle().into();
         let superblock = superblock(4096, 4_200, &options);
         let layout = superblock.layout().unwrap();
         let options = options.clone();
@@ -341,11 +339,7 @@ fn a_write_during_a_move_stays_the_newer_version() {
 
 /// Creates a map with two commits, the first one of one block, the second one of three. Returns the map
 /// before the second.
-async fn two_commits(
-    handle: &Handle<Drive>,
-    superblock: &Superblock,
-    options: &Options,
-) -> (OutOfPlace<Drive>, Vec<u32>) {
+async fn two_commits(handle: &Handle, superblock: &Superblock, options: &Options) -> (OutOfPlace, Vec<u32>) {
     let layout = superblock.layout().unwrap();
     let out = OutOfPlace::create(handle, shared(handle), superblock, layout, options).await.unwrap();
     let write = async |from: u64, count: u64| {
@@ -365,7 +359,7 @@ async fn two_commits(
 fn commits_of_the_map_are_atomic() {
     let options = with_place("out-of-place:unit=4KiB");
     let executor = Executor::new(JitterDrive::new(4_000, 1));
-    let handle = executor.handle();
+    let handle: Handle = executor.handle().into();
     let superblock = superblock(4096, 4_000, &options);
     let layout = superblock.layout().unwrap();
     let done = executor.block_on(async move {
@@ -414,7 +408,7 @@ fn superblock_with(superblock: &Superblock, shape: Segmentation) -> Superblock {
 fn damage_to_the_map_is_refused_or_harmless() {
     let options = with_place("out-of-place:unit=4KiB");
     let executor = Executor::new(JitterDrive::new(4_000, 1));
-    let handle = executor.handle();
+    let handle: Handle = executor.handle().into();
     let superblock = superblock(4096, 4_000, &options);
     let done = executor.block_on(async move {
         let (out, _) = two_commits(&handle, &superblock, &options).await;
@@ -448,7 +442,7 @@ fn contiguous_pages_are_read_with_one_command() {
     let options = Options::default();
     for page_bytes in [4096, 16_384] {
         let executor = Executor::new(JitterDrive::new(4_200, 1));
-        let handle = executor.handle();
+        let handle: Handle = executor.handle().into();
         let superblock = superblock(page_bytes, 4_200, &options);
         let layout = superblock.layout().unwrap();
         let options = options.clone();

@@ -7,9 +7,9 @@ use crate::media::write::bound::bind;
 use crate::media::write::sealed::is_there;
 use crate::wait::{insist, together};
 use fulgurite_base::{Lpn, Ppn, StreamId};
-use fulgurite_device::{Arena, Buffer, Device, IoError, Operation};
+use fulgurite_device::{Arena, Buffer, IoError, Operation};
 
-impl<D: Device + 'static> OutOfPlace<D> {
+impl OutOfPlace {
     /// Writes units at their addresses. `parts` lists the index of each unit in `bytes`, and its address.
     pub(super) async fn write_units(
         &self,
