@@ -40,7 +40,8 @@ impl<T: std::fmt::Display> Registry<fn(&mut Spec) -> Result<T, SpecError>> {
                 if option.bounds.as_ref().is_some_and(|(least, most)| least == most) {
                     continue;
                 }
-                // The option may refuse some of these values; one value that it accepts is enough.
+                // The option may refuse some of the trial values; one accepted value that changes the text is
+                // enough.
                 let values = VALUES.into_iter().chain(option.written.split('|'));
                 if !values.filter_map(|value| with(value).ok()).any(|text| text != *name) {
                     return Err(format!("{name}: no value of {} changes the text", option.key));
@@ -115,7 +116,7 @@ macro_rules! config_enum {
                 Self::registry().read(spec)
             }
 
-            /// Returns the name, without options.
+            /// Returns the name of the configuration, without its options.
             pub fn name(&self) -> &str {
                 match self {
                     $($config::$variant(_) => $name,)*

@@ -71,7 +71,7 @@ mod tests {
         let sentence =
             SpecError::unknown_of_many("column", "wfa", &["ops", "waf"], "list columns").to_string();
         assert_eq!(sentence, "unknown column `wfa`; did you mean `waf`? (`list columns` shows all 2)");
-        // Several known names begin with this word, so the first three of them are offered.
+        // Several known names begin with `latency`, so the first three of them are offered.
         let columns = ["ops", "latency_mean_ns", "latency_p50_ns", "latency_p95_ns", "latency_p99_ns"];
         let sentence = SpecError::unknown_of_many("column", "latency", &columns, "list columns").to_string();
         assert!(

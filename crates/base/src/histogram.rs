@@ -93,8 +93,8 @@ impl Histogram {
     /// the sums overflow.
     pub fn stddev_ns(&self) -> Option<f64> {
         let n = u128::from(self.count());
-        // The difference n·Σx² − (Σx)² is exact in integers; only its root and the quotient are
-        // floating-point numbers.
+        // Computes n² times the variance as n·Σx² − (Σx)², exactly in integers. Only the quotient and its
+        // root are floating-point numbers.
         let spread = n.checked_mul(self.sum_of_squares)?.checked_sub(self.sum.checked_mul(self.sum)?)?;
         (n > 0).then(|| (spread as f64).sqrt() / n as f64)
     }

@@ -19,7 +19,8 @@ pub fn advise_huge_pages<T>(unused: &mut [MaybeUninit<T>]) {
         let start = unused.as_mut_ptr() as usize;
         let (first, end) = (start.next_multiple_of(PAGE), (start + size_of_val(unused)) / PAGE * PAGE);
         if first + HUGE <= end {
-            // SAFETY: the advice concerns whole pages inside memory that the caller lends, and changes no contents.
+            // SAFETY: the advice concerns whole pages inside memory that the caller lends, and changes no
+            // contents.
             let _ = unsafe { madvise(first as *mut _, end - first, Advice::LinuxHugepage) };
         }
     }

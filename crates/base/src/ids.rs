@@ -80,9 +80,9 @@ pub struct Ppn(pub u32);
 pub struct PageId(pub u64);
 
 impl PageId {
-    /// Returns 64 well-mixed bits, of which the upper bits are mixed best. One multiplication would suffice
-    /// for random pages. The strides that are common in databases would then form clusters, so there are two
-    /// multiplications.
+    /// Returns a hash of the page number: 64 bits, of which the upper ones are mixed best. One multiplication
+    /// would suffice for random page numbers. Strides, which are common in databases, would then form
+    /// clusters, so there are two multiplications.
     #[inline]
     pub fn mixed(self) -> u64 {
         let hash = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -190,8 +190,8 @@ pub trait Declared: Sized + 'static {
     }
 }
 
-/// Returns the error for the value `text` of the option `key` of `name`. If the error begins with the value,
-/// the key is joined to the value.
+/// Returns the error for the value `text` of the option `key` of `name`. An error that begins with the value
+/// then names the option as `key=value`.
 fn refusal(key: &str, name: &str, text: &str, error: &SpecError) -> SpecError {
     let error = error.to_string();
     SpecError::new(match error.strip_prefix(text).and_then(|rest| rest.strip_prefix(" is ")) {
