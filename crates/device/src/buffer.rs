@@ -42,8 +42,8 @@ impl Arena {
         // SAFETY: the layout's size is not zero.
         let allocated = unsafe { alloc_zeroed(layout) };
         let Some(allocated) = NonNull::new(allocated) else { handle_alloc_error(layout) };
-        // SAFETY: the aligned start skips fewer bytes than the alignment, and the allocation is longer by as
-        // many bytes.
+        // SAFETY: aligning the start skips fewer than `ALIGNMENT` bytes, and the allocation has `ALIGNMENT -
+        // 1` bytes more than the arena.
         let start = unsafe { allocated.add(allocated.align_offset(ALIGNMENT)) };
         // SAFETY: the bytes from the start on were allocated, and no other code has their address yet.
         let unused = unsafe { std::slice::from_raw_parts_mut(start.as_ptr().cast::<MaybeUninit<u8>>(), len) };
@@ -81,7 +81,8 @@ unsafe impl Sync for Arena {}
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout; every buffer held the arena alive.
+        // SAFETY: the memory was allocated in `new` with this layout. No buffer is left, because each keeps
+        // its arena alive.
         unsafe { dealloc(self.allocated.as_ptr(), self.layout) }
     }
 }

@@ -136,7 +136,8 @@ fn a_dropped_future_leaves_its_command_to_complete<D: Device + 'static>(device: 
                 Box::pin(handle.submit(Operation::Read { lpn: Lpn(0), pages: 1, into: Some(buffer) }));
             let poll = read.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             assert_eq!(poll, Poll::Pending);
-            // Dropping the future also drops the last reference to the arena outside the device.
+            // Dropping the future also drops the last reference to the arena outside the device, so only the
+            // device keeps the buffer alive.
             drop(read);
             handle.submit(Operation::read(Lpn(1), 1)).await
         }

@@ -16,8 +16,8 @@ pub struct MemDevice {
     latency: Nanos,
     now: Nanos,
     submitted: u64,
-    /// The commands in flight, each as its end and its number in the order of submission. The heap gives the
-    /// next command to complete.
+    /// The commands in flight, each as its end time and its number in the order of submission. The heap gives
+    /// the next command to complete.
     pending: BinaryHeap<Reverse<(Nanos, u64)>>,
     in_flight: FxHashMap<u64, (Tag, Result<(), IoError>)>,
     contents: FxHashMap<u64, Box<[u8]>>,

@@ -106,7 +106,8 @@ mod tests {
     fn a_late_completion_counts_once() {
         let mut meter = Meter::default();
         (0..10).for_each(|_| meter.submit(Nanos(0)));
-        // All ten requests end at 1000. Each is followed by another request a little later.
+        // All ten requests end at 1000, but most completions are reported after a later request was
+        // submitted.
         for step in 1..=10 {
             meter.complete(Nanos(1_000), Nanos(1_000));
             meter.submit(Nanos(1_000 + step));

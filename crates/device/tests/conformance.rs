@@ -158,7 +158,8 @@ fn a_command_does_not_overtake_waiting_ones() {
             });
         }
         executor.run().unwrap();
-        // Task 0 submits again after its first read, while task 1 has waited from the beginning.
+        // Task 0 submits again after its first read, but task 1 has waited from the beginning, so its command
+        // goes first.
         assert_eq!(*log.borrow(), [0, 1, 0, 1], "{cores} cores");
     }
 }

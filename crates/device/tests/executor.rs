@@ -355,8 +355,8 @@ fn any_thread_may_take_the_errand_of_a_for_all_task() {
     assert!(!executor.has_errand_for_all(), "it is given out once");
     executor.end_errand(errand.run()).unwrap();
     executor.turn().unwrap();
-    // While an ordinary command is in flight, the errand is not the only step. The device is asked for the
-    // errand's command, which this device has already started.
+    // With an ordinary command in flight, the errand is not the only step. The device does not hand out the
+    // errand's command, because it has started it already.
     handle.spawn_for_all(read(2));
     executor.run_ready();
     begin_read(&executor, 3);
@@ -367,7 +367,7 @@ fn any_thread_may_take_the_errand_of_a_for_all_task() {
     assert!(!executor.has_errand_for_all() && executor.errand(waiting, true).is_none());
 }
 
-/// The rule: awaited tasks run first, but they delay the other tasks only for a bounded number of tasks.
+/// The rule: awaited tasks run first, but another ready task runs after a bounded number of them.
 #[test]
 fn awaited_tasks_run_first_but_starve_no_task() {
     let executor = Executor::new(mem(LATENCY));

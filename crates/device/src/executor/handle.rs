@@ -130,7 +130,8 @@ impl<D: Device + ?Sized> Handle<D> {
                 return Poll::Ready(());
             }
             let mut core = self.core.borrow_mut();
-            // A timer for the present moment fires only after the device was polled.
+            // A timer for the present moment fires only after the device was polled, so the drive has started
+            // its commands by then.
             let now = core.device.now();
             core.set_timer(now, &mut None, context);
             Poll::Pending
