@@ -247,7 +247,7 @@ impl DriveFile {
                 (bytes, is_block_device, is_empty, mark)
             }
         };
-        // A file without a mark has nothing to keep, so it is overwritten from the start.
+        // `check` accepts a file without a mark only if its contents may be lost, so nothing of it is kept.
         let (kept, whole) = match mark {
             Some(Mark::Whole | Mark::Loading) => (has, true),
             Some(Mark::Making { kept }) => (kept.min(has), false),

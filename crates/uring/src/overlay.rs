@@ -39,7 +39,7 @@ impl OverlayDevice {
     pub fn new(below: ReadOnlyFile, beside: File) -> OverlayDevice {
         let caps = Caps {
             pages_per_command: (1 << 20) / PAGE_BYTES,
-            // This is the value of the drive itself, so that a store protects its pages here in the same way.
+            // This is the value of the file below, so that a store protects its pages here as it does there.
             atomic_bytes: below.atomic_bytes(),
             ..Caps::plain(PAGE_BYTES, below.bytes() / u64::from(PAGE_BYTES), 256)
         };

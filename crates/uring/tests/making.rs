@@ -59,7 +59,8 @@ fn a_drive_whose_enlarging_was_interrupted_keeps_its_contents() {
     };
     write(15);
     interrupted(&path, 16, 64);
-    // Only the kept pages have valid contents; the contents of the added pages do not count.
+    // Only the kept pages have valid contents; page 20 is overwritten with zeros when the drive is created
+    // again.
     write(20);
     drop(PsyncDevice::open(&path, &of(64)).unwrap());
     let bytes = fs::read(&path).unwrap();
