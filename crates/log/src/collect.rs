@@ -33,16 +33,17 @@ impl<D: Device> LogDevice<D> {
         });
         let picked = self.gate.look(&mut self.ftl, waiting);
         if picked.is_some() {
-            // Pads after each pick, because placement may merge its groups at a pick and so seal segments
-            // that are not full.
+            // Pads after each choice of a victim, because placement may merge its groups then and so seal
+            // segments that are not full.
             self.pad();
             self.collection.begin(&self.ftl);
         }
         self.gate.state().collects() && self.collect()
     }
 
-    /// Handles a write that has waited longer than its patience: the schedule bars reads until collection has
-    /// freed a segment. A collection is already in progress, since writes only wait during one.
+    /// Handles a write that has waited for collection for as long as it may: the schedule bars reads until
+    /// collection has freed a segment. A collection is already in progress, since writes only wait during
+    /// one.
     pub(crate) fn become_urgent(&mut self) {
         self.gate.become_urgent(&mut self.ftl);
         self.look_at_schedule();
@@ -87,7 +88,8 @@ impl<D: Device> LogDevice<D> {
                 Some(Arriving::Lost(error)) => self.move_lost(Ppn(next), *error),
                 _ => break next,
             }
-            // Invalid pages and lost pages need no read from the drive below, so they are skipped.
+            // Invalid pages, and lost pages (whose writes failed), need no read from the drive below, so they
+            // are skipped.
             self.collection.next += 1;
         };
         let most = (self.config.depth.saturating_sub(moving)).min(self.caps.pages_per_command);
@@ -99,7 +101,8 @@ impl<D: Device> LogDevice<D> {
         (pages > 0).then_some((Ppn(first), pages))
     }
 
-    /// Gives a lost page a new physical address, where it stays lost: a read of it fails with the same error.
+    /// Gives a lost page a new physical address. The page stays lost there: a read of it fails with the same
+    /// error.
     fn move_lost(&mut self, from: Ppn, error: IoError) {
         let to = self.ftl.copy(from, &mut self.emitted);
         self.arriving.insert(to.0, Arriving::Lost(error));

@@ -36,7 +36,7 @@ pub(crate) enum Part {
     Pad { first: Ppn },
 }
 
-/// The state of a page whose map entry is not readable on the drive below.
+/// The state of a page that cannot be read at its new address on the drive below.
 pub(crate) enum Arriving {
     /// The host's write of the page is in flight. Each entry of `readers` is a read that waits for it: the
     /// command, and the index of the page in that command.

@@ -37,7 +37,7 @@ impl Default for LogConfig {
 }
 
 impl Declared for LogConfig {
-    // Without the option for background collection, because a layer does not know when the host is idle.
+    // The option for background collection is left out, because a layer does not know when the host is idle.
     const OPTIONS: &'static [Opt<LogConfig>] = &[
         opt!("op", op, SHARE, Share::from_ppm(1) => Share::from_ppm(u32::MAX),
             "over-provisioning: (pages below - pages of the layer) / pages of the layer"),
@@ -75,7 +75,7 @@ impl LogConfig {
         let segment = (self.segment_bytes / u64::from(page_bytes)).max(1);
         let (one, op) = (u64::from(Share::ONE.ppm()), u64::from(self.op.ppm()));
         // The physical pages beyond the logical ones must hold the reserved segments and every open segment.
-        // One more segment keeps a small layer from the limit of collection.
+        // One more segment keeps a small layer above the least size at which collection works.
         let spare = u128::from(self.collect.reserve + u32::from(self.collect.placement.streams()) + 1)
             * u128::from(segment);
         let least = spare * u128::from(one + op) / u128::from(op.max(1));
@@ -135,8 +135,8 @@ impl LogConfig {
         narrow(physical, "pages")?;
         let config = FtlConfig {
             collect: self.collect.clone(),
-            // The slack of a paced schedule grows with this number, and all pages that move at once must fit
-            // into the slack.
+            // A paced schedule has a slack of at most 16 times this number of pages, and all pages that move
+            // at once must fit into the slack.
             stripe_pages: self.depth.div_ceil(8),
             ..FtlConfig::plain(logical as u32, segments as u32, narrow(segment_pages, "pages in a segment")?)
         };
@@ -166,13 +166,13 @@ mod tests {
             let config = LogConfig::from_spec(Spec::parse(text).unwrap()).unwrap();
             let segment = config.segment_bytes / 4096;
             let kept = u64::from(config.collect.reserve) + u64::from(config.collect.placement.streams()) + 1;
-            // The number of pages for which the last segment is needed only partly, and still counts as a
+            // Finds a number of pages that needs only a part of its last segment, which still counts as a
             // whole.
             let op = u64::from(config.op.ppm());
             let overhang = |pages: &u64| pages * (1_000_000 + op) % (segment * 1_000_000);
             let beyond =
                 (2_000_000..).find(|pages| op % 1_000_000 == 0 || (1..1_000_000).contains(&overhang(pages)));
-            // The number of pages for which whole segments are just enough, so no further segment is needed.
+            // Finds a number of pages that fills its segments exactly, so no further segment is needed.
             let whole = (2_000_000..).find(|pages| overhang(pages) == 0);
             for pages in [1, 1_000, 100_000, 3_456_789, beyond.unwrap(), whole.unwrap()] {
                 let below = config.pages_below(pages, 4096);

@@ -24,7 +24,7 @@ pub enum LogError {
     /// The drive below completed a command that is not in flight.
     #[error("log layer: the drive below completed {0:?}, which is not in flight")]
     Stray(Tag),
-    /// The number of pages counted as lost differs from the number found.
+    /// The number of pages counted as lost (their writes failed) differs from the number found.
     #[error("log layer: {counted} pages are counted as lost, {found} are")]
     Lost { counted: u32, found: u32 },
     /// The number of page writes that the translation layer emitted differs from the number sent to the drive

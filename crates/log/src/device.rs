@@ -409,7 +409,8 @@ mod tests {
         LogDevice::new(MemDevice::new(256, 512, 32, Nanos::from_micros(10)), config).unwrap()
     }
 
-    /// The rule: a write that waits for collection bars reads exactly when its patience ends.
+    /// The rule: a write that waits for collection bars reads exactly when it has waited as long as it may
+    /// (its patience).
     #[test]
     fn a_write_that_has_waited_too_long_bars_reads() {
         let mut layer = pressed(Schedule::SEMI_PREEMPTIVE, Nanos(5_001));
@@ -427,14 +428,15 @@ mod tests {
             while layer.gate.urgent_at() == Some(at) && layer.now().0 < at.0 - 1 {
                 layer.wait(Some(Nanos(at.0 - 1)), &mut completions);
             }
-            // If the write stays urgent, its wait starts again, and reads stay barred.
+            // Skips a write that became urgent before: its wait has started again, and reads are barred
+            // already.
             if layer.gate.urgent_at() == Some(at) && layer.gate.state() != ScheduleState::Exclusive {
                 layer.wait(Some(at), &mut completions);
                 assert_eq!((layer.now(), layer.gate.state()), (at, ScheduleState::Exclusive));
                 assert_ne!(layer.gate.urgent_at(), Some(at), "it turns urgent once");
                 urgent += 1;
             }
-            // After the urgent write completes, the next write that must wait is the first in the queue.
+            // Empties the queue, so that the next write that must wait is the first in the queue.
             while !layer.commands.is_empty() {
                 layer.wait(None, &mut completions);
             }

@@ -49,8 +49,7 @@ impl<D: Device> LogDevice<D> {
         if let Some(run) = run {
             self.read_run(command, run, &into);
         }
-        // Ends the part that stands for this pass over the pages. It kept the command from completing during
-        // the pass.
+        // Ends the event that kept the command from completing during this pass over its pages.
         self.part_done(command, Ok(()));
     }
 

@@ -84,8 +84,8 @@ impl LogConfig {
                     below(Below::Write { first: first.0, pages, stream });
                 }
             };
-            // A pick may merge the groups of the placement. So operations before a pick are reported with the
-            // old groups, and segments that the pick seals early are padded before any other write.
+            // Picking a victim may merge the groups of the placement. So operations before it are reported
+            // with the old groups, and segments that it seals early are padded before any other write.
             layer.write_watched(lpn, pages, StreamId::default(), &mut emitted, &mut tell);
             tell(layer, &mut emitted);
         });

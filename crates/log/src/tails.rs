@@ -2,9 +2,9 @@
 //!
 //! A drive with streams writes the pages of one stream one after the other. If the layer's segments have the
 //! size of the drive's, each layer segment fills one drive segment, and both become invalid together, so the
-//! drive copies no page. When placement merges groups, the layer seals segments before they are full. The
-//! layer still writes the rest of such a segment as padding; otherwise all later segments of its stream would
-//! be out of step.
+//! drive copies no page. When placement merges groups (the segments of several streams become one group), the
+//! layer seals segments before they are full. The layer still writes the rest of such a segment as padding;
+//! otherwise all later segments of its stream would be out of step.
 
 use fulgurite_base::Ppn;
 use fulgurite_base::StreamId;
