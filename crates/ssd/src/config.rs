@@ -346,9 +346,9 @@ impl SsdConfig {
             // The atomic unit is a page, because a page is programmed, or rolled back by a power cut, as a
             // whole.
             atomic_bytes: self.page_bytes,
-            // Striping by address excludes shares: a shared page stays at its physical page, even if the unit
-            // of its address is another one, and that unit could become too full.
             durable_writes: false,
+            // Striping by address excludes shares: a shared page stays at its physical page, even if the unit
+            // of its address is another one. So the unit that holds the page could become too full.
             share_pages: if self.in_place || self.is_by_address() { 0 } else { self.share_pages },
             streams: self.collect.placement.hints(),
             contents,

@@ -31,7 +31,7 @@ pub(crate) struct Layout {
     /// The number of segments of a unit.
     unit: Divisor,
     units: u32,
-    /// The distance between the numbers of a unit's dies.
+    /// The difference between the numbers of two consecutive dies of a unit.
     stride: Divisor,
     /// The number of rows that hold one page of each erase block of a segment; this is the number of dies of
     /// a unit.

@@ -368,7 +368,8 @@ fn a_drive_with_an_empty_buffer_is_settled() {
     };
     perform(&mut drive, &mut completions);
     drive.settle();
-    // The program of the write has ended. The drive would begin to collect 10 ms later.
+    // The program of the write has ended, and settling has not waited for the collection that begins 10 ms
+    // later.
     let settled = drive.now();
     assert!(settled >= drive.config().program && settled < drive.config().gc_idle, "{settled:?}");
     drive.settle();

@@ -107,8 +107,8 @@ fn copied(drive: &mut SimDrive, length: u64) -> u64 {
     drive.counters().gc_pages_copied
 }
 
-/// The rule of `Caps::erase_pages`: rewriting runs of that length causes no copies. Runs of a quarter of it
-/// do cause copies.
+/// The rule of `Caps::erase_pages`: rewriting runs of that many pages causes no copies. Rewriting runs of a
+/// quarter of that length does.
 #[test]
 fn runs_of_an_erase_unit_cause_no_copies() {
     for unit in ["drive", "channel", "chip", "plane"] {
@@ -160,8 +160,8 @@ impl Request {
         }
     }
 
-    /// Returns the part of the request for a drive that is `channel` of four alone. Rows of `row` pages go to
-    /// the channels in turn.
+    /// Returns the part of the request for `channel` of the four, as a request to a drive of that channel
+    /// alone. Rows of `row` pages go to the channels in turn.
     fn of_channel(self, channel: u64, row: u64) -> Option<Request> {
         let mut mine =
             (self.first..self.first + u64::from(self.pages)).filter(|page| page / row % 4 == channel);
@@ -296,7 +296,8 @@ fn each_stripe_distributes_pages_by_its_rule() {
             let [first, second] = [5, 6].map(|lpn| unit(&drive, lpn));
             let by_address = stripe == "address";
             assert_eq!([first, second], if by_address { [5 % units, 6 % units] } else { [0, 1] }, "{stripe}");
-            // The next unit in turn reads, so only the load decides.
+            // Brings the turn to unit 0, which then executes a read, so only `least-loaded` chooses another
+            // unit.
             let now = drive.now().0;
             times(&mut drive, &[(now, Operation::write(Lpn(7), 1)), (now, Operation::write(Lpn(8), 1))]);
             for _ in 0..units - 4 {

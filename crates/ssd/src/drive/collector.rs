@@ -1,11 +1,11 @@
 //! Garbage collection of a unit in virtual time: it collects one victim segment, step by step.
 //!
 //! On every die of the unit, collection reads the next valid page of the victim and holds it in the copy
-//! buffer. It writes a held page to the append point as soon as the die there is free. It erases the victim's
-//! blocks on a die when all of their valid pages have been programmed in other segments. Every step is one
-//! flash operation, and starts only on a die for which no host operation waits. So the host goes first
-//! between any two steps. (If the schedule gives priority to collection, host operations do not enter the
-//! dies' queues.)
+//! buffer. It writes a held page to the append point (the next page of the stream's open segment) as soon as
+//! the die there is free. It erases the victim's blocks on a die when all of their valid pages have been
+//! programmed in other segments. Every step is one flash operation, and starts only on a die for which no
+//! host operation waits. So the host goes first between any two steps. (If the schedule gives priority to
+//! collection, host operations do not enter the dies' queues.)
 //!
 //! A page gets its new physical page when its program begins, not earlier. So a host write or trim before
 //! that makes the move unnecessary, and a host read finds the page at its old physical page.
@@ -31,7 +31,8 @@ struct Lane {
 enum Barrier {
     /// Pages must still be moved.
     Moving,
-    /// Host pages up to this flush epoch are not programmed yet. They supersede pages of the victim.
+    /// Host pages that supersede pages of the victim are not programmed yet. They are in flush epochs up to
+    /// this one; each flush ends an epoch.
     Epoch(u32),
     /// No condition is left, so the victim may be erased.
     Open,
@@ -325,7 +326,7 @@ impl Collector {
                 self.touch_dies(flash);
             }
             if is_partial {
-                // Programs the row incomplete, since no more pages will come.
+                // Programs the row incomplete: the next page goes to another stream, or no page is left.
                 flash.close_copies(self.unit);
             }
         }
@@ -392,11 +393,12 @@ impl Collector {
         }
     }
 
-    /// Merges a host read that is starting with collection, which takes those of its pages that it still has
-    /// to read.
+    /// Merges a host read that is starting with collection: its pages that collection still has to read are
+    /// also moved, without another read.
     pub(super) fn merge(&mut self, op: &mut FlashOp, ftl: &Ftl) {
         let Some(victim) = self.victim else { return };
-        // Allows merged pages in addition to those that collection reads itself, up to the same number.
+        // Limits the copy buffer to two stripes: one for pages that collection reads itself, one for merged
+        // pages.
         let has_room = self.held.len() as u32 + self.reading < 2 * self.stripe_pages;
         if !has_room || op.block / self.stripe_pages != victim.0 {
             return;
@@ -410,7 +412,7 @@ impl Collector {
         }
     }
 
-    /// Takes the merged pages of a host read that has ended into the copy buffer.
+    /// Moves the merged pages of an ended host read into the copy buffer.
     pub(super) fn merged_read_done(&mut self, op: &FlashOp, merged: u8, ftl: &Ftl) {
         self.hold(self.page(op.block % self.stripe_pages, op.page), merged, ftl);
     }

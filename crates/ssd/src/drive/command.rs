@@ -1,5 +1,5 @@
-//! The host's commands in the drive, and the queues in which they wait: for a die, for the channel, for room in the
-//! write buffer, or for their completion.
+//! The host's commands in the drive, and the queues in which they wait: for a die, for the channel, for room
+//! in the write buffer, or for their completion.
 
 use super::flash::Flash;
 use super::tournament::NEVER;
@@ -38,8 +38,8 @@ pub(super) struct InFlight {
     pub(crate) lpn: u32,
     pub(crate) pages: u32,
     pub(crate) submitted: Nanos,
-    /// The number of flash operations that the command waits for; without a cache, the placing of a write
-    /// counts as one.
+    /// The number of flash operations that the command waits for. For a write without a cache, the assignment
+    /// of physical pages to it counts as one more.
     pub(crate) parts: u32,
     /// Whether a write has its room in the write buffer.
     pub(crate) is_buffered: bool,

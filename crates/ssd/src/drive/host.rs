@@ -3,8 +3,8 @@
 //!
 //! Writes, trims, shares and flushes wait in one queue, in order of arrival. A write takes its room in the
 //! buffer as soon as there is enough. A cached write is then *accepted*: the host gets its answer, and the
-//! drive keeps the bytes until the pages have physical pages, however long the schedule delays them. Reads
-//! find these pages in the buffer.
+//! drive keeps the bytes until the pages are *placed* (have physical pages), however long the schedule delays
+//! this. Reads find these pages in the buffer.
 
 use super::collector::Found;
 use super::command::{CommandKind, InFlight, Payload, queue_event};
@@ -143,8 +143,8 @@ impl SimDrive {
         let arrived = &mut self.commands[command as usize];
         arrived.since = self.flash.now;
         match arrived.kind {
-            // Answers such a flush at once: all acknowledged writes are in the flash, or in a buffer that
-            // survives a power cut.
+            // Answers a flush at once if there is no rollback list: all acknowledged writes are in the flash,
+            // or in a buffer that survives a power cut.
             CommandKind::Flush if self.flash.undo.is_none() => return self.acknowledge(command),
             CommandKind::Write(_) => self.entering.push_back(command),
             _ => {}
@@ -169,8 +169,8 @@ impl SimDrive {
             entering.waits.buffer += self.flash.now - entering.since;
             entering.since = self.flash.now;
             if !is_cached {
-                // Counts the placing of the write as one part, so that the write cannot end before all of its
-                // pages are placed.
+                // Counts the assignment of physical pages as one part, so that the write cannot end before
+                // all of its pages are placed.
                 entering.parts = 1;
                 continue;
             }
@@ -342,7 +342,7 @@ impl SimDrive {
         }
     }
 
-    /// Places pages of `command` through the gate of `unit`. Returns the number of placed pages, and the
+    /// Places pages of `command` in `unit`, as many as the unit's gate admits. Returns their number, and the
     /// number of programs that `command` waits for.
     pub(super) fn place_through(
         &mut self,
@@ -403,7 +403,8 @@ impl SimDrive {
         }
     }
 
-    /// Records that host pages of the flush epoch `epoch` are programmed in blocks of `unit`.
+    /// Records that host pages of the flush epoch `epoch` are programmed in blocks of `unit`; each flush ends
+    /// an epoch.
     pub(super) fn programmed(&mut self, unit: usize, pages: u32, epoch: u32) {
         if pages == 0 {
             return; // only moved pages

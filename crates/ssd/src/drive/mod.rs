@@ -1,4 +1,4 @@
-//! The simulated drive: it takes the host's commands to the flash and back in virtual time.
+//! The simulated drive: it executes the host's commands on the flash in virtual time.
 //!
 //! A read passes a serial stage (controller, link) and a fixed delay; then its pages are read from the flash.
 //! A write passes a serial stage of its own and waits for room in the write buffer. It is acknowledged after
@@ -78,8 +78,8 @@ pub struct SimDrive {
     caps: Caps,
     translation: Translation,
     flash: Flash,
-    /// The collector of each unit. `gates` has the gate of each unit; commands wait in the first gate's
-    /// queue.
+    /// The collector of each unit. `gates` has each unit's gate, which holds the schedule's state and the
+    /// commands that must wait for it. Commands other than reads wait in the first gate's queue.
     collectors: Vec<Collector>,
     gates: Vec<Gate>,
     waiting: Waiting,
@@ -96,7 +96,8 @@ pub struct SimDrive {
     writes: Path,
     acknowledgements: VecDeque<(u64, u32)>,
     buffer_free: u32,
-    /// The number of host pages not yet programmed, for each flush epoch from `first_epoch` on.
+    /// The number of host pages not yet programmed, for each flush epoch from `first_epoch` on. Each flush
+    /// ends an epoch.
     unprogrammed: VecDeque<u32>,
     first_epoch: u32,
     flushes: VecDeque<(u32, u32)>,
@@ -377,7 +378,8 @@ impl SimDrive {
             }
             self.flash.quiet_if_idle(die);
         }
-        // Raises barriers only with a rollback list: without one, no page must be programmed before an erase.
+        // Only a volatile buffer has a rollback list. Without one, an erase need not wait for programs of
+        // host pages.
         if self.flash.undo.is_some() && self.raise_barriers() {
             // Starts work again, because ending the epoch has sent programs to dies.
             self.start_work();

@@ -1,7 +1,7 @@
-//! Coordinates the units of a drive: the unit whose schedule decides, the unit that each page of a write
-//! waits for, and the unit that a read waits for.
+//! Coordinates the units of a drive: decides which unit's schedule applies, and for which unit a read, or
+//! each page of a write, waits.
 //!
-//! With round-robin striping, a write that finds all units closed waits as a whole, in order of arrival. With
+//! With round-robin striping, a write that no unit admits waits as a whole, in order of arrival. With
 //! striping by address, a write with room in the buffer is split, and each page waits for its own unit, in
 //! order. So a collecting unit only delays the pages that need that unit. Trims, shares and flushes wait
 //! until no earlier page waits.
@@ -37,7 +37,8 @@ impl SimDrive {
             self.look_at_all()
         }
         if self.is_worn_out() {
-            // Refuses the pages that wait for other units at once.
+            // Refuses the pages that wait for other units at once, because a worn-out drive accepts no
+            // writes.
             (0..self.waiting.queues.len()).for_each(|unit| self.place_waiting(unit));
         }
         self.admit_to(unit);
@@ -132,7 +133,7 @@ impl SimDrive {
         barred.is_none_or(|unit| self.gates[unit].passes(command))
     }
 
-    /// Handles a write that has waited longer than its patience.
+    /// Handles a write that has waited for collection for as long as it may.
     pub(super) fn become_urgent(&mut self) {
         let Translation::PageMapped(ftl) = &mut self.translation else { return };
         let now = self.flash.now;
@@ -190,7 +191,7 @@ impl SimDrive {
             self.waiting.queues.get(unit).and_then(|queue| queue.front().copied())
         {
             let mut end = lpn;
-            // Pages of one write that are programmed together are placed together.
+            // Pages of one write that are next to each other in the queue are placed together.
             while self.waiting.queues[unit].get((end - lpn) as usize) == Some(&(command, end)) {
                 end += 1;
             }
@@ -406,7 +407,8 @@ mod tests {
         }
     }
 
-    /// The rule: a power cut clears the load of every unit, so later loads only count operations begun since.
+    /// The rule: a power cut resets the load of every unit (its number of queued and running flash
+    /// operations), so later loads only count operations begun since.
     #[test]
     fn a_power_cut_clears_the_load_of_units() {
         for options in ["write_cache=off", "stripe=address,write_cache=volatile"] {

@@ -3,11 +3,11 @@
 //!
 //! These values are from its sources: 40/200/2000 µs to read, program and erase, 8 channels × 8 LUNs (dies)
 //! of one plane, 256 pages of 4 KiB in a block. A line is a block of every LUN. It is allocated and collected
-//! as one unit, when 75 % or 95 % of the lines are used. Assumed are: transfers on the channel take no time;
-//! there is no write buffer, so a write is acknowledged when its page is programmed; the user has 12 GiB of
-//! 16; a collection occupies its LUNs until it ends. The drive is scaled down to 128 lines of 256. One thing
-//! differs: collection begins at 95 %, the second threshold. With the first threshold, a full drive of this
-//! size would collect before every write.
+//! as one unit, when 75 % or 95 % of the lines are used. The following is assumed: transfers on the channel
+//! take no time; there is no write buffer, so a write is acknowledged when its page is programmed; the user
+//! has 12 GiB of 16; a collection occupies its LUNs until it ends. The drive is scaled down to 128 lines of
+//! 256. One thing differs: collection begins at 95 %, the second threshold. With the first threshold, a full
+//! drive of this size would collect before every write.
 
 use super::reference_e::reference_e;
 use super::target::Preset;

@@ -1,4 +1,4 @@
-//! An Intel Optane SSD (3D XPoint), as characterised in the ACE study (ICDE 2023).
+//! An Intel Optane SSD (3D XPoint), as characterised in the ACE study (Papon and Athanassoulis, ICDE 2023).
 //!
 //! The medium is overwritten in place, so no page becomes invalid, and writes cost about as much as reads.
 

@@ -3,10 +3,10 @@
 //!
 //! These values are from Lee et al.: 8 channels with one element (die) each, 64 pages of 4 KiB in a block,
 //! 0.025/0.200/1.5 ms to read, program and erase, 15 % reserved, 5 % minimum free blocks, greedy victims, no
-//! write buffer, 20 µs to suspend. The drive is filled with valid data at the start. From the sample
-//! parameters of the SSD extension come 25 ns a byte on the channel. Two things differ. An element has one
-//! plane of eight, and half of its blocks, which changes capacities but no times. The hard threshold is a
-//! fifth of the soft one, the lower of the two in the publication.
+//! write buffer, 20 µs to suspend. The drive is filled with valid data at the start. The 25 ns a byte on the
+//! channel are from the sample parameters of the SSD extension. Two things differ. An element has one plane
+//! of eight, and half of its blocks, which changes capacities but no times. The hard threshold is a fifth of
+//! the soft one, the lower of the two in the publication.
 //!
 //! Each element, and so each channel, collects separately. A page's element follows from its address, as in
 //! the SSD extension.

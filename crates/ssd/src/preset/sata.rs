@@ -1,4 +1,5 @@
-//! A SATA SSD, as characterised together with the P4510 in the ACE study (ICDE 2023).
+//! A SATA SSD, as characterised together with the P4510 in the ACE study (Papon and Athanassoulis, ICDE
+//! 2023).
 //!
 //! The time per page, 7 µs for 4 KiB, is that of the SATA link (about 585 MB/s). Dies have a single plane, so
 //! that an 8 KiB request reads two dies, which raises its read concurrency k_r to the published value.

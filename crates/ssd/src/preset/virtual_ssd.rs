@@ -1,6 +1,6 @@
-//! A cloud provider's virtual SSD, as characterised in the ACE study (ICDE 2023), with long delays and
-//! provisioned rates that the study's load did not saturate. So its published concurrencies k are lower
-//! bounds.
+//! A cloud provider's virtual SSD, as characterised in the ACE study (Papon and Athanassoulis, ICDE 2023). It
+//! has long delays and provisioned rates that the study's load did not saturate, so its published
+//! concurrencies k are lower bounds.
 
 use super::reference_e::reference_e;
 use super::target::{Concurrency::MoreThan, Preset, Target};

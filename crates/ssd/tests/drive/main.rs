@@ -262,7 +262,7 @@ fn a_write_is_accepted_before_it_has_its_place() {
     assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 2]);
     // This schedule bars reads until collection has read two pages.
     assert_eq!(drive.counters().flash_pages_read, read + 2);
-    // A trim waits for the earlier writes, which take the time of the flash.
+    // A trim waits until the earlier writes have physical pages, which takes a collection.
     let trimmed = run(&mut drive, Operation::Trim { lpn: Lpn(67), pages: 1 });
     assert!(trimmed.at > start + Nanos::from_micros(1_500));
     assert_eq!([66, 67].map(|lpn| read_byte(&mut drive, lpn)), [3, 0]);
@@ -397,7 +397,7 @@ fn contents_survive_garbage_collection() {
     for name in PlacementConfig::registry().names().filter(|name| *name != "oracle") {
         let placement = name.parse::<PlacementConfig>().unwrap();
         let victim = VictimConfig::COST_BENEFIT;
-        // Each stream has its own append point, so there must be enough segments for all streams.
+        // Each stream has its own open segment, so there must be enough segments for all streams.
         configs.extend(
             under_schedules(victim)
                 .map(|(victim, schedule)| collected(placement.clone(), 96, victim, schedule)),

@@ -61,8 +61,8 @@ proptest! {
                         set(&mut model, page, value);
                     }
                     if cache == WriteCache::Volatile {
-                        // A completed share is durable together with its sources, so all earlier writes are
-                        // in the flash.
+                        // A share makes all earlier writes durable, so each page now has one value since the
+                        // last flush.
                         (0..pages as usize).for_each(|page| model.since_flush[page] = vec![model.now[page]]);
                     }
                 }
@@ -192,7 +192,8 @@ fn cut_the_power_while_it_collects(schedule: &str) {
             pages: 4,
             blocks: 8,
             op: Share::percent(300),
-            // An erase on one die would end long before the program on the other.
+            // Programs take longer than erases, so a premature erase would end before the superseding page is
+            // programmed.
             program: Nanos::from_micros(5_000),
             erase: Nanos::from_micros(1_000),
             write_cache: WriteCache::Volatile,
@@ -344,7 +345,7 @@ fn lost_pages_have_their_previous_contents() {
     for (stamp, lpn) in [(3, 7), (4, 7), (5, 9)] {
         stamped.write(lpn, stamp).unwrap();
     }
-    // No page is programmed at once, so the power cut loses the last writes.
+    // No page is programmed yet, so the power cut loses the writes since the flush.
     stamped.drive.power_cut();
     assert_eq!([7, 8, 9].map(|lpn| stamped.read(lpn)), [1, 2, 0]);
     stamped.verify();

@@ -18,7 +18,8 @@ fn shared_pages_change_independently() {
     stamped.share(3, 2, 1);
     assert_eq!([1, 2, 3].map(|lpn| stamped.read(lpn)), [12, 0, 0]);
     stamped.verify();
-    // A page that shares a physical page already keeps it, alone or with others.
+    // Sharing a page with one that has the same physical page changes nothing, whether or not that page has
+    // other sharers.
     (0..4).for_each(|lpn| stamped.write(lpn, 100 + lpn).unwrap());
     stamped.share(4, 0, 4);
     stamped.share(0, 4, 4);

@@ -106,7 +106,7 @@ fn a_read_waits_for_one_residual_operation_at_most() {
         let is_read = ends.iter().position(|known| *known == end).is_some_and(|op| op == 1 || op == 3);
         let wait = if is_read { residual } else { residual.min(20) };
         assert_eq!(read_response("preemptive", at), wait + READ, "at {at}");
-        // All requests wait for the whole collection and then for the write.
+        // Without preemption, a read waits for the whole collection and then for the write.
         let wait = if at < 1_950 { 1_950 - at } else { PROGRAM + 1_950 - at };
         assert_eq!(read_response("non-preemptive", at), wait + READ, "at {at}");
     }
@@ -148,7 +148,7 @@ fn merging_saves_exactly_the_reads_of_collection() {
         (responses[1..].to_vec(), after.flash_pages_read - before.flash_pages_read, elapsed)
     };
     let all = PROGRAM + 1_950;
-    // Page 1 has not been moved yet when the host reads it, during the read of page 0 (200..225).
+    // Page 1 has not been moved yet when the host reads it, during the read of page 0 (200 to 225 µs).
     assert_eq!(run("semi-preemptive", &[(210, 1)]), (vec![15 + READ], 3, all + READ));
     assert_eq!(run("semi-preemptive+merge", &[(210, 1)]), (vec![15 + READ], 2, all));
     // The host reads page 0 while collection is reading it.
@@ -185,11 +185,11 @@ fn pipelining_saves_exactly_the_overlap() {
         drive.verify(true).unwrap();
         response
     };
-    // The read of page 0 is from 210 to 245.
+    // The read of page 0 is from 210 to 245 µs.
     let read = |schedule| response(schedule, 220, Operation::read(Lpn(100), 1));
     assert_eq!(read("semi-preemptive"), 2 * (READ + TRANSFER) - 10);
     assert_eq!(read("semi-preemptive+pipeline"), READ + READ.max(TRANSFER) + TRANSFER - 10);
-    // The program of page 0 is from 245 to 455.
+    // The program of page 0 is from 245 to 455 µs.
     let write = |schedule| response(schedule, 300, Operation::write(Lpn(100), 1));
     assert_eq!(write("semi-preemptive"), 2 * (TRANSFER + PROGRAM) - 55);
     assert_eq!(write("semi-preemptive+pipeline"), TRANSFER + PROGRAM + PROGRAM - 55);
@@ -214,8 +214,8 @@ fn an_overlapping_operation_waits_until_it_begins() {
         let last = served.iter().find(|served| served.tag == Tag(1)).unwrap();
         (last.waits.gc / 1_000, last.waits.die, last.waits.channel)
     };
-    // The die's array is free at 235, when the read of page 0 leaves it. The channel is free at 255, when the
-    // program of page 0 is in the array.
+    // The die's array is free at 235 µs, when the read of page 0 leaves it. The channel is free at 255 µs,
+    // when the program of page 0 is in the array.
     assert_eq!(waits(220, Operation::read(Lpn(100), 1)), (15, 0, 0));
 }
 
@@ -225,7 +225,7 @@ fn a_joined_read_waits_for_collection() {
     let mut drive = about_to_collect("semi-preemptive+merge", 10);
     drive.keep_served();
     let start = drive.now();
-    // The read of page 0 is from 210 to 245.
+    // The read of page 0 is from 210 to 245 µs.
     let read = Operation::read(Lpn(0), 1);
     let responses = replay(&mut drive, start, &[(0, Operation::write(Lpn(66), 1)), (220, read)]);
     let mut served = Vec::new();
@@ -242,7 +242,7 @@ fn a_power_cut_drops_joined_reads() {
     let start = drive.now();
     submit(&mut drive, 0, Operation::write(Lpn(66), 1));
     let mut completions = Vec::new();
-    // As above, the read of page 0 is from 210 to 245.
+    // As above, the read of page 0 is from 210 to 245 µs.
     drive.wait(Some(start + Nanos::from_micros(220)), &mut completions);
     submit(&mut drive, 1, Operation::read(Lpn(0), 1));
     drive.wait(Some(start + Nanos::from_micros(230)), &mut completions);
@@ -303,8 +303,8 @@ fn suspended_work_resumes_after_a_burst_of_reads() {
     let start = drive.now();
     let reads = (0..40).map(|_| (50, Operation::read(Lpn(100), 1)));
     let requests: Vec<_> = [(0, Operation::write(Lpn(0), 1))].into_iter().chain(reads).collect();
-    // The program is suspended at 50, within 20 µs. The read that suspended it and sixteen more follow, and
-    // then the rest of the program.
+    // The program is suspended at 50 µs, which takes 20 µs. The read that suspended it and sixteen more
+    // follow, and then the rest of the program.
     assert_eq!(replay(&mut drive, start, &requests)[0], 50 + 20 + 17 * READ + 150);
 }
 

@@ -74,7 +74,7 @@ pub(super) struct Flash {
     /// The next event of each slot. Slots `0..dies` are the dies; the host side uses the others.
     pub(crate) events: Tournament,
     pub(crate) now: u64,
-    /// The flush epoch that new host pages belong to.
+    /// The flush epoch of host pages that are placed now. Each flush ends an epoch.
     pub(crate) epoch: u32,
     pub(crate) performed: Performed,
     pub(crate) fault: Option<NandError>,
@@ -266,8 +266,8 @@ impl Flash {
             let pages =
                 if protected { &mut self.performed.pages_programmed } else { &mut self.performed.pages_lost };
             *pages += u64::from(op.pages());
-            // Drops the bytes of a lost page, because a read that still refers to it must not find them. In
-            // place, the page may have been written.
+            // Drops the bytes of a lost page, because a read that still refers to it must not find them. On a
+            // medium overwritten in place the bytes stay, because the write may have taken effect.
             if let (false, false, Some(contents)) = (protected, self.in_place, &mut self.contents) {
                 op.blocks().for_each(|block| contents.remove(self.layout.page_at(block, op.page)));
             }

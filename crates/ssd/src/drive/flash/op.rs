@@ -42,7 +42,7 @@ pub(in crate::drive) enum FlashOpKind {
 pub(in crate::drive) struct Programmed {
     /// The number of host pages.
     pub(crate) host_pages: u8,
-    /// The flush epoch of the host pages.
+    /// The flush epoch of the host pages. Each flush ends an epoch.
     pub(crate) epoch: u32,
     /// The host write that waits for the program; `None` if no write waits.
     pub(crate) command: Option<u32>,

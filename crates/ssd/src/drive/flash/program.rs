@@ -1,4 +1,4 @@
-//! Program operations: pages of one row, host pages and copies, are gathered until the row is full.
+//! Gathers host pages and copies of one row in a program operation until the row is full.
 
 use super::Flash;
 use super::op::{FlashOpKind, OpId, Programmed};

@@ -15,7 +15,8 @@ const READ_BURST: u8 = 16;
 const NO_ROW: u32 = u32::MAX;
 
 impl Flash {
-    /// Returns whether `die` is idle and only host reads may wait for it.
+    /// Returns whether `die` is idle, and neither a program nor a suspended operation waits for it; host
+    /// reads may.
     #[inline]
     pub(in crate::drive) fn is_free(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
