@@ -1,5 +1,6 @@
-//! The candidates for collection: the sealed segments of a unit. Segments of groups with a fixed size wait in
-//! queues, the oldest first. The victim policy picks among all other segments.
+//! The candidates for collection: the sealed segments of a unit. A group has the segments that one stream
+//! wrote. Segments of groups with a fixed size wait in queues, the oldest first. The victim policy picks
+//! among all other segments.
 
 use crate::placement::{PlacementPolicy, Placer, STREAMS_AT_MOST};
 use crate::segments::{SegmentId, SegmentState, SegmentTable};

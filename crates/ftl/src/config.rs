@@ -146,7 +146,7 @@ impl FtlConfig {
                  (smaller segments, more over-provisioning or less logical space)"
             )));
         }
-        // The segments of data and append points can never all become free.
+        // Limits the background threshold: segments of data and open segments never become free.
         let most = u64::from(segments) - need + u64::from(reserve);
         if u64::from(self.collect.background) > most {
             return Err(SpecError::new(format!(
@@ -234,7 +234,7 @@ mod tests {
         assert_refused(units(2, 161, 1), "in each of 2 units are too few for 81 logical pages");
         assert_accepted(units(2, 157, 4));
         assert_refused(units(2, 161, 4), "too few for 84 logical pages");
-        // One row is larger than all data.
+        // One row is larger than all data, so one unit must have room for all data.
         assert_accepted(units(2, 10, 4_096));
         assert_eq!(units(2, 160, 1).effective_pages(), 12 * 16);
         assert_eq!(units(2, 160, 1).spare_effective(), 0.2);

@@ -17,7 +17,7 @@ use crate::segments::SegmentId;
 use fulgurite_base::{Nanos, Ppn, StreamId};
 use std::collections::VecDeque;
 
-/// When a gate looks at the state again after a pick, which may have changed the state.
+/// When a gate looks at the schedule's state again after it has picked a victim, which may change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterPick {
     /// The gate looks again at once.
@@ -164,8 +164,8 @@ impl Gate {
         ftl.set_urgent(self.unit);
     }
 
-    /// Records that the event that the write waited for has happened. If the write must still wait, its time
-    /// starts again.
+    /// Records that the collection that the write waited for has freed a segment. If the write must still
+    /// wait, its time starts again.
     pub fn end_urgency(&mut self) {
         self.urgent_at = None;
     }

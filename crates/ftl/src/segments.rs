@@ -12,9 +12,9 @@ pub struct SegmentId(pub u32);
 pub enum SegmentState {
     /// The segment is erased and not open.
     Free,
-    /// The segment is the append point of a stream.
+    /// The segment is open: a stream's pages are written to it.
     Open,
-    /// The segment is full, and a candidate for collection.
+    /// The segment accepts no more writes and is a candidate for collection.
     Sealed,
     /// The segment's valid pages are being moved to other segments.
     Victim,
@@ -70,7 +70,7 @@ impl SegmentTable {
         }
     }
 
-    /// Makes a free `segment` the append point of `stream`.
+    /// Opens a free `segment` for the writes of `stream`.
     pub(crate) fn open(&mut self, segment: SegmentId, stream: StreamId) {
         let at = segment.0 as usize;
         (self.state[at], self.stream[at], self.opened_at[at]) = (SegmentState::Open, stream.0, self.now);
@@ -154,10 +154,10 @@ impl SegmentTable {
         self.now += 1;
     }
 
-    /// Moves every segment to the group that `groups` has for its current group.
+    /// Moves every segment to another group: `groups` has the new group of each current group.
     pub(crate) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {
-            // The counts are right if every group that absorbs other groups keeps its own number.
+            // A group that absorbs other groups must keep its own number; otherwise a count would move twice.
             let moved = std::mem::take(&mut self.in_stream[stream]);
             self.in_stream[usize::from(group.0)] += moved;
         }

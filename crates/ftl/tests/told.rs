@@ -160,7 +160,7 @@ fn the_stream_of_a_copy_is_known_before() {
 /// The rule: the counts of the counting sink agree with the layer's counters.
 #[test]
 fn the_counting_sink_agrees_with_the_counters() {
-    // SepBIT chooses a stream for each copy.
+    // SepBIT chooses a stream for each copy; the other placement has one stream for all.
     let ways =
         [("none", Schedule::NON_PREEMPTIVE), ("none", Schedule::PACED), ("sepbit", Schedule::NON_PREEMPTIVE)];
     for (placement, schedule) in ways {

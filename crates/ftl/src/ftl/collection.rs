@@ -116,8 +116,8 @@ impl Ftl {
         if let Some(groups) = self.placer.take_regrouping() {
             self.regroup(&groups);
         }
-        // Asks wear leveling first: it picks rarely, and a victim policy would never pick the segments that
-        // it needs.
+        // Asks wear leveling first, because a victim policy would hardly ever pick a segment of cold data.
+        // Wear leveling names such a segment only rarely.
         let victim = self
             .left_behind(unit)
             .or_else(|| self.units[unit.0 as usize].candidates.pick(&self.placer, &self.segments))?;
@@ -294,8 +294,8 @@ mod tests {
         ftl
     }
 
-    /// The rule: a full segment that is behind the most erased one by more than the gap is collected and
-    /// counted before the victim policy is asked. So no segment stays behind for long.
+    /// The rule: a full segment whose erases are behind those of the most erased segment by more than the gap
+    /// is collected before the victim policy is asked, and counted. So no segment stays behind for long.
     #[test]
     fn a_segment_that_is_behind_is_collected_first() {
         const GAP: u32 = 3;
@@ -311,8 +311,8 @@ mod tests {
         assert!(ftl.counters.leveled_segments > 10, "{}", ftl.counters.leveled_segments);
     }
 
-    /// The rule: on a drive with many segments only some picks scan for such a segment: one in three for 600
-    /// segments.
+    /// The rule: on a drive with many segments only some picks scan for a segment whose erases are behind:
+    /// one in three for 600 segments.
     #[test]
     fn large_drives_scan_in_some_picks_only() {
         let mut found = 0;

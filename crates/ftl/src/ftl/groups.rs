@@ -8,7 +8,7 @@ use crate::segments::{SegmentId, SegmentState};
 use fulgurite_base::{Ppn, StreamId};
 
 impl Ftl {
-    /// Moves every segment to the new group of its stream. Seals the append points of groups that no longer
+    /// Moves every segment to the new group of its stream. Seals the open segments of groups that no longer
     /// exist.
     pub(super) fn regroup(&mut self, groups: &[StreamId]) {
         for (stream, group) in groups.iter().enumerate() {

@@ -34,7 +34,8 @@ impl Ftl {
                 false => Some(UnitId(0)),
             };
             let unit = unit.expect("some unit has room for the page, or its old place");
-            // With room in the open segment and no collection in progress, every schedule serves the write.
+            // Makes room only if needed: with room in the open segment and no collection in progress, every
+            // schedule serves the write.
             if self.of(unit).collection.is_some() || self.is_full(unit, stream) {
                 self.make_room(unit, stream, sink, &mut at_pick);
                 // Looks up the page's physical page again, since collection may have moved the page.

@@ -367,8 +367,8 @@ mod tests {
         }
     }
 
-    /// The rule: the measured over-provisioning equals that of the closed forms if collection begins at the
-    /// reserve, in each of the units. It is absent if no victim was picked.
+    /// The rule: if collection begins at the reserve, the measured over-provisioning ρ equals the effective ρ
+    /// of the closed forms, also with several units. It is absent if no victim was picked.
     #[test]
     fn the_measured_spare_is_that_at_the_picks() {
         for units in [1, 4] {
@@ -382,8 +382,8 @@ mod tests {
         }
     }
 
-    /// The rule: a stream has an append point while its open segment has room, and none if another segment
-    /// must be opened first.
+    /// The rule: a stream has an append point (a next page to write) while its open segment has room, and
+    /// none if another segment must be opened first.
     #[test]
     fn a_full_segment_has_no_next_page() {
         let mut ftl = Ftl::new(FtlConfig::plain(400, 40, 16)).unwrap();
@@ -417,7 +417,8 @@ mod tests {
             assert!(ftl.counters().host_pages < 20_000);
             ftl.write(prng.below(400) as u32, 1, StreamId(0), &mut erased);
         }
-        // Copies in units are counted only on a drive of several units.
+        // The copies exceed the logical pages, so counting copies as valid pages would leave more segments in
+        // use below.
         assert!(ftl.counters().copied_pages > 400);
         let erases = erased.0.len();
         while erased.0.len() < erases + 5 {
@@ -484,7 +485,7 @@ mod tests {
             end(&mut ftl);
             assert_eq!(states(&ftl), [ScheduleState::Pressed; 2]);
         }
-        // Ends the collection that the write waited for.
+        // The end of the collection that the write waited for ends the urgency.
         ftl.set_urgent(UnitId(1));
         while states(&ftl)[1] == ScheduleState::Exclusive {
             ftl.pick(UnitId(1)).expect("a segment is full");

@@ -1,4 +1,4 @@
-//! A unit of a drive: it has its own segments and an append point for every stream, and is collected
+//! A unit of a drive: it has its own segments and an open segment for every stream, and is collected
 //! separately. All units share one map and one placement policy.
 
 use crate::Divisor;

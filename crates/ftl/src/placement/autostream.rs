@@ -7,7 +7,7 @@
 //!
 //! *Ambiguities.* Yang et al. do not fix the number of streams, the chunk and the period. Here they are 5 (as
 //! in table 2 of MiDAS, FAST 2024), 512 pages (2 MiB) and 16,384 page writes, as in the program of MiDAS.
-//! Copies go to the last class, as in that program. Placement by chunk cannot see single popular pages. A
+//! Copies go to the last stream, as in that program. Placement by chunk cannot see single popular pages. A
 //! decision takes O(1).
 
 use super::policy::{DriveShape, PlacementPolicy, STREAMS_AT_MOST, WriteContext};

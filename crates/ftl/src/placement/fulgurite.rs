@@ -42,11 +42,12 @@ const TICKS_IN_CAPACITY: u64 = 4;
 /// The options of Fulgurite's placement policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FulguriteConfig {
-    /// The number of streams. The last stream takes all longer intervals.
+    /// The number of streams. The last stream takes all pages with longer remaining times.
     pub streams: u16,
-    /// The range of a stream, in eighths of an octave.
+    /// The range of remaining times in one stream, in eighths of an octave.
     pub step: u16,
-    /// The inverse of the least weight of a new interval; at most 9, since a page counts no more intervals.
+    /// The inverse of the least weight of a new interval in the average; at most 9, because the weight never
+    /// falls below 1/9.
     pub memory: u16,
 }
 
@@ -435,8 +436,8 @@ mod tests {
             let mut experience = Experience::new(config, capacity);
             let mut counts: Vec<(f64, [f64; AGES])> = Vec::new();
             for kind in 0..KINDS {
-                // Kinds differ by the half octave of the average, by three numbers of intervals, and by
-                // whether the last interval was short.
+                // Kinds differ by the half octave of the average, by the number of intervals (few, some or
+                // many), and by whether the last interval was short.
                 let mean = 2f64.powf((kind / 6) as f64 / 2.0 + 0.25);
                 let alive = |octaves: usize| {
                     if octaves == 0 { 1.0 } else { (-(2f64.powi(octaves as i32 - 1)) / mean).exp() }
@@ -476,7 +477,7 @@ mod tests {
         }
     }
 
-    /// The rule: a page that is older than all pages of its kind became is assumed to outlive all counted
+    /// The rule: a page that is older than any page of its kind has become is assumed to outlive all counted
     /// octaves.
     #[test]
     fn a_page_that_outlives_its_kind_goes_last() {

@@ -1,6 +1,6 @@
-//! Placement: chooses the stream (append point) of each page. Each policy has a file. [`PlacementConfig`]
-//! selects a policy by name, and [`Placer`] is a policy at work. Each stream has its own open segment. The
-//! segments that a stream wrote are its group.
+//! Placement: chooses the stream of each page. Each policy has a file. [`PlacementConfig`] selects a policy
+//! by name, and [`Placer`] is a policy at work. Each stream has its own open segment, to which its pages are
+//! written. The segments that a stream wrote are its group.
 //!
 //! All policies share one mechanism. The translation layer asks the policy for the stream of each host page
 //! and each copy, and then reports the write. A policy with groups of a fixed size names the group that is

@@ -160,7 +160,7 @@ impl Oracle {
         let groups: Vec<(f64, f64)> = self.bounds.iter().zip(&traffic).map(group).collect();
         let garbage: f64 = groups.iter().map(|(_, garbage)| garbage).sum();
         let DriveShape { logical_pages, segments, segment_pages, reserve, .. } = self.drive;
-        // Every class has an open segment, including the last.
+        // Subtracts the reserve and an open segment of each class, including the last.
         let room = f64::from(segments) - f64::from(reserve) - groups.len() as f64 - 1.0;
         let spare = (room * f64::from(segment_pages) - f64::from(logical_pages)).max(0.0);
         let fits = if garbage > 0.0 { (share * spare / garbage).min(1.0) } else { 1.0 };

@@ -4,7 +4,8 @@
 
 use crate::{SegmentId, SegmentTable};
 
-/// One page in this many must be invalid, at least, over a row of victims.
+/// At least one page in this many must be invalid in a row of victims, which are picked without a host write
+/// in between.
 const ONE_IN: u64 = 128;
 
 /// Watches for collections that gain no space.

@@ -86,7 +86,7 @@ impl PlacementPolicy for SepBit {
         let age = self.age(context.lpn, segments);
         if !context.copied {
             let known = if self.config.queue { self.queue.min(self.lifespan) } else { self.lifespan };
-            // The paper counts classes from 1, streams count from 0.
+            // Wang et al. count classes from 1, streams count from 0.
             return StreamId(u16::from(age >= known));
         }
         if segments.stream(segment).0 == 0 {
@@ -119,7 +119,7 @@ impl PlacementPolicy for SepBit {
         if segments.stream(victim).0 != 0 {
             return;
         }
-        // As in the paper, the lifespan of a segment is from its first page to its collection.
+        // As in Wang et al., the lifespan of a segment is from its first page to its collection.
         self.sum += segments.now() - segments.opened_at(victim);
         self.collected += 1;
         if self.collected == self.config.collected {
@@ -209,9 +209,9 @@ mod tests {
         }
     }
 
-    /// The rule by the paper: a host page goes to class 1 if its copy lived for less than ℓ, and a new page
-    /// to class 2. Copies out of class 1 go to class 3, all others to 4, 5 or 6 by their age. ℓ is the mean
-    /// over the last collected segments of class 1, infinite at first.
+    /// The rule by Wang et al. (2022): a host page goes to class 1 if its copy lived for less than ℓ, and a
+    /// new page to class 2. Copies out of class 1 go to class 3, all others to 4, 5 or 6 by their age. ℓ is
+    /// the mean lifespan of the last collected segments of class 1, infinite at first.
     #[test]
     fn classes_are_those_of_the_paper() {
         let mut rig = Rig::new(false);
@@ -233,8 +233,8 @@ mod tests {
         assert_eq!((rig.class_at(4, 6), rig.class_at(4, 7)), (1, 2), "ℓ is 7");
     }
 
-    /// The rule by the paper's program: a lifespan is known only while the page is in the queue. The queue
-    /// grows by one with each host write up to ℓ, and shrinks by one while it is longer.
+    /// The rule by the program of Wang et al.: a lifespan is known only while the page is in the queue. The
+    /// queue grows by one with each host write up to ℓ, and shrinks by one while it is longer.
     #[test]
     fn a_lifespan_is_known_only_within_the_queue() {
         let mut rig = Rig::new(true);

@@ -154,7 +154,7 @@ impl Schedule {
         self.suspends() || self.merge || self.pipeline
     }
 
-    /// Returns whether the rule treats the hard threshold separately.
+    /// Returns whether the rule uses the hard threshold; otherwise only the soft threshold matters.
     pub fn has_hard_threshold(self) -> bool {
         self.rule.data().has_hard_threshold
     }
@@ -210,7 +210,8 @@ mod tests {
         assert!(sentence("non-preemptive+merge").contains("accepted: semi-preemptive and preemptive"));
     }
 
-    /// The rule: a schedule is about dies if it suspends, merges or pipelines.
+    /// The rule: a schedule affects the order of operations on a die if, and only if, it suspends, merges or
+    /// pipelines.
     #[test]
     fn suspending_merging_and_pipelining_are_about_dies() {
         for name in
@@ -223,7 +224,8 @@ mod tests {
         }
     }
 
-    /// The rule: only paced collection keeps step with the host.
+    /// The rule: only paced collection keeps step with the host: it moves pages one by one while the host
+    /// writes.
     #[test]
     fn one_rule_keeps_step() {
         let keeps_step = |name: &&str| Schedule::from_name(name).unwrap().keeps_step();

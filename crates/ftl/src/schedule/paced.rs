@@ -73,7 +73,7 @@ mod tests {
         lead(&STATE, Progress { valid_at_pick, room_at_pick, moved, host_pages })
     }
 
-    /// The rule: the next host page is counted, so that there is room for it.
+    /// The rule: the pace counts the next host page in advance, so that there is room for it.
     #[test]
     fn collection_is_behind_one_page_after_its_slack() {
         assert_eq!(lead_at(0, 15), Lead::Level, "16 moves are due");

@@ -98,7 +98,7 @@ pub struct ScheduleRule {
     pub decide: fn(&FtlState) -> ScheduleState,
     /// Whether collection without virtual time moves pages one by one while the host writes, not all at once.
     pub keeps_step: bool,
-    /// Whether the rule treats the hard threshold separately.
+    /// Whether the rule uses the hard threshold; otherwise only the soft threshold matters.
     pub has_hard_threshold: bool,
     /// Whether the additions `+merge` and `+pipeline` of Lee et al. are allowed.
     pub steps_aside: bool,

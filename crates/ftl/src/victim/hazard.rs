@@ -27,8 +27,8 @@ use std::ops::Range;
 const AGES: usize = 80;
 /// The least and the greatest value of h · age.
 const BOUNDS: (f64, f64) = (0.5, 4.0);
-/// How often valid pages are counted (`LOOKS`) and rates are updated (`LESSONS`), in as many writes as the
-/// drive has pages.
+/// The number of counts of valid pages (`LOOKS`) and of updates of the rates (`LESSONS`) in as many host page
+/// writes as the drive has pages.
 const LOOKS: u64 = 256;
 const LESSONS: u64 = 16;
 /// The decay factor of all counts at each update. The half-life is one and a half times the drive's pages in
@@ -42,9 +42,9 @@ const BELIEF: f64 = 1.0 / 16.0;
 struct Stream {
     index: ByAge,
     deaths: [f64; AGES],
-    /// The sum of valid pages times page writes, by age.
+    /// By age, the number of valid pages summed over all page writes. A death rate is deaths / exposure.
     exposure: [f64; AGES],
-    /// 1 / (h · age) by age: how long it pays to wait.
+    /// 1 / (h · age) by age, a factor of the score. It is below 1 if waiting pays.
     patience: [f64; AGES],
 }
 
@@ -100,7 +100,7 @@ impl Hazard {
         for stream in &mut self.streams {
             for (segment, sealed_at) in stream.index.iter() {
                 let at = age(now - sealed_at, table.segment_pages());
-                // Assumes that the number of valid pages has been the same since the last look.
+                // Assumes that the number of valid pages has been the same since the last count.
                 stream.exposure[at] += writes * f64::from(table.valid(segment));
             }
         }

@@ -45,12 +45,13 @@ pub struct MidasConfig {
     pub groups: GroupSizes,
     /// Whether groups that deviate from the model give up their sizes.
     pub irregular: bool,
-    /// Whether a configuration that is worse than the previous one is given up, and the model learns its
-    /// errors from a configuration that is not.
+    /// Whether configurations are evaluated at work: the model learns its errors from them, and a
+    /// configuration that is worse than the previous one is given up.
     pub judge: bool,
     /// The length of an epoch, in logical capacities of host writes.
     pub epoch: Share,
-    /// The least number of watched pages, if the drive has as many.
+    /// The least number of watched pages, the sample on which lifetimes are measured. A smaller drive watches
+    /// all pages.
     pub watch: Portion,
     /// Whether short lifetimes are measured on every page.
     pub short: bool,
@@ -60,7 +61,7 @@ pub struct MidasConfig {
     pub update: Share,
     /// The largest deviation of a group's valid share from its prediction that counts as regular.
     pub error: Share,
-    /// The least gain of a split that counts.
+    /// The least relative decrease of write amplification that counts as a gain.
     pub gain: Share,
     /// The number of splits in a row without a gain after which the search ends.
     pub stop: u32,

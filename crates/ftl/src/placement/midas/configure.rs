@@ -3,7 +3,7 @@
 
 use super::model::{Chain, Hot, LastGroup, Learned, Lifetimes, Prediction};
 
-/// The space and the limits for a configuration. GN is the last group.
+/// The space and the limits for a configuration. HOT is the group for hot pages, and GN the last group.
 #[derive(Clone, Copy, Debug)]
 pub struct Space {
     /// The number of segments for all groups together.
@@ -24,7 +24,7 @@ pub struct Space {
     pub hot: bool,
     /// The most groups besides HOT.
     pub groups: usize,
-    /// The least gain of a split that counts.
+    /// The least relative decrease of the predicted write amplification by which a split counts as a gain.
     pub gain: f64,
     /// The number of splits in a row without such a gain that end the search.
     pub stop: u32,
@@ -105,7 +105,8 @@ impl Space {
                 for new in steps(size).filter(|new| (least..self.segments).contains(new)) {
                     let (mut hot, mut sized) = (best.hot, best.sized.clone());
                     *(if group == 0 { &mut hot } else { &mut sized[group - 1] }) = new;
-                    // `better` returns its last argument if the new sizes are no improvement.
+                    // `better` returns its last argument if the new sizes are no improvement, so it returns a
+                    // configuration.
                     best = self.better(lifetimes, hot, sized, Some(best)).expect("there was one before");
                 }
             }

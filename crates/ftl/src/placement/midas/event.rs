@@ -47,8 +47,8 @@ pub struct Event {
     pub why: Why,
     /// The measured write amplification since the previous event.
     pub waf: f64,
-    /// The measured valid shares at collection since the previous event, HOT first; `None` if too few
-    /// segments of the group were collected.
+    /// The measured valid shares at collection since the previous event, that of HOT (the group of hot pages)
+    /// first; `None` if too few segments of the group were collected.
     pub measured: Vec<Option<f64>>,
     /// The configuration from now on; `None` before the first choice. Groups from [`Event::unsized_from`] on
     /// have no sizes.
@@ -72,7 +72,8 @@ impl Stretch {
         Stretch { since, copied: 0, collected: vec![Collected::default(); usize::from(GROUPS) + 1] }
     }
 
-    /// Returns the measurements after `earlier`, which is a prefix of this stretch.
+    /// Returns the measurements since `earlier`, a copy of this stretch that was made at the time
+    /// `earlier.since`.
     pub(crate) fn after(&self, earlier: &Stretch) -> Stretch {
         let collected = self.collected.iter().zip(&earlier.collected).map(|(all, early)| Collected {
             segments: all.segments - early.segments,

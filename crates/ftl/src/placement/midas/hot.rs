@@ -1,11 +1,11 @@
 //! The hot filter of MiDAS. Two bits for each page, a count, select the pages that were rewritten three times
 //! within a short time.
 //!
-//! A host write increments the count if the old copy was in HOT, or in a segment of G1 younger than the
-//! window. It decrements the count if the segment of G1 was older. A copy out of G1 decrements the count, a
-//! copy out of HOT does so twice. At a count of three the page is hot. The window starts at one logical
-//! capacity. It follows the age at which HOT's segments are collected, but grows by only a quarter when that
-//! age is more than twice the window.
+//! HOT is the group of hot pages, and G1 the first group of the other pages. A host write increments the
+//! count if the old copy was in HOT, or in a segment of G1 younger than the window. It decrements the count
+//! if the segment of G1 was older. A copy out of G1 decrements the count, a copy out of HOT does so twice. At
+//! a count of three the page is hot. The window starts at one logical capacity. It follows the age at which
+//! HOT's segments are collected, but grows by only a quarter when that age is more than twice the window.
 
 use crate::{SegmentId, SegmentTable};
 

@@ -1,5 +1,5 @@
 //! Evaluates the groups of MiDAS after each part of an epoch, and replaces them if they have too much write
-//! amplification.
+//! amplification. HOT is the group of hot pages, and GN the last group.
 
 use super::Midas;
 use super::config::{Definition, GROUPS, GroupSizes, HOT, MidasConfig};
@@ -40,7 +40,7 @@ impl Midas {
     /// Returns to the previous groups even before the epoch's end if the current groups are far worse. The
     /// first stretch of an epoch does not count, because groups change their sizes in it.
     pub(super) fn gave_up_at_once(&mut self, segments: &SegmentTable) -> bool {
-        // After an event the stretch is younger than the last look, and too short to evaluate.
+        // After an event the stretch is younger than the last evaluation, and too short to evaluate.
         if !self.config.judge || self.settled || self.looks < 2 || self.stretch.since > self.looked.since {
             return false;
         }
@@ -92,7 +92,7 @@ impl Midas {
         if !is_first && promised > measured * (1.0 - self.config.gain.as_f64()) {
             return self.note(segments, Why::Unchanged(difference));
         }
-        // The authors' program compares with the whole stretch.
+        // Without `judge`, the choice is compared with the whole stretch, as in the authors' program.
         let had = if self.config.judge { measured } else { self.stretch.waf(segments.now()) };
         if (self.config.judge || self.config.follows == Definition::Program) && promised > had {
             return self.note(segments, Why::NoGain(promised, had));
@@ -154,7 +154,7 @@ impl Midas {
         }
     }
 
-    /// Learns the model's errors: for HOT at any size, for the last group only if all groups had their sizes.
+    /// Learns the model's errors: for HOT at any size, for GN only if all groups had their sizes.
     pub(super) fn learn(&mut self, recent: &Stretch, segments: &SegmentTable) {
         let Some(lifetimes) = &self.lifetimes else { return };
         let of_hot = recent.collected[usize::from(HOT)];
@@ -162,7 +162,7 @@ impl Midas {
         let hot = segments.in_stream(StreamId(HOT));
         if of_hot.segments >= MEASURED && hot > 0 {
             let pages = f64::from(hot) * f64::from(self.drive.segment_pages);
-            // Compares with all writes to pages with lifetimes below HOT's residence.
+            // Compares HOT's share of writes with that of all pages with lifetimes below HOT's residence.
             self.learned.hot_residence = pages / traffic;
             let all = 1.0 - lifetimes.survival(self.learned.hot_residence);
             self.learned.hot_valid = self.valid_share(of_hot);
@@ -222,7 +222,7 @@ impl Midas {
         let filled_before = self.filled;
         let is_full = |group: &u16| segments.in_stream(StreamId(*group)) >= self.sizes[usize::from(*group)];
         self.filled = (0..self.first_unsized).take_while(is_full).count() as u16;
-        // Restarts the window at every look, even if no group is evaluated.
+        // Restarts the window at every call, even if no group is evaluated.
         let window = self.window.clone();
         self.window.fill(Collected::default());
         let Some(configuration) = &self.configuration else { return };

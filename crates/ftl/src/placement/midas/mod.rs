@@ -103,12 +103,12 @@ pub struct Midas {
     learned: Learned,
     settled: bool,
     choices: u32,
-    /// The number of looks in this epoch; `looked` is the stretch up to the last look.
+    /// The number of evaluations in this epoch; `looked` is the stretch up to the last one.
     looks: u32,
     looked: Stretch,
     runaway: Runaway,
-    /// The collections of each group since the last look; `filled` is the number of groups that had their
-    /// sizes then.
+    /// The collections of each group since the last evaluation; `filled` is the number of groups that had
+    /// their sizes then.
     window: Vec<Collected>,
     filled: u16,
     regroup: Option<Vec<StreamId>>,
@@ -197,7 +197,7 @@ impl Midas {
     fn adopt(&mut self, chosen: Configuration) {
         let last = chosen.sized.len() as u16 + 1;
         let (old_first, old_last) = (self.first_unsized.max(1), self.last);
-        // Segments of groups without a size move to GN, except for young groups that continue to exist.
+        // Segments of the previous GN and of removed groups move to GN; all others keep their group.
         let to = |stream: u16| {
             if stream == HOT {
                 HOT

@@ -238,8 +238,8 @@ impl Chain {
         if still >= in_last {
             return None;
         }
-        // Pages that are overwritten in HOT never reach GN, the last group, even if no group is between the two. So
-        // a page that enters GN is at least as old as the residence in HOT.
+        // Pages that are overwritten in HOT never reach GN, the last group, even if no group is between the
+        // two. So a page that enters GN is at least as old as the residence in HOT.
         let entry = age.max(hot.residence);
         let share = self.valid_share_of_last(lifetimes, entry, left - still, in_last - still)?;
         let copies = self.learned.last * share / (1.0 - share);
@@ -279,7 +279,8 @@ impl Chain {
             LastGroup::Greedy { segment_pages } => 1.0 + 0.5 / f64::from(segment_pages),
         };
         let waf = if writes <= 0.0 || held <= 0.0 {
-            // No page of GN is ever overwritten.
+            // Without an overwritten page in GN, there is nothing to collect, so the write amplification of
+            // GN is 1.
             1.0
         } else {
             let mean = held / writes;
@@ -309,7 +310,8 @@ impl HotFlow {
     /// age, and `age` is 1. For the integral up to an age, `survival` is the integral of S, and `age` is the
     /// age itself.
     fn of_hot(&self, survival: f64, age: f64) -> f64 {
-        // The share of the pages with lifetimes below the residence that reaches this age.
+        // Computes the share of pages that reach this age, among the pages with lifetimes below the
+        // residence.
         let short = (survival - self.survival * age) / (1.0 - self.survival);
         self.traffic * (self.valid * age + (1.0 - self.valid) * short)
     }
@@ -565,7 +567,8 @@ mod tests {
         // Half of the writes are for 502.5 pages, half for 4,502.5; the mean is 5,005.
         assert!((share(&fifo, 0.0, 5_000.0) - expected(1.2, 0.5, 502.5 / 5_005.0)).abs() < 1e-9);
         assert!((share(&fifo, 0.0, 8_000.0) - expected(1.2, 0.5, 502.5 / 8_000.0)).abs() < 1e-9);
-        // The mean is over the writes and does not change with valid pages that they do not account for.
+        // The mean lifetime is an average over the writes, so valid pages that no write accounts for do not
+        // change it.
         assert!((share(&fifo, 0.0, 10_000.0) - expected(1.2, 0.5, 502.5 / 10_000.0)).abs() < 1e-9);
         // A tenth of the mean plus 10 writes is less than any lifetime.
         let one_class = Chain { hot_class: 0.1, ..fifo.clone() };

@@ -115,7 +115,7 @@ mod tests {
         let mut expected = [0; 25];
         expected[2] = 10;
         assert_eq!(short.counts(), (&expected[..], 90));
-        // Between two bursts no interval is counted; the next burst counts as many.
+        // Between two bursts no interval is counted; the next burst counts again.
         (205..3_205).for_each(|now| short.written(7, now));
         assert_eq!(short.counts(), (&expected[..], 90));
         (3_205..3_405).for_each(|now| short.written(7, now));

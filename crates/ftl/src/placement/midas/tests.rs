@@ -23,7 +23,7 @@ fn at_work(hot: u32, first: u32) -> (Midas, SegmentTable) {
 fn the_last_group_too_can_be_irregular() {
     for (valid, is_off) in [(91, true), (89, false), (71, false), (69, true)] {
         let (mut midas, segments) = at_work(0, 0);
-        // Sizes of zero are reached now and at the look before.
+        // Groups of size zero have their sizes, now and at the last evaluation, so both groups are evaluated.
         midas.filled = 2;
         midas.window[1] = Collected { segments: 100, valid: 8 * 100, written: 0 };
         midas.window[2] = Collected { segments: 100, valid: 16 * valid, written: 0 };
@@ -51,7 +51,7 @@ fn groups_get_their_sizes_one_after_the_other() {
 
 /// The rule: groups are given up at once if they are worse than the best ones by more than a tenth, and at
 /// the end of an epoch if they are worse by more than half a per cent. The cases are the numbers of copies in
-/// 1,000 writes since the last look.
+/// 1,000 writes since the last evaluation.
 #[test]
 fn worse_sizes_are_given_up() {
     let had = |configuration, unsized_from| Some(Best { waf: 2.0, configuration, unsized_from });
