@@ -2,8 +2,8 @@
 //! policies and tables as a pool.
 //!
 //! Requests are given in slices, so that the memory for a later request can be fetched into the processor's
-//! cache while earlier requests are served: first the home slot of its page, then the frame in this slot with
-//! its list link.
+//! cache while earlier requests are served: first the home slot of its page (where the look-up in the page
+//! table begins), then the frame in this slot with its list link.
 
 use crate::counters::PoolCounters;
 use crate::page_table::PageTable;

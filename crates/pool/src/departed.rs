@@ -65,7 +65,7 @@ pub fn hash_of_page(page: PageId) -> u64 {
 pub struct Departures {
     /// The number of evicted pages.
     pub left: u64,
-    /// The number of misses that as many additional frames as the window has would have avoided.
+    /// The number of misses that a pool with as many more frames as the window has would have avoided.
     pub came_back: u64,
 }
 

@@ -90,8 +90,8 @@ impl<D: Device + ?Sized + 'static> Inner<D> {
             }
             is_known
         };
-        // The freed frame needs no wake-up here: `room` has given the next waiting task its turn, and that
-        // task finds the frame.
+        // The freed frame needs no wake-up here: `room` has already woken the next task that waits for a
+        // frame, and that task finds this frame.
         (!is_known).then(|| Loading::new(self, page, Some(frame)))
     }
 

@@ -41,7 +41,8 @@ impl<D: Device + ?Sized + 'static> BufferPool<D> {
     /// also the pages whose writes were already under way.
     pub async fn flush(&self) -> Result<(), PoolError> {
         let inner = &self.0;
-        // An earlier write that fails leaves its pages dirty, and the loop below writes them again.
+        // Waits for earlier writes first: if one of them fails, its pages are dirty again, and the loop below
+        // writes them.
         inner.written().await;
         let failures = {
             let mut state = inner.state.borrow_mut();

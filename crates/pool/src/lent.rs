@@ -134,7 +134,8 @@ impl<D: Device + ?Sized + 'static> Lender for Rc<Inner<D>> {
         }
         let free = {
             let mut state = self.state.borrow_mut();
-            // Spare frames are reserved for misses, so only a further free frame is lent.
+            // Spare frames are reserved for misses, so a free frame is lent only if there are more than
+            // those.
             let is_more = state.free.len() as u32 > state.spare.frames;
             if is_more { state.free.pop() } else { None }
         };

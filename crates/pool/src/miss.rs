@@ -25,7 +25,7 @@ pub(crate) enum Room {
     /// This batch must be written first.
     After(Rc<Batch>),
     /// There is no frame: all frames are pinned, or the pages of all spare frames are being written, or
-    /// another miss holds the lock.
+    /// another miss holds the lock, so that only that miss may evict.
     None,
 }
 
@@ -52,8 +52,8 @@ impl<D: Device + ?Sized + 'static> Inner<D> {
             if self.write_back.batches {
                 self.drop_next(may_prefetch);
             }
-            // Frames that are freed here and not used for prefetching need no wake-up: `room` has given the
-            // next waiting task its turn, and that task finds them.
+            // Frames that are freed here and not used for prefetching need no wake-up: `room` has already
+            // woken the next task that waits for a frame, and that task finds them.
             self.prefetch(page, may_prefetch);
         }
         loading.read().await?;
@@ -247,7 +247,8 @@ impl<D: Device + ?Sized + 'static> Inner<D> {
         }
     }
 
-    /// Makes a requested page whose frame is detached resident again, and evicts another page for it.
+    /// Makes a requested page whose frame is detached (evicted during its write) resident again, and evicts
+    /// another page for it.
     pub(crate) fn rescue(self: &Rc<Self>, state: &mut PoolState, frame: FrameId) {
         state.counters.rescued += 1;
         let page = state.frames.page(frame);

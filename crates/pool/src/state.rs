@@ -51,10 +51,10 @@ pub(crate) struct PoolState {
     pub failure: Option<IoError>,
     /// The number of batches whose write has failed so far.
     pub failures: u64,
-    /// The cleaner's batch that is being written.
+    /// The batch that the cleaner (which writes ahead of misses) is writing; `None` if there is none.
     pub cleaning: Option<Rc<Batch>>,
-    /// The number of frames at the head of the eviction order that were clean at the cleaner's last look. An access
-    /// may have made some of them dirty since.
+    /// The number of frames at the head of the eviction order that were clean at the cleaner's last look. An
+    /// access may have made some of them dirty since.
     pub clean_ahead: u32,
     /// The last batch that a miss waited for, if the write-back policy has a lock. Until this batch has
     /// ended, no other miss evicts.
@@ -123,7 +123,7 @@ impl PoolState {
         frame
     }
 
-    /// Records that a page is read because a task needs it.
+    /// Records in the ghost table, if there is one, that a page is read because a task needs it.
     #[inline]
     pub(crate) fn comes(&mut self, page: PageId) {
         if let Some(watched) = &mut self.watched {

@@ -1,4 +1,4 @@
-//! Writes dirty pages: the batches of misses, and those of the cleaner.
+//! Writes dirty pages: in batches for misses, and in batches of the cleaner, which writes ahead of misses.
 //!
 //! A page counts as clean when its write begins, because no task can change it before the write has ended. If
 //! the write fails, the page becomes dirty again. A separate task awaits each batch, so a batch ends properly
@@ -139,7 +139,8 @@ impl<D: Device + ?Sized + 'static> Inner<D> {
         if ahead == 0 || state.cleaning.is_some() {
             return;
         }
-        // Most calls follow an eviction, which took one clean frame from the head of the order.
+        // Most calls follow an eviction, which took one clean frame from the head of the order, so one fewer
+        // is known to be clean.
         state.clean_ahead = state.clean_ahead.saturating_sub(1);
         if state.clean_ahead >= ahead / 2 && state.clean_ahead > 0 {
             return;

@@ -134,8 +134,8 @@ fn the_worked_example_with_ace_and_prefetching() {
     assert_eq!((pages_written, write_ios, prefetched), (3, 1, 2));
 }
 
-/// The rule of the lecture's Evictor: together with a batch, n_e frames are evicted, whether or not the
-/// prefetcher names a page. These frames are free for the next misses, which evict nothing and prefetch
+/// The rule of the Evictor in the ACE lecture: together with a batch, n_e frames are evicted, whether or not
+/// the prefetcher names a page. These frames are free for the next misses, which evict nothing and prefetch
 /// nothing.
 #[test]
 fn with_prefetching_a_batch_evicts_n_e_frames() {

@@ -2,7 +2,7 @@
 //!
 //! A run of consecutive pages is detected at its second miss, even if its pages were never read before.
 //! History predicts scattered pages that were read in the same order before. So each of the two finds pages
-//! that the other cannot. O(runs + n).
+//! that the other cannot. A miss costs O(runs + n) for n prefetched pages.
 
 use super::history::{History, HistoryConfig};
 use super::policy::{Prefetch, PrefetchPolicy};

@@ -3,7 +3,7 @@
 //! A table maps a page to its successor, the page that was requested after it. A successor is trusted after
 //! it was seen twice in a row, and it is replaced when another page follows. Successors are chained to
 //! predict several pages. The table is direct-mapped, so its memory is bounded: a page overwrites the entry
-//! of another page in the same slot. O(n).
+//! of another page in the same slot. A miss costs O(n) for n prefetched pages.
 
 use super::policy::{Prefetch, PrefetchPolicy};
 use super::sequential::{MOST_PAGES, SequentialConfig};

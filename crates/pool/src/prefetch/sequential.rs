@@ -2,7 +2,7 @@
 //!
 //! Several runs of consecutive pages are tracked at once, each by the page that it expects next. A page that
 //! a run expects extends that run. Any other page begins a new run, which replaces the one that grew least
-//! recently. From the second page of a run on, the policy names the pages that follow. O(runs).
+//! recently. From the second page of a run on, the policy names the pages that follow. A miss costs O(runs).
 
 use super::policy::{Prefetch, PrefetchPolicy};
 use fulgurite_base::option::COUNT;

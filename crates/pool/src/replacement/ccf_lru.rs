@@ -54,8 +54,8 @@ impl ReplacementPolicy for CcfLru {
         self.lists.unlink(frame.0);
     }
 
-    /// Returns the pages of the cold clean list, then the pages of the mixed list without its hot dirty
-    /// pages, then these.
+    /// Returns the pages of the cold clean list, then the cold or clean pages of the mixed list, then its hot
+    /// dirty pages.
     fn next(&self, frames: &FrameTable, cursor: &mut Cursor) -> Option<FrameId> {
         self.lists.next_unpinned(COLD_CLEAN, frames, &mut cursor.places[1]).or_else(|| {
             let leaves = |frame| self.leaves_at_once(frames, frame);

@@ -145,7 +145,8 @@ impl CleanFirst {
         }
         self.kinds.unlink(frame);
         let used = self.used[frame as usize];
-        // The list of clean frames is ordered by last use, and this frame keeps its time.
+        // The list of clean frames is ordered by last use, and this frame keeps its time, so it is inserted
+        // by that time.
         let newer = self.kinds.iter(CLEAN).find(|clean| self.used[*clean as usize] > used);
         match newer {
             Some(newer) => self.kinds.insert_older(newer, frame),

@@ -1,7 +1,7 @@
 //! Clock sweep: a hand circles over the frames and decrements their usage counts until it finds a count of
 //! zero.
 //!
-//! As in PostgreSQL's buffer manager (`src/backend/storage/buffer/freelist.c`): a page is read in with a
+//! As in PostgreSQL's buffer manager (`src/backend/storage/buffer/freelist.c`), a page is read in with a
 //! usage count of 1, every use adds one up to 5, and the hand skips pinned frames without changing them. The
 //! order of the frames in the circle never changes, so a hit writes one byte. If all counts are at least n,
 //! an eviction costs n full rounds; amortised O(max). `max=1,initial=0` is the textbooks' clock.

@@ -5,9 +5,9 @@
 //! 54(3), 2008). The oldest page is evicted if it is clean, or dirty and cold. A dirty page that is not cold
 //! becomes cold and moves to the newest end. A use makes a page hot again. O(1) amortised. *Ambiguities.*
 //! Hits on clean pages clear the cold flag as well, which matters only when the pages become dirty. A batch
-//! that is written before its eviction skips hot dirty pages. By the order law, skipped pages keep their
-//! places in the list (`passed=stay`); the program published with ACE moves them as an eviction would
-//! (`passed=move`).
+//! that is written before its eviction skips hot dirty pages. By the order law (evictions follow the order
+//! that was read), skipped pages keep their places in the list (`passed=stay`); the program published with
+//! ACE moves them as an eviction would (`passed=move`).
 
 use super::lists::{List, Lists};
 use super::policy::{Arrival, Cursor, ReplacementPolicy};

@@ -106,8 +106,8 @@ struct Candidate {
     uses: u32,
 }
 
-/// Returns the rank of a dirty page for the choice without a clean page; the page with the lowest rank is
-/// evicted first.
+/// Returns the rank of a dirty page, for the choice if there is no clean page; the page with the lowest rank
+/// is evicted first.
 type Rank = fn(&FrameTable, Candidate) -> u64;
 
 /// A slow model of the clean-first policies by their definition: one list, the least recently used page

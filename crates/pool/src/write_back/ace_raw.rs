@@ -1,13 +1,13 @@
 //! ACE and RAW combined: writes batches of the drive's write concurrency, and a read does not wait for them
 //! while the drive keeps up.
 //!
-//! A miss on a dirty victim frame starts the write of the first n_w dirty frames of the eviction order, as
-//! ACE does, and evicts the victim frame at once, as RAW does: its page can be found until its write has
-//! ended. The other frames of the batch stay in the pool and are evicted later without a further write. If
-//! one of them is evicted before the batch has ended, the miss uses a spare frame for it too. So the drive
-//! gets ACE's batches. With more users than the drive can serve, `buffers` pages are always under write, and
-//! then a miss does wait: a longer queue would not make any write end sooner. O(1) except for reading the
-//! order, as in ACE.
+//! A miss on a dirty victim frame starts the write of the first n_w dirty frames of the eviction order (the
+//! batch), as ACE does, and evicts the victim frame at once, as RAW does: its page can be found until its
+//! write has ended. The other frames of the batch stay in the pool and are evicted later without a further
+//! write. If one of them is evicted before the batch has ended, the miss uses a spare frame for it too. So
+//! the drive gets ACE's batches. With more users than the drive can serve, `buffers` pages are always under
+//! write, and then a miss does wait: a longer queue would not make any write end sooner. O(1) except for
+//! reading the order, as in ACE.
 
 use super::ace;
 use super::number::{K_W, MOST_TOGETHER, N_W, Number, TWICE_N_W};

@@ -1,11 +1,11 @@
 //! RAW (reads are not blocked by writes): a read does not wait for the write of the victim.
 //!
-//! "Reads not blocked by writes", from MyFlashSQL: the page of a dirty victim frame goes to a write buffer,
-//! the read is issued at once, and the write completes after it. Here nothing is copied: the frame itself
-//! becomes the buffer, and a spare frame takes the read. Until the write has ended, the page can be found in
-//! its frame: a reader gets it at once, a writer after the write. Up to `buffers` frames of the pool are
-//! spare, as many as writes have needed recently, so the pool needs no additional memory. If the pages of all
-//! spare frames are being written, a miss waits for one of these writes. O(1).
+//! "Reads not blocked by writes", from the slides *MyFlashSQL* (Lee, 2017): the page of a dirty victim frame
+//! goes to a write buffer, the read is issued at once, and the write completes after it. Here nothing is
+//! copied: the frame itself becomes the buffer, and a spare frame takes the read. Until the write has ended,
+//! the page can be found in its frame: a reader gets it at once, a writer after the write. Up to `buffers`
+//! frames of the pool are spare, as many as writes have needed recently, so the pool needs no additional
+//! memory. If the pages of all spare frames are being written, a miss waits for one of these writes. O(1).
 
 use super::number::{Number, TWICE_K_W};
 use super::policy::{MeasuredDrive, WriteBack};

@@ -6,9 +6,9 @@
 //!
 //! By default, the misses of several users write their victims concurrently. With `lock=yes`, every other
 //! miss that must evict waits while one miss writes its victim frame, as in InnoDB up to 5.6, where a thread
-//! searches for a victim and flushes it under one lock (MyFlashSQL, "single page flush"). So at most one page
-//! is under write, for any number of users. *Difference.* InnoDB first looks for a clean page among the last
-//! 100 of its list; here the replacement policy's victim is taken, clean or dirty.
+//! searches for a victim and flushes it under one lock (Lee, *MyFlashSQL*, 2017, "single page flush"). So at
+//! most one page is under write, for any number of users. *Difference.* InnoDB first looks for a clean page
+//! among the last 100 of its list; here the replacement policy's victim is taken, clean or dirty.
 
 use super::policy::{MeasuredDrive, WriteBack};
 use fulgurite_base::option::YES_NO;

@@ -24,7 +24,8 @@ fn no_frame_is_lost_when_the_limit_falls_and_rises() {
                         request(&user, page, page % 2 == 0).await.unwrap();
                     }
                     user.flush().await.unwrap();
-                    // All pages except the next victim become dirty, so this victim stays clean.
+                    // All pages except the next victim become dirty. The victim stays clean, so the next miss
+                    // evicts it without a write.
                     for (page, _) in user.eviction_order().into_iter().skip(1) {
                         request(&user, page.0, true).await.unwrap();
                     }

@@ -230,7 +230,7 @@ fn order_of_misses(take_again: bool) -> Vec<u64> {
     served_order(&executor, &pool, Nanos::from_micros(20), Nanos::from_micros(50))
 }
 
-/// The rule: a miss whose turn was in vain stays before later misses in the queue.
+/// The rule: a miss that found no frame in its turn stays before later misses in the queue.
 #[test]
 fn a_miss_that_must_wait_again_keeps_its_place() {
     assert_eq!(order_of_misses(false), [1, 2, 3]);
