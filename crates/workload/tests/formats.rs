@@ -63,7 +63,7 @@ fn samples_are_read_by_definition() {
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(1_000_000_000, W, 1024, 512)],
         ),
         (
-            // The times are three times the last second that fits in 64 bits of nanoseconds.
+            // All three times are the last second that fits in 64 bits of nanoseconds.
             "tencent:spread=yes",
             "18446744073,0,1,0,1\n18446744073,1,1,1,1\n18446744073,2,1,1,1\n",
             &[record(0, R, 0, 512), record(1_000, W, 512, 512), record(2_000, W, 1024, 512)],

@@ -88,7 +88,7 @@ impl Recipe for SkewConfig {
         self.write > Share::ZERO
     }
 
-    /// The answer ignores the rounding of the hot class to whole pages.
+    /// Ignores that the hot class is rounded to whole pages.
     fn is_uniform_random(&self) -> bool {
         self.hot_pages == self.hot_requests && self.chain == 1
     }

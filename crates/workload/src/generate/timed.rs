@@ -93,7 +93,7 @@ pub(super) const TPCH: TraceRow =
 pub(super) const OPENMAIL: TraceRow =
     TraceRow { size: 9.49 * 1024.0, reads_ppm: 633_000, rate: 846.62, bursty_ppm: 100, sequential: 10 };
 
-/// The options of a workload that follows the study's row for a trace.
+/// The options of a workload that follows the study's figures for a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TraceLikeConfig {
     row: TraceRow,
@@ -112,7 +112,7 @@ pub struct TraceLikeConfig {
 }
 
 impl TraceLikeConfig {
-    /// Returns the default options of a row.
+    /// Returns the default options for a trace with these figures.
     pub(super) fn new(row: TraceRow) -> TraceLikeConfig {
         TraceLikeConfig {
             row,
@@ -419,7 +419,8 @@ mod tests {
         }
     }
 
-    /// Bursts with a given length change only the order of the gaps, so the means stay those of the row.
+    /// Bursts with a given length change only the order of the gaps, so the means stay those of the study's
+    /// row.
     #[test]
     fn bursts_keep_the_means_of_the_row() {
         for (options, row) in

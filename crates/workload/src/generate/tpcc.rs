@@ -206,8 +206,8 @@ impl Tpcc {
                 if self.prng.below(100) == 0 { self.prng.below(self.warehouses) } else { warehouse };
             self.accesses.row(self.item, item as f64 / 100_000.0, Op::Read);
             self.accesses.row(self.stock, Self::place(self.warehouses, 100_000, supplier, item), Op::Write);
-            // The table has room for ten lines of an order, their average number, so further lines go to the
-            // tenth place.
+            // The table has room for ten lines of an order, their average number, so further lines are stored
+            // in place of the tenth.
             let line = Self::place(self.districts(), 30_000, district, order % 3_000 * 10 + line.min(9));
             self.accesses.row(self.order_line, line, Op::Write);
         }

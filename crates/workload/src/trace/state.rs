@@ -115,8 +115,8 @@ pub struct ReaderState {
     /// The time of the first line in the format's own unit, for formats whose times would overflow in
     /// nanoseconds.
     pub origin: Option<u64>,
-    /// A value that the first lines of the trace decide and later lines depend on; `None` before it is
-    /// decided.
+    /// A choice that the first lines decide for all later lines, such as the action whose events are read;
+    /// `None` before it is made.
     pub choice: Option<u8>,
     volumes: FxHashMap<Box<[u8]>, u64>,
     prng: Prng,

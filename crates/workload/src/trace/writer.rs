@@ -22,7 +22,7 @@ pub struct TraceWriter<W> {
     left_out: u64,
     /// For each property that the format cannot hold, whether any written record had it.
     lost: Vec<bool>,
-    /// Whether any request in bytes did not begin and end at page boundaries while pages were written.
+    /// Whether any request in bytes was extended to whole pages, because the format's unit is pages.
     has_parts_of_pages: bool,
 }
 

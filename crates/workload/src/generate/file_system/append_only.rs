@@ -50,8 +50,8 @@ pub struct AppendOnlyConfig {
 }
 
 impl Default for AppendOnlyConfig {
-    /// Couchbase compacts a file when 30 % of it is stale. A node of 4 KiB has room for about a hundred
-    /// entries.
+    /// Documents fill 70 % of a file, because Couchbase compacts a file when 30 % of it is stale. Nodes have
+    /// 100 children, because a node of 4 KiB has room for about a hundred entries.
     fn default() -> AppendOnlyConfig {
         let (compaction, changes) = (Compaction::Copy, ChangesConfig::default());
         AppendOnlyConfig { compaction, fill: Share::percent(70), fanout: 100, changes }

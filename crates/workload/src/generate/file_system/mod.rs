@@ -1,8 +1,8 @@
 //! Generates the writes of file systems that survive a crash. [`journaling`] writes blocks twice,
 //! [`log_structured`] cleans segments, and [`copy_on_write`] rewrites the path of a tree. These are the three
 //! kinds of file systems in Oh et al., "SHARE Interface for Flash Storage" (SIGMOD 2016), and in the slides
-//! of MyFlashSQL. [`append_only`] is a document store in a file. It survives a crash by appending, and
-//! compacts its file.
+//! *MyFlashSQL* (Lee, 2017). [`append_only`] is a document store in a file. It survives a crash by appending,
+//! and compacts its file.
 //!
 //! All of them have the same changes: blocks of files are changed, popular blocks more often, and a fixed
 //! number of changes forms a transaction, which becomes durable as a whole. A block is one page of the drive.
