@@ -1,4 +1,4 @@
-//! The commands that execute runs.
+//! Defines the commands that execute runs.
 
 use fulgurite_base::Choice;
 

@@ -1,4 +1,4 @@
-//! The error of a command: either its settings are wrong, or its run failed.
+//! Defines the error of a command, whose settings are wrong or whose run failed.
 
 use fulgurite_base::SpecError;
 use fulgurite_files::output::OutputError;

@@ -17,9 +17,9 @@ use fulgurite_uring::{OpenError, PsyncDevice};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A function over any type of device.
+/// A function that takes a device of any type.
 pub trait DeviceUser {
-    /// Its result.
+    /// The result of the function.
     type Output;
     /// Calls the function with `device`.
     fn with<D: Observed + 'static>(self, device: D) -> Self::Output;
@@ -36,7 +36,7 @@ impl DeviceUser for Boxed {
     }
 }
 
-/// The error for a file or block device at `path`. It names the argument.
+/// Returns the error for a file or block device at `path`. The error names the argument.
 fn refused_file(path: &Path, error: &OpenError) -> StackError {
     if let OpenError::Io { error, .. } = error {
         return StackError::request(format!(
@@ -46,7 +46,7 @@ fn refused_file(path: &Path, error: &OpenError) -> StackError {
         ));
     }
     let (path, error) = (path.display().to_string(), error.to_string());
-    // Most of these errors begin with the path already.
+    // Most of these errors begin with the path already, so do not repeat it.
     StackError::request(match error.strip_prefix(&path) {
         Some(error) => format!("device file:{path}{error}"),
         None => format!("device file:{path}: {error}"),
@@ -57,11 +57,11 @@ const NO_DRIVE: &str = "device none is no drive; only pool works without a drive
     preset, file:PATH, mem";
 
 impl Stack {
-    /// Pages of the layer; without a layer, of the device.
+    /// Returns the number of pages of the layer, or of the device if there is no layer.
     pub fn pages(&self) -> u64 {
         let pages = self.device.pages();
         match &self.layer {
-            // `check_storage` refuses a layer that cannot work.
+            // A layer that cannot work counts as 0 pages here, because `check_storage` refuses it.
             Some(layer) => {
                 layer.log.ftl(pages, self.device.page_bytes()).map_or(0, |ftl| u64::from(ftl.logical_pages))
             }
@@ -69,8 +69,8 @@ impl Stack {
         }
     }
 
-    /// The properties of the device (and its layer) that are known before it is opened. A real drive reports
-    /// more when it is open.
+    /// Returns the properties of the device and of its layer that are known before the device is opened. A
+    /// real drive reports more properties when it is open.
     pub(crate) fn caps(&self) -> Caps {
         let device = match self.device.simulated() {
             Some(config) => config.caps(true),
@@ -80,7 +80,7 @@ impl Stack {
         Caps { pages: self.pages(), share_pages, ..device }
     }
 
-    /// The number of device pages in a page of `page_bytes`.
+    /// Returns the number of device pages in a page of `page_bytes`.
     pub(crate) fn device_pages_per(&self, page_bytes: u32) -> Result<u32, StackError> {
         let unit = self.device.page_bytes();
         if page_bytes == 0 || !page_bytes.is_multiple_of(unit) || page_bytes / unit > 256 {
@@ -93,7 +93,8 @@ impl Stack {
         Ok(page_bytes / unit)
     }
 
-    /// Pages that the device needs so that the layer, or the device itself, has `pages`.
+    /// Returns the number of pages that the device needs so that the layer, or the device itself, has
+    /// `pages`.
     pub(crate) fn pages_below(&self, pages: u64) -> u64 {
         let page_bytes = self.device.page_bytes();
         self.layer.as_ref().map_or(pages, |layer| layer.log.pages_below(pages, page_bytes))
@@ -112,11 +113,12 @@ impl Stack {
         self.device.simulated().is_some_and(|config| !config.in_place)
     }
 
-    /// The device and the layer in the identity of a run.
+    /// Returns the text of the device and the layer in the identity of a run.
     pub(crate) fn canonical_storage(&self) -> String {
         match &self.layer {
             Some(layer) => format!("{} below {}", self.device.canonical(), layer.log.canonical()),
-            // Without a pool the addresses of a trace depend on the size of the file.
+            // Without a pool, the addresses of a trace are mapped to the size of the drive, so the identity
+            // includes the size.
             None if self.pool.is_none() && self.engine.is_none() && self.device.is_real() => {
                 format!("{} of {} pages", self.device.canonical(), self.device.pages())
             }
@@ -205,7 +207,7 @@ impl Stack {
             }
             DriveConfig::Simulated { config, .. } => {
                 let ftl = precondition(config)?;
-                // Only an engine reads contents back.
+                // Keep the contents of pages only for an engine, because nothing else reads them back.
                 let contents = self.engine.is_some();
                 Ok(user.with(SimDrive::with_ftl((**config).clone(), ftl, contents)))
             }
@@ -283,7 +285,8 @@ fn write_layer(
             Below::Trim { first, pages } => (first..first + pages).for_each(|page| ftl.trim(page)),
         }));
     })?;
-    // A medium that is overwritten in place has no translation layer to write to.
+    // A medium that is overwritten in place has no translation layer, so only the layer above it is written
+    // to.
     let above = written.unwrap_or_else(|| write(&mut |_| {}))?;
     Ok((below, above))
 }

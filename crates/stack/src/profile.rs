@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn k_is_before_the_peak_if_throughput_falls_after_it() {
-        // Throughput rises to 1,000 with ten users, then falls to 500.
+        // In this test, throughput rises to 1,000 with ten users, then falls to 500.
         let reached =
             |users: u32| f64::from(users.min(10) * 100) - f64::from(users.saturating_sub(10).min(5) * 100);
         let curve: Vec<(u32, f64)> = [1, 4, 10, 16, 256].map(|users| (users, reached(users))).into();

@@ -72,8 +72,8 @@ pub struct Snapshot {
     pub passed: u64,
     /// The expected time of all runs, in nanoseconds; 0 if it is not known.
     pub expected: u64,
-    /// The name, the completed parts and all parts of the step that began last; 0 parts if their number is
-    /// not known. `None` if no step is running.
+    /// The step that began last: its name, the number of its completed parts, and the number of all its
+    /// parts, which is 0 if it is not known. `None` if no step is running.
     pub step: Option<(String, u64, u64)>,
 }
 
@@ -273,7 +273,7 @@ pub struct Step {
     progress: Option<Progress>,
 }
 
-/// Begins the step `what` with `total` parts; 0 if their number is not known.
+/// Begins the step `what` with `total` parts; `total` is 0 if their number is not known.
 pub fn step(what: impl Into<String>, total: u64) -> Step {
     let counts = Arc::new(StepCounts { what: what.into(), done: AtomicU64::new(0), total });
     // A thread without a progress still gets a step, since most tests and other programs watch no progress.

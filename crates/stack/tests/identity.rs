@@ -211,7 +211,8 @@ fn options_count(command: Command, setting: &str, name: &str, beside: &Values, o
     let usual = with(name).unwrap_or_else(|error| panic!("{setting} {name}: {error}"));
     for option in options {
         let text = |value: &str| format!("{name}:{}={value}", option.key);
-        // Some options are refused if they have no effect. They give no identity to compare.
+        // Skip an option that is refused because it has no effect, since a refused run has no identity to
+        // compare.
         if let Ok(written) = with(&text(&option.default)) {
             assert_eq!(written, usual, "{}", text(&option.default));
         }

@@ -28,7 +28,8 @@ fn requests(workload: &str, pages: u32) -> Generator {
     workload.parse::<GeneratorConfig>().unwrap().start(u64::from(pages), 4096, 42).unwrap()
 }
 
-/// Returns the FTL after the fill and 28 capacities of writes of each workload in turn.
+/// Returns the FTL after the fill, and after 28 times as many writes as there are pages from each workload in
+/// turn.
 fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
     let mut ftl = filled(placement, victim, PAGES, 128);
     for workload in workloads {
@@ -40,7 +41,7 @@ fn run(placement: &str, victim: &str, workloads: &[&str]) -> Ftl {
     ftl
 }
 
-/// Returns the write amplification after the fill and 28 capacities of writes.
+/// Returns the write amplification after the fill and 28 times as many writes as there are pages.
 fn waf(placement: &str, victim: &str, workload: &str) -> f64 {
     let ftl = run(placement, victim, &[workload]);
     1.0 + ftl.counters().copied_pages as f64 / ftl.counters().host_pages as f64
@@ -119,8 +120,8 @@ fn every_part_can_be_switched_off() {
     assert!(events("midas:error=0%").iter().filter(irregular).count() > 0, "nothing is predicted exactly");
 }
 
-/// On traffic that the model cannot describe, groups with sizes are never much worse than the chain without
-/// sizes. They would be worse if unsuccessful sizes were kept.
+/// On traffic that the model cannot describe, MiDAS writes hardly more with group sizes that it chose than
+/// without sizes, because it drops sizes that gain nothing. If it kept them, it would write more.
 #[test]
 fn sizes_that_gain_nothing_are_not_kept() {
     let waf = |placement| waf(placement, "cost-benefit", "tpcc:blocks=yes");

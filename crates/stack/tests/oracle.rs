@@ -81,7 +81,8 @@ fn our_postgresql_trace_gives_the_oracles_counts() {
     );
 }
 
-/// The trace has requests of several pages, and their starts are not aligned to pages.
+/// The pool agrees with the oracle on a block trace too, whose requests have several pages and begin anywhere
+/// in a page.
 #[test]
 fn a_block_trace_gives_the_oracles_counts() {
     let generator = "financial-like".parse::<GeneratorConfig>().unwrap().start(20_000, 4096, 42).unwrap();

@@ -14,11 +14,11 @@ use fulgurite_pool::WriteBackConfig;
 
 /// The default number of transactions in the measured part of a run.
 const DEFAULT_OPS: u64 = 20_000;
-/// By default an engine has the bytes of the loaded data, divided by this number, as memory.
+/// The default memory of an engine is the number of bytes of the loaded data divided by this number.
 const DATA_PER_MEMORY: u64 = 10;
 /// The least memory in bytes of an engine whose memory is a share of the data.
 const LEAST_MEMORY: u64 = 1 << 20;
-/// Bytes of space on a new drive, in addition to the log and twice the data.
+/// The space in bytes that a new drive gets in addition to the log and twice the data.
 const ROOM_BESIDE: u64 = 64 << 20;
 /// The default CPU time that a call of the store costs on a simulated drive.
 const CPU_PER_OP: Nanos = Nanos::from_micros(2);
@@ -141,9 +141,10 @@ fn rows(asked: &Asked) -> Rows {
     }
 }
 
-/// Returns the engine's memory in bytes. A size that was given in bytes includes the map of pages out of
-/// place. A share of the data and the default do not include it, so half of `map_memory` is added for the
-/// map. The memory for pages therefore does not depend on whether pages are in place or out of place.
+/// Returns the engine's memory in bytes. Memory that was given in bytes includes the map of pages out of
+/// place. A share of the data and the default exclude the map, so its size is added, which is half of
+/// `map_memory`. The memory for pages therefore does not depend on whether pages are in place or out of
+/// place.
 fn memory_bytes(asked: Option<Memory>, data_bytes: u64, map_memory: u64) -> u64 {
     let beside_map = |bytes: u64| (bytes.max(LEAST_MEMORY) + map_memory / 2).max(map_memory);
     match asked {

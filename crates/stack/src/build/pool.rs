@@ -87,7 +87,8 @@ fn pool_pages(
 fn pool_ops(workload: &Workload, view: View, skip: u64, asked: Option<u64>) -> Result<u64, StackError> {
     match (&workload.origin, view) {
         (Origin::Generator(_), _) => Ok(asked.unwrap_or(DEFAULT_OPS)),
-        // The length of a trace that is read during the run is not known yet.
+        // The length of a trace that is read during the run is not known yet, so the number is not checked
+        // here.
         (Origin::Trace(_), View::Pool { pages: u64::MAX, .. }) => Ok(asked.unwrap_or(u64::MAX)),
         (Origin::Trace(_), view) => {
             let has = workload.bind(view)?.page_count().unwrap_or(u64::MAX);

@@ -1,5 +1,5 @@
-//! Devices as data: presets with changes, real drives, the ideal drive `mem`, no drive, or a translation
-//! layer without time. A log-structured layer above a drive is described here too.
+//! Describes devices as data: presets with changes, real drives, the ideal drive `mem`, no drive, or a
+//! translation layer without time. A log-structured layer above a drive is described here too.
 
 mod observed;
 
@@ -17,12 +17,12 @@ use fulgurite_ssd::SsdConfig;
 use fulgurite_ssd::preset::{self, Preset, Target};
 use std::path::{Path, PathBuf};
 
-/// A device as data.
+/// The description of a device.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
-    /// Its label in tables: the text that was typed.
+    /// The label of the device in tables, which is the text that the user typed.
     pub label: String,
-    /// Its kind and parameters.
+    /// The kind of the device, with its parameters.
     pub drive: DriveConfig,
 }
 
@@ -39,9 +39,9 @@ pub enum DriveConfig {
     File(FileConfig),
     /// A simulated drive.
     Simulated {
-        /// The preset on which it is based.
+        /// The name of the preset on which the drive is based.
         preset: &'static str,
-        /// All parameters.
+        /// All parameters of the drive, with the changes to the preset.
         config: Box<SsdConfig>,
     },
 }
@@ -49,9 +49,9 @@ pub enum DriveConfig {
 /// A translation layer without a drive.
 #[derive(Clone, Debug)]
 pub struct TranslationConfig {
-    /// Shape and policies.
+    /// The geometry and the policies of the translation layer.
     pub ftl: FtlConfig,
-    /// Bytes in a page.
+    /// The size of a page in bytes.
     pub page_bytes: u32,
     /// The labels of placement and victim policy in tables, as they were typed, so that rows show the values
     /// of an axis unchanged.
@@ -61,9 +61,9 @@ pub struct TranslationConfig {
 /// A drive on which every request takes no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemConfig {
-    /// Its pages.
+    /// The number of pages of the drive.
     pub pages: u64,
-    /// Bytes in a page.
+    /// The size of a page in bytes.
     pub page_bytes: u64,
 }
 
@@ -83,24 +83,24 @@ impl Declared for MemConfig {
 /// A file or block device.
 #[derive(Clone, Debug, Default)]
 pub struct FileConfig {
-    /// Its path.
+    /// The path of the file or block device.
     pub path: PathBuf,
-    /// Options of its use.
+    /// The options with which the drive is used.
     pub options: FileOptions,
-    /// Overwrite a file or block device that Fulgurite did not create.
+    /// Whether a file or block device that Fulgurite did not create may be overwritten.
     pub destroy_contents: bool,
-    /// Whether the store in the file is used and not overwritten.
+    /// Whether the run uses the store in the file and does not overwrite it.
     pub keeps_store: bool,
-    /// Pages that the run needs, if no size was given and the file has fewer.
+    /// The number of pages that the run needs; `None` if a size was given, or if the file has enough pages.
     pub needed_pages: Option<u64>,
 }
 
 /// The system interface for commands to a file or block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Many at once through io_uring.
+    /// Submits many commands at once through io_uring.
     Uring,
-    /// One at a time through system calls.
+    /// Executes one command at a time through system calls.
     Psync,
 }
 
@@ -111,15 +111,15 @@ impl Choice for Engine {
 /// The options of `file:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileOptions {
-    /// Bytes; `None` for the size of the file, or the size that the run needs.
+    /// The size of the drive in bytes; `None` for the size of the file, or the size that the run needs.
     pub size: Option<u64>,
-    /// Bytes in a page.
+    /// The size of a page in bytes.
     pub page_bytes: u64,
-    /// Commands in flight at once.
+    /// The maximum number of commands in flight.
     pub queue_depth: u32,
-    /// The system interface.
+    /// The system interface for commands.
     pub engine: Engine,
-    /// Poll for completions without sleeping.
+    /// Whether to poll for completions without sleeping.
     pub poll: bool,
 }
 
@@ -155,9 +155,9 @@ impl Declared for FileOptions {
 /// A log-structured layer above a drive.
 #[derive(Clone, Debug)]
 pub struct LayerConfig {
-    /// Its label in tables: the text that was typed.
+    /// The label of the layer in tables, which is the text that the user typed.
     pub label: String,
-    /// Its configuration.
+    /// The configuration of the layer.
     pub log: LogConfig,
 }
 
@@ -176,7 +176,7 @@ pub(crate) const FILE: &str = "file";
 /// The form of a real drive's name.
 pub(crate) const REAL: &str = "file:PATH";
 
-/// The error for an unknown device.
+/// Returns the error for an unknown device.
 fn unknown(name: &str) -> SpecError {
     let names: Vec<&str> = preset::registry().names().chain([MEM, NO_DEVICE, REAL]).collect();
     // A name with a slash is a path, even if no file is there.
@@ -190,7 +190,7 @@ fn unknown(name: &str) -> SpecError {
 }
 
 impl DeviceConfig {
-    /// The device that `text` names.
+    /// Parses the device that `text` names.
     pub fn parse(text: &str) -> Result<DeviceConfig, StackError> {
         let label = text.to_owned();
         if let Some(drive) = text.strip_prefix("file:") {
@@ -226,14 +226,15 @@ impl DeviceConfig {
         Ok(DeviceConfig { label, drive })
     }
 
-    /// A translation layer without a drive.
+    /// Creates a translation layer without a drive.
     pub fn translation(ftl: FtlConfig, page_bytes: u32) -> DeviceConfig {
         let labels = [ftl.collect.placement.to_string(), ftl.collect.victim.to_string()];
         let drive = DriveConfig::Translation(TranslationConfig { ftl, page_bytes, labels });
         DeviceConfig { label: NO_DEVICE.to_owned(), drive }
     }
 
-    /// The device in the identity of a run: its name with the options that differ from their defaults.
+    /// Returns the device in the identity of a run: its name with the options that differ from their
+    /// defaults.
     pub fn canonical(&self) -> String {
         match &self.drive {
             DriveConfig::None => NO_DEVICE.to_owned(),
@@ -248,7 +249,7 @@ impl DeviceConfig {
         }
     }
 
-    /// The simulated drive's configuration.
+    /// Returns the configuration of a simulated drive; `None` for other devices.
     pub fn simulated(&self) -> Option<&SsdConfig> {
         match &self.drive {
             DriveConfig::Simulated { config, .. } => Some(config),
@@ -256,8 +257,8 @@ impl DeviceConfig {
         }
     }
 
-    /// A larger device to suggest if this one is too small and `times` as much space is needed. The
-    /// suggestion has a little more, because a layer or a log needs some.
+    /// Returns a larger device to suggest if `times` as much space is needed. The suggestion is slightly
+    /// larger than that, because a layer or a log needs space too.
     pub fn larger(&self, times: f64) -> String {
         let grown = |now: u64| (now as f64 * times * 1.02).ceil() as u64 + 1;
         match &self.drive {
@@ -271,22 +272,23 @@ impl DeviceConfig {
         }
     }
 
-    /// Whether there is no drive: misses are counted, without time.
+    /// Whether there is no drive, so that misses are counted without time.
     pub fn is_none(&self) -> bool {
         matches!(self.drive, DriveConfig::None)
     }
 
-    /// Whether it is a real drive, with real time. No other run may use it meanwhile.
+    /// Whether the device is a real drive, whose clock is the wall clock. No other run may use the drive
+    /// meanwhile.
     pub fn is_real(&self) -> bool {
         matches!(self.drive, DriveConfig::File(_))
     }
 
-    /// Bytes in a page of the device.
+    /// Returns the size of a device page in bytes.
     pub fn page_bytes(&self) -> u32 {
         // Parsing refuses pages above 1 MiB, so no typed size is truncated.
         let narrow = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         match &self.drive {
-            // The smallest page size, which divides every page size of a pool.
+            // Without a drive, this is the smallest page size, which divides every page size of a pool.
             DriveConfig::None => 512,
             DriveConfig::Translation(translation) => translation.page_bytes,
             DriveConfig::Mem(mem) => narrow(mem.page_bytes),
@@ -295,7 +297,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Commands that may be in flight at once.
+    /// Returns the maximum number of commands in flight.
     pub fn queue_depth(&self) -> u32 {
         match &self.drive {
             DriveConfig::None | DriveConfig::Translation(_) => 0,
@@ -305,7 +307,7 @@ impl DeviceConfig {
         }
     }
 
-    /// Pages of the device itself, without the layer above it.
+    /// Returns the number of pages of the device itself, without the layer above it.
     pub fn pages(&self) -> u64 {
         match &self.drive {
             DriveConfig::None => u64::MAX,
@@ -316,7 +318,7 @@ impl DeviceConfig {
         }
     }
 
-    /// The preset, if the device is one without changes.
+    /// Returns the preset of a device that is a preset without changes; `None` for other devices.
     pub(crate) fn unchanged_preset(&self) -> Option<&'static Preset> {
         match &self.drive {
             DriveConfig::Simulated { preset, .. } if *preset == self.label => preset::by_name(preset).ok(),
@@ -324,15 +326,15 @@ impl DeviceConfig {
         }
     }
 
-    /// The published figures for requests of `page_bytes`, if the device is a preset without changes.
+    /// Returns the published figures for requests of `page_bytes`, if the device is a preset without changes.
     pub fn target(&self, page_bytes: u32) -> Option<Target> {
         let targets = self.unchanged_preset()?.targets;
         targets.iter().copied().find(|target| target.page_bytes == page_bytes)
     }
 }
 
-/// The path in the text of a workload or a device: a trace, or a drive (`file:PATH,size=1GiB`). The text of a
-/// generator or a preset gives a path at which no file exists.
+/// Returns the path in the text of a workload or a device: that of a trace, or of a drive
+/// (`file:PATH,size=1GiB`). For the text of a generator or a preset, no file exists at the returned path.
 pub fn named_file(text: &str) -> &Path {
     Path::new(text.strip_prefix("file:").map_or(text, |drive| drive.split(',').next().unwrap_or(drive)))
 }
@@ -364,7 +366,8 @@ impl FileConfig {
                     block device",
             ));
         }
-        // The options of presets follow a colon. A new file with such a name is probably a mistake.
+        // Options of presets come after a colon. A new file whose name ends with a colon and an option is
+        // probably a mistake, so refuse it.
         let option = path.rsplit_once(':').filter(|(_, option)| is_option(option));
         if let Some((before, option)) = option.filter(|_| !Path::new(path).exists()) {
             return Err(StackError::request(format!(
@@ -378,13 +381,13 @@ impl FileConfig {
         Ok(FileConfig { path: PathBuf::from(path), options, ..FileConfig::default() })
     }
 
-    /// Pages that the drive has, or will have when it is created.
+    /// Returns the number of pages that the drive has, or will have when it is created.
     pub(crate) fn pages(&self) -> u64 {
         let known = fulgurite_uring::check(&self.path, &self.uring_options(None)).ok();
         known.unwrap_or(NEW_FILE_BYTES / self.options.page_bytes)
     }
 
-    /// The options for the crate `uring`; `pages` is the number of pages if none was given.
+    /// Returns the options for the crate `uring`; `pages` is the number of pages if none was given.
     pub(crate) fn uring_options(&self, pages: Option<u64>) -> fulgurite_uring::DriveOptions {
         let FileOptions { size, page_bytes, queue_depth, poll, .. } = self.options;
         fulgurite_uring::DriveOptions {
@@ -397,7 +400,7 @@ impl FileConfig {
         }
     }
 
-    /// Refuses a file that holds a store, unless the store may be destroyed or is used.
+    /// Refuses a file that holds a store, unless the run may destroy the store or uses it.
     pub(crate) fn check_store(&self) -> Result<(), StackError> {
         if self.destroy_contents || self.keeps_store || !holds_store(&self.path) {
             return Ok(());
@@ -409,7 +412,7 @@ impl FileConfig {
         )))
     }
 
-    /// Bytes that must be written to create or extend the file.
+    /// Returns the number of bytes that must be written to create or extend the file.
     pub(crate) fn missing_bytes(&self) -> u64 {
         let bytes = |pages: u64| pages.saturating_mul(self.options.page_bytes);
         let plain = FileConfig { needed_pages: None, ..self.clone() };
@@ -428,7 +431,7 @@ impl FileConfig {
 }
 
 impl LayerConfig {
-    /// The layer that `text` names; `None` for no layer.
+    /// Parses the layer that `text` names; `None` means no layer.
     pub fn parse(text: &str) -> Result<Option<LayerConfig>, SpecError> {
         let spec = Spec::parse(text)?;
         match spec.name() {

@@ -1,4 +1,4 @@
-//! Observing a device during a run: counters, checks, timelines and wear.
+//! Observes a device during a run: its counters, checks, timeline and wear.
 
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, MemDevice, QueueFull};
@@ -10,40 +10,41 @@ use std::sync::Arc;
 /// The wear of a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wear {
-    /// The fewest erases of a segment.
+    /// The smallest number of erases of a segment.
     pub least: u32,
-    /// The mean.
+    /// The mean number of erases of a segment.
     pub mean: f64,
-    /// The most.
+    /// The largest number of erases of a segment.
     pub most: u32,
-    /// Memory of the drive's mapping table, in bytes.
+    /// The memory of the drive's mapping table in bytes.
     pub mapping_bytes: u64,
-    /// Its lifetime, if it wears out.
+    /// The lifetime of the drive; `None` if the drive does not wear out, or was not written.
     pub lifetime: Option<Lifetime>,
 }
 
 /// The lifetime of a drive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lifetime {
-    /// Bytes that the host can write.
+    /// The number of bytes that the host can write before the flash is worn out.
     pub bytes_written: f64,
-    /// Full drive writes per day, over five years.
+    /// The number of full drive writes per day, over five years.
     pub drive_writes_per_day: f64,
-    /// Years at the write rate of the run.
+    /// The number of years until the flash is worn out, at the write rate of the run.
     pub years_at_this_rate: f64,
 }
 
 /// A device with counters, checks and a timeline.
 pub trait Observed: Device {
-    /// The drive's counters; `None` if it has none.
+    /// Returns the counters of the drive; `None` if it has none.
     fn observe(&self) -> Option<DriveCounters> {
         None
     }
-    /// The counters of a layer above the drive, if there is one.
+    /// Returns the counters of a layer above the drive; `None` if there is no layer.
     fn observe_layer(&self) -> Option<LogCounters> {
         None
     }
-    /// Checks the invariants of an idle drive. A deep check takes time in proportion to the drive.
+    /// Checks the invariants of an idle drive. A deep check takes time in proportion to the size of the
+    /// drive.
     fn verify(&self, _deep: bool) -> Result<(), String> {
         Ok(())
     }
@@ -53,23 +54,25 @@ pub trait Observed: Device {
     fn drain_events(&mut self) {}
     /// Starts to record the waits of requests, if the drive supports it.
     fn keep_served(&mut self) {}
-    /// Moves the records of requests that have completed since the last call to `served`.
+    /// Moves to `_served` the records of the requests that have completed since the last call.
     fn take_served(&mut self, _served: &mut Vec<Served>) {}
     /// Starts to record a timeline of at most `spans` spans, if the drive supports it.
     fn record_timeline(&mut self, _spans: usize) {}
-    /// The recorded timeline.
+    /// Returns the recorded timeline; `None` if none was recorded.
     fn timeline(&self) -> Option<&Timeline> {
         None
     }
-    /// The wear of the drive, and its lifetime at the rate of a run of this length, if the drive tells.
+    /// Returns the wear of the drive, and its lifetime at the write rate of a run of this length. `None` if
+    /// the drive does not report wear.
     fn wear(&self, _elapsed: Nanos) -> Option<Wear> {
         None
     }
-    /// Memory of the mapping table of a layer above the drive, in bytes, if there is one.
+    /// Returns the memory in bytes of the mapping table of a layer above the drive; `None` if there is no
+    /// layer.
     fn layer_mapping_bytes(&self) -> Option<u64> {
         None
     }
-    /// The contents of the idle drive, if it is simulated and has no layer above it.
+    /// Returns the contents of the idle drive; `None` if it is not simulated, or has a layer above it.
     fn image(&self) -> Option<Image> {
         None
     }
@@ -125,7 +128,7 @@ impl Observed for SimDrive {
     }
 }
 
-/// The lifetime of `drive`, at its write amplification so far.
+/// Returns the lifetime of `drive` at its write amplification so far.
 fn lifetime(drive: &SimDrive, elapsed: Nanos) -> Option<Lifetime> {
     let (counters, config) = (drive.counters(), drive.config());
     // An endurance of zero means that the drive does not wear out.
@@ -152,8 +155,8 @@ impl Observed for OverlayDevice {}
 #[cfg(target_os = "linux")]
 impl Observed for fulgurite_uring::UringDevice {}
 
-/// A device of any type. The code above devices is compiled once for simulated drives, whose speed counts, and once for
-/// this type.
+/// A device of any type. The code above devices is compiled twice: for simulated drives, where speed matters,
+/// and for this type.
 pub type AnyDrive = Box<dyn Observed>;
 
 impl Device for AnyDrive {
@@ -178,7 +181,8 @@ impl Device for AnyDrive {
     }
 
     fn wait(&mut self, deadline: Option<Nanos>, completions: &mut Vec<Completion>) {
-        // Loading a benchmark's data and filling a layer report no progress for seconds.
+        // Check here for a cancelled run, because loading a benchmark's data and filling a layer report no
+        // progress for seconds.
         crate::progress::check_stopped();
         (**self).wait(deadline, completions);
     }
@@ -276,7 +280,7 @@ impl Observed for LogDevice<AnyDrive> {
     fn wear(&self, elapsed: Nanos) -> Option<Wear> {
         let wear = self.below().wear(elapsed)?;
         let counters = self.counters();
-        // The wear of the drive includes the layer's copies, but the lifetime counts pages of the host.
+        // The layer's copies wear the drive too, but the lifetime counts only pages that the host writes.
         let own = counters.host_pages as f64 / counters.pages_written().max(1) as f64;
         let smaller = self.below().caps().pages as f64 / self.caps().pages as f64;
         let lifetime = wear.lifetime.map(|below| Lifetime {

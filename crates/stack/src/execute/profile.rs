@@ -19,7 +19,7 @@ pub(super) fn row(run: &Run, profile: &Profile) -> Row {
     row.set(Column::KW90, profile.writes.k_90);
     row.set(Column::ReadIopsMax, profile.reads.iops_max);
     row.set(Column::WriteIopsMax, profile.writes.iops_max);
-    // The published figures are for drives without a layer.
+    // The published figures are for drives without a layer, so a run with a layer is not compared with them.
     if let Some(target) = device.target(profile.page_bytes).filter(|_| run.stack.layer.is_none()) {
         row.set(Column::AlphaTarget, target.alpha);
         for (column, k) in [(Column::KRTarget, target.k_r), (Column::KWTarget, target.k_w)] {

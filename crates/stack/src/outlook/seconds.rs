@@ -28,18 +28,17 @@ const fn between(least: f64, most: f64) -> Seconds {
 
 /// The cost of a run without requests.
 pub(super) const RUN: Seconds = between(0.5e-3, 5e-3);
-/// The costs of a physical page: of a simulated drive when it is preconditioned, and of a layer when it is
-/// filled.
+/// The costs per physical page of preconditioning a simulated drive, and of filling a layer.
 const PRECONDITIONED: Seconds = between(0.08e-6, 0.25e-6);
 const FILLED: Seconds = between(0.5e-6, 1.2e-6);
 /// The cost of a byte of a new file.
 const MADE: Seconds = between(0.7e-9, 4e-9);
-/// The costs of measuring the reads or the writes: of a simulated drive, of a layer above one, and of a real
-/// drive. The clock of a real drive is the wall clock.
+/// The costs of measuring either reads or writes on a simulated drive, on a layer above one, and on a real
+/// drive, whose clock is the wall clock.
 const MEASURED: Seconds = between(0.05, 0.25);
 const MEASURED_LAYER: Seconds = between(0.8, 3.0);
 const MEASURED_REAL: Seconds = between(20.0, 32.0);
-/// The costs of a request to a pool: without a drive, on `mem`, on a simulated drive, on a layer, and on a
+/// The costs of a request to a pool without a drive, on `mem`, on a simulated drive, on a layer, and on a
 /// real drive.
 const COUNTED: Seconds = between(15e-9, 60e-9);
 const HELD: Seconds = between(0.5e-6, 3e-6);
@@ -49,7 +48,7 @@ const REAL: Seconds = between(20e-6, 120e-6);
 /// The cost of each frame that a replacement policy visits in search of a victim, averaged over all frames
 /// and requests.
 const PASSED: Seconds = between(0.3e-9, 1.6e-9);
-/// The costs of a request without a pool: to a simulated drive, and to a layer above one.
+/// The costs of a request without a pool to a simulated drive, and to a layer above one.
 const TIMED: Seconds = between(0.3e-6, 2.5e-6);
 const TIMED_LAYER: Seconds = between(1.2e-6, 10e-6);
 /// The cost of a page write to a translation layer without time, with the copies that it causes on average.
@@ -136,7 +135,8 @@ impl Run {
             asked = true;
             Ok(1)
         });
-        // A policy that cannot be resolved with one number needs the curves of both reads and writes.
+        // If one measured number does not resolve the policy, the policy needs the curves of both reads and
+        // writes.
         match (resolved.is_err(), asked) {
             (true, _) => Some(self.stack.profiled()),
             (_, true) => Some(self.stack.measured()),
@@ -160,12 +160,12 @@ pub(super) fn pooled(requested: &Requested, pool: &PoolStage, stack: &Stack) -> 
     each * ops + COUNTED * frames + searched(pool) * (ops * frames)
 }
 
-/// Returns the cost of a request's search of the replacement policy, per frame of the pool.
+/// Returns the cost, per frame of the pool, of searching a victim at a request.
 fn searched(pool: &PoolStage) -> Seconds {
     use ReplacementConfig as R;
     let is_alone = matches!(pool.write_back.policy, WriteBackConfig::Single(_));
     match pool.policies.replacement {
-        // These policies search their clean frames, or their whole order, at every miss.
+        // These policies visit their clean frames, or their whole order, at every miss.
         R::CflruC(_) | R::CflruE(_) | R::DlCflruE(_) | R::CcfLru(_) => PASSED,
         // These policies keep no list in eviction order, so each batch is a search.
         R::Lfu(_) | R::WTinyLfu(_) | R::TwoQ(_) if !is_alone => PASSED,
@@ -190,7 +190,8 @@ pub(super) fn written(pages: u64, placement: &PlacementConfig) -> Seconds {
     each * pages as f64
 }
 
-/// Returns the costs of a benchmark: of a byte of its data that is loaded and checked, and of a transaction.
+/// Returns the costs of a benchmark: the first per byte of its data that is loaded and checked, the second
+/// per transaction.
 fn of_benchmark(benchmark: &BenchmarkConfig) -> (Seconds, Seconds) {
     let name = benchmark.name();
     match name.split('-').next().unwrap_or(name) {
@@ -205,7 +206,7 @@ fn of_benchmark(benchmark: &BenchmarkConfig) -> (Seconds, Seconds) {
     }
 }
 
-/// Returns the costs of a benchmark's data: of loading them, and of checking them at the end of each run.
+/// Returns the cost of loading a benchmark's data, and the cost of checking the data at the end of each run.
 pub(super) fn loaded(benchmark: &BenchmarkConfig) -> [Seconds; 2] {
     let (of_byte, _) = of_benchmark(benchmark);
     let all = of_byte * benchmark.data_bytes() as f64;

@@ -543,7 +543,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         commands: &[(Pool, Nothing), (Gc, Nothing), (Replay, Nothing)],
         read: |asked, text| put(&mut asked.format, Format::from_spec(Spec::parse(text)?).map(Some)),
-        // Another format gives other requests, and the hash of the requests is part of the identity.
+        // Another format gives other requests. The identity includes the hash of the requests, so it need not
+        // show the format.
         show: no_effect,
     },
     Setting {

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// The meaning of a workload's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The addresses are pages of a pool. The pages that a trace accesses are numbered without gaps; a
-    /// generator has `pages`.
+    /// The addresses are pages of a pool. The pages that a trace accesses are numbered without gaps. A
+    /// generator accesses the given number of pages.
     Pool {
         /// The size of a page in bytes.
         page_bytes: u32,
@@ -235,7 +235,7 @@ impl Bound {
             {
                 Ok(ops)
             }
-            // Reading the trace has counted all its writes.
+            // Use the count of writes that reading the trace has made, if all of its changes are asked for.
             BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);

@@ -11,8 +11,8 @@ const TOGETHER: usize = 256;
 
 /// A source of requests.
 pub(super) trait RequestSource {
-    /// Appends at most about `count` requests; none at the end. An error is the reason why no more requests
-    /// follow.
+    /// Appends at most about `count` requests, and none at the end. An error is the reason why no more
+    /// requests follow.
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String>;
 
     /// Whether every request of the source is to one page.

@@ -1,4 +1,4 @@
-//! The types and errors that the modules of a benchmark run share.
+//! Defines the types and errors that the modules of a benchmark run share.
 
 use super::watched::{Seen, Watcher};
 use crate::run::{Benchmarked, EngineStage};

@@ -20,7 +20,8 @@ pub(super) fn valid_share_error(ftl: &Ftl) -> Option<f64> {
         else {
             continue;
         };
-        // `sized` does not include the last group, which has the predicted size if all groups of `sized` do.
+        // `sized` excludes the last group, which takes the remaining segments. So the last group has the
+        // predicted size if all groups of `sized` have theirs.
         let sized_groups = usize::from(two[0].unsized_from.saturating_sub(1));
         let groups = if sized_groups == sized.len() { sized.len() + 1 } else { sized_groups };
         let measured = two[1].measured.iter().skip(1);

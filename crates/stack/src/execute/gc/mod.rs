@@ -313,7 +313,7 @@ impl GcRun<'_> {
         row.set(Column::GcPagesCopied, ftl.counters().copied_pages);
         row.set(Column::Erases, counts.flash.erases);
         row.set(Column::Waf, counts.waf());
-        // There may be no user writes after half of the run.
+        // The cell stays empty if there are no user writes after half of the run.
         let steady = at_half.map(|half| counts.since(&half)).filter(|steady| steady.host > 0);
         row.set_some(Column::WafSteady, steady.map(|steady| steady.waf()));
         row.set(Column::MappingBytes, ftl.mapping().bytes() as u64);

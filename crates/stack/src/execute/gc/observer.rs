@@ -30,7 +30,8 @@ impl Counts {
 
 /// Inspects a run after page writes of its choice.
 pub(super) trait Observer {
-    /// The number of the next page write after which the observer inspects the run; `None` if there is none.
+    /// Returns the number of the next page write after which the observer inspects the run; `None` if there
+    /// is none.
     fn next(&self) -> Option<u64>;
 
     /// Inspects the run directly after the page write that [`Observer::next`] has named.

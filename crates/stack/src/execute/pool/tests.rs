@@ -29,7 +29,8 @@ fn requests_that_cost_cpu_alone_are_served_by_as_many_cores_as_have_users() {
     for (users, cores, busy) in [(16, 1, 1), (16, 2, 2), (16, 16, 16), (16, 32, 16), (5, 4, 4), (1, 4, 1)] {
         let row = row("mem:page=4KiB", "1600", &users.to_string(), &cores.to_string());
         let more = number(&row, Column::ElapsedNs) - 1_600.0 / f64::from(busy) * 10_000.0;
-        // The user of the last request may wait for another user on its core.
+        // The user of the last request may wait for another user on its core, which adds at most the CPU time
+        // of one request.
         assert!((0.0..=10_000.0).contains(&more), "{users} users on {cores} cores: {more} ns more");
     }
 }

@@ -209,7 +209,8 @@ impl<D: Observed> Replay<'_, D> {
             let deadline = next.as_ref().map(|(at, _)| *at);
             self.device.wait(deadline, &mut completions);
             self.device.take_served(&mut served);
-            // If there is a deadline, a wait may end without completions, because the next arrival is due.
+            // A wait with a deadline may end without completions, because the next arrival is due. A wait
+            // without a deadline must not.
             if completions.is_empty() && deadline.is_none() {
                 return Err(StackError::run(format!(
                     "the drive stalled with {} requests",
