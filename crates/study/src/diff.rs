@@ -213,8 +213,8 @@ struct Joined {
 impl Joined {
     fn of(results: &[Vec<Row>; 2]) -> Joined {
         let has = |rows: &[Row], column: Column| rows.iter().any(|row| row.get(column).is_some());
-        // In a result that was cut by `--columns`, the absence of a column does not tell that the setting was
-        // absent.
+        // If `--columns` has cut a result, a missing column does not tell that the setting was absent, so
+        // rows are not matched by such a column.
         let is_whole = results.iter().all(|rows| has(rows, Column::RunId));
         let tells = |column: &Column| match results.each_ref().map(|rows| has(rows, *column)) {
             [true, true] => true,

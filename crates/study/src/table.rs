@@ -70,7 +70,8 @@ impl Table {
     pub fn to_csv(&self) -> String {
         let columns = self.columns();
         if columns.is_empty() {
-            // Avoids the CSV library, which would write one line with an empty cell.
+            // Avoids the CSV library, which would write a line with an empty cell for a table without
+            // columns.
             return "\n".to_owned();
         }
         let mut csv = csv::Writer::from_writer(Vec::new());

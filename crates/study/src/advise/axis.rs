@@ -58,8 +58,8 @@ impl Axis {
         Axis { others: others.collect(), ..nothing.clone() }
     }
 
-    /// Creates an axis with the write-back policies. The policies that have a batch size get the batch size
-    /// `n_w`.
+    /// Creates an axis with the write-back policies. The policies that have a batch size get `n_w`, the batch
+    /// size that suits the drive.
     pub(super) fn write_back(n_w: u32) -> Axis {
         let others = ["auto", "raw", "ace:n_w=", "ace+raw:n_w=", "background", "background:n_w="];
         let with_number = |text: &str| match text.ends_with('=') {

@@ -26,8 +26,8 @@ const PAGES: [u32; 2] = [8192, 16_384];
 /// multiple of the pool's frames. The first pair is for a simulated drive, the second for a real one.
 const OPS: [(u64, u64); 2] = [(200_000, 10), (50_000, 8)];
 
-/// The default for the maximum of page requests in a slice of a trace: on a simulated drive, and on a real
-/// one.
+/// The defaults for the largest number of page requests in a slice of a trace, on a simulated drive and on a
+/// real one.
 const SLICE_AT_MOST: [u64; 2] = [500_000, 50_000];
 
 /// The assumed batch size of the drive until the drive has been measured.
@@ -318,13 +318,14 @@ impl Builder {
     }
 }
 
-/// The default for the maximum of page requests in a slice of a trace, as a multiple of the pool's frames. It
-/// applies if it is more than [`SLICE_AT_MOST`].
+/// The default for the largest number of page requests in a slice of a trace, per frame of the pool. It
+/// applies if it gives more page requests than [`SLICE_AT_MOST`].
 const FILLS_AT_MOST: u64 = 10;
 
 /// Whether the workload writes. For a generator only the first requests are examined.
 fn writes(workload: &Workload, pages: u64, seed: u64) -> Result<bool, StackError> {
-    /// The number of requests that are examined. A generator that writes at all has written long before.
+    /// The number of requests that are examined. A generator that writes at all does so long before this many
+    /// requests.
     const ENOUGH: u64 = 1_000_000;
     let bound = workload.bind(View::Pool { page_bytes: USUAL_PAGE, pages })?;
     let mut requests = bound.requests(seed)?;

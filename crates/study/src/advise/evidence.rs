@@ -8,8 +8,8 @@ use fulgurite_stack::StackError;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of seeds that choose and the number that judge: on a simulated drive, and on a real one, which
-/// is slow.
+/// The number of seeds that choose the settings, and the number that judge the choice. The first pair is for
+/// a simulated drive, the second for a real one, which is slow.
 const SEEDS: [(u64, u64); 2] = [(3, 5), (2, 3)];
 
 /// The possible numbers of slices of a trace. The largest number for which the slices are long enough is

@@ -227,8 +227,8 @@ impl Spread {
 pub(super) struct Change {
     /// The change of the throughput.
     pub throughput: Spread,
-    /// The change of the 99th percentile of response times. `None` if the page sizes differ: a request is
-    /// then a request for another amount of data.
+    /// The change of the 99th percentile of response times. `None` if the page sizes differ, because the
+    /// requests of the two setups then differ in size.
     pub p99: Option<Spread>,
 }
 

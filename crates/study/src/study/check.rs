@@ -136,8 +136,8 @@ impl Check {
     fn readable(&self, figure: &Mean, as_factors: bool) -> String {
         let is_ratio = self.compare.is_some() || self.against.is_some();
         let readable = |figure: f64| match is_ratio {
-            // The column is then a share of the column `against`, and not another measurement of the same
-            // quantity.
+            // A ratio far from 1 means that the column is a share of the column `against`, and not another
+            // measurement of the same quantity.
             true if self.against.is_some() && (figure - 1.0).abs() > 0.1 => match 100.0 * figure {
                 small if small < 1.0 => format!("{} %", significant_to(small, 2)),
                 percent => format!("{percent:.1} %"),
