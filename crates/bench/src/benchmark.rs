@@ -1,4 +1,4 @@
-//! The interface between a benchmark and the driver, which runs its transactions.
+//! Defines the interface between a benchmark and the driver, which runs its transactions.
 
 use crate::error::Error;
 use crate::session::Session;
@@ -19,7 +19,7 @@ pub trait Benchmark: 'static {
     /// The type of a transaction with all its parameters, so that the transaction can be repeated unchanged.
     type Request;
 
-    /// The names of the types of transactions.
+    /// Returns the names of the types of transactions.
     fn kinds(&self) -> &[&'static str];
 
     /// Returns the type of a request, as an index into [`Benchmark::kinds`].

@@ -42,7 +42,7 @@ impl Key {
         self
     }
 
-    /// The bytes of the key.
+    /// Returns the bytes of the key.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -92,7 +92,7 @@ impl KeyRange {
         KeyRange { start: Bound::Included(first.0), end: Bound::Unbounded }
     }
 
-    /// The bounds of the range, in the form that the store takes.
+    /// Returns the bounds of the range, in the form that the store takes.
     pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         (self.start.as_ref().map(Vec::as_slice), self.end.as_ref().map(Vec::as_slice))
     }

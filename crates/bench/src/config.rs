@@ -1,4 +1,4 @@
-//! The registry of benchmarks by name.
+//! Defines the registry of benchmarks by name.
 
 use crate::data::Data;
 use crate::error::Error;
@@ -78,8 +78,8 @@ impl BenchmarkConfig {
         dispatch!(self, recipe => recipe.data())
     }
 
-    /// The approximate size of the data in a store, in bytes, with their indexes. It helps to choose the
-    /// sizes of drives and memory.
+    /// Returns the approximate size of the data in a store, in bytes, with their indexes. It helps to choose
+    /// the sizes of drives and memory.
     pub fn data_bytes(&self) -> u64 {
         dispatch!(self, recipe => recipe.bytes())
     }

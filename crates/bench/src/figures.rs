@@ -75,17 +75,17 @@ impl Figures {
         }
     }
 
-    /// The number of transactions of all types that ended.
+    /// Returns the number of transactions of all types that ended.
     pub fn transactions(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.ended).sum()
     }
 
-    /// The number of retries of transactions of all types.
+    /// Returns the number of retries of transactions of all types.
     pub fn retries(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.retries).sum()
     }
 
-    /// The number of rollbacks of transactions of all types that the benchmark specifies.
+    /// Returns the number of rollbacks of transactions of all types that the benchmark specifies.
     pub fn rollbacks(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.rollbacks).sum()
     }

@@ -1,5 +1,5 @@
-//! Benchmark programs that run directly on the storage engine: YCSB, TPC-C, LinkBench, sysbench's OLTP
-//! programs and a scan through a secondary index.
+//! Implements benchmark programs that run directly on the storage engine: YCSB, TPC-C, LinkBench, sysbench's
+//! OLTP programs and a scan through a secondary index.
 //!
 //! A [`BenchmarkConfig`] is a benchmark by name, with its options. It loads a store, and opens a loaded store
 //! as a [`Program`]. [`run`] runs a benchmark in a closed loop: N users, each a task of the store's executor,

@@ -32,12 +32,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The number of transactions that ended: committed, or rolled back as the benchmark specifies.
+    /// Returns the number of transactions that were committed, or rolled back as the benchmark specifies.
     pub fn transactions(&self) -> u64 {
         self.kinds.iter().map(|kind| kind.latency.count()).sum()
     }
 
-    /// The figures of the whole measured part, in the same form as those of an interval.
+    /// Returns the figures of the whole measured part, in the same form as those of an interval.
     pub fn figures(&self) -> Figures {
         let reads = [&self.read_latency, &self.read_miss_latency];
         Figures::of(&self.kinds, &self.latency, reads, &self.commit_latency)

@@ -29,7 +29,7 @@ macro_rules! programs {
         })*
 
         impl Program {
-            /// The names of the types of transactions.
+            /// Returns the names of the types of transactions.
             pub fn kinds(&self) -> &[&'static str] {
                 match self {
                     $(Program::$variant(program) => program.kinds(),)*

@@ -1,4 +1,5 @@
-//! The interface of a benchmark's options, which describe the data of the benchmark, load them and open them.
+//! Defines the interface of a benchmark's options, which describe the data of the benchmark, load them and
+//! open them.
 
 use crate::benchmark::Benchmark;
 use crate::data::Data;
@@ -15,7 +16,7 @@ pub(crate) trait Recipe: Declared + Clone {
     /// same text can share data.
     fn data(&self) -> String;
 
-    /// The approximate size of the data in a store, in bytes, with their indexes.
+    /// Returns the approximate size of the data in a store, in bytes, with their indexes.
     fn bytes(&self) -> u64;
 
     /// Sets the size of the data to `scale` times the default size. Fails if the scale is out of range.

@@ -44,7 +44,7 @@ impl Session {
         }
     }
 
-    /// The current time on the device's clock.
+    /// Returns the current time on the device's clock.
     pub fn now(&self) -> Nanos {
         self.handle().now()
     }

@@ -1,4 +1,4 @@
-//! The options of the index scan benchmark.
+//! Defines the options of the index scan benchmark.
 
 use fulgurite_base::option::{COUNT_64, SHARE};
 use fulgurite_base::{Choice, Declared, Form, Opt, Share, SpecError, opt, option};
@@ -17,7 +17,7 @@ impl Choice for Column {
 }
 
 impl Column {
-    /// The name of the column.
+    /// Returns the name of the column.
     pub fn name(self) -> &'static str {
         option::name_of(self)
     }

@@ -1,6 +1,7 @@
-//! The index scan benchmark: `SELECT * FROM orders WHERE column BETWEEN x AND y` through a secondary index
-//! over TPC-H's table of orders, as in "Parallel index scan" (Roh et al., VLDB 2012). The key of the table is
-//! the key of an order, so the rows of a range of dates are scattered over the table.
+//! Implements the index scan benchmark, which executes `SELECT * FROM orders WHERE column BETWEEN x AND y`
+//! through a secondary index over TPC-H's table of orders, as in "Parallel index scan" (Roh et al., VLDB
+//! 2012). The key of the table is the key of an order, so the rows of a range of dates are scattered over the
+//! table.
 //!
 //! Rows have the columns, sizes and value ranges of clause 4.2.3 of TPC-H: 8 of every 32 order keys are used,
 //! two thirds of the customers have orders, and dates are from 1992-01-01 to 1998-08-02. Names, prices and

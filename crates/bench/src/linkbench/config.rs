@@ -1,4 +1,4 @@
-//! The options of the LinkBench benchmark.
+//! Defines the options of the LinkBench benchmark.
 
 use fulgurite_base::option::{COUNT, COUNT_64};
 use fulgurite_base::{Declared, Opt, opt};

@@ -1,6 +1,6 @@
-//! The LinkBench benchmark (Armstrong et al., "LinkBench: a Database Benchmark Based on the Facebook Social
-//! Graph", SIGMOD 2013). Its ten operations, in the shares of the production mix of Armstrong et al., read
-//! and change nodes, links between nodes, and the number of links of each node.
+//! Implements the LinkBench benchmark (Armstrong et al., "LinkBench: a Database Benchmark Based on the
+//! Facebook Social Graph", SIGMOD 2013). Its ten operations, in the shares of the production mix of Armstrong
+//! et al., read and change nodes, links between nodes, and the number of links of each node.
 //!
 //! A link and its count change in one transaction. A deleted link stays in its table and is marked invisible.
 //! A list of links is read from a secondary index by time, latest first. The popularity of a node is

@@ -76,8 +76,8 @@ impl Counts<'_> {
     /// remain must be zero.
     async fn check(&mut self, group: Group, visible: u64) -> Result<(), Error> {
         if visible == 0 {
-            // The count of the group may be missing or zero. The check of the next group, or of the rest,
-            // compares a count that exists.
+            // A group without visible links may have no count, or a count of zero. If it has one, the check
+            // of the next group or of the rest reads it and compares it with zero.
             return Ok(());
         }
         loop {

@@ -1,4 +1,4 @@
-//! The options of sysbench's OLTP programs.
+//! Defines the options of sysbench's OLTP programs.
 
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Choice, Declared, Form, Opt, opt};

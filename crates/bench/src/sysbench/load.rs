@@ -45,7 +45,7 @@ impl Sbtest {
 }
 
 fn name(table: u32) -> String {
-    // sysbench counts its tables from one.
+    // sysbench counts its tables from one, but `table` counts from zero.
     format!("sbtest{}", table + 1)
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn open(store: &Store, number: u32) -> Result<Place, Error> {
     Ok(Place { table, index, next: (last + 1).into() })
 }
 
-/// The number of uniform numbers whose mean is the bell curve (`rand-spec-iter` in sysbench).
+/// The number of uniform numbers whose mean follows the bell curve (`rand-spec-iter` in sysbench).
 const BELL: u32 = 12;
 
 /// Draws a number from 1 to `most` by sysbench's special distribution (`sb_rand_special`).
@@ -88,10 +88,10 @@ pub(super) fn special(prng: &mut Prng, most: u32) -> u32 {
     let (span, hundred) = (u64::from(most - 1), 100);
     if prng.below(hundred) >= 75 {
         let sum: f64 = (0..BELL).map(|_| prng.unit_f64()).sum();
-        // The mean of numbers below one is below one, so the product is below `most`.
+        // The mean of numbers below one is below one, so the result is at most `most`.
         return 1 + (sum * span as f64 / f64::from(BELL)) as u32;
     }
-    // The hundredth of the numbers in the middle has at least one number.
+    // The middle hundredth of the numbers has at least one number.
     let popular = (span / hundred).max(1);
     1 + (span / 2 - popular / 2 + prng.below(popular)) as u32
 }
@@ -105,8 +105,8 @@ mod tests {
         let (mut prng, draws) = (Prng::new(42, "special"), 100_000);
         let drawn: Vec<u32> = (0..draws).map(|_| special(&mut prng, 100_000)).collect();
         let popular = drawn.iter().filter(|id| (49_500..50_500).contains(*id)).count() as f64;
-        // The bell curve, of standard deviation 1/12, adds 4.8 % of the other quarter, so the share is 0.75 +
-        // 0.25 × 0.048.
+        // Three quarters of the draws are from the middle hundredth. The bell curve, of standard deviation
+        // 1/12, gives the same hundredth 4.8 % of the other quarter. So the share is 0.75 + 0.25 × 0.048.
         assert!((popular / f64::from(draws) - 0.762).abs() < 0.005, "{popular}");
         let beyond = drawn.iter().filter(|id| !(25_000..75_000).contains(*id)).count() as f64;
         // For a normal distribution, 0.27 % of the quarter would be beyond three standard deviations. For a

@@ -1,5 +1,5 @@
-//! The sysbench benchmark, which has sysbench's OLTP programs (`oltp_*.lua` of sysbench 1.0) with their
-//! defaults.
+//! Implements the sysbench benchmark, which has sysbench's OLTP programs (`oltp_*.lua` of sysbench 1.0) with
+//! their defaults.
 //!
 //! A transaction of the read-write program reads 10 rows by key and 4 ranges of 100 rows (plain, sum,
 //! ordered, distinct). Then it executes an update of the indexed column and an update of another column, and

@@ -1,4 +1,4 @@
-//! The options of the TPC-C benchmark.
+//! Defines the options of the TPC-C benchmark.
 
 use fulgurite_base::option::COUNT;
 use fulgurite_base::{Declared, Opt, opt};

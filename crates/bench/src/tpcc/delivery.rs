@@ -1,4 +1,5 @@
-//! TPC-C's Delivery transaction (clause 2.7), which delivers the oldest undelivered order of each district.
+//! Executes TPC-C's Delivery transaction (clause 2.7), which delivers the oldest undelivered order of each
+//! district.
 
 use super::program::Tpcc;
 use super::rows::*;

@@ -1,5 +1,5 @@
-//! The TPC-C benchmark (Standard Specification, revision 5.11), with all five transactions on all nine tables
-//! and without think time.
+//! Implements the TPC-C benchmark (Standard Specification, revision 5.11), with all five transactions on all
+//! nine tables and without think time.
 //!
 //! The mix is 45 % New-Order, 43 % Payment and 4 % each of Order-Status, Delivery and Stock-Level. Every user
 //! draws a warehouse for each transaction, because without think time there are far fewer users than

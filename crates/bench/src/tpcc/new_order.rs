@@ -1,4 +1,4 @@
-//! TPC-C's New-Order transaction (clause 2.4), which places an order of several items.
+//! Executes TPC-C's New-Order transaction (clause 2.4), which places an order of several items.
 
 use super::program::Tpcc;
 use super::request::Line;

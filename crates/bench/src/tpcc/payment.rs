@@ -1,4 +1,5 @@
-//! TPC-C's Payment transaction (clause 2.5), which books a customer's payment to a warehouse and a district.
+//! Executes TPC-C's Payment transaction (clause 2.5), which books a customer's payment to a warehouse and a
+//! district.
 
 use super::program::Tpcc;
 use super::request::Customers;

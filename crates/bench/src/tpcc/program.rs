@@ -1,4 +1,4 @@
-//! The TPC-C benchmark over a loaded store. It has the tables, and selects a customer by name.
+//! Holds the state of the TPC-C benchmark over a loaded store, and selects a customer by name.
 
 use super::config::TpccConfig;
 use super::random::Constants;

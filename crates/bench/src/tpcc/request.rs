@@ -1,4 +1,4 @@
-//! The requests of TPC-C, which are its transactions with their inputs (clauses 2.4.1 to 2.8.1).
+//! Defines the requests of TPC-C, which are its transactions with their inputs (clauses 2.4.1 to 2.8.1).
 
 /// A transaction with its inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The rows and keys of TPC-C's nine tables (clause 1.3). The rows are without the columns of the keys.
+//! Defines the rows and keys of TPC-C's nine tables (clause 1.3). The rows are without the columns of the
+//! keys.
 //!
 //! The fields are documented by the column names of the specification. Money is in cents, and taxes and
 //! discounts are in ten thousandths. A time is a number of nanoseconds on the device's clock plus one; zero

@@ -1,5 +1,5 @@
-//! TPC-C's transactions Order-Status (clause 2.6) and Stock-Level (clause 2.8), which only read, each in one
-//! snapshot.
+//! Executes TPC-C's transactions Order-Status (clause 2.6) and Stock-Level (clause 2.8), which only read,
+//! each in one snapshot.
 
 use super::program::Tpcc;
 use super::request::Customers;

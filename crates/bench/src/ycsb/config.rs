@@ -1,4 +1,4 @@
-//! The options of YCSB's core workloads.
+//! Defines the options of YCSB's core workloads.
 
 use fulgurite_base::option::{COUNT, COUNT_64, YES_NO};
 use fulgurite_base::{Declared, Opt, opt};

@@ -1,6 +1,6 @@
-//! The YCSB benchmark with its core workloads A to F (Cooper et al., "Benchmarking Cloud Serving Systems with
-//! YCSB", SoCC 2010). The defaults are those of the YCSB program: 10 fields of 100 bytes, a Zipf exponent of
-//! 0.99, updates of one field, and scans of 1 to 100 records.
+//! Implements the YCSB benchmark with its core workloads A to F (Cooper et al., "Benchmarking Cloud Serving
+//! Systems with YCSB", SoCC 2010). The defaults are those of the YCSB program: 10 fields of 100 bytes, a Zipf
+//! exponent of 0.99, updates of one field, and scans of 1 to 100 records.
 //!
 //! The key of record n is n scrambled by a bijection of 64 bits, so popular and new records are scattered
 //! over the table (`insertorder=hashed`). Every field begins with a stamp, the number of its updates. The

@@ -1,5 +1,5 @@
-//! Tests of the driver: every program runs, the outcome depends only on the seed, and a run by time ends in
-//! time.
+//! Tests of the driver: every program runs, the outcome depends only on the seed, and a run for a given time
+//! ends soon after that time.
 
 use crate::common::{config, loaded, on_store, plan, unwatched};
 use fulgurite_base::{Nanos, Prng};
@@ -55,7 +55,8 @@ fn reads_and_commits_are_measured_separately() {
         let program = loaded(&store, "ycsb-a:records=500").await;
         let outcome = program.run(&store, &plan(400), || (), &unwatched()).await.unwrap();
         let [reads, updates] = [0, 1].map(|kind: usize| outcome.kinds[kind].latency.count());
-        // A retried update reads again, and a refused commit is not recorded.
+        // A retried update reads its record again, so retries count as reads. A refused commit is not
+        // recorded.
         assert_eq!(outcome.read_latency.count(), reads + updates + outcome.figures().retries());
         assert_eq!(outcome.commit_latency.count(), updates);
         // An update writes a key of 8 bytes and ten fields of 100 bytes.

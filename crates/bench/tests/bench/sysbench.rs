@@ -46,8 +46,8 @@ fn a_range_has_its_rows() {
         let cpu_per_op = Nanos::from_micros(1_000);
         let plan = Plan { users: 1, cpu_per_op, ..plan(50) };
         let outcome = program.run(&store, &plan, || (), &unwatched()).await.unwrap();
-        // 10 rows by key, 4 ranges with 20 rows each and a commit make 95 calls of the store, which take most
-        // of the time.
+        // A transaction counts 95 calls of the store: 10 reads by key, 4 scans with one call for the scan and
+        // one for each of its 20 rows, and a commit. The calls take most of the time.
         let calls = outcome.elapsed.0 / 50 / cpu_per_op.0;
         assert!((90..=100).contains(&calls), "{calls}");
     });

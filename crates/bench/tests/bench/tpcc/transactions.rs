@@ -71,7 +71,7 @@ fn a_payment_reaches_warehouse_district_customer_and_history() {
         let (_, last) = rows::<History>(&store).await.pop().unwrap();
         assert_eq!((last.customer, last.customer_warehouse, last.warehouse, last.amount), (8, 2, 1, 123_45));
         assert!(last.data.contains("    "));
-        // The keys of the four rows have 4, 5, 9 and 8 bytes.
+        // The written bytes include the keys of the four rows, which have 4, 5, 9 and 8 bytes.
         let warehouse: Warehouse = row(&store, warehouse_key(1)).await;
         let district: District = row(&store, district_key(1, 5)).await;
         let rows = [warehouse.encode(), district.encode(), customer.encode(), last.encode()];
