@@ -8,7 +8,8 @@ use fulgurite_stack::progress::step;
 use fulgurite_stack::{Column, Row, StackError};
 use std::path::Path;
 
-/// Bytes of the block with Fulgurite's mark, behind the last page of a drive in a file.
+/// The size in bytes of the block behind the last page of a drive in a file. The block marks the file as a
+/// drive that Fulgurite created.
 const MARK_BYTES: u64 = 4096;
 
 /// Copies the store into a new file. The file gets its name when the copy is complete.

@@ -34,8 +34,8 @@ pub fn check(file: &StoreFile) -> Result<Report, StackError> {
     }
 }
 
-/// Returns the damage behind the last page, if there is any. Reading a store does not need Fulgurite's mark
-/// there, but writing requires it.
+/// Returns the damage behind the last page, if there is any. Writing to a store requires Fulgurite's mark
+/// there, which says that Fulgurite created the drive. Reading does not need the mark.
 fn problem_of_end(file: &StoreFile) -> Option<Problem> {
     (!fulgurite_uring::is_drive(&file.path)).then(|| Problem {
         table: "(end of the file)".to_owned(),

@@ -14,7 +14,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The least memory of a command in bytes. It has enough frames of the largest page size.
+/// The least memory of a command in bytes, which suffices for enough frames of the largest page size.
 const LEAST_MEMORY: u64 = 2 << 20;
 /// Bytes of memory that a store of any size may use. Memory beyond this and beyond twice the store's size
 /// would stay unused.

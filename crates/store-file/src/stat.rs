@@ -14,7 +14,8 @@ pub fn stat(file: &StoreFile) -> Result<Report, StackError> {
     let _step = step(format!("counting the records of {}", file.path.display()), 0);
     let Opened { executor, store } = file.open_to_read()?;
     let name = file.path.display().to_string();
-    // Leave out the last block, which holds the drive's mark.
+    // The pages of this drive are those of the whole file, including the last block, which holds the mark of
+    // a drive that Fulgurite created.
     let pages = executor.handle().caps().pages;
     let bytes = pages * u64::from(executor.handle().caps().page_bytes);
     let rows = executor.block_on(async move { rows(&store, &name, bytes).await });
