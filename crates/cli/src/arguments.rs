@@ -53,7 +53,8 @@ pub(crate) enum Command {
     /// Run a benchmark on the storage engine: YCSB, TPC-C, LinkBench, sysbench or an index scan
     #[command(after_help = examples::BENCH)]
     Bench(Typed<BENCH>),
-    /// Find the settings of a buffer pool that suit a workload and a drive; say what they gain and how sure that is
+    /// Find the settings of a buffer pool that suit a workload and a drive; say what they gain and how sure
+    /// that is
     #[command(after_help = examples::ADVISE)]
     Advise {
         #[command(flatten)]
@@ -163,7 +164,8 @@ pub(crate) enum Trace {
     Info {
         /// The trace file, which may be packed with gzip or zstd; - for standard input
         file: String,
-        /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine it
+        /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine
+        /// it
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
         /// Page size in which footprints are counted [default: 4KiB]
@@ -180,7 +182,8 @@ pub(crate) enum Trace {
         /// Format of the new file
         #[arg(long, value_name = "NAME")]
         to: String,
-        /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine it
+        /// Trace format, with options (disksim:time_unit=ns), if the file's name and content do not determine
+        /// it
         #[arg(long, value_name = "NAME")]
         format: Option<String>,
         /// Page size, if one of the formats counts pages and the other bytes [default: 4KiB]

@@ -31,8 +31,8 @@ pub(crate) struct Common {
     /// Print only the result and errors: no progress, no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Whether standard output holds a file that was asked for (`--requests-out -`), so that the table goes to
-    /// standard error.
+    /// Whether standard output holds a file that was asked for (`--requests-out -`), so that the table is
+    /// printed to standard error.
     #[arg(skip)]
     pub is_stdout_taken: bool,
 }

@@ -1,4 +1,4 @@
-//! The examples below the help of each command. A test executes them.
+//! Lists the examples that follow the help of each command. A test executes them.
 
 pub(crate) const ALL: &str = "\
 Without a command the quickstart study runs.

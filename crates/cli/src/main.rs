@@ -1,5 +1,5 @@
-//! The `fulgurite` command. It parses arguments, calls other crates, and prints results; it has no logic of
-//! its own.
+//! Implements the `fulgurite` command. It parses arguments, calls other crates, and prints results; it has no
+//! logic of its own.
 
 mod common;
 mod examples;

@@ -203,7 +203,8 @@ mod tests {
         assert_eq!(words(half, 0), "50% of 1,000 requests, 0 s", "too early to tell");
         let little = Snapshot { done: 9, total: 1000, runs: 1, ..Snapshot::default() };
         assert_eq!(words(little, 10), "0% of 1,000 requests, 10 s", "too little to tell");
-        // Nine tenths of the requests are in runs that take a quarter of the expected time.
+        // The share is that of the expected time, 25 %, although the cheap runs have nine tenths of the
+        // requests.
         let cheap = Snapshot {
             done: 900,
             total: 1000,

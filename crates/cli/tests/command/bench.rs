@@ -70,7 +70,7 @@ fn a_failing_drive_is_named_with_the_page_and_the_reason() {
         let file = format!("--device file:drive-{engine},engine={engine}");
         let loaded = folder.run(&format!("{command} {file}"));
         if engine == "uring" && loaded.code == 2 {
-            // This system does not support io_uring, and the command says so.
+            // The command reports that this system does not support io_uring, so leave this engine out.
             continue;
         }
         assert_eq!(loaded.code, 0, "{}", loaded.stderr);
@@ -89,8 +89,8 @@ fn a_failing_drive_is_named_with_the_page_and_the_reason() {
     }
 }
 
-/// The store trims segments while the drive collects garbage in them. Pages that collection has already read
-/// then free their space in the drive's buffer. If they did not, the drive would wait for ever.
+/// The store trims segments while the drive collects garbage in them. A trimmed page that collection has
+/// already read must free its space in the drive's buffer, or the drive would wait for ever.
 #[test]
 fn a_trim_during_collection_does_not_stall_the_drive() {
     let folder = Folder::new();

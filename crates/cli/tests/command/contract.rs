@@ -421,7 +421,7 @@ fn a_title_claims_only_checked_conclusions() {
     assert!(page.contains("change against single") && page.contains("<th>the batch</th>"));
     let quick = folder.run("study own.toml --quick --out quick");
     assert!(quick.stdout.contains("\nnot checked in a quick run: on large"), "{}", quick.stdout);
-    // No planted fault, not even one that multiplies figures by ten, makes 296 hits more than 20,000.
+    // No injected fault, not even one that multiplies figures by ten, makes 296 hits more than 20,000.
     let vacuous = "on sound (hits: 296 in all 2 cases) [no planted fault makes this check fail]";
     assert!(quick.stdout.contains(vacuous), "{}", quick.stdout);
     let page = String::from_utf8(folder.read("quick/report.html")).unwrap();

@@ -76,7 +76,7 @@ fn refusals_name_the_fault() {
     refused(&folder, &[("pool zipf --device disk", &["did you mean `file:disk`?"], &[])]);
 }
 
-/// The end of a file's name selects the format of libCacheSim.
+/// A file whose name ends as libCacheSim names its files is read in the format of libCacheSim.
 #[test]
 fn the_name_of_a_file_selects_the_format() {
     let record = |object: u64| {
