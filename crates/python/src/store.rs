@@ -289,7 +289,8 @@ fn transaction_ended() -> PyErr {
 }
 
 impl Transaction {
-    /// Raises an exception in another process and in another thread than the transaction's.
+    /// Raises an exception in a process that did not open the store, and in a thread that did not begin the
+    /// transaction.
     fn check(&self) -> PyResult<()> {
         self.home.check()?;
         if thread::current().id() == self.thread {

@@ -102,8 +102,8 @@ fn numbers(name: &str, bytes: &[u8]) -> PyResult<Vec<u64>> {
     }
 }
 
-/// Checks the rules for traces: at least one request; each request at least one byte or page long and within
-/// 64 bits; times in order.
+/// Checks that there is at least one request, that each request is at least one byte or page long and ends
+/// within 64 bits, and that times do not decrease.
 fn check(records: &[Record]) -> Result<(), StackError> {
     if records.is_empty() {
         return Err(StackError::request("a trace has at least one request; accepted: longer arrays"));
@@ -152,7 +152,8 @@ impl Trace {
         })
     }
 
-    /// Builds a trace from columns in memory: 64-bit numbers, and one byte per operation.
+    /// Builds a trace from columns in memory. The column `op` has one byte per operation, the others have
+    /// 64-bit numbers.
     #[staticmethod]
     fn from_columns(at_ns: &[u8], op: &[u8], start: &[u8], length: &[u8], pages: bool) -> PyResult<Trace> {
         let (at, start, length) =
@@ -204,7 +205,7 @@ impl Trace {
             .map(Table::new)
     }
 
-    /// The unit of positions and lengths: `bytes` or `pages`.
+    /// Returns the unit of positions and lengths, which is `bytes` or `pages`.
     #[getter]
     fn unit(&self) -> &'static str {
         word(self.unit)

@@ -75,7 +75,8 @@ impl CustomVictim for Config {
 }
 
 impl Policy {
-    /// Counts collections of full segments, and ends a run that would collect such segments for ever.
+    /// Counts collections of segments without invalid pages, and ends a run that would collect such segments
+    /// for ever.
     fn count(&mut self, segment: SegmentId, table: &SegmentTable) {
         let (count, at) = self.fruitless;
         self.fruitless = match table.valid(segment) < table.segment_pages() {
