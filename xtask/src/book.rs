@@ -135,7 +135,7 @@ fn lay_out(pages: &Pages) -> Result<PathBuf> {
     let _ = fs::remove_dir_all(&folder);
     let docs = root().join("docs");
     for name in files(&docs)?.iter().filter(|name| !name.ends_with(".md")) {
-        // The configuration of mdbook belongs beside the folder of the pages, not into it.
+        // The configuration of mdbook belongs beside the folder `src` of the pages, not into it.
         let is_of_mdbook = name.starts_with("book.");
         let to = if is_of_mdbook { folder.join(name) } else { folder.join("src").join(name) };
         fs::create_dir_all(to.parent().context("a file has a folder")?)?;

@@ -174,7 +174,8 @@ impl Sources {
             }
             ("mod", Some(name)) if is_punct(tokens, at + 2, ';') => {
                 let mods = &mut self.files[self.modules[module].file].mods;
-                // Both the library and the command of a crate may declare the module.
+                // Add the module only once, because both the library and the command of a crate may declare
+                // it.
                 if !mods.iter().any(|(known, _)| name == known) {
                     mods.push((name.to_string(), word.span().start().line));
                 }

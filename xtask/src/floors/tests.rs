@@ -1,3 +1,5 @@
+//! Tests the checks of imports on small crates, which are given as text.
+
 use super::Floors;
 
 /// Returns the messages about files given as (name, text).
