@@ -1,5 +1,5 @@
-//! A history: the operations and results of all clients in one generation of a store (the time between two
-//! openings).
+//! Records the history of one generation of a store (the time between two openings), which is the operations
+//! and results of all clients.
 //!
 //! Times are ticks of a counter that grows with every event, so no two events have the same time. A tick is
 //! taken before each call and after its return. The call takes effect at a moment in this interval.
@@ -74,7 +74,7 @@ pub(crate) struct Txn {
     pub invoked: u64,
     /// The tick at which the commit was called; `None` if it was not.
     pub committing: Option<u64>,
-    /// When its end became known to the client.
+    /// The tick at which the client learned the end of the transaction; `None` if it did not.
     pub ended: Option<u64>,
     /// The end of the transaction.
     pub outcome: Outcome,

@@ -1,4 +1,4 @@
-//! Crash tests: tests the engine under power cuts and drive faults that follow from a seed.
+//! Tests the engine under power cuts and drive faults that follow from a seed.
 //!
 //! A seed determines a [`Plan`]: a drive, a store, clients with their transactions, faults and power cuts.
 //! The module `run` executes the plan on a `CrashDevice`; the documentation of the module `device` describes

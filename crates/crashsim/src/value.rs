@@ -1,4 +1,5 @@
-//! The data that clients write: keys whose order the checkers know, and values that identify their writer.
+//! Defines the data that clients write: keys whose order the checkers know, and values that identify their
+//! writer.
 //!
 //! The first bytes of a value contain its [`Version`], which is unique in the life of a store, and an amount
 //! of money. The rest of the value is filler derived from the version. So a reader knows which write it sees,

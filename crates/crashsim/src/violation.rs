@@ -1,4 +1,4 @@
-//! The violations that a seed can reveal.
+//! Defines the violations that a seed can reveal.
 
 use std::fmt;
 
@@ -74,7 +74,7 @@ mod tests {
         let damaged = violation(ViolationKind::Error, "page 567 is damaged");
         assert!(damaged.is_like(&violation(ViolationKind::Error, "page 31 is damaged")));
         assert!(!damaged.is_like(&violation(ViolationKind::Error, "torn pages: accepted: auto")));
-        // The names of the transaction and of the client differ between histories.
+        // The names of the transaction and of the client differ between histories, so they are not compared.
         let lost = violation(ViolationKind::Lost, "t1 of client 2 is lost");
         assert!(lost.is_like(&violation(ViolationKind::Lost, "t3 is lost")));
         assert!(!lost.is_like(&violation(ViolationKind::Sum, "t1 of client 2 is lost")));

@@ -31,7 +31,8 @@ fn the_first_seeds_pass() {
 /// - after a drive error while it read an index, the check reported the rest of the index as lost: 3252152;
 /// - recovery reads a long log twice, and took a block that was destroyed in between for the end of the log:
 ///   3235458;
-/// - a lost copy was shared, which reverted its page to the earlier contents of the slot: 30015211, 30053487.
+/// - the drive lost the write of a copy, and a share of the copy's slot reverted the page to the earlier
+///   contents of the slot: 30015211, 30053487.
 #[test]
 fn seeds_that_have_failed_pass() {
     let seeds = [
@@ -54,7 +55,8 @@ fn a_transient_error_loses_no_copy() {
 /// found it:
 ///
 /// - a write that the drive misdirected counted as completed before it was read back: 4009991;
-/// - a leaf had to be split to merge its records, which in turn left the log no space for a split: 10035688;
+/// - the pending records of a leaf could not be merged into it, because the leaf had to be split and the log
+///   had no space for the split: 10035688;
 /// - a commit waited for log space while it held the lock of a pending record. This record could not be
 ///   copied forward, and the others were copied repeatedly, until the log was full: 30042969;
 /// - recovery gave copied records the age of the redo point, so that the log had no space to copy them again:

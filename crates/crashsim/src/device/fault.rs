@@ -1,4 +1,4 @@
-//! The kinds of drive faults, and the behaviour of the store that each fault allows.
+//! Defines the kinds of drive faults, and the behaviour of the store that each fault allows.
 
 use fulgurite_base::Choice;
 

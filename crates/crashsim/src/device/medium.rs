@@ -1,4 +1,5 @@
-//! The contents of the drive: the pages that reads see, the durable pages, and the writes in between.
+//! Holds the contents of the drive: the pages that reads see, the durable pages, and the writes that are not
+//! durable yet.
 
 use fulgurite_base::Prng;
 use fulgurite_device::ShareRun;
@@ -23,7 +24,7 @@ pub(super) struct Unit {
     pub doomed: bool,
 }
 
-/// Returns the probability, in per cent, that a write survives a power cut. It is drawn once per power cut,
+/// Draws the probability, in per cent, that a write survives a power cut. It is drawn once per power cut,
 /// because some power cuts lose everything and some nothing.
 pub(super) fn survival(prng: &mut Prng) -> u64 {
     [0, 10, 50, 90, 100][prng.below(5) as usize]
@@ -134,7 +135,7 @@ impl Medium {
     /// Copies the sources to the destinations, durably and atomically. Earlier writes to the sources become
     /// durable too, and no other writes.
     pub(super) fn share(&mut self, runs: &[ShareRun]) {
-        // No destination is a source, so the order does not matter.
+        // No destination is a source, so the order of the runs does not matter.
         for run in runs {
             for at in 0..u64::from(run.pages) {
                 let page = self.current[(run.source.0 + at) as usize].clone();

@@ -1,28 +1,30 @@
-//! A drive that fails like real drives. Its failures follow from a seed.
+//! Simulates a drive that fails like real drives. Its failures follow from a seed.
 //!
 //! # The fault model
 //!
 //! *Time.* Every command takes a random time, so commands complete in any order. A write takes effect when it
-//! completes. A read returns the contents at its own completion. If the page is being written at the same time, the
-//! read may return the old version, the new one, or a mixture.
+//! completes. A read returns the contents at its own completion. If the page is being written at the same
+//! time, the read may return the old version, the new one, or a mixture.
 //!
 //! *Cache.* With a protected cache, every acknowledged write survives. With a volatile cache, a flush makes
-//! durable exactly the writes that were complete when the flush was submitted. At a power cut every other write,
-//! cached or in flight, is kept, lost or torn. This is decided for each device page separately, in any order. The
-//! unit of tearing is a sector of 512 bytes. A write of at most `atomic_bytes`, at a multiple of its length, is
-//! kept or lost as a whole.
+//! durable exactly the writes that were complete when the flush was submitted. At a power cut every other
+//! write, cached or in flight, is kept, lost or torn. This is decided for each device page separately, in any
+//! order. The unit of tearing is a sector of 512 bytes. A write of at most `atomic_bytes`, at a multiple of
+//! its length, is kept or lost as a whole.
 //!
-//! *Trim and share.* Both are durable when they complete. A share is atomic over all of its runs. It makes earlier
-//! writes to its sources durable, and no others. At a power cut a command in flight is either performed or not.
+//! *Trim and share.* Both are durable when they complete. A share maps further addresses to existing pages,
+//! and is atomic over all of its runs of pages. It makes earlier writes to its source pages durable, and no
+//! others. At a power cut a command in flight is either performed or not.
 //!
-//! *Power cut.* The power is cut after the n-th event. An event is a submission or a completion. From then on nothing
-//! completes. [`CrashDevice::restart`] turns the power on again with the contents that survived.
+//! *Power cut.* The power is cut after the n-th event, which is the submission or the completion of a
+//! command. From then on nothing completes. [`CrashDevice::restart`] turns the power on again with the
+//! contents that survived.
 //!
-//! *Faults.* [`FaultKind`] lists them with the behaviour that each allows the store. Each fault strikes once, at the
-//! command that the plan names.
+//! *Faults.* [`FaultKind`] lists the faults with the behaviour that each allows the store. Each fault strikes
+//! once, at the command that the plan names.
 //!
-//! *Not in the model*: completions of commands that were not submitted, a drive that changes its size, and writes that
-//! change neighbouring pages.
+//! *Not in the model* are completions of commands that were not submitted, a drive that changes its size, and
+//! writes that change neighbouring pages.
 //!
 //! The drive also checks its user: changing a buffer while it is being written is a violation.
 

@@ -1,6 +1,6 @@
-//! The plan of a seed: the parameters of the drive and of the store, and for each generation (the time
-//! between two openings of the store) the operations of the clients and the faults of the drive. A run has no
-//! other input, so a plan can be reduced piece by piece.
+//! Defines the plan of a seed: the parameters of the drive and of the store, and for each generation (the
+//! time between two openings of the store) the operations of the clients and the faults of the drive. A run
+//! has no other input, so a plan can be reduced piece by piece.
 
 mod describe;
 mod generate;

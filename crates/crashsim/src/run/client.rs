@@ -1,4 +1,4 @@
-//! A client: executes its steps in order, and repeats a step that the store asks it to retry.
+//! Runs a client, which executes its steps in order and repeats a step that the store asks it to retry.
 
 use super::session::Session;
 use super::world::{Stop, World};
@@ -95,7 +95,7 @@ async fn act(world: &World, session: &mut Session<'_>, work: &Work) -> Result<()
             let [first, last, put] = [*first, *last, *put].map(|number| Key::new(TableName::Rows, number));
             session.scan(first, last, false, usize::MAX).await?;
             session.put_row(put, *len).await?;
-            // The transaction sees the row that it has written among the others.
+            // Scan again, because the transaction must see the row that it has written among the others.
             session.scan(first, last, true, usize::MAX).await.map(drop)
         }
         Work::Scan { first, last, backward, limit, .. } => {

@@ -395,7 +395,7 @@ async fn fill(
         let rows = keys.iter().all(|key| key.table == TableName::Rows);
         match load(&world, keys, plan.row_bytes).await {
             Ok(()) => {}
-            // A small drive may be full before the last row is inserted.
+            // A small drive may be full before the last row is inserted, which is no violation.
             Err(Stop::Step) if rows && world.error.borrow().is_none() => break,
             Err(_) => return Err(format!("filling the store: {}", world.last_error.borrow())),
         }

@@ -1,4 +1,4 @@
-//! A session: a transaction or snapshot that records all its operations in the history.
+//! Runs a session, which is a transaction or snapshot that records all its operations in the history.
 
 use super::world::{Stop, World};
 use crate::history::{Action, Kind, Outcome};

@@ -1,4 +1,4 @@
-//! The state that all clients share: an open store with its history.
+//! Holds the state that all clients share, which is an open store with its history.
 
 use crate::device::CrashDevice;
 use crate::history::History;

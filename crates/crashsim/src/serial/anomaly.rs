@@ -1,4 +1,4 @@
-//! The outcome of checking a history: an anomaly or a verdict.
+//! Defines the outcome of checking a history, which is an anomaly or a verdict.
 
 use std::fmt;
 

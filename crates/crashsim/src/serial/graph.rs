@@ -1,4 +1,4 @@
-//! The graph of dependencies between transactions, with its transitive closure.
+//! Holds the graph of dependencies between transactions, with its transitive closure.
 
 use super::observe::Node;
 

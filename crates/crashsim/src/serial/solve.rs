@@ -257,7 +257,7 @@ fn add_real_time(history: &History, observed: &Observed, graph: &mut Graph) {
             let [a, b] = [from, to].map(txn);
             let ended = a.ended.is_some_and(|ended| ended < b.invoked);
             // A snapshot may miss the writes of a relaxed commit, and the commits of transactions that read
-            // these writes.
+            // these writes. So only transactions that are known to be durable precede a snapshot.
             let durable = !relaxed || (a.writes() && !a.relaxed) || a.kind == Kind::Snapshot;
             if ended && (b.kind == Kind::Locking || durable) && !times.reaches(from, to) {
                 times.add(from, to, Why::Rt);
