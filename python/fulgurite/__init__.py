@@ -8,10 +8,10 @@ One stack, from the workload to the NAND, that can be taken apart, measured and 
     print(result)
     result.to_pandas()
 
-A run is a value (:class:`Run`) with the same settings as on the command line and in a study file. :func:`run` and
-:func:`sweep` execute runs on all cores, without the interpreter's lock. A result is an Arrow table.
-:class:`Trace` reads and writes traces, :mod:`fulgurite.models` calculates write amplification, and
-:mod:`fulgurite.policies` describes how to write policies in Python.
+A run is a value (:class:`Run`) with the same settings as on the command line and in a study file. :func:`run`
+and :func:`sweep` execute runs on all cores, with the GIL (the interpreter's lock) released. A result is an
+Arrow table. :class:`Trace` reads and writes traces, :mod:`fulgurite.models` calculates write amplification,
+and :mod:`fulgurite.policies` describes how to write policies in Python.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The compiled module. Its functions return plain values; users call the package around it."""
+"""Declares the compiled module. Its functions return plain values; users call the package around it."""
 
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 

@@ -1,5 +1,5 @@
-"""The command ``fulgurite-sweep``: executes the runs of a study on a cluster and stores them in a Parquet data
-set. When the command is repeated, it continues from the data set.
+"""Implements the command ``fulgurite-sweep``, which executes the runs of a study on a cluster and stores
+their rows in a Parquet data set. When the command is repeated, it continues from the data set.
 
 ``local`` starts one process per core of this machine. ``slurm``, ``sge`` and ``pbs`` submit batch jobs
 (``--print-script`` shows them), which become the workers. ``HOST:PORT`` is a running Dask scheduler.
@@ -30,13 +30,13 @@ QUEUES = {"slurm": "SLURMCluster", "sge": "SGECluster", "pbs": "PBSCluster"}
 #: The name in dask-jobqueue of the account that jobs are charged to.
 ACCOUNTS = {"slurm": "account", "sge": "project", "pbs": "account"}
 
-#: The first statement of a ``local`` process. Ctrl-C interrupts all processes of a terminal. This command ends
-#: its workers itself; otherwise each of them would print a stack trace.
+#: The first statement of a ``local`` process, which makes it ignore Ctrl-C. Ctrl-C interrupts all processes
+#: of a terminal, so each worker would print a stack trace. The command ends its workers itself.
 _UNMOVED = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Returns the parser of the command line."""
     command = argparse.ArgumentParser(prog="fulgurite-sweep", description="Run a study on a cluster, or resume it.")
     command.add_argument("study", help="a built-in study, or a TOML file")
     command.add_argument(
@@ -69,20 +69,20 @@ def parser() -> argparse.ArgumentParser:
 
 
 def queue(arguments: argparse.Namespace) -> Any:
-    """The requested cluster of batch jobs. Nothing is submitted yet."""
+    """Returns the requested cluster of batch jobs. Nothing is submitted yet."""
     try:
         import dask_jobqueue
     except ImportError as error:
         raise needs("dask-jobqueue", "cluster") from error
     settings: Dict[str, Any] = {
         "cores": arguments.cores,
-        # A run uses one core, and each process keeps its own traces.
+        # Use one process per core, because a run uses one core. Each process keeps its own traces.
         "processes": arguments.cores,
         "memory": arguments.memory,
         "walltime": arguments.walltime,
         "job_name": f"fulgurite-{pathlib.Path(arguments.study).stem}",
         "python": sys.executable,
-        # Dask would warn if another program used its default port.
+        # Use any free port, because Dask would warn if another program used its default port.
         "scheduler_options": {"dashboard_address": ":0"},
     }
     directives = list(arguments.directive)
@@ -105,7 +105,7 @@ def queue(arguments: argparse.Namespace) -> Any:
 
 
 def recording(job: Any) -> Any:
-    """The class of a batch job, extended to record the outcome of each submission in ``outcomes``. Dask itself
+    """Extends the class of a batch job, to record the outcome of each submission in ``outcomes``. Dask itself
     does not report failed submissions, and would wait for their workers for ever."""
 
     from distributed.core import Status
@@ -118,7 +118,8 @@ def recording(job: Any) -> Any:
                 await super().start()
             except (OSError, RuntimeError, ValueError) as error:
                 self.outcomes.append(error)
-                # Dask treats it like the other workers until all of them are closed.
+                # With this status, Dask treats the refused job like the other workers until all of them are
+                # closed.
                 self.status = Status.running
             else:
                 self.outcomes.append(None)
@@ -143,7 +144,7 @@ def submit(cluster: Any, name: str, jobs: int) -> None:
 
 
 def bytes_of(memory: str) -> int:
-    """A size in bytes; 0 if the text is not a size."""
+    """Returns the size in bytes; 0 if the text is not a size."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT])(i?)B?", memory, re.IGNORECASE)
     if found is None:
         return 0
@@ -151,7 +152,7 @@ def bytes_of(memory: str) -> int:
 
 
 def connect(arguments: argparse.Namespace) -> "distributed.Client":
-    """A client of the requested cluster."""
+    """Returns a client of the requested cluster."""
     try:
         import distributed
     except ImportError as error:
@@ -235,7 +236,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     out = pathlib.Path(arguments.out) if arguments.out is not None else pathlib.Path("results") / study.name
     parts, runs = study.parts(quick=arguments.quick, seed=arguments.seed)
-    # Checked before a cluster is started.
+    # Check the runs first, because starting a cluster takes long.
     _native.check([run.native() for run in runs])
     known = DataSet(out / "runs").known()
     print(f"{len(runs)} runs, {len(known)} of which may be in {out / 'runs'} already", file=sys.stderr)
@@ -275,7 +276,7 @@ def end(
 
 
 def main(typed: Optional[Sequence[str]] = None) -> int:
-    """The command. Returns 0 if all runs succeeded, 1 if one failed, 2 if the request was invalid."""
+    """Runs the command. Returns 0 if all runs succeeded, 1 if one failed, 2 if the request was invalid."""
     arguments = parser().parse_args(typed)
     try:
         return run(arguments)
@@ -289,7 +290,7 @@ def main(typed: Optional[Sequence[str]] = None) -> int:
         )
         return 130
     except OSError as error:
-        # For example, the scheduler does not answer.
+        # This error is raised, for example, if the scheduler does not answer.
         print(f"fulgurite-sweep: {error}", file=sys.stderr)
         return 1
 

@@ -1,4 +1,4 @@
-"""Sweeps that survive an interrupt and can use a cluster.
+"""Executes sweeps that survive an interrupt and can use a cluster.
 
 Runs are executed in batches. All runs of a batch have the same workload, so that its trace is decoded once. Each
 finished batch becomes a file of a Parquet data set. The file has one row for each row of a run, with the run's
@@ -46,26 +46,27 @@ if TYPE_CHECKING:
 _OWN = ("key", "version", "input_hash", "error_class", "error")
 #: The key in a file's metadata for the original types of its cells. All files share the same column types.
 _EXACT = b"fulgurite"
-#: Runs per batch: enough that the overhead of a task is small, few enough that an interrupt loses little.
+#: The number of runs per batch. It is so large that the overhead of a task is small, and so small that an
+#: interrupt loses little.
 BATCH = 32
 
 
 class Task(NamedTuple):
     """A run on its way through a sweep."""
 
-    #: Its position in the result.
+    #: The position of the run in the result.
     at: int
-    #: Its identity: a hash of the settings, the version and the trace.
+    #: The identity of the run, which is a hash of the settings, the version and the trace.
     key: str
     #: The run, with an absolute path for its trace.
     run: Run
     #: The workload or the benchmark, which is equal in all runs of a batch.
     workload: str
-    #: The trace, if any, and its hash.
+    #: The path of the trace and its hash; None and empty if the workload is not a trace.
     trace: Optional[str]
     input_hash: str
-    #: The texts of its policies in run ids, by setting. A worker cannot compute them, because it has only the
-    #: classes.
+    #: The texts in run ids of the policies of the run, by setting. A worker cannot compute these texts,
+    #: because it has only the classes.
     named: Dict[str, str]
 
 
@@ -76,7 +77,7 @@ _HASHES: Dict[Tuple[str, int, int], str] = {}
 
 
 def hash_of(path: str) -> str:
-    """A hash of a file. It is computed once, unless the file changes."""
+    """Returns a hash of a file. The hash is computed once, unless the file changes."""
     status = os.stat(path)
     key = (path, status.st_mtime_ns, status.st_size)
     if key not in _HASHES:
@@ -95,7 +96,7 @@ _GENERATORS: Set[str] = set()
 
 
 def _trace_of(workload: object) -> Optional[str]:
-    """The path of a workload that is a trace, otherwise None."""
+    """Returns the path of a workload that is a trace, otherwise None."""
     if not isinstance(workload, str):
         return None
     if not _GENERATORS:
@@ -107,7 +108,7 @@ def _trace_of(workload: object) -> Optional[str]:
 
 
 def task_of(at: int, run: Run) -> Task:
-    """The run as a task, with its key."""
+    """Returns the run as a task, with its key."""
     settings = run.settings()
     trace = _trace_of(settings.get("workload"))
     input_hash = hash_of(trace) if trace is not None else ""
@@ -115,7 +116,7 @@ def task_of(at: int, run: Run) -> Task:
     if trace is not None:
         settings["workload"] = trace
         run = Run.from_settings(run.command, settings)
-        # The run is the same if the trace is in another folder.
+        # Hash only the name of the trace, because the run is the same if the trace is in another folder.
         settings["workload"] = os.path.basename(trace)
     texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
     asked = json.dumps([_native.VERSION, run.command, texts, input_hash], sort_keys=True)
@@ -176,7 +177,7 @@ class _Exact:
         self._others: List[Tuple[int, str, Cell]] = []
 
     def fit(self, name: str, cells: Sequence[Cell], is_text: bool) -> List[Cell]:
-        """The cells of a column. A cell that does not fit the column's type becomes null."""
+        """Returns the cells of a column. A cell that does not fit the column's type becomes null."""
         given = [cell for cell in cells if cell is not None]
         if not is_text and given and all(isinstance(cell, int) for cell in given):
             self._whole.append(name)
@@ -193,12 +194,13 @@ class _Exact:
         return fitting
 
     def text(self) -> bytes:
-        """The text for the file's metadata."""
+        """Returns the text for the file's metadata."""
         return json.dumps([self._whole, self._others]).encode()
 
     @staticmethod
     def restored(rows: List[Dict[str, Any]], text: Optional[bytes]) -> List[Dict[str, Any]]:
-        """The original rows. Files of earlier versions have their own column types and no such text."""
+        """Returns the original rows. Files of earlier versions have their own column types and no such
+        text."""
         whole, others = ([], []) if text is None else json.loads(text)
         for row in rows:
             row.update((name, int(row[name])) for name in whole if row[name] is not None)
@@ -239,11 +241,11 @@ class DataSet:
             ) from error
 
     def files(self) -> List[pathlib.Path]:
-        """The files, in the order in which they were written."""
+        """Returns the files, in the order in which they were written."""
         return sorted(self.path.glob("part-*.parquet"))
 
     def known(self) -> Set[str]:
-        """The keys of the runs that succeeded."""
+        """Returns the keys of the runs that succeeded."""
         keys: Set[str] = set()
         for file in self.files():
             table = self._read(file, ["key", "error_class"])
@@ -252,7 +254,7 @@ class DataSet:
         return keys
 
     def _read(self, file: pathlib.Path, columns: Sequence[str] = _OWN, whole: bool = False) -> Any:
-        """Reads a file: the whole table, or only these columns."""
+        """Reads the whole table of a file, or only these columns."""
         try:
             table = self._parquet.ParquetFile(file).read(None if whole else list(columns))
         except (self._arrow.ArrowException, OSError) as error:
@@ -270,8 +272,8 @@ class DataSet:
         return table
 
     def _types(self) -> Dict[str, Any]:
-        """The type of each column. It is the same in all files, because readers take the types of a folder from
-        one file.
+        """Returns the type of each column. It is the same in all files, because readers take the types of a
+        folder from one file.
 
         A column may contain integers in one run and reals in another, so numbers are reals. Only seeds are always
         integers and may be too large for a real.
@@ -306,7 +308,8 @@ class DataSet:
         self._number = number + 1
 
     def outcomes(self, wanted: Set[str]) -> Dict[str, Outcome]:
-        """The outcomes of the runs with these keys. The last one written is used."""
+        """Returns the outcomes of the runs with these keys. If a run has several, the last one written is
+        used."""
         found: Dict[str, Outcome] = {}
         for file in self.files():
             of_file: Dict[str, Outcome] = {}
@@ -342,7 +345,7 @@ def sweep(
         raise RequestError(f"client={client!r} is a {type(client).__name__}; accepted: a distributed.Client")
     if client is not None and threads is not None:
         raise RequestError("threads and client exclude each other; accepted: one of them")
-    # Checked before anything is created.
+    # Check the runs before anything is created.
     if on_error == "raise":
         _native.check([run.native() for run in runs])
     tasks = [task_of(at, run) for at, run in enumerate(runs)]
@@ -416,7 +419,7 @@ def _on_cluster(
     done = 0
 
     def submit(batch: List[Task], attempt: str = "") -> Any:
-        # A unique key: Dask treats tasks with equal keys as the same task.
+        # The key must be unique, because Dask treats tasks with equal keys as the same task.
         future = client.submit(execute, list(batch), key=f"fulgurite-{batch[0].key}-{len(batch)}{attempt}", pure=True)
         under_way[future] = list(batch)
         return future
@@ -456,7 +459,8 @@ def _on_cluster(
                 if following is not None:
                     ending.add(submit(following))
                 elif suspects and not under_way:
-                    # If it fails while no other run is executed, it is the cause.
+                    # Execute a suspect while no other run is executed. If its worker is lost, the suspect is
+                    # the cause.
                     accused = submit([suspects.pop()], "-alone")
                     ending.add(accused)
         finally:
@@ -464,7 +468,7 @@ def _on_cluster(
 
 
 def _gathered(runs: Sequence[Run], tasks: Sequence[Task], found: Dict[str, Outcome], axes: Sequence[str]) -> Result:
-    """The outcomes in the order of the runs."""
+    """Returns the outcomes as a result, in the order of the runs."""
     rows: List[Dict[str, Cell]] = []
     of_run: List[int] = []
     failures: List[Failure] = []

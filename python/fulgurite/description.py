@@ -1,4 +1,4 @@
-"""A run as a value: the stack, the load, the measurements, and the seed.
+"""Describes a run as a value: the stack, the load, the measurements, and the seed.
 
 The classes have the same structure as in Rust::
 
@@ -87,7 +87,7 @@ class Engine:
     records: Optional[str] = None
     #: CPU time in microseconds per look-up, scanned row, write and commit.
     cpu_per_op: Optional[Micros] = None
-    #: Start with the data that an earlier run left in the file.
+    #: Whether to start with the data that an earlier run left in the file.
     reuse: bool = False
 
 
@@ -103,7 +103,7 @@ class Translation:
     segment: Optional[Size] = None
     #: Page size in bytes.
     page: Optional[Size] = None
-    #: Garbage collection starts when fewer segments than this are free.
+    #: The number of free segments below which garbage collection starts.
     gc_reserve: Optional[Count] = None
 
 
@@ -127,7 +127,7 @@ class Stack:
     victim: Union[str, Type[policies.Victim], None] = None
     #: The schedule of garbage collection.
     schedule: Optional[str] = None
-    #: Overwrite a file or block device that Fulgurite did not create.
+    #: Whether to overwrite a file or block device that Fulgurite did not create.
     destroy_contents: bool = False
 
 
@@ -146,11 +146,11 @@ class Requests(Load):
     ops: Optional[Count] = None
     #: The number of pages that a generated workload accesses, if there is a pool.
     pages: Optional[Count] = None
-    #: Closed loop: the number of users, each with one request at a time.
+    #: The number of users of a closed loop, each with one request at a time.
     users: Optional[Count] = None
-    #: Open loop: replay the workload's arrival times, accelerated by this factor (``2``, ``"2x"``).
+    #: The factor by which an open loop accelerates the workload's arrival times (``2``, ``"2x"``).
     speed: Union[int, float, str, None] = None
-    #: Open loop: requests per second.
+    #: The number of requests per second of an open loop.
     rate: Optional[Count] = None
     #: The number of requests to skip at the beginning.
     skip: Optional[Count] = None
@@ -182,7 +182,9 @@ class Benchmark(Load):
 
 @dataclass(frozen=True)
 class Characterisation(Load):
-    """Measures alpha and k: random reads, then random writes, with a rising number of users."""
+    """Random reads, then random writes, with a rising number of users, which measure alpha, k_r and k_w.
+
+    :class:`fulgurite.Profile` explains these three figures."""
 
     #: Request size in bytes.
     page: Optional[Size] = None
@@ -192,21 +194,23 @@ class Characterisation(Load):
 class Measure:
     """The kinds of rows that a run returns."""
 
-    #: A row per interval of time (``"100ms"``), or of page writes (``10_000``, ``"25%"``) for a :class:`Translation`.
+    #: The interval per row: a time (``"100ms"``), or page writes (``10_000``, ``"25%"``) for a
+    #: :class:`Translation`.
     interval: Union[int, str, None] = None
-    #: Add the measurements and decisions of the placement policy.
+    #: Whether to add the measurements and decisions of the placement policy.
     explain: bool = False
-    #: A row per group of segments.
+    #: Whether to return a row per group of segments.
     groups: bool = False
-    #: A row per type of transaction.
+    #: Whether to return a row per type of transaction.
     by_type: bool = False
-    #: A row per number of users that a characterisation measures.
+    #: Whether to return a row per number of users that a characterisation measures.
     curve: bool = False
     #: The output file for the drive's timeline, for Perfetto.
     trace_out: Union[str, "os.PathLike[str]", None] = None
     #: The output file for one CSV line per request.
     requests_out: Union[str, "os.PathLike[str]", None] = None
-    #: Let these two files replace any existing file. Without it they replace only their own earlier versions.
+    #: Whether these two files may replace any existing file. Otherwise they replace only their own earlier
+    #: versions.
     force: bool = False
 
 
@@ -310,7 +314,7 @@ class Run:
         return cls(stack, load, measure, seed)
 
     def to_toml(self, title: Optional[str] = None) -> str:
-        """The run as a study in TOML, which ``fulgurite study FILE.toml`` runs."""
+        """Returns the run as a study in TOML, which ``fulgurite study FILE.toml`` runs."""
         settings = self.settings()
         own = [name for name, value in settings.items() if not isinstance(value, str)]
         if own:
@@ -329,7 +333,7 @@ class Run:
 
     @classmethod
     def from_toml(cls, text: str) -> Run:
-        """The run of a study with exactly one run."""
+        """Returns the run of a study with exactly one run."""
         grids = _native.Study.read("run", text).grids(False, None)
         runs = [cell for _, command, settings in grids for cell in _cells(command, settings)]
         if len(runs) != 1:
@@ -337,9 +341,10 @@ class Run:
         return runs[0]
 
     def canonical(self) -> str:
-        """The canonical text of the run: all settings that affect its result, with their values.
+        """Returns the canonical text of the run, which has all settings that affect its result, with their
+        values.
 
-        This reads the trace, and characterises the drive if a policy depends on it.
+        This reads the trace, and characterises the drive if a policy depends on the drive.
         """
         return _native.identity(self.native())[1]
 
@@ -353,8 +358,8 @@ class Run:
         _native.check([self.native()])
 
     def native(self, named: Optional[Mapping[str, str]] = None) -> "_native.Asked":
-        """The run in the format of the native module. ``named`` are the texts of its policies in run ids, if
-        another process computed them. Not part of the public interface."""
+        """Returns the run in the format of the native module. ``named`` are the texts of its policies in run
+        ids, if another process computed them. This method is not part of the public interface."""
         texts: Dict[str, str] = {}
         makers: List[_native.Maker] = []
         for name, value in self.settings().items():
@@ -381,13 +386,13 @@ _STACKS = {
 class Setting(NamedTuple):
     """A setting of a command, as on the command line and in study files."""
 
-    #: Its name.
+    #: The name of the setting.
     name: str
     #: The syntax of a value; empty for a flag.
     written: str
-    #: Its meaning.
+    #: The meaning of the setting.
     about: str
-    #: Its default; None if it is required or has no default.
+    #: The default of the setting; None if it is required or has no default.
     default: Optional[str]
 
 
@@ -412,9 +417,9 @@ def _settings_of(command: str) -> List[Setting]:
 
 
 def settings(command: str) -> List[Setting]:
-    """The settings of a command: ``pool``, ``gc``, ``replay``, ``bench`` or ``profile``.
+    """Returns the settings of a command: ``pool``, ``gc``, ``replay``, ``bench`` or ``profile``.
 
-    They are in the order of the axes of a grid: the last varies fastest.
+    The settings are in the order of the axes of a grid, of which the last varies fastest.
     """
     return list(_settings_of(command))
 
@@ -432,13 +437,13 @@ def _yes(name: str, text: str) -> bool:
 
 
 def _text(name: str, value: Value) -> str:
-    """A value in the syntax of the command line."""
+    """Returns a value in the syntax of the command line."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str):
         return value
     if isinstance(value, int):
-        # A plain number of bytes, or a factor: both are written with a unit.
+        # Append the unit, because a number of bytes and a factor are written with a unit.
         return f"{value}{_UNITS.get(name, '')}"
     if isinstance(value, float):
         if not (value == value and abs(value) != float("inf")):
@@ -468,12 +473,13 @@ Axis = Union[Value, type, None, Iterable[Any]]
 
 
 def _is_number(axis: object) -> bool:
-    """Whether it is a numpy scalar. Arrays and series also have the method ``item``."""
+    """Whether ``axis`` is a numpy scalar. Arrays and series have the method ``item`` too, but their
+    shape is not empty."""
     return hasattr(axis, "item") and getattr(axis, "shape", ()) == ()
 
 
 def _values(name: str, axis: Axis) -> List[Union[str, type]]:
-    """The values of an axis. A text is split as on the command line."""
+    """Returns the values of an axis. A text is split as on the command line."""
     if isinstance(axis, str):
         return list(_native.split(axis))
     if policies.is_policy(axis) or isinstance(axis, (bool, int, float, os.PathLike)) or _is_number(axis):
@@ -492,7 +498,7 @@ def _values(name: str, axis: Axis) -> List[Union[str, type]]:
 
 
 def _cells(command: str, axes: Mapping[str, Axis]) -> Iterator[Run]:
-    """The runs of a grid. The last axis varies fastest."""
+    """Yields the runs of a grid. The last axis varies fastest."""
     known = [setting.name for setting in _settings_of(command)]
     for name in axes:
         if name not in known:
@@ -503,7 +509,7 @@ def _cells(command: str, axes: Mapping[str, Axis]) -> Iterator[Run]:
 
 
 def grid(command: str, **axes: Axis) -> List[Run]:
-    """The runs of a command for all combinations of values.
+    """Returns the runs of a command for all combinations of values.
 
     A setting has a value, a list of values, or a text that lists them as on the command line
     (``write_back="single,ace:n_w=8"``). The axes are in the order of :func:`settings`; the last varies fastest.

@@ -1,4 +1,4 @@
-"""The exceptions.
+"""Defines the exceptions.
 
 The message of every exception says in one sentence what is wrong and what would be accepted. The command
 ``fulgurite`` prints the same sentence. All exceptions derive from :class:`FulguriteError`, and each also derives
@@ -35,7 +35,7 @@ class StoreError(FulguriteError, RuntimeError):
 
 
 class DeadlockError(StoreError):
-    """The transaction was rolled back to end a deadlock. Repeat it from its beginning.
+    """The transaction was aborted to resolve a deadlock. Repeat it from its beginning.
 
     :meth:`fulgurite.Store.transact` repeats it automatically.
     """

@@ -1,4 +1,4 @@
-"""The documentation of fields, where ``help()`` shows it.
+"""Adds the documentation of fields to their classes, so that ``help()`` shows it.
 
 A field is documented by the comment above it, which begins with ``#:``. Documentation tools read such comments;
 Python itself does not.
@@ -12,7 +12,7 @@ from typing import Any, Dict, Mapping
 
 
 def comments(source: str) -> Dict[str, Dict[str, str]]:
-    """The comment above each field, by class and field."""
+    """Returns the comment above each field, by class and field."""
     found: Dict[str, Dict[str, str]] = {}
     of_class: Dict[str, str] = {}
     above = ""
@@ -36,7 +36,7 @@ def explain(module: Mapping[str, Any]) -> None:
         with open(module["__file__"], encoding="utf-8") as file:
             found = comments(file.read())
     except (KeyError, OSError):
-        # The package is installed without its sources. Nothing else needs them.
+        # Leave the fields undocumented if the package is installed without its sources.
         return
     for name, fields in found.items():
         cls = module[name]

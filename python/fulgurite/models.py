@@ -1,4 +1,4 @@
-"""Models of write amplification: closed forms, and the model of MiDAS.
+"""Models write amplification by closed forms and by the model of MiDAS (Oh et al., FAST 2024).
 
 The spare ratio ρ is (T − U)/U. U is the number of logical pages. T is the number of physical pages that can hold
 valid or invalid data when a victim is picked; erased segments in reserve do not count. Write amplification (WAF)
@@ -30,7 +30,7 @@ def _real(**given: float) -> None:
 
 
 def waf_fifo(rho: float) -> float:
-    """WAF of uniform random writes if the oldest segment is collected (Desnoyers, 2014).
+    """Returns the WAF of uniform random writes if the oldest segment is collected (Desnoyers, 2014).
 
     >>> round(waf_fifo(0.07), 2)
     7.82
@@ -39,7 +39,8 @@ def waf_fifo(rho: float) -> float:
 
 
 def waf_greedy(rho: float, segment_pages: int) -> float:
-    """WAF of uniform random writes if the segment with the fewest valid pages is collected (mean-field model).
+    """Returns the WAF of uniform random writes if the segment with the fewest valid pages is collected. This
+    is a mean-field model.
 
     >>> round(waf_greedy(0.07, 512), 2)
     7.71
@@ -49,7 +50,7 @@ def waf_greedy(rho: float, segment_pages: int) -> float:
 
 
 def waf_random(rho: float) -> float:
-    """WAF if a random segment is collected: (1 + ρ)/ρ.
+    """Returns the WAF if a random segment is collected, which is (1 + ρ)/ρ.
 
     >>> waf_random(0.25)
     5.0
@@ -58,8 +59,8 @@ def waf_random(rho: float) -> float:
 
 
 def waf_fifo_two_classes(rho: float, hot_writes: float, hot_pages: float) -> float:
-    """WAF under FIFO if the share ``hot_writes`` of the writes goes to the share ``hot_pages`` of the pages
-    (Desnoyers, 2014).
+    """Returns the WAF if the oldest segment is collected, and the share ``hot_writes`` of the writes goes to
+    the share ``hot_pages`` of the pages (Desnoyers, 2014).
 
     >>> waf_fifo_two_classes(0.0737, 0.9, 0.1) > waf_fifo(0.0737)
     True
@@ -91,22 +92,26 @@ class Lifetimes:
         return self._lifetimes.range
 
     def survival(self, time: float) -> float:
-        """S(t): the share of written pages that are still valid after ``time`` more page writes."""
+        """Returns S(t), the share of written pages that are still valid after t = ``time`` more page
+        writes."""
         _real(time=time)
         return self._lifetimes.survival(time)
 
     def valid_among_last(self, time: float) -> float:
-        """The valid pages among the last ``time`` page writes: the integral of S."""
+        """Returns the number of valid pages among the last ``time`` page writes, which is the integral of
+        S."""
         _real(time=time)
         return self._lifetimes.valid_among_last(time)
 
 
 class Prediction(NamedTuple):
-    """The prediction of the MiDAS model for some groups."""
+    """The prediction of the MiDAS model for some groups of segments.
+
+    MiDAS writes hot pages to the group HOT, and all other pages to a chain of groups G1 … GN."""
 
     #: The write amplification.
     waf: float
-    #: The share of valid pages at collection, for G1 … GN.
+    #: The share of valid pages at collection, for each of G1 … GN.
     valid_shares: List[float]
     #: The share of host writes that goes to HOT, and the share of HOT's pages that are valid at collection.
     hot: Tuple[float, float]
@@ -119,7 +124,7 @@ class Groups(NamedTuple):
     hot: int
     #: The sizes of G1 … G(N−1). GN has the remaining segments.
     sized: List[int]
-    #: The prediction.
+    #: The prediction for these sizes.
     prediction: Prediction
 
 
@@ -134,7 +139,7 @@ def midas_predict(
     greedy: bool = True,
     hot_class: float = 1.0,
 ) -> Optional[Prediction]:
-    """The prediction of the MiDAS model (FAST 2024, sections 3.3 and 3.4) for groups of these sizes.
+    """Returns the prediction of the MiDAS model (FAST 2024, sections 3.3 and 3.4) for groups of these sizes.
 
     :param sized: the sizes of G1 … G(N−1) in segments.
     :param hot: the size of HOT in segments.
@@ -173,12 +178,13 @@ def midas_groups(
     hot_class: float = 1.0,
     groups: int = 16,
 ) -> Optional[Groups]:
-    """The sizes of groups with the lowest predicted write amplification (section 3.5 of the paper).
+    """Returns the sizes of groups with the lowest predicted write amplification (section 3.5 of the MiDAS
+    paper).
 
     :param groups: the maximum number of groups without HOT. The other parameters are those of :func:`midas_predict`.
     :returns: None if the model has no solution.
     """
-    # The search tries each number of segments for each group.
+    # Limit the number of segments, because the search tries each number for each group.
     _within(2**20, segments=segments)
     _within(2**32 - 1, 1, segment_pages=segment_pages)
     _within(64, 1, groups=groups)

@@ -1,4 +1,4 @@
-"""Charts of results for notebooks, and reports as one HTML page."""
+"""Draws charts of results for notebooks, and reports as one HTML page."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SCALES: Dict[str, List[Tuple[float, str]]] = {
 
 
 def _axes(result: Result) -> List[str]:
-    """The axes in which the rows differ, in order."""
+    """Returns the axes in which the rows differ, in order."""
     rows = result.rows
     return [
         name
@@ -46,7 +46,7 @@ def _axes(result: Result) -> List[str]:
 
 
 def _apart(result: Result, names: Sequence[str], axes: Sequence[str]) -> List[str]:
-    """The ``axes`` in which rows with equal values in ``names`` differ."""
+    """Returns the ``axes`` in which rows with equal values in ``names`` differ."""
     groups: Dict[Tuple[Cell, ...], Dict[str, Cell]] = {}
     found: Set[str] = set()
     for row in result:
@@ -56,8 +56,8 @@ def _apart(result: Result, names: Sequence[str], axes: Sequence[str]) -> List[st
 
 
 def _numbers_apart(result: Result, given: Sequence[str], axes: Sequence[str]) -> List[str]:
-    """The ``axes`` along which a line can be drawn. They have more than two numbers, and these do not follow from
-    a name as `n_w` follows from `ace:n_w=4`."""
+    """Returns the ``axes`` along which a line can be drawn. Such an axis has more than two numbers, and they
+    do not follow from a name as `n_w` follows from `ace:n_w=4`."""
     names = [*given, *(name for name in axes if not _is_number(result, name))]
     cells = {name: set(result[name]) for name in _apart(result, names, axes)}
     return [name for name, found in cells.items() if len(found) > 2 and None not in found]
@@ -68,7 +68,7 @@ def _is_number(result: Result, name: str) -> bool:
 
 
 def _scale(name: str, values: Sequence[float]) -> Tuple[float, str]:
-    """The divisor for values of a column, and the title of their axis."""
+    """Returns the divisor for values of a column, and the title of their axis."""
     column = _COLUMNS[name]
     title = name
     for suffix in ("_bytes_s", "_bytes", "_ns"):
@@ -98,7 +98,7 @@ def chart(
     width: int = 480,
     height: int = 280,
 ) -> "altair.Chart | altair.FacetChart":
-    """A chart of a result, for Altair; :meth:`fulgurite.Result.plot` is the same.
+    """Returns a chart of a result, for Altair; :meth:`fulgurite.Result.plot` is the same.
 
     Rows that do not differ in any of the drawn columns (for example, only in the seed) are repetitions. The chart
     shows their mean, and a rule from the smallest to the largest value.
@@ -118,7 +118,7 @@ def chart(
         raise RequestError("the result has no rows, so there is nothing to draw")
     if kind not in (None, "bar", "line"):
         raise RequestError(f"kind={kind!r} is unknown; accepted: 'bar', 'line'")
-    # The finding describes the command's main figure.
+    # Use the finding as the title only for the command's main figure, because it describes this figure.
     finding = result.finding if y is None else None
     if y is None:
         figures = [name for name in _FIGURES.get(result.command or "", []) if name in result.columns]
@@ -131,7 +131,7 @@ def chart(
     given = [name for name in (x, series, panels) if name is not None]
     for name in given:
         result[name]
-    # For several seeds the mean is drawn.
+    # Leave out the seed, because the mean over several seeds is drawn.
     axes = [name for name in _axes(result) if name != "seed"]
     if x is None:
         x = next(
@@ -170,7 +170,7 @@ def chart(
         data.append({**at, "mean": mean / factor, "least": min(values) / factor, "greatest": max(values) / factor})
 
     def encoding(name: str) -> str:
-        # A colon or a dot in a name has a special meaning in Altair's shorthand. No column contains one.
+        # No name of a column contains a colon or a dot, which have a special meaning in Altair's shorthand.
         return f"{name}:N"
 
     zero = altair.Scale(zero=kind == "bar")
@@ -232,7 +232,8 @@ def report(
     question: str = "What do these runs give?",
     plots: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """The report of a result: one HTML page without network access, as studies write it.
+    """Returns the report of a result as one HTML page, which loads nothing from the network, as studies write
+    it.
 
     :param path: the output file, if any.
     :param plots: plots, each with the keys of a study file's ``[[plots]]``: ``title``, ``caption``, ``kind``
@@ -259,7 +260,7 @@ def report(
         for plot in plots:
             lines += ["[[plots]]", *(f"{key} = {_toml(value)}" for key, value in plot.items())]
         study = _native.Study.read("report", "\n".join(lines) + "\n")
-        # No command repeats runs with policies in Python.
+        # Give a remark in place of a command, because no command repeats runs with policies in Python.
         page = study.draw(result._table, ["made with the Python package; run_id names each run"], False)
     if path is not None:
         _native.write_file(os.fspath(path), page.encode())

@@ -1,4 +1,4 @@
-"""Policies of your own.
+"""Describes and checks policies of your own.
 
 Write a class that derives from :class:`Replacement`, :class:`Placement` or :class:`Victim`, and give the class
 wherever a description takes the name of a policy::
@@ -29,11 +29,11 @@ wherever a description takes the name of a policy::
 
 Each run creates its own object. Its answers are checked: an invalid answer ends the run with
 :class:`fulgurite.PolicyError`. :func:`fulgurite.run` raises an exception of a method unchanged. Such a policy is
-about a thousand times slower than one in Rust, because each call takes the interpreter's lock.
+about a thousand times slower than one in Rust, because each call takes the GIL (the interpreter's lock).
 
-Tables and run ids show its :attr:`name`. The run id also covers a hash of the class's compiled methods and plain
-attributes, so a changed policy gives another id. The hash does not cover functions and data outside the class.
-Another version of Python compiles the methods differently and gives another id.
+Tables and run ids show the attribute ``name`` of the class. The run id also covers a hash of the class's
+compiled methods and plain attributes, so a changed policy gives another id. The hash does not cover functions
+and data outside the class. Another version of Python compiles the methods differently and gives another id.
 """
 
 from __future__ import annotations
@@ -167,19 +167,19 @@ class Placement(ABC):
 class Segment(NamedTuple):
     """A sealed segment, which may be collected."""
 
-    #: Its number.
+    #: The number of the segment.
     number: int
     #: The number of valid pages, which collection would copy.
     valid_pages: int
-    #: The number of pages.
+    #: The number of pages of the segment.
     pages: int
-    #: The time at which its first page was written, in host page writes.
+    #: The time at which the first page of the segment was written, in host page writes.
     opened_at: int
-    #: The time at which its last page was written, in host page writes.
+    #: The time at which the last page of the segment was written, in host page writes.
     sealed_at: int
-    #: The number of erases.
+    #: The number of erases of the segment.
     erases: int
-    #: The stream that wrote it.
+    #: The stream whose pages the segment contains.
     stream: int
 
 
@@ -216,7 +216,7 @@ def is_policy(value: object) -> bool:
 
 
 def name_of(policy: type) -> str:
-    """The name of the policy in tables."""
+    """Returns the name of the policy in tables."""
     name: Optional[str] = getattr(policy, "name", None)
     if name is not None and not isinstance(name, str):
         raise PolicyError(
@@ -227,7 +227,8 @@ def name_of(policy: type) -> str:
 
 
 def text_of(policy: type) -> str:
-    """The text of the policy in run ids: its name, and a hash of its compiled methods and plain attributes."""
+    """Returns the text of the policy in run ids, which is its name with a hash of its compiled methods and
+    plain attributes."""
     parts: List[str] = []
     for cls in policy.__mro__:
         if cls in KINDS.values():
@@ -237,10 +238,10 @@ def text_of(policy: type) -> str:
 
 
 def _parts(cls: type) -> Iterator[str]:
-    """The parts of a class to hash. Its location (module, lines) is not one of them."""
+    """Yields the parts of a class to hash. Its location (module, lines) is not one of them."""
     for key, member in sorted(vars(cls).items()):
         functions = list(_functions(member))
-        # Some versions of Python have functions that compute annotations.
+        # Leave out the functions that compute annotations, because only some versions of Python have them.
         if functions and not key.startswith("__annotate"):
             yield f"{key}({','.join(map(_function, functions))})"
         elif key.startswith("__") and key.endswith("__"):
@@ -252,11 +253,11 @@ def _parts(cls: type) -> Iterator[str]:
 
 
 def _functions(member: object) -> Iterator[types.FunctionType]:
-    """The functions in a member of a class."""
+    """Yields the functions in a member of a class."""
     if isinstance(member, types.FunctionType):
         yield member
     for name in ("__func__", "__wrapped__", "func", "fget", "fset", "fdel"):
-        # A static look-up: a foreign class or object may define any attribute dynamically.
+        # Look the attribute up statically, because a foreign object may compute any attribute dynamically.
         inner = None if isinstance(member, type) else inspect.getattr_static(member, name, None)
         if isinstance(inner, (types.MemberDescriptorType, types.GetSetDescriptorType)):
             inner = getattr(member, name)
@@ -270,14 +271,14 @@ def _function(function: types.FunctionType) -> str:
         try:
             cells.append(cell.cell_contents)
         except ValueError:
-            # Not bound yet.
+            # Skip a variable that is not bound yet.
             continue
     usual = [function.__defaults__, sorted((function.__kwdefaults__ or {}).items()), cells]
     return f"{_code(function.__code__)}{_constant(tuple(map(tuple, (given or () for given in usual))))}"
 
 
 def _code(code: types.CodeType) -> str:
-    """The content of a code object, without its location."""
+    """Returns the content of a code object as text, without its location."""
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     takes = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount)
     caught = getattr(code, "co_exceptiontable", b"")
@@ -291,7 +292,8 @@ def _is_plain(value: object) -> bool:
 
 
 def _constant(value: object) -> str:
-    """A constant as text that is equal in every process: sets are sorted, and addresses of objects are left out."""
+    """Returns a constant as text that is equal in every process. Sets are sorted, and addresses of objects
+    are left out."""
     if isinstance(value, types.CodeType):
         return _code(value)
     if isinstance(value, tuple):
@@ -308,8 +310,8 @@ _MOST_MAKERS = 32
 
 
 def maker_of(kind: str, policy: type, text: Optional[str] = None) -> _native.Maker:
-    """The maker of a policy for the setting ``kind``. ``text`` is its text in run ids, if another process
-    computed it."""
+    """Returns the maker of a policy for the setting ``kind``. A maker creates a new policy object for each
+    run. ``text`` is the policy's text in run ids, if another process computed it."""
     if not issubclass(policy, KINDS[kind]):
         base = KINDS[kind].__name__
         raise RequestError(
@@ -350,14 +352,16 @@ def check_policy(policy: Policy) -> None:
     )
 
 
-#: How long the interpreter's shutdown waits for a policy.
+#: The number of seconds for which the interpreter's shutdown waits for a policy.
 _LEAVES_WITHIN_S = 5.0
 
 
 def _leave() -> None:
-    """Waits for the threads that are inside a policy: one that continues during shutdown would abort the process."""
+    """Waits for the threads that are inside a policy, because a thread that continues during shutdown would
+    abort the process."""
     until = time.monotonic() + _LEAVES_WITHIN_S
-    # A thread that waits for a lock or for I/O is not interrupted. Usually it does not continue either.
+    # The wait is limited, because a thread that waits for a lock or for I/O cannot be interrupted. Usually it
+    # does not continue either.
     while _native.leave_policies() and time.monotonic() < until:
         time.sleep(0.01)
 

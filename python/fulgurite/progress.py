@@ -1,4 +1,4 @@
-"""Shows the progress of runs: a line in a terminal, a bar in a notebook."""
+"""Shows the progress of runs as a line in a terminal or a bar in a notebook."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Watch = Union[bool, Callable[[Progress], object]]
 
 
 def in_words(now: Progress, seconds: float) -> str:
-    """The progress as one line."""
+    """Returns the progress as one line."""
     if now.step is not None and now.done == 0:
         what, done, total = now.step
         share = f" {100 * done // total} %" if total else ""
@@ -100,7 +100,7 @@ def _is_notebook() -> bool:
 class Watching:
     """Shows the progress of the work inside ``with``."""
 
-    #: Shorter work shows no bar.
+    #: The number of seconds after which a bar is shown, so that short work shows none.
     AFTER_S = 0.5
 
     def __init__(self, watch: Watch) -> None:
@@ -108,7 +108,7 @@ class Watching:
         self.began = time.monotonic()
         self.shown: Union[Terminal, Notebook, None] = None
         is_watched = watch is True and (_is_notebook() or sys.stderr.isatty())
-        #: The native module calls this function; None if no progress is shown.
+        #: The function that the native module calls; None if no progress is shown.
         self.listener: Optional[Callable[..., None]] = self.tell if is_watched or callable(watch) else None
 
     def tell(self, *now: Any) -> None:

@@ -1,4 +1,4 @@
-"""The result of runs: a table."""
+"""Represents the result of runs as a table."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ Cell = Union[str, int, float, None]
 class Column(NamedTuple):
     """A column that results can have."""
 
-    #: Its name, which ends with the unit.
+    #: The name of the column, which ends with the unit.
     name: str
-    #: The unit: ``ns``, ``bytes``, ``bytes/s``, or empty for names and pure numbers.
+    #: The unit of the values: ``ns``, ``bytes``, ``bytes/s``, or empty for names and pure numbers.
     unit: str
-    #: Its meaning.
+    #: The meaning of the column.
     meaning: str
-    #: Whether it is an axis, which identifies runs.
+    #: Whether the column is an axis, which identifies runs.
     is_axis: bool
-    #: Whether higher values are better; None if neither is.
+    #: Whether higher values are better; None if neither higher nor lower ones are.
     more_is_better: Optional[bool]
 
 
@@ -41,21 +41,21 @@ _COLUMNS: Dict[str, Column] = {described[0]: Column(*described) for described in
 
 
 def columns() -> List[Column]:
-    """All columns that a result can have, in order, with units and meanings."""
+    """Returns all columns that a result can have, in order, with units and meanings."""
     return list(_COLUMNS.values())
 
 
 class Failure(NamedTuple):
     """A failed run in a sweep that continued."""
 
-    #: The run.
+    #: The run that failed.
     run: Run
     #: The error that :func:`fulgurite.run` would have raised.
     error: Exception
 
 
 def needs(package: str, extra: str) -> MissingPackageError:
-    """The error for a package that is not installed."""
+    """Returns the error for a package that is not installed."""
     return MissingPackageError(f"{package} is not installed; accepted: pip install 'fulgurite[{extra}]'")
 
 
@@ -99,7 +99,7 @@ class Result:
     def __getitem__(self, key: str) -> List[Cell]: ...
 
     def __getitem__(self, key: Union[int, str]) -> Union[Dict[str, Cell], List[Cell]]:
-        """A row by number, as a dictionary, or a column by name, as a list."""
+        """Returns a row by number, as a dictionary, or a column by name, as a list."""
         if isinstance(key, str):
             if key not in self.columns:
                 # This raises an error with the nearest known name. If the name is known, no row has a value.
@@ -122,7 +122,7 @@ class Result:
         return list(self)
 
     def run_of(self, row: int) -> Run:
-        """The run of a row.
+        """Returns the run of a row.
 
         :raises RequestError: if the result is from a file or a study.
         """
@@ -143,12 +143,12 @@ class Result:
     # Arrow.
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as a stream of Arrow's C data interface. The memory is shared, not copied."""
-        del requested_schema  # The interface allows to leave casts to the consumer.
+        """Returns the table as a stream of Arrow's C data interface. The memory is shared, not copied."""
+        del requested_schema  # The interface allows leaving casts to the consumer.
         return self._table.stream()
 
     def to_arrow(self) -> pyarrow.Table:
-        """The table as :class:`pyarrow.Table`, without a copy."""
+        """Returns the table as :class:`pyarrow.Table`, without a copy."""
         try:
             import pyarrow
         except ImportError as error:
@@ -156,7 +156,8 @@ class Result:
         return pyarrow.table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The table as :class:`pandas.DataFrame`. A missing cell is NA, so columns of integers stay integers."""
+        """Returns the table as :class:`pandas.DataFrame`. A missing cell is NA, so columns of integers stay
+        integers."""
         try:
             import pandas
         except ImportError as error:
@@ -174,7 +175,7 @@ class Result:
         return pandas.DataFrame(series)
 
     def to_polars(self) -> polars.DataFrame:
-        """The table as :class:`polars.DataFrame`."""
+        """Returns the table as :class:`polars.DataFrame`."""
         try:
             import polars
         except ImportError as error:
@@ -195,7 +196,7 @@ class Result:
         width: int = 480,
         height: int = 280,
     ) -> "altair.Chart | altair.FacetChart":
-        """A chart of the result in the report's style, for notebooks. It needs Altair.
+        """Returns a chart of the result in the report's style, for notebooks. It needs Altair.
 
         Rows that do not differ in any of the drawn columns (for example, only in the seed) are repetitions. The
         chart shows their mean, and a rule from the smallest to the largest value.
@@ -213,11 +214,13 @@ class Result:
         return chart(self, y, x=x, series=series, panels=panels, kind=kind, title=title, width=width, height=height)
 
     def to_csv(self, path: Union[str, "os.PathLike[str]", None] = None) -> str:
-        """The table as CSV, as with ``--csv``. If ``path`` is given, it is also written there."""
+        """Returns the table as CSV, as with ``--csv``. If ``path`` is given, the CSV is also written
+        there."""
         return _written(self._table.csv(), path)
 
     def to_json(self, path: Union[str, "os.PathLike[str]", None] = None) -> str:
-        """The table as one JSON array, as with ``--json``. If ``path`` is given, it is also written there."""
+        """Returns the table as one JSON array, as with ``--json``. If ``path`` is given, the JSON is also
+        written there."""
         return _written(self._table.json(), path)
 
     def to_parquet(self, path: Union[str, "os.PathLike[str]"]) -> None:
@@ -225,8 +228,8 @@ class Result:
         _native.write_file(os.fspath(path), self._table.parquet())
 
     def to_text(self, width: Optional[int] = None) -> str:
-        """The table as the command prints it on a terminal of ``width`` characters: the default columns and the
-        finding."""
+        """Returns the table as the command prints it on a terminal of ``width`` characters, with the default
+        columns and the finding."""
         if width is None:
             width = shutil.get_terminal_size((100, 24)).columns
         if width < 1:
@@ -234,8 +237,8 @@ class Result:
         return self._table.text(self.command, self._axes, width)
 
     def without_cost(self) -> Result:
-        """The result without the columns about the cost of execution (``sim_wall_s`` and the like), which differ
-        between executions. The other columns are equal on every machine."""
+        """Returns the result without the columns about the cost of execution (``sim_wall_s`` and the like),
+        which differ between executions. The other columns are equal on every machine."""
         table = self._table.without_cost()
         return Result(table, self.command, self._axes, self._runs, self._of_run, self.failures)
 
@@ -247,7 +250,7 @@ class Result:
         return f"<fulgurite.Result of {len(self)} rows, {len(self.columns)} columns{failed}>"
 
     def _repr_html_(self) -> str:
-        """The output in a notebook: the default columns of the first rows."""
+        """Returns the output in a notebook, which has the default columns of the first rows."""
         shown = self._table.columns_first(self.command) if self.command is not None else self.columns
         most = 40
         head = "".join(f'<th title="{_escaped(_about(name))}">{_escaped(name)}</th>' for name in shown)

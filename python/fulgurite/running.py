@@ -1,4 +1,4 @@
-"""Executes runs: one, or many in parallel."""
+"""Executes one run, or many runs in parallel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(run: Union[Run, str], *, progress: Watch = True, **settings: Any) -> Res
 
         fulgurite.run("pool", workload="mixed-skewed", write_back="ace", ops="50K")
 
-    The run does not hold the interpreter's lock, and Ctrl-C ends it.
+    The run is executed with the GIL (the interpreter's lock) released, and Ctrl-C cancels it.
 
     :param progress: see :data:`fulgurite.progress.Watch`.
     :raises RequestError: if the run is invalid; nothing was executed.
@@ -75,7 +75,7 @@ def sweep(
     All runs are checked before the first begins. The number of threads does not change the result.
 
     :param threads: the number of runs in parallel; by default the number of cores.
-    :param on_error: ``"raise"``: a failed run ends the sweep. ``"keep"``: failed runs are listed in
+    :param on_error: with ``"raise"`` a failed run ends the sweep. With ``"keep"`` failed runs are listed in
         :attr:`Result.failures`, and the others continue.
     :param out: a folder for a Parquet data set, to which finished runs are added. A sweep into the same folder
         continues from them. This needs pyarrow.
@@ -134,16 +134,16 @@ def _execute(runs: List[Run], threads: Optional[int], keeps_going: bool, progres
 
 
 class Outlook(NamedTuple):
-    """The cost of runs."""
+    """The estimated cost of runs."""
 
     #: The number of runs.
     runs: int
-    #: Estimated memory in bytes.
+    #: The estimated memory in bytes.
     needed_bytes: int
-    #: Estimated bounds of the time in seconds.
+    #: The lower and the upper bound of the estimated time, in seconds.
     least_s: float
     most_s: float
-    #: The same in one sentence.
+    #: The estimated cost in one sentence.
     sentence: str
 
 
@@ -157,15 +157,15 @@ def outlook(runs: Union[Run, Iterable[Run]], *, threads: Optional[int] = None) -
 class Profile(NamedTuple):
     """The asymmetry and the concurrency of a drive for requests of one size."""
 
-    #: The device.
+    #: The text that names the device.
     device: str
-    #: Request size in bytes.
+    #: The size of a request in bytes.
     page_bytes: int
     #: The highest read throughput divided by the highest write throughput.
     alpha: float
     #: The smallest number of users that reaches 95 % of the highest read throughput.
     k_r: int
-    #: The same for writes.
+    #: The smallest number of users that reaches 95 % of the highest write throughput.
     k_w: int
     #: The highest read throughput, in requests per second.
     read_iops_max: float
@@ -189,7 +189,7 @@ def profile(
 
 
 def names(kind: Optional[str] = None) -> Result:
-    """All names for descriptions with their options, as printed by ``fulgurite list``.
+    """Returns all names for descriptions with their options, as printed by ``fulgurite list``.
 
     :param kind: ``devices``, ``replacement``, ``workloads``, …; by default all kinds.
     """
@@ -201,9 +201,9 @@ class Verdict(NamedTuple):
 
     #: The conclusion, in a sentence.
     says: str
-    #: Whether it holds; None if a quick run is too short to tell.
+    #: Whether the conclusion holds; None if a quick run is too short to tell.
     holds: Optional[bool]
-    #: The measured figures and their places.
+    #: The measured figures, and the rows in which they occur.
     figure: str
 
 
@@ -225,22 +225,22 @@ class Study:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the study."""
         return self._study.name
 
     @property
     def title(self) -> str:
-        """Its title."""
+        """The title of the study."""
         return self._study.title
 
     def runs(self, *, quick: bool = False, seed: Union[int, str, None] = None) -> List[Run]:
-        """Its runs, which can be modified and passed to a sweep."""
+        """Returns the runs of the study, which can be modified and passed to a sweep."""
         return self.parts(quick=quick, seed=seed)[1]
 
     def parts(
         self, *, quick: bool = False, seed: Union[int, str, None] = None
     ) -> Tuple[List[Optional[str]], List[Run]]:
-        """The part of each run (None in a study without parts), and the runs."""
+        """Returns the name of each run's part (None in a study without parts), and the runs."""
         grids = self._study.grids(quick, None if seed is None else str(seed))
         pairs = [(part, run) for part, command, settings in grids for run in grid(command, **settings)]
         return [part for part, _ in pairs], [run for _, run in pairs]
@@ -249,7 +249,7 @@ class Study:
         """Renders the study's report for a table that was made elsewhere, as an HTML page.
 
         :param made_by: the command that reproduces the table, for the reader.
-        :param quick: whether the runs are the study's smaller ones.
+        :param quick: whether the runs are those of the study's smaller grid.
         """
         return self._study.draw(result._table, [made_by], quick)
 
@@ -303,7 +303,7 @@ class StudyResult(Result):
 
 
 def studies() -> Dict[str, str]:
-    """The built-in studies by name, with their titles."""
+    """Returns the built-in studies by name, with their titles."""
     return dict(_native.studies())
 
 

@@ -1,4 +1,4 @@
-"""The store: tables of keys and values on a drive, with serialisable transactions.
+"""Opens stores, which have tables of keys and values on a drive, with serialisable transactions.
 
 A store is a file. Its tables are mappings of bytes, sorted by key::
 
@@ -47,7 +47,7 @@ def _name(name: object) -> str:
 
 
 def _size(size: Union[int, str, None]) -> Optional[str]:
-    """A size in the syntax of the command line. A plain number is in bytes."""
+    """Returns a size in the syntax of the command line. A plain number is in bytes."""
     return f"{size}B" if isinstance(size, int) else size
 
 
@@ -90,9 +90,9 @@ class _Readable(Mapping[bytes, bytes]):
         backward: bool = False,
         limit: Optional[int] = None,
     ) -> Iterator[Tuple[bytes, bytes]]:
-        """The records from ``low`` up to but excluding ``high``, in the order of their keys.
+        """Yields the records from ``low`` up to but excluding ``high``, in the order of their keys.
 
-        :param backward: in descending order.
+        :param backward: whether the order is descending.
         :param limit: the maximum number of records.
         """
         low = None if low is None else _key(low)
@@ -118,7 +118,7 @@ class _Readable(Mapping[bytes, bytes]):
         return (key for key, _ in self.scan(backward=True))
 
     def __len__(self) -> int:
-        """The number of records. This reads all of them."""
+        """Returns the number of records. This reads all of them."""
         return sum(1 for _ in self.scan())
 
     def __bool__(self) -> bool:
@@ -156,8 +156,8 @@ class TransactionTable(_Readable, MutableMapping[bytes, bytes]):
         return self._transaction.get(self._table, key, False)
 
     def get_for_update(self, key: bytes) -> Optional[bytes]:
-        """The value of a key that will be written, or None. This locks the key for writing at once, so that two
-        transactions that read and then write it do not deadlock."""
+        """Returns the value of a key that will be written, or None. This locks the key for writing at once,
+        so that two transactions that read and then write it do not deadlock."""
         return self._transaction.get(self._table, _key(key), True)
 
     def __setitem__(self, key: bytes, value: bytes) -> None:
@@ -205,7 +205,8 @@ class Table(_Readable, MutableMapping[bytes, bytes]):
         backward: bool = False,
         limit: Optional[int] = None,
     ) -> Iterator[Tuple[bytes, bytes]]:
-        """The records from ``low`` up to but excluding ``high``, in the order of their keys, from one snapshot."""
+        """Yields the records from ``low`` up to but excluding ``high``, in the order of their keys, from one
+        snapshot."""
         with self._store.snapshot() as snapshot:
             yield from SnapshotTable(self.name, self._table, snapshot._snapshot).scan(
                 low, high, backward=backward, limit=limit
@@ -215,7 +216,8 @@ class Table(_Readable, MutableMapping[bytes, bytes]):
 class Transaction:
     """A transaction. It belongs to the thread that began it.
 
-    ``with`` ends it. A block may end it earlier by :meth:`commit` or :meth:`rollback`; it cannot be used afterwards.
+    The end of the ``with`` block ends the transaction. The block may end it earlier by :meth:`commit` or
+    :meth:`rollback`; the transaction cannot be used afterwards.
     """
 
     def __init__(self, store: Store, transaction: _native.Transaction) -> None:
@@ -223,13 +225,13 @@ class Transaction:
         self._transaction = transaction
 
     def __getitem__(self, table: str) -> TransactionTable:
-        """The table with this name."""
+        """Returns the table with this name."""
         return TransactionTable(table, self._store._table(table), self._transaction)
 
     def commit(self, durability: Optional[str] = None) -> None:
         """Commits the transaction with this durability, by default that of the store.
 
-        :raises DeadlockError: if it was rolled back to end a deadlock; repeat it from its beginning.
+        :raises DeadlockError: if it was aborted to resolve a deadlock; repeat it from its beginning.
         """
         self._transaction.commit(durability)
 
@@ -247,7 +249,7 @@ class Snapshot:
         store._snapshots.add(self)
 
     def __getitem__(self, table: str) -> SnapshotTable:
-        """The table with this name."""
+        """Returns the table with this name."""
         return SnapshotTable(table, self._store._table(table), self._snapshot)
 
     def close(self) -> None:
@@ -282,7 +284,7 @@ class _Transacting:
         if transaction is None or _is_foreign(self._store, error):
             return
         if transaction._transaction.is_ended:
-            # The block has already committed it or rolled it back.
+            # Do nothing, because the block has already committed the transaction or rolled it back.
             return
         if kind is None:
             transaction.commit(self._durability)
@@ -336,7 +338,7 @@ class Store(Mapping[str, Table]):
         return cls(_native.Store.open(os.fspath(path), _size(memory), durability))
 
     def create_table(self, name: str) -> Table:
-        """The table with this name. It is created if it does not exist."""
+        """Returns the table with this name. The table is created if it does not exist."""
         return Table(name, self._store.create_table(_name(name)), self)
 
     def _table(self, name: str) -> _native.StoreTable:
@@ -355,16 +357,17 @@ class Store(Mapping[str, Table]):
         return len(self._store.tables())
 
     def transaction(self, durability: Optional[str] = None) -> _Transacting:
-        """A transaction for ``with``: commits at the end, and rolls back if an exception leaves the block. A
-        thread has at most one transaction, and writes through it.
+        """Begins a transaction in a ``with`` block. It commits at the end of the block, and rolls back if an
+        exception leaves the block. A thread has at most one transaction, and must write through it.
 
-        :raises DeadlockError: if it was rolled back to end a deadlock; :meth:`transact` repeats it automatically.
+        :raises DeadlockError: if it was aborted to resolve a deadlock; :meth:`transact` repeats it
+            automatically.
         """
         return _Transacting(self, durability)
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
-        """Runs ``work`` in a transaction and commits it. If the transaction is rolled back to end a deadlock, it
-        is repeated, so ``work`` may run several times."""
+        """Runs ``work`` in a transaction and commits it. If it is aborted to resolve a deadlock, it is
+        repeated, so ``work`` may run several times."""
         while True:
             try:
                 with self.transaction() as transaction:
@@ -373,12 +376,13 @@ class Store(Mapping[str, Table]):
                 continue
 
     def snapshot(self) -> Snapshot:
-        """A snapshot of the committed state. It does not block other threads and does not wait for them."""
+        """Takes a snapshot of the committed state. It does not block other threads and does not wait for
+        them."""
         return Snapshot(self, self._store.snapshot())
 
     def close(self) -> None:
-        """Writes everything, so that the next opening is fast, and ends snapshots and scans. A second call does
-        nothing."""
+        """Writes all dirty pages, so that the next opening is fast, and ends snapshots and scans. A second
+        call does nothing."""
         self._store.close()
         while True:
             try:

@@ -1,5 +1,5 @@
-"""Traces as arrays. They are read from and written to files in all formats, and converted from and to numpy and
-Arrow."""
+"""Represents traces as arrays. Traces are read from and written to files in all formats, and converted from
+and to numpy and Arrow."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class Trace:
     ) -> Trace:
         """Reads a trace file, which may be compressed with gzip or zstd.
 
-        :param format: its format with options (``"disksim:time_unit=ns"``), if its name and content do not tell.
+        :param format: the format of the file with options (``"disksim:time_unit=ns"``), if the name and the
+            content of the file do not tell.
         """
         with Watching(progress) as watching:
             return cls(_native.Trace.read(os.fspath(path), format, watching.listener))
@@ -59,13 +60,13 @@ class Trace:
         at_ns: numpy.typing.ArrayLike = 0,
         unit: str = "bytes",
     ) -> Trace:
-        """A trace from arrays. A single number applies to all requests.
+        """Creates a trace from arrays. A single number applies to all requests.
 
         :param start: the first byte or page of each request.
         :param op: 0 read, 1 write, 2 trim.
-        :param length: bytes or pages.
-        :param at_ns: arrival in nanoseconds; must not decrease.
-        :param unit: ``"bytes"`` or ``"pages"``.
+        :param length: the number of bytes or pages of each request.
+        :param at_ns: the arrival of each request in nanoseconds; must not decrease.
+        :param unit: the unit of ``start`` and ``length``: ``"bytes"`` or ``"pages"``.
         """
         if unit not in ("bytes", "pages"):
             raise RequestError(f"unit={unit!r} is unknown; accepted: 'bytes', 'pages'")
@@ -85,9 +86,11 @@ class Trace:
 
     @classmethod
     def from_arrow(cls, table: Any, *, unit: str = "bytes") -> Trace:
-        """A trace from an Arrow table, or from an object that can be exported as one (a polars or pandas frame).
+        """Creates a trace from an Arrow table, or from an object that can be exported as one (a polars or
+        pandas frame).
 
-        It needs the columns ``op`` and ``start``; ``length`` (1) and ``at_ns`` (0) may be left out.
+        The table must have the columns ``op`` and ``start``. The columns ``length`` and ``at_ns`` may be left
+        out; they are then 1 and 0.
         """
         try:
             import pyarrow
@@ -104,13 +107,13 @@ class Trace:
         return cls.from_numpy(unit=unit, **given)
 
     def to_numpy(self) -> Dict[str, numpy.typing.NDArray[numpy.unsignedinteger[Any]]]:
-        """The columns as read-only numpy arrays."""
+        """Returns the columns as read-only numpy arrays."""
         numpy = _numpy()
         kinds = {"at_ns": numpy.uint64, "op": numpy.uint8, "start": numpy.uint64, "length": numpy.uint64}
         return {name: numpy.frombuffer(self._trace.column(name), dtype=kind) for name, kind in kinds.items()}
 
     def to_arrow(self) -> pyarrow.Table:
-        """The trace as :class:`pyarrow.Table`, without a copy."""
+        """Returns the trace as :class:`pyarrow.Table`, without a copy."""
         try:
             import pyarrow
         except ImportError as error:
@@ -118,7 +121,7 @@ class Trace:
         return pyarrow.table(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The trace as a stream of Arrow's C data interface. The memory is shared, not copied."""
+        """Returns the trace as a stream of Arrow's C data interface. The memory is shared, not copied."""
         del requested_schema
         return self._trace.stream()
 
@@ -130,8 +133,9 @@ class Trace:
 
         :param format: the name of a format; ``fulgurite.names("formats")`` lists them.
         :param page: page size in bytes, if pages are converted to bytes or bytes to pages.
-        :param force: replace an existing file; without it, only an empty file is replaced.
-        :returns: one row: how many requests were written and left out, and what the format loses of the others.
+        :param force: whether to replace an existing file; otherwise only an empty file is replaced.
+        :returns: one row with the numbers of requests that were written and left out, and the properties of
+            the written ones that the format loses.
         """
         return Result(self._trace.save(os.fspath(path), format, page, force))
 
@@ -172,7 +176,7 @@ def _numpy() -> Any:
 
 
 def _whole(name: str, values: Any, count: int) -> Any:
-    """Values as an array of unsigned 64-bit numbers."""
+    """Returns the values as an array of unsigned 64-bit numbers."""
     numpy = _numpy()
     array = numpy.asarray(values)
     if array.ndim == 0:

@@ -1,4 +1,4 @@
-"""Sweeps into a Parquet data set on this machine: the table, resuming, and kept failures."""
+"""Tests sweeps into a Parquet data set on this machine: the table, resuming, and kept failures."""
 
 import os
 import pickle
@@ -156,7 +156,7 @@ def test_a_changed_trace_is_another_input(tmp_path):
     trace.write_text("R 1\nR 2\nR 1\n" * 50)
     settings = {"workload": trace, "format": "page-ops", "device": "none", "frames": 1}
     before = fulgurite.sweep("pool", **settings, out=out)
-    # In another folder it is the same trace.
+    # A trace with equal name and content in another folder is the same trace.
     (tmp_path / "elsewhere").mkdir()
     shutil.copy(trace, tmp_path / "elsewhere" / trace.name)
     moved = fulgurite.sweep("pool", **{**settings, "workload": tmp_path / "elsewhere" / trace.name}, out=out)

@@ -1,4 +1,4 @@
-"""A run has the same description in Python, on the command line and in TOML."""
+"""Tests that a run has the same description in Python, on the command line and in TOML."""
 
 import dataclasses
 import inspect
@@ -9,7 +9,7 @@ import pytest
 import fulgurite
 from fulgurite import Benchmark, Characterisation, Engine, Measure, Pool, Requests, Run, Stack, Translation, _native
 
-#: For each command the settings that it cannot do without.
+#: The settings that each command requires.
 REQUIRED = {
     "pool": {"workload": "zipf"},
     "gc": {"workload": "zipf"},
@@ -25,7 +25,7 @@ def test_help_documents_the_fields():
     assert fulgurite.Segment in tuples
     for cls in tuples:
         abouts = {name: getattr(cls, name).__doc__ for name in cls._fields}
-        # A comment may describe two fields. It is above the first.
+        # A comment may describe two fields, so only the first of them has it.
         assert not str(abouts[cls._fields[0]]).startswith("Alias for field"), cls
     assert fulgurite.Segment.valid_pages.__doc__ == "The number of valid pages, which collection would copy."
     shapes = [cls for cls in classes if dataclasses.is_dataclass(cls)]

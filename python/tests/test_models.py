@@ -1,4 +1,4 @@
-"""The closed forms and MiDAS's model."""
+"""Tests the closed forms and the model of MiDAS."""
 
 import doctest
 
@@ -75,7 +75,7 @@ def test_midas_predicts_and_selects():
     known = lifetimes()
     assert known.survival(5_000) == pytest.approx(0.5) and known.range == 10_000
     drive = {"segments": 600, "segment_pages": 10, "valid_pages": 5_000.0, "greedy": False}
-    # G1 keeps the short-lived pages until they die, and passes on the other half.
+    # G1 keeps the short-lived pages until they are overwritten, and passes the other half on to G2.
     prediction = fulgurite.midas_predict(known, [110], **drive)
     assert prediction.valid_shares[0] == pytest.approx(0.5, abs=0.02)
     assert fulgurite.midas_predict(known, [590], **drive) is None

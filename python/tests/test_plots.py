@@ -1,4 +1,4 @@
-"""Charts and reports."""
+"""Tests charts and reports."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def result():
 
 
 def layers(chart):
-    """The encodings of a chart's layers, and its data."""
+    """Returns the encodings of a chart's layers, and its data."""
     drawn = chart.to_dict()
     spec = drawn.get("spec", drawn)
     (data,) = drawn["datasets"].values() if "datasets" in drawn else (drawn["data"]["values"],)
@@ -29,7 +29,7 @@ def test_the_main_figure_is_drawn_over_the_axis_that_differs(result):
         "throughput (ops/s)",
     )
     assert (rule["y"]["field"], rule["y2"]["field"]) == ("least", "greatest")
-    # The mean over the seeds, with the smallest and the largest value.
+    # The chart shows the mean over the seeds, with the smallest and the largest value.
     (drawn,) = (cell for cell in data if cell["workload"] == "zipf" and cell["write_back"] == "ace")
     figures = [row["throughput_ops_s"] for row in result if row["workload"] == "zipf" and row["write_back"] == "ace"]
     assert len(figures) == 3 and drawn["mean"] == pytest.approx(sum(figures) / 3)
@@ -49,8 +49,8 @@ def test_units_are_scaled_and_panels_and_lines_are_drawn(result):
 
 
 def test_numbers_are_on_the_x_axis_and_names_are_series():
-    """A line for each policy, and not a bar for each number of frames. What follows from names is no
-    line: `n_w` is one for each way to write."""
+    """A chart over numbers of frames has a line for each policy, and not a bar for each number. There is no
+    line along `n_w`, because `n_w` follows from the name of the write-back policy."""
     grown = fulgurite.sweep(
         "pool", workload="zipf", device="none", replacement=["lru", "fifo"], frames=[10, 20, 40], pages=2000, ops=2000
     )

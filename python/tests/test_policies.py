@@ -1,4 +1,4 @@
-"""Policies in Python work in place of the built-in ones, and invalid ones are refused."""
+"""Tests that policies in Python work in place of the built-in ones, and that invalid ones are refused."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ COUNTED = {"workload": "zipf", "logical": "1792KiB", "physical": "2MiB", "segmen
 
 
 class Lru(fulgurite.Replacement):
-    """The same as the built-in policy: evicts the least recently used frame."""
+    """Evicts the least recently used frame, as the built-in policy `lru` does."""
 
     name = "py-lru"
 
@@ -42,7 +42,7 @@ class Lru(fulgurite.Replacement):
 
 
 class Evicting(Lru):
-    """The same with its own method `evict`."""
+    """Evicts the least recently used frame through its own method `evict`."""
 
     def evict(self, pinned):
         frame = next(frame for frame in self.used if frame not in pinned)
@@ -51,21 +51,22 @@ class Evicting(Lru):
 
 
 class Parity(fulgurite.Placement):
-    """The same as the built-in sep-gc: separates copies from host writes."""
+    """Separates copies from host writes, as the built-in policy `sep-gc` does."""
 
     def place(self, write):
         return int(write.copied)
 
 
 class Emptiest(fulgurite.Victim):
-    """The same as greedy. Among equal segments it picks the first one sealed."""
+    """Picks the segment with the fewest valid pages, as `greedy` does, and the first one sealed among equal
+    ones."""
 
     def pick(self, segments, now):
         return min(segments, key=lambda segment: segment.valid_pages).number
 
 
 class Oldest(fulgurite.Victim):
-    """The same as fifo."""
+    """Picks the segment that was sealed first, as the built-in policy `fifo` does."""
 
     def pick(self, segments, now):
         assert [segment.sealed_at for segment in segments] == sorted(segment.sealed_at for segment in segments)
@@ -188,7 +189,7 @@ def test_placement_and_victims_agree_with_the_built_in_ones():
     emptiest, greedy, oldest = (
         fulgurite.run("gc", **COUNTED, victim=victim)[0]["waf"] for victim in (Emptiest, "greedy", Oldest)
     )
-    # Among equal segments the built-in policy picks another one.
+    # Among equal segments the built-in policy picks another one, so the figures may differ slightly.
     assert emptiest == pytest.approx(greedy, rel=0.05) and emptiest < 0.9 * oldest
 
 

@@ -1,4 +1,4 @@
-"""Runs and sweeps: results, errors, interrupts, progress."""
+"""Tests runs and sweeps: results, errors, interrupts, progress."""
 
 import os
 import signal
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_the_writing_of_a_trace(tmp_path, format):
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
         timer.start()
-        # Compression takes seconds.
+        # The interrupt arrives during the compression, which takes seconds.
         trace.save(tmp_path / "long.gz", format)
     until = time.monotonic() + 2
     while "fulgurite" in threads() and time.monotonic() < until:
@@ -131,7 +131,7 @@ def test_ctrl_c_ends_the_writing_of_a_trace(tmp_path, format):
 
 
 def threads():
-    """The names of this process's threads."""
+    """Returns the names of this process's threads."""
     folder = "/proc/self/task"
     return [open(f"{folder}/{task}/comm").read().strip() for task in os.listdir(folder)]
 

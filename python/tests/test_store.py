@@ -1,4 +1,4 @@
-"""The store as a mapping with transactions."""
+"""Tests the store as a mapping with transactions."""
 
 import os
 import signal
@@ -129,7 +129,8 @@ def test_a_block_may_end_its_transaction_itself(store):
         for what in (lambda: inside.get(b"ada"), transaction.commit):
             with pytest.raises(fulgurite.StoreClosedError, match="^the transaction has ended; accepted: another one"):
                 what()
-        # The thread may have another transaction by then. The end of this block does not affect it.
+        # The first transaction has ended, so the thread may begin another one. A rollback of the first one
+        # does not affect it.
         with store.transaction() as other:
             transaction.rollback()
             with pytest.raises(fulgurite.StoreError, match="would wait for itself"):

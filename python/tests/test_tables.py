@@ -1,4 +1,4 @@
-"""Results and traces in other libraries: Arrow, pandas, polars, numpy, Parquet."""
+"""Tests results and traces in other libraries: Arrow, pandas, polars, numpy, Parquet."""
 
 import csv
 import io
@@ -55,7 +55,7 @@ def test_text_forms(result, tmp_path):
     rows = list(csv.DictReader(io.StringIO(result.to_csv(tmp_path / "t.csv"))))
     assert [int(row["misses"]) for row in rows] == result["misses"]
     assert (tmp_path / "t.csv").read_text() == result.to_csv()
-    # Like the command's files: complete or not at all, and never in place of anything but a file.
+    # A file appears complete or not at all, as the command's files do, and replaces only a file.
     with pytest.raises(fulgurite.RequestError, match="is a folder; accepted: a file"):
         result.to_csv(tmp_path)
     with pytest.raises(fulgurite.RequestError, match="cannot be written"):

@@ -1,4 +1,5 @@
-"""Sweeps on Dask: processes on this machine, workers that are killed, batch scripts. `scripts/python` runs them."""
+"""Tests sweeps on Dask: processes on this machine, workers that are killed, batch scripts. `scripts/python`
+runs the tests."""
 
 import contextlib
 import math
@@ -67,7 +68,7 @@ class Deadly(fulgurite.Replacement):
 
     def insert(self, frame, page, write):
         if self.is_run:
-            # By then the other tasks are assigned to workers.
+            # Wait until the other tasks are assigned to workers.
             time.sleep(0.2)
             os.kill(os.getpid(), signal.SIGKILL)
         self.held[frame] = page
@@ -98,11 +99,11 @@ def test_a_poisoned_run_is_distinguished_from_its_neighbours():
     others = fulgurite.grid("pool", **axes, ops=2000, seed=range(12))
     runs = [*fulgurite.grid("pool", **axes, ops=2000, replacement=Deadly), *others]
     settings = {"distributed.scheduler.allowed-failures": 2, "distributed.scheduler.worker-saturation": math.inf}
-    # The cluster would give up a worker before its replacement is ready.
+    # With this setting the cluster would give a worker up before its replacement is ready.
     settings["distributed.deploy.lost-worker-timeout"] = "200ms"
     with dask.config.set(settings):
         with distributed.Client(n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0") as client:
-            # Without a worker the sweep would wait for ever.
+            # Stop waiting after two minutes, because without a worker the sweep would wait for ever.
             waits = threading.Timer(120, client.close)
             waits.start()
             result = fulgurite.sweep(runs, client=client, on_error="keep")
