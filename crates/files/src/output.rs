@@ -379,7 +379,7 @@ impl Destination {
             }
             Destination::Special(path) => {
                 let found = fs::metadata(&path).map_err(|error| named.cannot_begin(error))?;
-                // A terminal and `/dev/null` take any number of outputs.
+                // A terminal and `/dev/null` take any number of outputs, so they get no identity.
                 let takes_any = found.file_type().is_char_device();
                 (!takes_any).then(|| Identity::new(path, Some(&found)))
             }
@@ -444,7 +444,7 @@ fn follow_links(path: &Path) -> io::Result<Option<PathBuf>> {
         let place = folder.join(name);
         match fs::read_link(&place) {
             Ok(target) => path = folder.join(target),
-            // `place` is not a link, or no file exists there.
+            // The links end here, because `place` is not a link, or no file exists there.
             Err(_) => return Ok(Some(place)),
         }
     }
