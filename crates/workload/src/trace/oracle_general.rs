@@ -30,7 +30,10 @@ pub(super) static FORMAT: FormatRow = FormatRow {
     writer: None,
 };
 
+/// The size of a record.
 const BYTES: usize = 24;
+/// The size of the pieces in which a trace is written.
+const BUFFER_BYTES: usize = 1 << 16;
 
 fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
     let Some((&record, _)) = bytes.split_first_chunk::<BYTES>() else { return Ok(Line::Nothing) };
@@ -44,7 +47,7 @@ fn parse(bytes: &[u8], state: &mut ReaderState) -> Result<Line, String> {
 
 /// Writes all `records`, whose unit is bytes, to `out`. Operations, times below a second and starts inside a
 /// sector are lost.
-pub fn write_oracle_general(records: &[Record], out: &mut impl Write) -> io::Result<()> {
+pub fn write_oracle_general(records: &[Record], out: &mut dyn Write) -> io::Result<()> {
     // The loop runs backwards, so that the access to an object that was seen last is the next one in the
     // trace.
     let mut seen: FxHashMap<u64, i64> = FxHashMap::default();
@@ -54,13 +57,19 @@ pub fn write_oracle_general(records: &[Record], out: &mut impl Write) -> io::Res
         .rev()
         .map(|(index, record)| seen.insert(record.start / SECTOR_BYTES, index as i64).unwrap_or(-1));
     let mut nexts: Vec<i64> = nexts.collect();
+    let mut buffer = Vec::with_capacity(BUFFER_BYTES);
     for record in records {
         let next = nexts.pop().expect("one for every record");
         let seconds = u32::try_from(record.at.0 / 1_000_000_000).unwrap_or(u32::MAX);
-        out.write_all(&seconds.to_le_bytes())?;
-        out.write_all(&(record.start / SECTOR_BYTES).to_le_bytes())?;
-        out.write_all(&u32::try_from(record.length).unwrap_or(u32::MAX).to_le_bytes())?;
-        out.write_all(&next.to_le_bytes())?;
+        buffer.extend(seconds.to_le_bytes());
+        buffer.extend((record.start / SECTOR_BYTES).to_le_bytes());
+        buffer.extend(u32::try_from(record.length).unwrap_or(u32::MAX).to_le_bytes());
+        buffer.extend(next.to_le_bytes());
+        // Writes large pieces, because each piece may be compressed separately.
+        if buffer.len() + BYTES > BUFFER_BYTES {
+            out.write_all(&buffer)?;
+            buffer.clear();
+        }
     }
-    Ok(())
+    out.write_all(&buffer)
 }

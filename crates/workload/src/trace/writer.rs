@@ -12,13 +12,19 @@ const FARTHEST: u64 = u64::MAX >> 2;
 /// A writer of records in a trace format.
 pub struct TraceWriter<W> {
     out: W,
+    encoder: Encoder,
+}
+
+/// Encodes records into a buffer. It is not generic, so that it is compiled and optimised in this crate.
+struct Encoder {
     format: Format,
     writer: &'static Writer,
     /// The size of a page in bytes, for conversions between pages and bytes.
     page_bytes: u64,
     from: Unit,
     before: Nanos,
-    line: Vec<u8>,
+    /// The encoded records that are not written yet.
+    buffer: Vec<u8>,
     left_out: u64,
     /// For each property that the format cannot hold, whether any written record had it.
     lost: Vec<bool>,
@@ -43,37 +49,64 @@ impl<W: Write> TraceWriter<W> {
         if page_bytes == 0 {
             return Err(SpecError::new("a page of 0 bytes holds nothing; write a size like 4KiB"));
         }
-        let line = writer.header.as_bytes().to_vec();
-        Ok(TraceWriter {
-            out,
+        let encoder = Encoder {
             format,
             writer,
             page_bytes,
             from,
             before: Nanos::ZERO,
-            line,
+            buffer: writer.header.as_bytes().to_vec(),
             left_out: 0,
             lost: vec![false; writer.loses.len()],
             has_parts_of_pages: false,
-        })
+        };
+        Ok(TraceWriter { out, encoder })
     }
 
     /// Writes a record. A record is skipped and counted if the format does not have its operation (mostly
     /// trims), or if its address in bytes is too large.
     pub fn write(&mut self, record: &Record) -> io::Result<()> {
-        let Some(written) = self.converted(record) else {
-            self.left_out += 1;
-            return Ok(());
-        };
-        match (self.writer.record)(&written, Nanos(written.at.0 - self.before.0), &mut self.line) {
-            Some(()) => {
+        // Output is written in large pieces, because each piece may be compressed separately.
+        if self.encoder.add(record) > 1 << 16 { self.spill() } else { Ok(()) }
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.encoder.buffer)?;
+        self.encoder.buffer.clear();
+        Ok(())
+    }
+
+    /// Ends the trace. Returns the output, and the number of requests that the format could not hold.
+    pub fn finish(mut self) -> io::Result<(W, u64)> {
+        self.encoder.buffer.extend(self.encoder.writer.footer.as_bytes());
+        self.spill()?;
+        self.out.flush()?;
+        Ok((self.out, self.encoder.left_out))
+    }
+
+    /// Returns the properties of the records so far that the format could not hold, in words; `nothing` if
+    /// there are none.
+    pub fn lost(&self) -> String {
+        self.encoder.lost()
+    }
+}
+
+impl Encoder {
+    /// Adds a record to the buffer, or counts it as left out. Returns the number of bytes in the buffer.
+    fn add(&mut self, record: &Record) -> usize {
+        let written = self.converted(record);
+        let encoded = written.and_then(|written| {
+            let gap = Nanos(written.at.0 - self.before.0);
+            (self.writer.record)(&written, gap, &mut self.buffer).map(|()| written)
+        });
+        match encoded {
+            Some(written) => {
                 self.before = written.at;
                 self.note_losses(record, &written);
             }
             None => self.left_out += 1,
         }
-        // Output is written in large pieces, because each piece may be compressed separately.
-        if self.line.len() > 1 << 16 { self.spill() } else { Ok(()) }
+        self.buffer.len()
     }
 
     fn note_losses(&mut self, record: &Record, written: &Record) {
@@ -102,23 +135,7 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
-    fn spill(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.line)?;
-        self.line.clear();
-        Ok(())
-    }
-
-    /// Ends the trace. Returns the output, and the number of requests that the format could not hold.
-    pub fn finish(mut self) -> io::Result<(W, u64)> {
-        self.line.extend(self.writer.footer.as_bytes());
-        self.spill()?;
-        self.out.flush()?;
-        Ok((self.out, self.left_out))
-    }
-
-    /// Returns the properties of the records so far that the format could not hold, in words; `nothing` if
-    /// there are none.
-    pub fn lost(&self) -> String {
+    fn lost(&self) -> String {
         let of_format = self.writer.loses.iter().zip(&self.lost).filter(|(_, is_lost)| **is_lost);
         let parts = self.has_parts_of_pages.then_some("parts of pages");
         let lost: Vec<&str> = of_format.map(|(loss, _)| loss.what).chain(parts).collect();
