@@ -11,8 +11,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// The options of every cargo command that compiles. Another set of features or packages would compile
 /// everything again.
-pub(crate) const COMMON: &[&str] =
-    &["--workspace", "--profile", "gate", "--features", "fulgurite-study/parquet"];
+pub(crate) const COMMON: &[&str] = &["--workspace", "--profile", "gate", "--features", FEATURES];
+/// The features of the workspace's crates that the gate selects.
+pub(crate) const FEATURES: &str = "fulgurite-study/parquet";
 
 /// A program that was built.
 #[derive(Clone)]

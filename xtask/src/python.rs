@@ -7,8 +7,9 @@
 //! itself needs none of them, and a test of this runs first.
 
 use crate::beside::Beside;
-use crate::{root, run};
+use crate::{build, root, run};
 use anyhow::{Context, Result, bail, ensure};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +17,9 @@ use std::process::Command;
 /// The file that lists the packages of the tools' environment with exact versions, so that the gate is
 /// reproducible.
 const REQUIREMENTS: &str = "python/requirements.txt";
+
+/// The package whose library is the compiled module.
+const BINDINGS: &str = "fulgurite-python";
 
 /// The first steps of a user who has installed no other package.
 const ALONE: &str = "
@@ -36,6 +40,7 @@ static INSTALLING: Beside = Beside::nothing();
 /// Builds the wheel, installs it, and runs the tests and the type checkers.
 pub(crate) fn check() -> Result<()> {
     INSTALLING.end()?;
+    compiles_only_the_bindings()?;
     let tools = find()?;
     let folder = root().join("target/python");
     let wheels = folder.join("wheels");
@@ -71,6 +76,36 @@ pub(crate) fn check() -> Result<()> {
     })?;
     let pyright = tools.join("bin/basedpyright");
     run(Command::new(pyright).arg("--pythonpath").arg(&python).args(&checked))
+}
+
+/// Fails if the wheel needs a package with features that the workspace's build does not select. Cargo would
+/// compile this package again, and every crate above it.
+fn compiles_only_the_bindings() -> Result<()> {
+    let wheel = features(&["--package", BINDINGS, "--features", "gate"])?;
+    let workspace = features(&["--workspace", "--features", build::FEATURES])?;
+    let again = compiled_again(&wheel, &workspace);
+    ensure!(
+        again.is_empty(),
+        "the wheel and the workspace's tests select different features, so these packages would be compiled twice: \
+         {}; list the missing features in the feature `gate` of crates/python/Cargo.toml",
+        again.join(", ")
+    );
+    Ok(())
+}
+
+/// Returns the packages of the wheel, with their features, that the workspace's build does not have. The
+/// bindings themselves are left out.
+fn compiled_again<'a>(wheel: &'a BTreeSet<String>, workspace: &'a BTreeSet<String>) -> Vec<&'a str> {
+    let is_binding = |package: &str| package.split(' ').next() == Some(BINDINGS);
+    wheel.difference(workspace).map(String::as_str).filter(|package| !is_binding(package)).collect()
+}
+
+/// Returns every package that cargo selects with `arguments`, in a line with its version and its features.
+fn features(arguments: &[&str]) -> Result<BTreeSet<String>> {
+    let form = ["tree", "--no-dedupe", "--prefix", "none", "--format", "{p} with features {f}"];
+    let tree = Command::new("cargo").args(form).args(arguments).current_dir(root()).output()?;
+    ensure!(tree.status.success(), "cargo tree failed: {}", String::from_utf8_lossy(&tree.stderr));
+    Ok(String::from_utf8(tree.stdout)?.lines().map(str::to_owned).collect())
 }
 
 /// Returns the folder of an environment's packages.
@@ -121,4 +156,21 @@ fn make_tools() -> Result<()> {
     // Copies the requirements as the last step, because the copy marks a complete environment.
     fs::copy(root().join(REQUIREMENTS), tools.join("requirements.txt"))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule: a package is compiled again if the wheel selects other features of it than the workspace.
+    /// The bindings are compiled only for the wheel, so their features may differ.
+    #[test]
+    fn a_package_with_other_features_is_noticed() {
+        let packages = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+        let workspace = packages(&["fulgurite-python v1 with features ", "slab v1 with features std"]);
+        let same = packages(&["fulgurite-python v1 with features gate", "slab v1 with features std"]);
+        assert!(compiled_again(&same, &workspace).is_empty());
+        let other = packages(&["slab v1 with features "]);
+        assert_eq!(compiled_again(&other, &workspace), ["slab v1 with features "]);
+    }
 }
