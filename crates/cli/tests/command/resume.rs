@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 const LEDGER: &str = "out/finished-runs.jsonl";
 const FILES: [&str; 4] = ["table.csv", "table.jsonl", "report.html", "study.toml"];
 
-/// Returns a study whose runs take a while. One of its parts reads a trace.
+/// Returns a study whose runs take a while. One of its parts reads a trace. Its drives are only filled, because
+/// a steady state would take several times as long as the runs.
 fn study() -> String {
     let grid = |part: &str, text: &str| format!("[[parts]]\nname = '{part}'\n[parts.grid]\n{text}\n");
     let part = [
@@ -20,7 +21,15 @@ fn study() -> String {
         grid("recorded", "workload = 't.pages'\nreplacement = ['lru', 'clock']"),
         grid("long", "workload = 'zipf'\nops = 300000\nseed = [1, 2, 3, 4, 5, 6]"),
     ];
-    format!("title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\ndevice = 'p4510'\n{}", part.concat())
+    format!(
+        "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\ndevice = 'p4510:precondition=fill'\n{}",
+        part.concat()
+    )
+}
+
+/// Returns the study with a tenth of the requests, for tests that interrupt nothing.
+fn short_study() -> String {
+    study().replace("00000", "0000")
 }
 
 fn folder() -> Folder {
@@ -98,7 +107,7 @@ fn a_finished_run_is_taken_from_the_file_and_not_run_again() {
     let folder = folder();
     fs::create_dir(folder.0.join("out")).unwrap();
     // The check asks for a column that no run gives, which fails the study when all of its runs are finished.
-    let failing = study() + "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
+    let failing = short_study() + "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
     fs::write(folder.0.join("s.toml"), failing).unwrap();
     let failed = folder.run("study s.toml --out out");
     assert_ne!(failed.code, 0);
@@ -106,24 +115,24 @@ fn a_finished_run_is_taken_from_the_file_and_not_run_again() {
     // Put a figure into the file that no run gives, to show that the rows come from the file. Rows of another
     // version are not used.
     let text = fs::read_to_string(folder.0.join(LEDGER)).unwrap();
-    let marked = text.replacen("{\"integer\":300000}", "{\"integer\":300123}", 1);
+    let marked = text.replacen("{\"integer\":30000}", "{\"integer\":30123}", 1);
     let (first, rest) = marked.split_once('\n').unwrap();
     let other_version = first.replace("\"version\":\"", "\"version\":\"other-");
-    let ops_of_first = "{\"integer\":100000}";
+    let ops_of_first = "{\"integer\":10000}";
     assert!(marked != text && first.contains(ops_of_first), "{first}");
-    let first = other_version.replacen(ops_of_first, "{\"integer\":100321}", 1);
+    let first = other_version.replacen(ops_of_first, "{\"integer\":10321}", 1);
     fs::write(folder.0.join(LEDGER), format!("{first}\n{rest}")).unwrap();
-    fs::write(folder.0.join("s.toml"), study()).unwrap();
+    fs::write(folder.0.join("s.toml"), short_study()).unwrap();
     let resumed = folder.run("study s.toml --out out --resume --csv");
     assert_eq!(resumed.code, 0, "{}", resumed.stderr);
-    assert!(resumed.stdout.contains(",300123,"), "{}", resumed.stdout);
-    assert!(!resumed.stdout.contains(",100321,"), "{}", resumed.stdout);
+    assert!(resumed.stdout.contains(",30123,"), "{}", resumed.stdout);
+    assert!(!resumed.stdout.contains(",10321,"), "{}", resumed.stdout);
 }
 
 #[test]
 fn a_changed_trace_is_run_again() {
-    let folder = folder();
-    let failing = study() + "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
+    let folder = folder().with("s.toml", short_study());
+    let failing = short_study() + "[[checks]]\nsays = 's'\ncolumn = 'waf_closed_form'\nat_least = 0\n";
     fs::write(folder.0.join("failing.toml"), failing).unwrap();
     assert_ne!(folder.run("study failing.toml --out out").code, 0);
     fs::write(folder.0.join("t.pages"), "R 1\nW 2\nW 2\nW 3\n".repeat(50)).unwrap();
@@ -142,9 +151,7 @@ fn text(folder: &Folder, name: &str) -> String {
 /// executed.
 #[test]
 fn a_finished_study_is_drawn_again_without_running() {
-    // Execute a tenth of the requests, since nothing is interrupted here.
-    let study = || study().replace("00000", "0000");
-    let folder = folder().with("s.toml", study());
+    let folder = folder().with("s.toml", short_study());
     assert_eq!(folder.run("study s.toml --out out").code, 0);
     for (file, from, to) in [("table.csv", ",30000,", ",30123,"), ("table.jsonl", ":30000,", ":30123,")] {
         let text = text(&folder, &format!("out/{file}"));
@@ -153,14 +160,14 @@ fn a_finished_study_is_drawn_again_without_running() {
         fs::write(folder.0.join("out").join(file), marked).unwrap();
     }
     let check = "[[checks]]\nsays = 'a new check'\ncolumn = 'ops'\nat_least = 1\n";
-    fs::write(folder.0.join("s.toml"), study() + check).unwrap();
+    fs::write(folder.0.join("s.toml"), short_study() + check).unwrap();
     let again = folder.run("study s.toml --out out --resume --csv");
     assert_eq!(again.code, 0, "{}", again.stderr);
     assert!(again.stdout.contains(",30123,"), "{}", again.stdout);
     assert!(text(&folder, "out/report.html").contains("a new check"));
     // A study with another grid, with another seed, or with a table that does not match the ledger executes
     // its runs.
-    let other = study().replace("'lru', 'clock'", "'clock', 'lru'");
+    let other = short_study().replace("'lru', 'clock'", "'clock', 'lru'");
     fs::write(folder.0.join("other.toml"), other).unwrap();
     for run in ["study other.toml --out out --resume --csv", "study s.toml --out out --resume --csv --seed 7"]
     {
