@@ -20,6 +20,7 @@ struct Case {
     value_bytes: usize,
     memory_bytes: u64,
     log_bytes: u64,
+    drive_pages: u64,
 }
 
 impl Case {
@@ -53,7 +54,7 @@ impl Case {
     }
 
     fn run(&self, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-        let db = Db::create(vec![drive(path)?], self.options())?;
+        let db = Db::create(vec![drive(path, self.drive_pages)?], self.options())?;
         let table = db.create_table("rows")?;
         db.bulk_load(&table, (0..self.rows).map(|number| (key(number), vec![1; self.value_bytes])))?;
         db.checkpoint()?;
@@ -61,7 +62,7 @@ impl Case {
         drop(db);
 
         let start = Instant::now();
-        let db = Db::open(vec![drive(path)?], self.options())?;
+        let db = Db::open(vec![drive(path, self.drive_pages)?], self.options())?;
         let elapsed = start.elapsed().as_secs_f64();
         let operations = db.statistics()?[0].recovered_ops;
         println!(
@@ -78,15 +79,15 @@ impl Case {
         db.close()?;
         drop(db);
         let start = Instant::now();
-        let db = Db::open(vec![drive(path)?], self.options())?;
+        let db = Db::open(vec![drive(path, self.drive_pages)?], self.options())?;
         println!("  after a close: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
         db.close()?;
         Ok(())
     }
 }
 
-fn drive(path: &Path) -> Result<UringDevice, OpenError> {
-    let options = DriveOptions { pages: Some(512 << 10), many_threads: true, ..DriveOptions::default() };
+fn drive(path: &Path, pages: u64) -> Result<UringDevice, OpenError> {
+    let options = DriveOptions { pages: Some(pages), many_threads: true, ..DriveOptions::default() };
     UringDevice::open(path, &options)
 }
 
@@ -103,16 +104,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let is_test = words.iter().any(|word| word == "--test");
     let folder = words.iter().find(|word| !word.starts_with('-')).map_or(std::env::temp_dir(), PathBuf::from);
     let folder = tempfile::tempdir_in(folder)?;
-    if let Err(OpenError::NoUring(error)) = drive(&folder.path().join("probe")) {
+    if let Err(OpenError::NoUring(error)) = drive(&folder.path().join("probe"), 1 << 10) {
         println!("skipped: io_uring cannot be used here: {error}");
         return Ok(());
     }
     // The cases are small rows with less memory than data, small rows that all fit into memory, and rows of
     // the YCSB benchmark.
-    let (few, log_bytes) = if is_test { (100, 4 << 20) } else { (1, 256 << 20) };
+    // A short run has a small drive too, because every page of the file is written when the drive is created.
+    let (few, log_bytes, drive_pages) =
+        if is_test { (100, 4 << 20, 16 << 10) } else { (1, 256 << 20, 512 << 10) };
     let sizes = [(2_000_000, 100, 256), (2_000_000, 100, 1024), (250_000, 1000, 256)];
     for (number, (rows, value_bytes, memory)) in (0..).zip(sizes) {
-        let case = Case { rows: rows / few, value_bytes, memory_bytes: memory << 20, log_bytes };
+        let case = Case { rows: rows / few, value_bytes, memory_bytes: memory << 20, log_bytes, drive_pages };
         case.run(&folder.path().join(format!("store-{number}")))?;
     }
     Ok(())
