@@ -13,20 +13,37 @@ use std::ops::Bound;
 use std::rc::Rc;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+/// The writes of a transaction. A delete has no value.
+type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
 const WRITERS: usize = 3;
 /// The key of the record in which a transaction stores its number, and the number of commits that were
 /// acknowledged before it began.
 const LAST: &[u8] = b"\0last";
 
-/// A client that writes to its own table, with every state that it has committed or tried to commit.
+/// A client that writes to its own table, with the changes of every transaction that it has committed or
+/// tried to commit. The first transaction has number 1.
 struct Writer {
-    states: RefCell<Vec<Model>>,
+    issued: RefCell<Vec<Changes>>,
     acknowledged: Cell<usize>,
 }
 
+impl Writer {
+    /// Returns the contents of the table after transaction `number`.
+    fn state(&self, number: u64) -> Model {
+        let mut state = Model::new();
+        for (key, value) in self.issued.borrow()[..number as usize].iter().flatten() {
+            match value {
+                Some(value) => state.insert(key.clone(), value.clone()),
+                None => state.remove(key),
+            };
+        }
+        state
+    }
+}
+
 fn writers() -> Rc<Vec<Writer>> {
-    let writer = |_| Writer { states: RefCell::new(vec![Model::new()]), acknowledged: Cell::new(0) };
+    let writer = |_| Writer { issued: RefCell::default(), acknowledged: Cell::new(0) };
     Rc::new((0..WRITERS).map(writer).collect())
 }
 
@@ -39,9 +56,8 @@ async fn work(store: Store, writers: Rc<Vec<Writer>>, own: usize, done: Rc<Cell<
     let table = store.table(&format!("table {own}")).await.unwrap();
     let mut prng = Prng::new(seed, &format!("writer {own}"));
     while !done.get() {
-        let mut after = writers[own].states.borrow().last().unwrap().clone();
         let before: Vec<u8> = acknowledged(&writers).iter().flat_map(|count| count.to_be_bytes()).collect();
-        let number = writers[own].states.borrow().len() as u64;
+        let number = writers[own].issued.borrow().len() as u64 + 1;
         let transaction = store.begin();
         let note = [&number.to_be_bytes()[..], &before].concat();
         let mut put = vec![(LAST.to_vec(), Some(note))];
@@ -51,19 +67,13 @@ async fn work(store: Store, writers: Rc<Vec<Writer>>, own: usize, done: Rc<Cell<
             let value = (prng.below(3) > 0).then(|| vec![number as u8; len as usize]);
             put.push((key, value));
         }
-        for (key, value) in put {
+        for (key, value) in &put {
             match value {
-                Some(value) => {
-                    transaction.put(table, &key, &value).await.unwrap();
-                    after.insert(key, value);
-                }
-                None => {
-                    transaction.delete(table, &key).await.unwrap();
-                    after.remove(&key);
-                }
+                Some(value) => transaction.put(table, key, value).await.unwrap(),
+                None => transaction.delete(table, key).await.unwrap(),
             }
         }
-        writers[own].states.borrow_mut().push(after);
+        writers[own].issued.borrow_mut().push(put);
         let durability = if prng.below(4) == 0 { Durability::Relaxed } else { Durability::Flush };
         transaction.commit_with(durability).await.unwrap();
         writers[own].acknowledged.set(number as usize);
@@ -114,9 +124,8 @@ fn verify(image: &MemImage, writers: &Rc<Vec<Writer>>, before: Vec<usize>) {
             let state = contents(&store, table).await;
             let note = state.get(LAST).cloned();
             let number = note.as_ref().map_or(0, |note| u64::from_be_bytes(note[..8].try_into().unwrap()));
-            let states = writers[own].states.borrow();
-            assert!((number as usize) < states.len(), "never issued");
-            assert!(state == states[number as usize], "not the state after commit {number}");
+            assert!(number as usize <= writers[own].issued.borrow().len(), "never issued");
+            assert!(state == writers[own].state(number), "not the state after commit {number}");
             assert!(number as usize >= before[own], "commit {} was acknowledged", before[own]);
             found.push(number);
             came_after.extend(note);
