@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn every_value_of_a_large_grid_is_checked_before_the_first_run() {
-        let mut settings = settings(50_001);
-        // No evenly spaced sample of the grid contains this cell, so only the check of every value finds the
-        // error.
-        settings.get_mut("seed").unwrap()[33_334] = "nonsense".to_owned();
+        // The grid has 20,002 runs, of which 10,000 are built beforehand. No evenly spaced sample of that size
+        // contains this cell, so only the check of every value finds the error.
+        let mut settings = settings(10_001);
+        settings.get_mut("seed").unwrap()[6_667] = "nonsense".to_owned();
         let refused = span(Command::Pool, &settings, NonZeroUsize::MIN).map(drop).unwrap_err();
         assert!(refused.to_string().contains("nonsense"), "{refused}");
     }

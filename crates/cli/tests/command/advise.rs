@@ -21,8 +21,8 @@ fn setting<'a>(rows: &'a [Value], name: &str) -> Option<&'a Value> {
 /// batches, and from reads that do not wait for writes. The published gain of ACE is a third less run time.
 #[test]
 fn writes_that_wait_for_each_other_are_found() {
-    let rows =
-        Folder::new().rows("advise write-intensive --replacement lru --prefetch none --pages 8K --ops 10K");
+    let load = "write-intensive --device p4510:blocks=32 --pages 8K --ops 10K";
+    let rows = Folder::new().rows(&format!("advise {load} --replacement lru --prefetch none"));
     let [advice, plain, auto] = ["advice", "plain", "auto"].map(|kind| of_kind(&rows, kind)[0]);
     assert_ne!(advice["write_back"], "single");
     assert_eq!((&plain["write_back"], &auto["write_back"]), (&Value::from("single"), &Value::from("auto")));
@@ -34,8 +34,7 @@ fn writes_that_wait_for_each_other_are_found() {
     assert_eq!((number(advice, "held_out"), number(advice, "held_out_better")), (5.0, 5.0));
     // ACE with the drive's k_w, its number of concurrent writes, is one of the candidates. So the advice
     // cannot be worse than ACE except for noise.
-    let ace =
-        Folder::new().rows("pool write-intensive --write-back single,ace --pages 8K --ops 10K --seed 45");
+    let ace = Folder::new().rows(&format!("pool {load} --write-back single,ace --seed 45"));
     let published = number(&ace[1], "throughput_ops_s") / number(&ace[0], "throughput_ops_s") - 1.0;
     assert!(gain > published - 0.01, "{gain} {published}");
     // The remark on `auto` agrees with the figures of the rows.

@@ -34,7 +34,7 @@ fn a_run_has_the_columns_of_the_contract_and_counts_its_measured_part_alone() {
     assert_eq!(rows[0]["scale"], 1, "one warehouse");
     let own_size = &folder.rows("bench ycsb-c:records=4K --ops 100")[0];
     assert_eq!(own_size["scale"], Value::Null, "an option says the size: {own_size}");
-    assert_eq!(folder.rows("bench sysbench-insert --scale 2 --ops 50")[0]["scale"], 2);
+    assert_eq!(folder.rows("bench ycsb-c --device mem --scale 2 --ops 50")[0]["scale"], 2);
 }
 
 #[test]

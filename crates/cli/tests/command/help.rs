@@ -121,9 +121,10 @@ fn the_reference_is_complete() {
 /// With `--quiet` a command prints only its result.
 #[test]
 fn a_quiet_command_prints_its_result_alone() {
-    let folder = Folder::new();
-    let loud = folder.run("study quickstart --quick --json");
-    let quiet = folder.run("study quickstart --quick --json --quiet");
+    let study = "title = 'T'\nquestion = 'Q'\ncommand = 'pool'\n[grid]\nworkload = 'zipf'\nops = 1000\n";
+    let folder = Folder::new().with("s.toml", study);
+    let loud = folder.run("study s.toml --json");
+    let quiet = folder.run("study s.toml --json --quiet");
     assert!(loud.stderr.contains("report: "), "{}", loud.stderr);
     assert_eq!((quiet.code, quiet.stderr.as_str(), quiet.stdout), (0, "", loud.stdout));
     let wrong = folder.run("pool zipf --frames 0 -q");

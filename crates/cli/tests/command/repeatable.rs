@@ -33,7 +33,8 @@ fn tables_do_not_depend_on_threads() {
         "profile optane,virtual",
         "bench ycsb-a:records=4K,tpcc:customers=60,items=500 --users 1,7 --durability flush,relaxed --ops 500",
         "bench linkbench:ids=2K --device virtual,optane --memory 1MiB --by-type --ops 500",
-        "replay fio-h --layer log:segment=1MiB --placement sepbit,midas --users 8 --ops 20K",
+        "replay fio-h --device p4510:blocks=32 --layer log:segment=1MiB --placement sepbit,midas --users 8 \
+            --ops 20K",
         "replay cello-like,synthetic --schedule paced,semi-preemptive+merge+pipeline,preemptive --ops 5K",
     ] {
         let rows = |threads: u32| {

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const LEDGER: &str = "out/finished-runs.jsonl";
 const FILES: [&str; 4] = ["table.csv", "table.jsonl", "report.html", "study.toml"];
 
-/// Returns a study whose runs take a while. One of its parts reads a trace. Its drives are only filled, because
-/// a steady state would take several times as long as the runs.
+/// Returns a study whose runs take a while. One of its parts reads a trace. Its drives are only filled,
+/// because a steady state would take several times as long as the runs.
 fn study() -> String {
     let grid = |part: &str, text: &str| format!("[[parts]]\nname = '{part}'\n[parts.grid]\n{text}\n");
     let part = [

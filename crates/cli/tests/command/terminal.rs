@@ -123,7 +123,8 @@ fn every_table_fits_the_terminal() {
         format!("{GC} --placement sepbit --interval 7K"),
         "replay synthetic --ops 500 --schedule paced,preemptive".to_owned(),
         "replay synthetic --ops 500 --interval 500ms".to_owned(),
-        "replay fio-h --users 4 --ops 1K --layer log:segment=1MiB --placement none,sepbit".to_owned(),
+        "replay fio-h --device p4510:blocks=32 --users 4 --ops 1K --layer log:segment=1MiB --placement none,sepbit"
+            .to_owned(),
         format!("{types} --durability flush,relaxed"),
         format!("{types} --by-type --interval 50ms"),
         "pool zipf --dry-run".to_owned(),
