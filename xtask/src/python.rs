@@ -86,8 +86,8 @@ fn compiles_only_the_bindings() -> Result<()> {
     let again = compiled_again(&wheel, &workspace);
     ensure!(
         again.is_empty(),
-        "the wheel and the workspace's tests select different features, so these packages would be compiled twice: \
-         {}; list the missing features in the feature `gate` of crates/python/Cargo.toml",
+        "the wheel and the workspace's tests select different features, so these packages would be \
+         compiled twice: {}; list the missing features in the feature `gate` of crates/python/Cargo.toml",
         again.join(", ")
     );
     Ok(())
