@@ -39,7 +39,9 @@ struct Built {
     programs: Mutex<Option<Vec<Program>>>,
 }
 
-static TESTS: Built = Built::by(&["test", "--no-run", "--lib", "--bins", "--tests", "--benches"]);
+/// `--tests` includes the unit tests of libraries and binaries. `--lib` would also build a test program of the
+/// Python module, which has no tests in Rust.
+static TESTS: Built = Built::by(&["test", "--no-run", "--tests", "--benches"]);
 /// Builds the examples too, because cargo then chooses the same features as for the tests.
 static PROGRAMS: Built = Built::by(&["build", "--bins", "--examples"]);
 

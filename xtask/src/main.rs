@@ -48,9 +48,10 @@ const STEPS: &[Step] = &[
     step("rustdoc", || compiling("doc", &["--no-deps"], &[])),
     step("build", || build::tests().and_then(|_| build::command()).map(|_| ())),
     step("book", book::check),
-    // Runs these two steps in parallel, because each has phases that use a single core.
+    // Runs these steps in parallel, because each has phases that use a single core.
     Step { name: "python", task: python::check, is_beside: true },
     Step { name: "report in a browser", task: browser::check, is_beside: true },
+    Step { name: "doc tests", task: suite::documented, is_beside: true },
     step("tests", suite::check),
     step("examples", suite::examples),
 ];
