@@ -139,7 +139,8 @@ fn a_list_has_every_name_that_is_accepted() {
     assert!(names("devices").contains(&"file:PATH".to_owned()));
 }
 
-/// A command that follows the suggestion of a refusal is not refused.
+/// The rule: a command that follows the suggestion of a refusal is not refused, and the suggestion keeps the
+/// options that were typed.
 #[test]
 fn a_suggested_drive_is_large_enough() {
     let folder = Folder::new();
@@ -149,10 +150,17 @@ fn a_suggested_drive_is_large_enough() {
         ("pool mixed-skewed --pages 2M --page 16KiB", "p4510"),
         ("pool mixed-skewed --pages 1M", "mem:pages=1000"),
         ("bench ycsb-c --scale 40", "p4510"),
+        ("pool mixed-skewed --pages 2M", "femu:channels=2,blocks=50,chips=1"),
     ] {
         let refused = folder.run(&format!("{command} --device {device}"));
         let proposed = refused.stderr.split("a larger drive, like ").nth(1).map(str::trim);
         let proposed = proposed.unwrap_or_else(|| panic!("{command}: {}", refused.stderr));
+        let kept = device
+            .split([':', ','])
+            .filter(|part| !part.starts_with("blocks=") && !part.starts_with("pages="));
+        for part in kept {
+            assert!(proposed.contains(part), "{proposed} lacks {part}");
+        }
         let outcome = folder.run(&format!("{command} --device {proposed} --dry-run"));
         assert_eq!(outcome.code, 0, "{command} --device {proposed}: {}", outcome.stderr);
     }

@@ -257,19 +257,28 @@ impl DeviceConfig {
         }
     }
 
-    /// Returns a larger device to suggest if `times` as much space is needed. The suggestion is slightly
-    /// larger than that, because a layer or a log needs space too.
+    /// Returns a larger device to suggest if `times` as much space is needed, with all other options that were
+    /// typed. The suggestion is slightly larger than that, because a layer or a log needs space too.
     pub fn larger(&self, times: f64) -> String {
         let grown = |now: u64| (now as f64 * times * 1.02).ceil() as u64 + 1;
         match &self.drive {
-            DriveConfig::Mem(mem) => format!("mem:pages={}", grown(mem.pages)),
-            DriveConfig::File(file) => format!("file:{},size=SIZE", file.path.display()),
+            DriveConfig::Mem(mem) => self.label_with("pages", &grown(mem.pages).to_string()),
+            DriveConfig::File(_) => self.label_with("size", "SIZE"),
             DriveConfig::Simulated { config, .. } => {
-                let name = self.label.split(':').next().unwrap_or_default();
-                format!("{name}:blocks={}", grown(u64::from(config.blocks)))
+                self.label_with("blocks", &grown(u64::from(config.blocks)).to_string())
             }
             _ => "p4510".to_owned(),
         }
+    }
+
+    /// Returns the label with the option `key` set to `value`.
+    fn label_with(&self, key: &str, value: &str) -> String {
+        let (name, options) = self.label.split_once(':').unwrap_or((&self.label, ""));
+        let is_other = |option: &&str| !option.is_empty() && option.split('=').next() != Some(key);
+        let mut options: Vec<&str> = options.split(',').filter(is_other).collect();
+        let option = format!("{key}={value}");
+        options.push(&option);
+        format!("{name}:{}", options.join(","))
     }
 
     /// Whether there is no drive, so that misses are counted without time.

@@ -1,0 +1,114 @@
+//! Repeats the workload of a replay in rounds until its figures are steady. A round consists of as many
+//! passes over the workload as write the logical space of the drive once, because fewer writes leave the
+//! write amplification to what the drive held before.
+
+use crate::execute::device_counts::DeviceCounts;
+use crate::{Column, Row, StackError, progress};
+use fulgurite_base::Nanos;
+
+/// The most rounds. A run that is not steady by then ends with a remark.
+const ROUNDS_AT_MOST: u32 = 20;
+/// The most outstanding requests, which bounds the memory of a run whose drive falls behind.
+const OUTSTANDING_AT_MOST: usize = 1 << 20;
+/// The largest change between two rounds that counts as steady, as a share.
+const STEADY: f64 = 0.01;
+
+/// The rounds of a run.
+pub(super) struct Rounds {
+    /// The number of requests in a pass over the workload.
+    pub ops: u64,
+    /// The number of rounds that have ended.
+    ended: u32,
+    /// Whether the last round has ended.
+    is_over: bool,
+    /// Whether the drive falls behind its load, so that no round becomes steady.
+    pub is_behind: bool,
+    /// The beginning of the current round, on the device's clock.
+    pub began: Nanos,
+    /// The counts of the device at the beginning of the current round.
+    pub before: DeviceCounts,
+    /// The figures of the last round.
+    last: Option<Figures>,
+    /// The changes of these figures from the round before, as shares.
+    changes: Option<Figures>,
+}
+
+/// The figures that must not change, or their changes.
+#[derive(Clone, Copy)]
+struct Figures {
+    waf: f64,
+    p99: f64,
+}
+
+/// The next step after a pass.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Another pass of the same round.
+    Pass,
+    /// Another round.
+    Round,
+    /// The end of the run.
+    End,
+}
+
+impl Rounds {
+    /// Begins the first round of passes of `ops` requests.
+    pub(super) fn new(ops: u64, began: Nanos, before: DeviceCounts) -> Rounds {
+        Rounds { ops, ended: 0, is_over: false, is_behind: false, began, before, last: None, changes: None }
+    }
+
+    /// Ends a pass. `now` has the counts of the device, and `p99_ns` is the percentile of the current round.
+    pub(super) fn end_pass(&mut self, now: &DeviceCounts, p99_ns: u64) -> Result<Next, StackError> {
+        if self.is_over {
+            return Ok(Next::End);
+        }
+        let round = now.since(&self.before);
+        let writes = round.drive_writes().unwrap_or(0.0);
+        if writes == 0.0 {
+            return Err(StackError::request(
+                "--until-steady repeats a workload until it has overwritten the drive, and this one writes \
+                 nothing; accepted: a workload that writes",
+            ));
+        }
+        if writes < 1.0 {
+            return Ok(Next::Pass);
+        }
+        self.ended += 1;
+        let figures = Figures { waf: round.waf_or_layers().unwrap_or(1.0), p99: p99_ns as f64 };
+        let before = self.last.replace(figures);
+        self.changes = before.map(|before| Figures {
+            waf: figures.waf / before.waf - 1.0,
+            p99: figures.p99 / before.p99.max(1.0) - 1.0,
+        });
+        let is_steady =
+            self.changes.is_some_and(|changes| changes.waf.abs() < STEADY && changes.p99.abs() < STEADY);
+        self.is_over = is_steady || self.ended == ROUNDS_AT_MOST;
+        Ok(if self.is_over { Next::End } else { Next::Round })
+    }
+
+    /// Ends the run if the drive falls behind its load, and returns whether it does. `has_grown` says that the
+    /// current round leaves a longer queue than the one before; the first round begins without a queue, so
+    /// it may.
+    pub(super) fn give_up(&mut self, next: Next, has_grown: bool, outstanding: usize) -> bool {
+        let grows = next == Next::Round && has_grown && self.ended > 1;
+        self.is_behind = grows || outstanding > OUTSTANDING_AT_MOST;
+        self.is_over |= self.is_behind;
+        self.is_behind
+    }
+
+    /// Sets the columns about the rounds. Leaves a remark if the run did not become steady.
+    pub(super) fn set(&self, row: &mut Row, run: &str) {
+        row.set(Column::Rounds, self.ended);
+        let Some(changes) = self.changes else { return };
+        row.set(Column::RoundWafChange, changes.waf);
+        row.set(Column::RoundP99Change, changes.p99);
+        if changes.waf.abs().max(changes.p99.abs()) >= STEADY {
+            progress::remark(format!(
+                "{run} was not steady after {} rounds: in the last one waf changed by {:+.1} % and p99 by {:+.1} %",
+                self.ended,
+                100.0 * changes.waf,
+                100.0 * changes.p99
+            ));
+        }
+    }
+}
