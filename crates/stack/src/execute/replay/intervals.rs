@@ -1,7 +1,7 @@
 //! Adds up the requests of a replay for each interval of time.
 
 use crate::{Column, Row, StackError};
-use fulgurite_base::Nanos;
+use fulgurite_base::{Histogram, Nanos};
 use fulgurite_ssd::Waits;
 use fulgurite_workload::Op;
 
@@ -9,6 +9,9 @@ use fulgurite_workload::Op;
 pub(super) struct Intervals {
     length: Option<Nanos>,
     intervals: Vec<Interval>,
+    /// The response times in the last interval. Requests are recorded in the order of their completion, so
+    /// one histogram serves all intervals.
+    latency: Histogram,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -18,6 +21,8 @@ struct Interval {
     write_pages: u64,
     latency_ns: u128,
     latency_max_ns: u64,
+    latency_p99_ns: Option<u64>,
+    latency_p999_ns: Option<u64>,
     gc_ns: u128,
 }
 
@@ -26,7 +31,7 @@ const INTERVALS_AT_MOST: usize = 1 << 20;
 
 impl Intervals {
     pub(super) fn new(length: Option<Nanos>) -> Intervals {
-        Intervals { length, intervals: Vec::new() }
+        Intervals { length, intervals: Vec::new(), latency: Histogram::default() }
     }
 
     pub(super) fn record(
@@ -45,8 +50,10 @@ impl Intervals {
             )));
         }
         if index >= self.intervals.len() {
+            self.end_interval();
             self.intervals.resize(index + 1, Interval::default());
         }
+        self.latency.record(latency);
         let interval = &mut self.intervals[index];
         interval.requests += 1;
         match op {
@@ -60,8 +67,18 @@ impl Intervals {
         Ok(())
     }
 
-    pub(super) fn rows(&self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
+    /// Computes the percentiles of the last interval.
+    fn end_interval(&mut self) {
+        if let Some(last) = self.intervals.last_mut() {
+            last.latency_p99_ns = self.latency.percentile_ns(99.0);
+            last.latency_p999_ns = self.latency.percentile_ns(99.9);
+            self.latency.clear();
+        }
+    }
+
+    pub(super) fn rows(&mut self, identity: &Row, elapsed: Nanos, tells_waits: bool) -> Vec<Row> {
         let Some(length) = self.length else { return Vec::new() };
+        self.end_interval();
         // The columns that describe a replay always include a page size.
         let page_bytes = identity.number(Column::PageBytes).unwrap_or(0.0);
         let rows = self.intervals.iter().enumerate().map(|(index, interval)| {
@@ -79,6 +96,8 @@ impl Intervals {
             row.set(Column::WriteBandwidthBytesS, bandwidth(interval.write_pages));
             if interval.requests > 0 {
                 row.set(Column::LatencyMeanNs, interval.latency_ns as f64 / interval.requests as f64);
+                row.set_some(Column::LatencyP99Ns, interval.latency_p99_ns);
+                row.set_some(Column::LatencyP999Ns, interval.latency_p999_ns);
                 row.set(Column::LatencyMaxNs, interval.latency_max_ns);
                 if tells_waits {
                     row.set(Column::WaitGcMeanNs, interval.gc_ns as f64 / interval.requests as f64);
