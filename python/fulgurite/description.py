@@ -205,6 +205,9 @@ class Measure:
     by_type: bool = False
     #: Whether to return a row per number of users that a characterisation measures.
     curve: bool = False
+    #: Whether to repeat the workload until write amplification and p99 are steady. The row is about the last
+    #: round.
+    until_steady: bool = False
     #: The output file for the drive's timeline, for Perfetto.
     trace_out: Union[str, "os.PathLike[str]", None] = None
     #: The output file for one CSV line per request.

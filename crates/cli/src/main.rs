@@ -410,6 +410,10 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     let typed: Vec<&str> = settings.keys().map(String::as_str).collect();
     let plain = |table: &Table| {
         let columns = output::asked(table, &table.columns_for_people(command), common);
+        // Standard output holds only the table, which scripts may read.
+        if let Some(note) = table.note_on_fill(&columns).filter(|_| !common.quiet) {
+            say(&note);
+        }
         table.to_text(&columns) + &explanations(table)
     };
     print(&table, common, plain, |table, view| {

@@ -102,6 +102,9 @@ pub struct SsdConfig {
     pub wear_gap: u32,
     /// The number of erases after which a segment is retired, within a tenth; 0 for unlimited endurance.
     pub endurance: u32,
+    /// The capacity on the drive's label in bytes, for its lifetime; 0 if the label is not known. Presets
+    /// simulate a smaller drive, so that a run takes seconds.
+    pub nominal: u64,
     /// The share of erase blocks that are bad from the factory.
     pub bad_blocks: Share,
     /// The power of a plane that reads a page from the array, in milliwatts.
@@ -118,6 +121,16 @@ pub struct SsdConfig {
     /// The state of the drive before the first request.
     pub precondition: Precondition,
 }
+
+/// The form of the capacity on a label, which counts in powers of ten: `960GB`.
+const LABEL: Form<u64> = Form {
+    written: "SIZE",
+    parse: units::parse_size,
+    show: |bytes| match bytes / 1_000_000_000 {
+        gigabytes if gigabytes > 0 && bytes.is_multiple_of(1_000_000_000) => format!("{gigabytes}GB"),
+        _ => units::format_size(*bytes),
+    },
+};
 
 /// The form of the page size, which is a power of two.
 const PAGE_SIZE: Form<u32> =
@@ -183,6 +196,7 @@ impl Declared for SsdConfig {
         ),
         opt!("wear_gap", wear_gap, COUNT, "most erases that a segment may be behind (wear_leveling=static)"),
         opt!("endurance", endurance, COUNT, "erases that a segment endures, within a tenth; 0: unlimited"),
+        opt!("nominal", nominal, LABEL, "capacity on the label, whose lifetime is reported; 0: not known"),
         opt!("bad_blocks", bad_blocks, SHARE, Share::ZERO => Share::percent(50),
             "share of erase blocks that are bad from the factory"),
         opt!("read_mw", read_mw, COUNT, "power of a plane that reads, in mW"),
@@ -455,6 +469,7 @@ const IN_PLACE_IGNORES: &[&str] = &[
     "wear_leveling",
     "wear_gap",
     "endurance",
+    "nominal",
     "bad_blocks",
     "erase_mw",
 ];

@@ -112,6 +112,13 @@ columns! {
     IntervalNs "interval_ns" Nanoseconds [] "length of the interval";
     Ops "ops" Number [] "requests or transactions in the row";
     ElapsedNs "elapsed_ns" Nanoseconds [pool less] "time that they took, on the device's clock";
+    Rounds "rounds" Number [replay]
+        "rounds until the run was steady, with --until-steady; the row is about the last one";
+    RoundWafChange "round_waf_change" Number [replay]
+        "change of waf from the round before to the last, as a share";
+    RoundP99Change "round_p99_change" Number [replay]
+        "change of the p99 from the round before to the last, as a share";
+    OfferedOpsS "offered_ops_s" Number [replay] "requests that arrived per second, in an open loop";
     ThroughputOpsS "throughput_ops_s" Number [pool replay bench more] "requests or transactions per second";
     Retries "retries" Number [less] "transactions that were tried again";
     Rollbacks "rollbacks" Number [] "transactions that the benchmark rolled back on purpose";
@@ -207,10 +214,13 @@ columns! {
     Checkpoints "checkpoints" Number [] "checkpoints";
     RowsVerified "rows_verified" Number [] "rows whose content was compared with the expected content";
     HostPagesWritten "host_pages_written" Number [gc bench less] "pages that the host wrote to the drive";
+    DriveWrites "drive_writes" Number [replay bench]
+        "times that the host wrote the drive's logical space; below 1, waf and lifetime belong mostly to what \
+         the drive held before";
     FlashPagesRead "flash_pages_read" Number [] "pages read from the flash";
     FlashPagesProgrammed "flash_pages_programmed" Number [less] "pages programmed into the flash";
     GcPagesCopied "gc_pages_copied" Number [gc less] "pages that garbage collection moved";
-    Erases "erases" Number [gc less] "erased blocks or segments";
+    Erases "erases" Number [gc replay less] "erased blocks or segments";
     Waf "waf" Number [pool gc replay bench less]
         "write amplification: flash programs over the host's page writes";
     WafSteady "waf_steady" Number [gc less] "write amplification over the last half of the writes";
@@ -253,11 +263,12 @@ columns! {
     ShareC6 "share_c6" Number [gc]
         "share of the group's pages in class 6 of 6 by lifetime: those that live longest";
     LifetimeBytesWritten "lifetime_bytes_written" Number [more]
-        "bytes that the host can write before the flash is worn out";
+        "bytes that the host can write before the flash of a drive with the label's capacity (nominal=) is worn out; \
+         blank if that capacity is not known";
     LifetimeDwpd5y "lifetime_dwpd_5y" Number [more]
         "drive writes per day that the flash endures for five years";
     LifetimeYearsAtThisRate "lifetime_years_at_this_rate" Number [more]
-        "years until the flash is worn out at the rate of the run";
+        "years until the flash of a drive with the label's capacity (nominal=) is worn out at the rate of the run";
     // These columns characterise a device.
     Alpha "alpha" Number [profile] "asymmetry: most reads over most writes per second";
     AlphaTarget "alpha_target" Number [profile] "published alpha, to which the preset is fitted";

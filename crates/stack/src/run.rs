@@ -190,6 +190,8 @@ pub struct Measure {
     pub timeline: Option<PathBuf>,
     /// The file for the request log, with a line per request; `None` for no log.
     pub requests: Option<PathBuf>,
+    /// Whether the workload is repeated until the run is steady.
+    pub until_steady: bool,
     /// Whether the timeline and the request log may replace any existing file.
     pub force: bool,
 }

@@ -88,6 +88,7 @@ fn other(command: Command, setting: &str) -> (Option<&'static str>, Values<'stat
         (_, "users") => (None, one("users", "4")),
         (_, "speed") => (Some("1x"), one("speed", "2x")),
         (_, "rate") => (None, one("rate", "1000")),
+        (_, "until_steady") => (Some("no"), one("until_steady", "yes")),
         (_, "addresses") => (Some("scale"), one("addresses", "compact")),
         (_, "cpu_per_request") => (Some("0"), one("cpu_per_request", "5")),
         (_, "cores") => (Some("1"), one("cores", "4")),

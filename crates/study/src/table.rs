@@ -102,6 +102,28 @@ impl Table {
         text
     }
 
+    /// Returns a note if `columns` show the write amplification of runs that wrote the drive less than once.
+    pub fn note_on_fill(&self, columns: &[Column]) -> Option<String> {
+        const OF_COLLECTION: [Column; 6] = [
+            Column::Waf,
+            Column::DriveWaf,
+            Column::LayerWaf,
+            Column::LifetimeBytesWritten,
+            Column::LifetimeDwpd5y,
+            Column::LifetimeYearsAtThisRate,
+        ];
+        let least = self.rows.iter().filter(|row| row.get(Column::Waf).is_some());
+        let least = least.filter_map(|row| row.number(Column::DriveWrites)).min_by(f64::total_cmp)?;
+        let is_shown = columns.iter().any(|column| OF_COLLECTION.contains(column));
+        (is_shown && least < 1.0).then(|| {
+            format!(
+                "waf and lifetime belong to what the drive held before, not to the workload, where a run wrote the \
+                 drive less than once (drive_writes {}); more --ops, or replay's --until-steady, changes that",
+                Value::Real(least).readable()
+            )
+        })
+    }
+
     /// Returns the transposed table, with one line per column. This suits few rows with many columns.
     pub fn to_upright_text(&self, columns: &[Column]) -> String {
         let line = |column: &Column| {

@@ -8,6 +8,7 @@ mod contract;
 mod diff;
 mod folder;
 mod help;
+mod honest;
 mod hostile;
 mod interrupts;
 mod outlook;

@@ -143,7 +143,7 @@ fn a_trace_larger_than_the_drive_gets_a_remark() {
         let outcome = folder.run(&format!("replay {options}"));
         assert_eq!(outcome.code, 0, "{options}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(words), "{options}: {}", outcome.stderr);
-        assert_eq!(outcome.stderr.is_empty(), words.is_empty(), "{options}: {}", outcome.stderr);
+        assert_eq!(outcome.stderr.contains("spans"), !words.is_empty(), "{options}: {}", outcome.stderr);
     }
 }
 

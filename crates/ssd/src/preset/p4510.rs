@@ -62,6 +62,7 @@ fn with_file_system() -> SsdConfig {
         write_latency: Nanos::from_micros(40),
         write_buffer: 16 << 20,
         queue_depth: 1024,
+        nominal: 1_000_000_000_000,
         precondition: Precondition::Steady,
         ..reference_e()
     }

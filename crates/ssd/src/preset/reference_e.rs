@@ -54,6 +54,7 @@ pub fn reference_e() -> SsdConfig {
         wear_leveling: WearLeveling::Dynamic,
         wear_gap: 10,
         endurance: 3_000,
+        nominal: 0,
         bad_blocks: Share::ZERO,
         read_mw: 83,
         program_mw: 83,

@@ -41,6 +41,7 @@ pub(crate) struct Asked {
     pub users: Option<u32>,
     pub speed: Option<f64>,
     pub rate: Option<u64>,
+    pub until_steady: bool,
     pub addresses: Option<AddressMap>,
     pub cpu_per_request: Nanos,
     pub cores: u32,

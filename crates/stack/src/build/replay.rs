@@ -4,7 +4,7 @@ use super::Asked;
 use super::stack::stack;
 use super::trace_length::within_trace;
 use crate::StackError;
-use crate::run::{Arrivals, Load, Measure, Requested, Rows, Run};
+use crate::run::{Arrivals, Load, Measure, Requested, Rows, Run, Stack};
 use crate::workload::{AddressMap, View, Workload, Workloads};
 use fulgurite_base::units;
 use std::path::PathBuf;
@@ -22,10 +22,14 @@ pub(super) fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run,
         rows,
         timeline: asked.trace_out.as_ref().map(PathBuf::from),
         requests: asked.requests_out.as_ref().map(PathBuf::from),
+        until_steady: asked.until_steady,
         force: asked.force,
     };
     let asked_ops = asked.ops;
     let stack = stack(asked)?;
+    if measure.until_steady {
+        refuse_steady(&measure, &stack)?;
+    }
     let pages = stack.pages();
     if pages == 0 && stack.layer.is_none() {
         return Err(StackError::request(format!(
@@ -41,6 +45,18 @@ pub(super) fn replay(mut asked: Asked, workloads: &mut Workloads) -> Result<Run,
     };
     let load = Requested { workload, pages, addresses, arrivals, skip: 0, ops };
     Ok(Run { stack, load: Load::Requests(load), measure, seed })
+}
+
+/// Refuses `--until-steady` where it has no effect or no end.
+fn refuse_steady(measure: &Measure, stack: &Stack) -> Result<(), StackError> {
+    let why = if measure.rows != Rows::Run || measure.timeline.is_some() || measure.requests.is_some() {
+        "gives one row about the last round, so it does not go with --interval, --trace-out and --requests-out"
+    } else if stack.collect().is_none() {
+        "needs a device with garbage collection; accepted: a simulated drive or a layer"
+    } else {
+        return Ok(());
+    };
+    Err(StackError::request(format!("--until-steady {why}")))
 }
 
 /// Returns the arrival of requests: an open loop by arrival times or by a rate, or a closed loop.

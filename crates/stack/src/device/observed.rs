@@ -3,7 +3,7 @@
 use fulgurite_base::{Lpn, Nanos};
 use fulgurite_device::{Arena, Caps, Command, Completion, Device, MemDevice, QueueFull};
 use fulgurite_log::{LogCounters, LogDevice};
-use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, Timeline};
+use fulgurite_ssd::{DriveCounters, Image, Served, SimDrive, SsdConfig, Timeline};
 use fulgurite_uring::{OverlayDevice, PsyncDevice};
 use std::sync::Arc;
 
@@ -18,19 +18,17 @@ pub struct Wear {
     pub most: u32,
     /// The memory of the drive's mapping table in bytes.
     pub mapping_bytes: u64,
-    /// The lifetime of the drive; `None` if the drive does not wear out, or was not written.
-    pub lifetime: Option<Lifetime>,
+    /// The wear that the drive endures; `None` if it does not wear out.
+    pub endurance: Option<Endurance>,
 }
 
-/// The lifetime of a drive.
+/// The wear that a drive endures.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Lifetime {
-    /// The number of bytes that the host can write before the flash is worn out.
-    pub bytes_written: f64,
-    /// The number of full drive writes per day, over five years.
-    pub drive_writes_per_day: f64,
-    /// The number of years until the flash is worn out, at the write rate of the run.
-    pub years_at_this_rate: f64,
+pub struct Endurance {
+    /// The number of pages that can be programmed before the flash is worn out.
+    pub flash_pages: f64,
+    /// The ratio of the capacity on the label to the simulated one; `None` if the label is not known.
+    pub label_scale: Option<f64>,
 }
 
 /// A device with counters, checks and a timeline.
@@ -62,9 +60,8 @@ pub trait Observed: Device {
     fn timeline(&self) -> Option<&Timeline> {
         None
     }
-    /// Returns the wear of the drive, and its lifetime at the write rate of a run of this length. `None` if
-    /// the drive does not report wear.
-    fn wear(&self, _elapsed: Nanos) -> Option<Wear> {
+    /// Returns the wear of the drive; `None` if it has none.
+    fn wear(&self) -> Option<Wear> {
         None
     }
     /// Returns the memory in bytes of the mapping table of a layer above the drive; `None` if there is no
@@ -115,7 +112,7 @@ impl Observed for SimDrive {
         SimDrive::image(self)
     }
 
-    fn wear(&self, elapsed: Nanos) -> Option<Wear> {
+    fn wear(&self) -> Option<Wear> {
         let ftl = self.ftl()?;
         let (least, mean, most) = ftl.segments().wear();
         Some(Wear {
@@ -123,28 +120,20 @@ impl Observed for SimDrive {
             mean,
             most,
             mapping_bytes: ftl.mapping().bytes() as u64,
-            lifetime: lifetime(self, elapsed),
+            endurance: endurance(self.config()),
         })
     }
 }
 
-/// Returns the lifetime of `drive` at its write amplification so far.
-fn lifetime(drive: &SimDrive, elapsed: Nanos) -> Option<Lifetime> {
-    let (counters, config) = (drive.counters(), drive.config());
+/// Returns the wear that a drive of this configuration endures.
+fn endurance(config: &SsdConfig) -> Option<Endurance> {
     // An endurance of zero means that the drive does not wear out.
-    let endurance = f64::from(config.endurance);
-    if counters.flash_pages_programmed == 0 || endurance == 0.0 {
-        return None;
-    }
-    let page_bytes = f64::from(config.page_bytes);
-    let waf = counters.flash_pages_programmed as f64 / counters.host_pages_written as f64;
-    let bytes_written = config.physical_pages() as f64 * page_bytes * endurance / waf;
-    let capacity = config.logical_pages() as f64 * page_bytes;
-    let rate = counters.host_pages_written as f64 * page_bytes / elapsed.as_secs_f64();
-    Some(Lifetime {
-        bytes_written,
-        drive_writes_per_day: bytes_written / capacity / (5.0 * 365.0),
-        years_at_this_rate: bytes_written / rate / (365.0 * 86_400.0),
+    (config.endurance > 0).then(|| {
+        let simulated = config.logical_pages() as f64 * f64::from(config.page_bytes);
+        Endurance {
+            flash_pages: config.physical_pages() as f64 * f64::from(config.endurance),
+            label_scale: (config.nominal > 0).then(|| config.nominal as f64 / simulated),
+        }
     })
 }
 
@@ -225,8 +214,8 @@ impl Observed for AnyDrive {
         (**self).timeline()
     }
 
-    fn wear(&self, elapsed: Nanos) -> Option<Wear> {
-        (**self).wear(elapsed)
+    fn wear(&self) -> Option<Wear> {
+        (**self).wear()
     }
 
     fn layer_mapping_bytes(&self) -> Option<u64> {
@@ -277,18 +266,8 @@ impl Observed for LogDevice<AnyDrive> {
         self.below().timeline()
     }
 
-    fn wear(&self, elapsed: Nanos) -> Option<Wear> {
-        let wear = self.below().wear(elapsed)?;
-        let counters = self.counters();
-        // The layer's copies wear the drive too, but the lifetime counts only pages that the host writes.
-        let own = counters.host_pages as f64 / counters.pages_written().max(1) as f64;
-        let smaller = self.below().caps().pages as f64 / self.caps().pages as f64;
-        let lifetime = wear.lifetime.map(|below| Lifetime {
-            bytes_written: below.bytes_written * own,
-            drive_writes_per_day: below.drive_writes_per_day * (own * smaller),
-            ..below
-        });
-        Some(Wear { lifetime, ..wear })
+    fn wear(&self) -> Option<Wear> {
+        self.below().wear()
     }
 
     fn layer_mapping_bytes(&self) -> Option<u64> {

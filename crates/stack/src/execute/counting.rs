@@ -50,7 +50,8 @@ impl PoolRun<'_> {
         // The row and the run id are those of a run that asks for exactly this number of requests.
         let known = Requested { ops, ..(*requested).clone() };
         let run = Run { load: Load::Requests(known.clone()), ..(*run).clone() };
-        let mut row = PoolRun { run: &run, requested: &known, stage }.row(&Measured::default(), counters)?;
+        let measured = Measured::of(requests.altered());
+        let mut row = PoolRun { run: &run, requested: &known, stage }.row(&measured, counters)?;
         set_cost(&mut row, start, Duration::ZERO, ops);
         Ok(row)
     }

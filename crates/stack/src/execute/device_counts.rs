@@ -7,15 +7,18 @@ use fulgurite_log::LogCounters;
 use fulgurite_ssd::DriveCounters;
 
 /// The counts of a drive and a layer at one point of a run.
+#[derive(Clone)]
 pub(super) struct DeviceCounts {
     drive: Option<DriveCounters>,
     layer: Option<LogCounters>,
+    /// The number of logical pages of the device.
+    pages: u64,
 }
 
 impl DeviceCounts {
     /// Reads the counts of `device`.
     pub(super) fn of(device: &(impl Observed + ?Sized)) -> DeviceCounts {
-        DeviceCounts { drive: device.observe(), layer: device.observe_layer() }
+        DeviceCounts { drive: device.observe(), layer: device.observe_layer(), pages: device.caps().pages }
     }
 
     /// Returns the counts since `before`.
@@ -23,6 +26,7 @@ impl DeviceCounts {
         DeviceCounts {
             drive: self.drive.zip(before.drive).map(|(now, before)| now.since(&before)),
             layer: self.layer.as_ref().zip(before.layer.as_ref()).map(|(now, before)| now.since(before)),
+            pages: self.pages,
         }
     }
 
@@ -32,10 +36,42 @@ impl DeviceCounts {
         self.layer.as_ref().map(|layer| layer.host_pages).or(by_drive)
     }
 
+    /// Returns how many times the host wrote the logical space. `None` if neither a layer nor the drive counts
+    /// page writes.
+    pub(super) fn drive_writes(&self) -> Option<f64> {
+        self.host_pages_written().map(|written| written as f64 / self.pages.max(1) as f64)
+    }
+
+    /// Returns the write amplification of the layer, and that of the drive below the layer or of the drive
+    /// alone. `None` if nothing was written, or if the device does not count.
+    fn amplification(&self) -> (Option<f64>, Option<f64>) {
+        let layer = self.layer.as_ref().filter(|layer| layer.host_pages > 0);
+        let layer = layer.map(|layer| layer.pages_written() as f64 / layer.host_pages as f64);
+        // Divide by the pages that the drive has received, not by those that the layer has written: the layer
+        // may still hold pages of a collection.
+        let drive = self.drive.as_ref().filter(|drive| drive.host_pages_written > 0).map(|drive| {
+            (drive.host_pages_written + drive.gc_pages_copied) as f64 / drive.host_pages_written as f64
+        });
+        (layer, drive)
+    }
+
+    /// Returns the write amplification of the device as a whole; `None` if it is not known.
+    pub(super) fn waf(&self) -> Option<f64> {
+        let (layer, drive) = self.amplification();
+        drive.map(|drive| layer.unwrap_or(1.0) * drive)
+    }
+
+    /// Returns the write amplification of the device as a whole, or of the layer if the drive below does not
+    /// count.
+    pub(super) fn waf_or_layers(&self) -> Option<f64> {
+        self.waf().or(self.amplification().0)
+    }
+
     /// Sets the columns about these counts. Sets nothing if the device does not count.
     pub(super) fn set(&self, row: &mut Row) {
         let Some(written) = self.host_pages_written() else { return };
         row.set(Column::HostPagesWritten, written);
+        row.set_some(Column::DriveWrites, self.drive_writes());
         if let Some(drive) = &self.drive {
             row.set(Column::FlashPagesRead, drive.flash_pages_read);
             row.set(Column::FlashPagesProgrammed, drive.flash_pages_programmed);
@@ -54,15 +90,9 @@ impl DeviceCounts {
         if written == 0 {
             return;
         }
-        let per_page = |pages: u64| pages as f64 / written as f64;
-        let layer_waf = self.layer.as_ref().map(|layer| per_page(layer.pages_written()));
-        // Divide by the pages that the drive has received, not by those that the layer has written: the layer
-        // may still hold pages of a collection.
-        let drive_waf = self.drive.as_ref().filter(|drive| drive.host_pages_written > 0).map(|drive| {
-            (drive.host_pages_written + drive.gc_pages_copied) as f64 / drive.host_pages_written as f64
-        });
+        let (layer_waf, drive_waf) = self.amplification();
         if let Some(drive) = &self.drive {
-            row.set_some(Column::Waf, drive_waf.map(|drive_waf| layer_waf.unwrap_or(1.0) * drive_waf));
+            row.set_some(Column::Waf, self.waf());
             row.set(Column::EnergyPerPageWrittenUj, drive.energy_j * 1e6 / written as f64);
         }
         row.set_some(Column::LayerWaf, layer_waf);
@@ -79,18 +109,26 @@ pub(super) fn set_collecting(row: &mut Row, stack: &Stack) {
     }
 }
 
-/// Sets the columns about wear and lifetime of the flash.
-pub(super) fn set_wear(row: &mut Row, device: &impl Observed, elapsed: Nanos) {
-    if let Some(wear) = device.wear(elapsed) {
-        row.set(Column::WearMin, wear.least);
-        row.set(Column::WearMean, wear.mean);
-        row.set(Column::WearMax, wear.most);
-        row.set(Column::MappingBytes, wear.mapping_bytes);
-        if let Some(lifetime) = wear.lifetime {
-            row.set(Column::LifetimeBytesWritten, lifetime.bytes_written);
-            row.set(Column::LifetimeDwpd5y, lifetime.drive_writes_per_day);
-            row.set(Column::LifetimeYearsAtThisRate, lifetime.years_at_this_rate);
-        }
-    }
+/// Sets the columns about wear and lifetime of the flash. The lifetime is that at the write amplification of
+/// `counts`, which were made in the time `elapsed`.
+pub(super) fn set_wear(row: &mut Row, device: &impl Observed, counts: &DeviceCounts, elapsed: Nanos) {
     row.set_some(Column::LayerMappingBytes, device.layer_mapping_bytes());
+    let Some(wear) = device.wear() else { return };
+    row.set(Column::WearMin, wear.least);
+    row.set(Column::WearMean, wear.mean);
+    row.set(Column::WearMax, wear.most);
+    row.set(Column::MappingBytes, wear.mapping_bytes);
+    let programmed = counts.drive.as_ref().map_or(0, |drive| drive.flash_pages_programmed);
+    let written = counts.host_pages_written().unwrap_or(0);
+    let Some(endurance) = wear.endurance.filter(|_| programmed > 0 && written > 0) else { return };
+    let waf = programmed as f64 / written as f64;
+    let pages_written = endurance.flash_pages / waf;
+    row.set(Column::LifetimeDwpd5y, pages_written / device.caps().pages as f64 / (5.0 * 365.0));
+    if let Some(scale) = endurance.label_scale {
+        let page_bytes = f64::from(device.caps().page_bytes);
+        let bytes_written = pages_written * page_bytes * scale;
+        let rate = written as f64 * page_bytes / elapsed.as_secs_f64();
+        row.set(Column::LifetimeBytesWritten, bytes_written);
+        row.set(Column::LifetimeYearsAtThisRate, bytes_written / rate / (365.0 * 86_400.0));
+    }
 }

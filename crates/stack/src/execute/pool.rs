@@ -17,7 +17,7 @@ use crate::device::Observed;
 use crate::open::DeviceUser;
 use crate::progress::step;
 use crate::run::{Arrivals, PoolStage, Requested};
-use crate::workload::Requests;
+use crate::workload::{Altered, Requests};
 use crate::{Column, Progress, Row, Run, StackError};
 use fulgurite_base::{Histogram, Lpn, Nanos, PageId};
 use fulgurite_device::{Arena, Executor, Handle, Meter, Operation};
@@ -81,6 +81,9 @@ impl PoolRun<'_> {
         row.set(Column::Rescued, counters.rescued);
         row.set_some(Column::PagesChecked, measured.pages_checked);
         set_latency(&mut row, latency::ALL, measured.latency.summary());
+        if let Some(altered) = &measured.altered {
+            altered.set(&mut row, &requested.workload.label, false);
+        }
         Ok(row)
     }
 }
@@ -115,12 +118,21 @@ impl Shared {
 
 #[derive(Default)]
 pub(super) struct Measured {
+    /// What reading a trace left out or changed; `None` for a generator.
+    altered: Option<Altered>,
     elapsed: Nanos,
     latency: Histogram,
     /// The expected stamps of pages; `None` if the device keeps no contents.
     stamps: Option<Stamps>,
     /// The number of pages whose contents were compared with the last write; `None` if none could be.
     pages_checked: Option<u64>,
+}
+
+impl Measured {
+    /// Creates the figures of a run without a drive, which takes no time.
+    pub(super) fn of(altered: Option<Altered>) -> Measured {
+        Measured { altered, ..Measured::default() }
+    }
 }
 
 /// A run and its progress, to be executed on a device of any type.
@@ -269,6 +281,7 @@ impl PoolRun<'_> {
         }
         shared.meter.check().map_err(StackError::run)?;
         Ok(Measured {
+            altered: shared.requests.altered(),
             elapsed: executor.handle().now() - start,
             latency: std::mem::take(&mut shared.latency),
             stamps: shared.stamps.take(),

@@ -274,6 +274,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         show: no_effect,
     },
     Setting {
+        name: "until_steady",
+        written: "",
+        help: |_| {
+            "Repeat the workload until waf and p99 change by less than 1% from one round to the next, at most 20 \
+            rounds; a round writes the logical space at least once, and the row is about the last round"
+        },
+        commands: &[(Replay, Nothing)],
+        read: |asked, text| put(&mut asked.until_steady, units::parse_yes_no(text)),
+        show: |run| Ok(run.measure.until_steady.then(|| "yes".to_owned())),
+    },
+    Setting {
         name: "addresses",
         written: "HOW",
         help: |_| {

@@ -1,5 +1,6 @@
 //! Binds a workload to pages: the addresses become pages of a pool, of a logical space, or of a drive.
 
+use super::altered::Altered;
 use super::requests::{Changes, RequestSource};
 use super::trace_file::{ListedPages, Numbering};
 use super::{Origin, Requests, TraceFile, Workload};
@@ -75,7 +76,7 @@ pub struct Bound {
 enum BoundSource {
     Generator { config: GeneratorConfig, pages: u64, page_bytes: u32 },
     Listed { pages: Arc<ListedPages>, fit: Fit },
-    Changes(Arc<PageChanges>),
+    Changes(Arc<PageChanges>, Altered),
     Stream { trace: Arc<TraceFile>, page_bytes: u32 },
 }
 
@@ -115,7 +116,9 @@ fn bind_trace(trace: &Arc<TraceFile>, view: View) -> Result<Bound, StackError> {
             read_for: Duration::ZERO,
         }),
         View::Changes { page_bytes, pages } => match trace.changes(page_bytes, pages)? {
-            (Some(changes), read_for) => Ok(Bound { source: BoundSource::Changes(changes), read_for }),
+            (Some((changes, altered)), read_for) => {
+                Ok(Bound { source: BoundSource::Changes(changes, altered), read_for })
+            }
             (None, tried_for) => {
                 let bound = listed(trace, page_bytes, Numbering::Dense, Fit::AsTheyAre)?;
                 Ok(Bound { read_for: bound.read_for + tried_for, ..bound })
@@ -146,11 +149,32 @@ impl Bound {
             BoundSource::Listed { pages, fit } => {
                 Ok(Requests::new(Listed { pages: Arc::clone(pages), fit: *fit, given: 0 }))
             }
-            BoundSource::Changes(changes) => Ok(Requests::new(Changes(Arc::clone(changes), 0))),
+            BoundSource::Changes(changes, altered) => Ok(Requests::new(Changes {
+                changes: Arc::clone(changes),
+                altered: altered.clone(),
+                given: 0,
+            })),
             BoundSource::Stream { trace, page_bytes } => {
                 Ok(Requests::new(trace.open()?.page_requests(u64::from(*page_bytes))?))
             }
         }
+    }
+
+    /// Returns endless requests for a run with this seed. A trace begins again after its first `ops` requests,
+    /// with later times.
+    pub fn repeated(&self, seed: u64, ops: u64) -> Result<Requests, StackError> {
+        let BoundSource::Listed { pages, fit } = &self.source else { return self.requests(seed) };
+        let requests = pages.trace.requests();
+        let pass = &requests[..requests.len().min(ops as usize)];
+        let last = pass.last().map_or(0, |last| last.at.0);
+        // The first request of a pass follows the last one of the pass before after a mean gap.
+        let period = Nanos(last + last / (pass.len() as u64 - 1).max(1));
+        Ok(Requests::new(Repeated {
+            pass: Listed { pages: Arc::clone(pages), fit: *fit, given: 0 },
+            ops: pass.len(),
+            period,
+            shift: Nanos::ZERO,
+        }))
     }
 
     /// Starts the generator of the workload; `None` for a trace.
@@ -168,7 +192,7 @@ impl Bound {
         Ok(match &self.source {
             BoundSource::Generator { config, .. } => config.to_string(),
             BoundSource::Listed { pages, .. } => format!("trace:{:016x}", pages.hash()),
-            BoundSource::Changes(changes) => format!("changes:{:016x}", changes.hash()),
+            BoundSource::Changes(changes, _) => format!("changes:{:016x}", changes.hash()),
             // The requests are unknown before they are read, so hash the file instead.
             BoundSource::Stream { trace, .. } => format!("file:{:016x}", trace.content_hash()?),
         })
@@ -200,7 +224,7 @@ impl Bound {
         match &self.source {
             BoundSource::Generator { .. } | BoundSource::Stream { .. } => None,
             BoundSource::Listed { pages, .. } => Some(pages.trace.requests().len() as u64),
-            BoundSource::Changes(changes) => Some(changes.len()),
+            BoundSource::Changes(changes, _) => Some(changes.len()),
         }
     }
 
@@ -236,7 +260,7 @@ impl Bound {
                 Ok(ops)
             }
             // Use the count of writes that reading the trace has made, if all of its changes are asked for.
-            BoundSource::Changes(changes) if ops == changes.len() => Ok(changes.writes()),
+            BoundSource::Changes(changes, _) if ops == changes.len() => Ok(changes.writes()),
             _ => {
                 let changes = self.changes(seed)?.take(ops as usize);
                 Ok(changes.filter(|request| request.op == Op::Write && request.copy_of.is_none()).count()
@@ -262,7 +286,7 @@ impl Bound {
     /// Returns the number of pages of the smallest logical space for a trace; `None` if it is not known.
     pub(crate) fn least_space(&self) -> Option<u64> {
         match &self.source {
-            BoundSource::Changes(changes) => Some(changes.end()),
+            BoundSource::Changes(changes, _) => Some(changes.end()),
             _ => self.distinct_pages(),
         }
     }
@@ -307,6 +331,37 @@ impl RequestSource for Listed {
         requests.extend(listed[self.given..end].iter().map(|request| self.fit.onto(request, span)));
         self.given = end;
         Ok(())
+    }
+
+    fn altered(&self) -> Option<Altered> {
+        Some(self.pages.altered.clone())
+    }
+}
+
+/// A source that repeats the first `ops` requests of a trace without end. Each pass is later by `period`.
+struct Repeated {
+    pass: Listed,
+    ops: usize,
+    period: Nanos,
+    shift: Nanos,
+}
+
+impl RequestSource for Repeated {
+    fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
+        if self.pass.given == self.ops {
+            self.pass.given = 0;
+            self.shift += self.period;
+        }
+        let before = requests.len();
+        self.pass.append(requests, count.min(self.ops - self.pass.given))?;
+        for request in &mut requests[before..] {
+            request.at += self.shift;
+        }
+        Ok(())
+    }
+
+    fn altered(&self) -> Option<Altered> {
+        self.pass.altered()
     }
 }
 

@@ -5,12 +5,14 @@
 //! written, or of a drive. A [`Workload`] with a view becomes a `Bound` workload. A bound workload gives the
 //! `Requests` of a run.
 
+mod altered;
 mod read_once;
 mod requests;
 mod spool;
 mod trace_file;
 mod bound;
 
+pub(crate) use altered::Altered;
 pub use bound::View;
 pub(crate) use bound::{AddressMap, Bound};
 pub use read_once::Workloads;

@@ -2,6 +2,7 @@
 //!
 //! A source of requests appends many requests per call, to reduce the cost of dynamic calls.
 
+use super::altered::Altered;
 use fulgurite_workload::trace::{PageChanges, PageStream};
 use fulgurite_workload::{Generator, Request};
 use std::sync::Arc;
@@ -14,6 +15,11 @@ pub(super) trait RequestSource {
     /// Appends at most about `count` requests, and none at the end. An error is the reason why no more
     /// requests follow.
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String>;
+
+    /// Returns what reading a trace left out or changed so far; `None` for a generator.
+    fn altered(&self) -> Option<Altered> {
+        None
+    }
 
     /// Whether every request of the source is to one page.
     fn is_paged(&self) -> bool {
@@ -38,6 +44,11 @@ impl Requests {
     /// Returns the error that ended the requests early; `None` if there was none.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// Returns what reading a trace left out or changed so far; `None` for a generator.
+    pub(crate) fn altered(&self) -> Option<Altered> {
+        self.source.altered()
     }
 
     /// Returns the next request, of one page or more.
@@ -116,15 +127,24 @@ impl RequestSource for Generator {
     }
 }
 
-/// A source of the writes and trims of a trace, with the number of those given so far.
-pub(super) struct Changes(pub Arc<PageChanges>, pub usize);
+/// A source of the writes and trims of a trace.
+pub(super) struct Changes {
+    pub changes: Arc<PageChanges>,
+    pub altered: Altered,
+    /// The number of changes given so far.
+    pub given: usize,
+}
 
 impl RequestSource for Changes {
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
         let before = requests.len();
-        requests.extend(self.0.iter_from(self.1).take(count));
-        self.1 += requests.len() - before;
+        requests.extend(self.changes.iter_from(self.given).take(count));
+        self.given += requests.len() - before;
         Ok(())
+    }
+
+    fn altered(&self) -> Option<Altered> {
+        Some(self.altered.clone())
     }
 
     fn is_paged(&self) -> bool {
@@ -133,6 +153,10 @@ impl RequestSource for Changes {
 }
 
 impl RequestSource for PageStream {
+    fn altered(&self) -> Option<Altered> {
+        Some(Altered::of(self.skipped(), self.clamped()))
+    }
+
     fn append(&mut self, requests: &mut Vec<Request>, count: usize) -> Result<(), String> {
         let before = requests.len();
         // Repeat until a request is appended, because a piece of the trace may consist of lines that are

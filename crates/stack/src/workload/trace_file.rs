@@ -1,5 +1,6 @@
 //! Reads a trace file when it is needed, and keeps its pages for each page size and numbering.
 
+use super::altered::Altered;
 use super::spool::{Spool, is_read_once, name_of, open_file};
 use crate::StackError;
 use crate::progress::step;
@@ -31,7 +32,9 @@ pub struct TraceFile {
     changes: Mutex<BTreeMap<(u32, u32), KeptChanges>>,
 }
 
-type KeptChanges = Kept<Option<Arc<PageChanges>>>;
+/// The changes of a trace, and what reading it left out.
+type ChangesRead = (Arc<PageChanges>, Altered);
+type KeptChanges = Kept<Option<ChangesRead>>;
 
 /// The result of reading, and the wall-clock time that it took.
 #[derive(Clone, Debug)]
@@ -64,6 +67,8 @@ pub(super) enum Numbering {
 #[derive(Debug)]
 pub(super) struct ListedPages {
     pub trace: PageTrace,
+    /// What reading the trace left out or changed.
+    pub altered: Altered,
     hash: OnceLock<u64>,
     /// The wall-clock time of reading the trace and numbering its pages.
     pub took: Duration,
@@ -171,7 +176,9 @@ impl TraceFile {
             Numbering::Dense => records.page_requests(u64::from(page_bytes))?,
             Numbering::InPlace => records.pages_in_place(u64::from(page_bytes))?,
         };
-        let listed = Arc::new(ListedPages { trace, hash: OnceLock::new(), took: took + start.elapsed() });
+        let altered = Altered::of(records.skipped(), records.clamped());
+        let took = took + start.elapsed();
+        let listed = Arc::new(ListedPages { trace, altered, hash: OnceLock::new(), took });
         known.insert((page_bytes, numbering), Arc::clone(&listed));
         Ok(listed)
     }
@@ -182,13 +189,15 @@ impl TraceFile {
         &self,
         page_bytes: u32,
         pages: u32,
-    ) -> Result<(Option<Arc<PageChanges>>, Duration), StackError> {
+    ) -> Result<(Option<ChangesRead>, Duration), StackError> {
         let mut known = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let read = || {
             let reader = self.open().map_err(|error| error.to_string())?;
-            let stream = reader.page_requests(u64::from(page_bytes)).map_err(|error| error.to_string())?;
-            let changes = PageChanges::read(stream, pages).map_err(|error| error.to_string())?;
-            Ok(changes.map(Arc::new))
+            let mut stream =
+                reader.page_requests(u64::from(page_bytes)).map_err(|error| error.to_string())?;
+            let changes = PageChanges::read(&mut stream, pages).map_err(|error| error.to_string())?;
+            let altered = Altered::of(stream.skipped(), stream.clamped());
+            Ok(changes.map(|changes| (Arc::new(changes), altered)))
         };
         known.entry((page_bytes, pages)).or_insert_with(|| Kept::read(read)).get()
     }

@@ -55,6 +55,7 @@ fn figures(command: Command) -> &'static [Column] {
             Column::LatencyP99Ns,
             Column::LatencyP999Ns,
             Column::LatencyMaxNs,
+            Column::OfferedOpsS,
             Column::ThroughputOpsS,
         ],
         Command::Bench => &[
@@ -74,16 +75,23 @@ pub fn runs(table: &Table, command: Command, typed: &[&str], view: &View) -> Str
     let shown = table.columns_for_people(command);
     let found = finding(table, command).map(|finding| wrapped(&finding, view.width) + "\n");
     let mut text = found.unwrap_or_default();
-    text += &figures_of(table, figures(command), &shown, view);
+    let (figures, note) = figures_and_note(table, figures(command), &shown, view);
+    text += &figures;
     if table.rows.len() > 1 {
         text += &wrapped(&in_common(table, typed), view.width);
     }
-    text
+    text + &note
 }
 
 /// Formats rows under `columns`. The columns that differ between the rows are first. `order` lists the most
 /// important figures.
 pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &View) -> String {
+    let (figures, note) = figures_and_note(table, order, columns, view);
+    figures + &note
+}
+
+/// Returns the formatted rows, and a note on the figures that are shown.
+fn figures_and_note(table: &Table, order: &[Column], columns: &[Column], view: &View) -> (String, String) {
     let (chosen, kept) = chosen(table, order, columns, view);
     let comparison = Comparison::of(table);
     let shown = chosen.iter().map(|column| {
@@ -106,7 +114,9 @@ pub fn figures_of(table: &Table, order: &[Column], columns: &[Column], view: &Vi
     if !remarks.is_empty() {
         text += &wrapped(&remarks.join("; "), view.width);
     }
-    text + &notes(table, view)
+    let note = table.note_on_fill(&chosen[..chosen.len() - left_out]).filter(|_| !view.is_quiet);
+    let note = note.map_or_else(String::new, |note| format!("\n{}", wrapped(&note, view.width)));
+    (text + &notes(table, view), note)
 }
 
 /// Returns the columns to show, and how many of the first of these are kept at any width.

@@ -17,7 +17,7 @@ pub struct PageChanges {
 impl PageChanges {
     /// Reads all changes of `stream`. Returns `None` if a change is beyond the first `pages` pages, or if
     /// there are several volumes, because the addresses of volumes are not comparable.
-    pub fn read(mut stream: PageStream, pages: u32) -> Result<Option<PageChanges>, TraceError> {
+    pub fn read(stream: &mut PageStream, pages: u32) -> Result<Option<PageChanges>, TraceError> {
         let mut changes = PageChanges::default();
         let mut fits = true;
         while fits {
@@ -105,7 +105,7 @@ mod tests {
     fn read(text: &'static str, pages: u32) -> Option<PageChanges> {
         let reader =
             TraceReader::new("t", Cursor::new(text), Some(Format::MIDAS), TraceOptions::default()).unwrap();
-        PageChanges::read(reader.page_requests(4096).unwrap(), pages).unwrap()
+        PageChanges::read(&mut reader.page_requests(4096).unwrap(), pages).unwrap()
     }
 
     const TEXT: &str = "0 1 5 8192\n0 0 90 4096\n0 3 6 8192\n0 1 2 4096\n";

@@ -356,6 +356,16 @@ impl PageStream {
         self.reader.volumes()
     }
 
+    /// The lines that were skipped so far; see [`TraceReader::skipped`].
+    pub fn skipped(&self) -> &[Skipped] {
+        self.reader.skipped()
+    }
+
+    /// The number of times that were set to that of the record before; see [`TraceReader::clamped`].
+    pub fn clamped(&self) -> u64 {
+        self.reader.clamped()
+    }
+
     /// Calls `each` with the requests of at most `most` of the next lines or binary records. Returns false at
     /// the end of the trace.
     pub fn for_some(&mut self, most: usize, mut each: impl FnMut(Request)) -> Result<bool, TraceError> {

@@ -179,7 +179,9 @@ impl GcRun<'_> {
         }
         // Call the observers here, because the fill may already be half of the run.
         counted.look();
-        self.perform_all(&mut counted, bound.requests(self.run.seed)?)?;
+        let requests = bound.requests(self.run.seed)?;
+        let altered = requests.altered();
+        self.perform_all(&mut counted, requests)?;
         self.check(&counted.ftl, &counted.sink)?;
         let counts = counted.counts();
         let Counted { ftl, observers: Observers { half, census, series }, .. } = counted;
@@ -193,6 +195,9 @@ impl GcRun<'_> {
             progress::remark(self.too_short(writes, least));
         }
         let mut row = self.row(&ftl, counts, half.counts)?;
+        if let Some(altered) = altered {
+            altered.set(&mut row, &self.requested.workload.label, false);
+        }
         if self.run.measure.rows == Rows::Explained {
             row.set(Column::Explanation, explanation(&ftl));
         }

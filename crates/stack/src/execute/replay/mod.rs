@@ -5,8 +5,10 @@
 //! In an open loop the response time counts from the arrival of a request, so it shows a drive that falls
 //! behind. Addresses beyond the end of the drive are mapped to the drive; see [`AddressMap`].
 
+mod arrived;
 mod intervals;
 pub(crate) mod request_log;
+mod rounds;
 mod tally;
 
 use super::columns::set_cost;
@@ -16,12 +18,14 @@ use crate::open::DeviceUser;
 use crate::run::{Arrivals, Requested, Rows};
 use crate::workload::{AddressMap, Bound, Requests};
 use crate::{Column, Progress, Row, Run, StackError, Unit, progress, timeline};
+use arrived::Arrived;
 use fulgurite_base::{Lpn, Nanos, StreamId};
 use fulgurite_device::{Command, Completion, Meter, Operation, Tag};
 use fulgurite_ssd::{Served, Waits};
 use fulgurite_workload::{Op, Request};
 use intervals::Intervals;
 use request_log::RequestLog;
+use rounds::{Next, Rounds};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -78,6 +82,16 @@ impl Execution<'_> {
 }
 
 impl Execution<'_> {
+    /// Returns the name of the run in remarks.
+    fn name(&self) -> String {
+        let speed = match self.requested.arrivals {
+            Arrivals::Times { speed } if speed != 1.0 => format!(" at {speed}x"),
+            Arrivals::Rate { requests_s } => format!(" at {requests_s}/s"),
+            _ => String::new(),
+        };
+        format!("{} on {}{speed}", self.requested.workload.label, self.run.stack.device.label)
+    }
+
     /// Leaves remarks on a trace whose addresses or times do not suit the drive.
     fn remark_on(&self, bound: &Bound) {
         let Execution { run, requested, .. } = self;
@@ -98,7 +112,7 @@ impl DeviceUser for Execution<'_> {
     type Output = Result<Vec<Row>, StackError>;
 
     fn with<D: Observed + 'static>(self, mut device: D) -> Self::Output {
-        let Execution { run, requested, progress } = self;
+        let Execution { run, requested, progress } = &self;
         let measure = &run.measure;
         let start = Instant::now();
         device.keep_served();
@@ -111,11 +125,16 @@ impl DeviceUser for Execution<'_> {
             // Read the clock here, since preparing a real drive has taken time.
             start: device.now(),
             device,
-            source: bound.requests(run.seed)?,
+            source: match measure.until_steady {
+                true => bound.repeated(run.seed, requested.ops)?,
+                false => bound.requests(run.seed)?,
+            },
             mean_gap_ns: bound.mean_gap_ns(run.seed)?,
             arrivals: requested.arrivals,
             left: requested.ops,
             made: 0,
+            arrived: Arrived::new(requested.ops),
+            rounds: None,
             requests: Slab::new(),
             backlog: VecDeque::new(),
             meter: Meter::default(),
@@ -127,13 +146,22 @@ impl DeviceUser for Execution<'_> {
             log: measure.requests.as_deref().map(RequestLog::create).transpose()?,
             progress,
         };
+        if measure.until_steady {
+            let counts = DeviceCounts::of(&replay.device);
+            replay.rounds = Some(Rounds::new(requested.ops, replay.start, counts));
+        }
         replay.run()?;
         // Read the time before the flush, because the run ends with its last request.
-        let elapsed = replay.device.now() - replay.start;
+        let began = replay.rounds.as_ref().map_or(replay.start, |rounds| rounds.began);
+        let elapsed = replay.device.now() - began;
         replay.flush()?;
         replay.device.settle();
         // Read the counts here, so that garbage collection after the last request is not counted.
         let done = DeviceCounts::of(&replay.device);
+        let done = match &replay.rounds {
+            Some(rounds) => rounds.counts(),
+            None => done,
+        };
         replay.device.drain_events();
         replay.meter.check().map_err(StackError::run)?;
         replay.device.verify(true).map_err(StackError::run)?;
@@ -149,8 +177,20 @@ impl DeviceUser for Execution<'_> {
             return Ok(replay.intervals.rows(&row, elapsed, replay.tally.tells_waits));
         }
         replay.tally.set(&mut row, elapsed, run.stack.device.page_bytes());
+        if !matches!(requested.arrivals, Arrivals::Closed { .. }) {
+            let is_behind = replay.rounds.as_ref().is_some_and(|rounds| rounds.is_behind);
+            replay.arrived.set(&mut row, &self.name(), is_behind);
+        }
+        if let Some(altered) = replay.source.altered() {
+            let is_timed = matches!(requested.arrivals, Arrivals::Times { .. });
+            altered.set(&mut row, &requested.workload.label, is_timed);
+        }
+        if let Some(rounds) = &replay.rounds {
+            row.set(Column::Ops, replay.tally.requests());
+            rounds.set(&mut row, &self.name());
+        }
         done.set(&mut row);
-        set_wear(&mut row, &replay.device, elapsed);
+        set_wear(&mut row, &replay.device, &done, elapsed);
         set_cost(&mut row, start, Duration::ZERO, requested.ops);
         Ok(vec![row])
     }
@@ -179,6 +219,9 @@ struct Replay<'a, D> {
     arrivals: Arrivals,
     left: u64,
     made: u64,
+    arrived: Arrived,
+    /// The rounds of the run, with `--until-steady`.
+    rounds: Option<Rounds>,
     requests: Slab<Pending>,
     /// Commands that wait because the drive's queue is full.
     backlog: VecDeque<Command>,
@@ -241,7 +284,7 @@ impl<D: Observed> Replay<'_, D> {
     /// Returns the next request of an open loop, with its arrival. `None` if no request remains, or in a
     /// closed loop.
     fn next_arrival(&mut self) -> Result<Option<(Nanos, Request)>, StackError> {
-        if self.left == 0 || matches!(self.arrivals, Arrivals::Closed { .. }) {
+        if matches!(self.arrivals, Arrivals::Closed { .. }) || !self.has_more()? {
             return Ok(None);
         }
         let Some(request) = self.take() else { return Ok(None) };
@@ -265,6 +308,27 @@ impl<D: Observed> Replay<'_, D> {
         Ok(Some((self.start + Nanos(at as u64), request)))
     }
 
+    /// Returns whether another request follows. Begins another pass or round if the run has rounds.
+    fn has_more(&mut self) -> Result<bool, StackError> {
+        if self.left > 0 {
+            return Ok(true);
+        }
+        let Some(rounds) = &mut self.rounds else { return Ok(false) };
+        let counts = DeviceCounts::of(&self.device);
+        let next = rounds.end_pass(&counts, self.tally.p99_ns())?;
+        if next == Next::End || rounds.give_up(next, self.arrived.has_grown(), self.requests.len()) {
+            return Ok(false);
+        }
+        self.left = rounds.ops;
+        if next == Next::Round {
+            (rounds.before, rounds.began) = (counts, self.device.now());
+            // The next round has about as many requests as this one.
+            self.arrived = Arrived::new(self.tally.requests());
+            self.tally.restart();
+        }
+        Ok(true)
+    }
+
     fn take(&mut self) -> Option<Request> {
         self.left -= 1;
         self.made += 1;
@@ -274,7 +338,7 @@ impl<D: Observed> Replay<'_, D> {
 
     /// Submits the next request of a closed loop at the time `at`, or at the start of the run.
     fn make(&mut self, at: Option<Nanos>) -> Result<(), StackError> {
-        if self.left == 0 {
+        if !self.has_more()? {
             return Ok(());
         }
         let request =
@@ -289,6 +353,7 @@ impl<D: Observed> Replay<'_, D> {
         let most = if request.copy_of.is_some() { caps.share_pages.max(1) } else { caps.pages_per_command };
         let commands = if request.op == Op::Trim { 1 } else { request.pages.div_ceil(most) };
         let submitted = self.device.now();
+        self.arrived.record(arrived, self.requests.len());
         let Request { op, page, pages, .. } = request;
         let tag = Tag(self.requests.insert(Pending { op, arrived, submitted, page, pages, commands }) as u64);
         self.meter.submit(submitted);

@@ -25,8 +25,9 @@ pub(super) struct Rounds {
     pub is_behind: bool,
     /// The beginning of the current round, on the device's clock.
     pub began: Nanos,
-    /// The counts of the device at the beginning of the current round.
+    /// The counts of the device at the beginning of the current round, and after its last pass.
     pub before: DeviceCounts,
+    after: DeviceCounts,
     /// The figures of the last round.
     last: Option<Figures>,
     /// The changes of these figures from the round before, as shares.
@@ -54,7 +55,24 @@ pub(super) enum Next {
 impl Rounds {
     /// Begins the first round of passes of `ops` requests.
     pub(super) fn new(ops: u64, began: Nanos, before: DeviceCounts) -> Rounds {
-        Rounds { ops, ended: 0, is_over: false, is_behind: false, began, before, last: None, changes: None }
+        let after = before.clone();
+        Rounds {
+            ops,
+            ended: 0,
+            is_over: false,
+            is_behind: false,
+            began,
+            before,
+            after,
+            last: None,
+            changes: None,
+        }
+    }
+
+    /// Returns the counts of the current round up to its last pass. Later counts include the collection for
+    /// pages that were in the write buffer before the round too.
+    pub(super) fn counts(&self) -> DeviceCounts {
+        self.after.since(&self.before)
     }
 
     /// Ends a pass. `now` has the counts of the device, and `p99_ns` is the percentile of the current round.
@@ -62,7 +80,8 @@ impl Rounds {
         if self.is_over {
             return Ok(Next::End);
         }
-        let round = now.since(&self.before);
+        self.after = now.clone();
+        let round = self.counts();
         let writes = round.drive_writes().unwrap_or(0.0);
         if writes == 0.0 {
             return Err(StackError::request(

@@ -43,6 +43,21 @@ impl Class {
 }
 
 impl Tally {
+    /// Returns the number of completed requests.
+    pub(super) fn requests(&self) -> u64 {
+        self.all.latency.count()
+    }
+
+    /// Returns the 99th percentile of the response times in nanoseconds; 0 without requests.
+    pub(super) fn p99_ns(&self) -> u64 {
+        self.all.latency.percentile_ns(99.0).unwrap_or(0)
+    }
+
+    /// Forgets the requests so far.
+    pub(super) fn restart(&mut self) {
+        *self = Tally { tells_waits: self.tells_waits, ..Tally::default() };
+    }
+
     /// Counts a completed request.
     pub(super) fn record(&mut self, op: Op, pages: u32, latency: Nanos, queue: Nanos, waits: &Waits) {
         self.all.record(pages, latency, queue, waits);
