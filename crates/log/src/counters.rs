@@ -8,7 +8,7 @@ use fulgurite_ftl::check::{self, CheckError};
 use fulgurite_ftl::{FtlCounters, SegmentState};
 use thiserror::Error;
 
-/// A violation that the layer found in itself.
+/// A broken invariant that the log-structured layer has found in its own state.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[allow(missing_docs)] // each message names the fields
 pub enum LogError {

@@ -93,8 +93,8 @@ impl Stack {
         Ok(page_bytes / unit)
     }
 
-    /// Returns the number of pages that the device needs so that the layer, or the device itself, has
-    /// `pages`.
+    /// Returns the number of pages that the device needs so that `pages` are usable: more than that if there is
+    /// a layer above it, which needs spare space.
     pub(crate) fn pages_below(&self, pages: u64) -> u64 {
         let page_bytes = self.device.page_bytes();
         self.layer.as_ref().map_or(pages, |layer| layer.log.pages_below(pages, page_bytes))

@@ -47,7 +47,7 @@ pub(super) trait Core {
     /// Cancels a job that has not ended, and appends the jobs that ended.
     fn give_up(&mut self, job: Job, ended: &mut Vec<Job>) -> Result<(), Broken>;
 
-    /// Returns a flag that makes a turn return soon when it is set.
+    /// Returns a flag for other threads: once it is set, [`Core::turn`] returns after the running task.
     fn interrupt(&self) -> Arc<AtomicBool>;
 
     /// Returns the next action that the core needs. Commands that are executed as errands do not count as

@@ -54,8 +54,8 @@ impl Shard {
     /// Merges or copies forward the pending records from before `goal`, writes the pages changed before
     /// `goal`, and moves the redo point as far as possible.
     pub(crate) async fn checkpoint(self: &Rc<Self>, goal: Lsn) -> Result<(), Error> {
-        // This comes before the turn to write a superblock is taken: merging may wait for the turn to change
-        // the structure, and the owner of that turn may wait for a checkpoint.
+        // Merges before it takes the lock of the superblock. Merging may wait for the lock of the trees'
+        // structure, and the owner of that lock may wait for a checkpoint, so the other order could deadlock.
         self.settle_records(goal).await?;
         self.checkpoint_pages(goal).await
     }

@@ -70,7 +70,7 @@ mod tests {
     fn victims_that_gain_no_space_are_found() {
         let never = |_| false;
         assert_eq!(judged_after(&[0], never), Some(4));
-        // Four victims have 256 pages.
+        // Four victims of 64 pages have 256 pages, of which two must be invalid.
         assert_eq!(judged_after(&[0, 1, 0, 0], never), Some(4));
         assert_eq!(judged_after(&[0, 1, 0, 1], never), None);
         assert_eq!(judged_after(&[2, 0, 0, 0], never), None);

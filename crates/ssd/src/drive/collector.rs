@@ -326,7 +326,8 @@ impl Collector {
                 self.touch_dies(flash);
             }
             if is_partial {
-                // Programs the row incomplete: the next page goes to another stream, or no page is left.
+                // Programs fewer pages than the planes of a die take at once: the next page goes to another
+                // stream, or no page is left.
                 flash.close_copies(self.unit);
             }
         }
@@ -346,8 +347,9 @@ impl Collector {
         self.held.front().map(|ppn| ftl.copy_stream(*ppn))
     }
 
-    /// Returns the number of held pages from the first on, at most `wanted`, that can go to one row. Drops
-    /// pages that the host has overwritten or trimmed since they were read.
+    /// Returns the number of pages, at most `wanted`, that the planes of a die can program at once: held pages
+    /// (read and not yet programmed) from the first on. Drops pages that the host has overwritten or trimmed
+    /// since they were read.
     #[inline]
     fn ready(&mut self, wanted: usize, ftl: &Ftl, flash: &mut Flash) -> usize {
         let mut ready = 0;

@@ -242,7 +242,8 @@ mod tests {
         assert_eq!(drive.verify(false), Err(FAULT.into()));
     }
 
-    /// The rule: answered commands are kept only for pages without a physical page.
+    /// The rule: an acknowledged write stays in the table of commands only while one of its pages waits in the
+    /// write buffer for a physical page.
     #[test]
     fn an_answered_request_is_kept_only_for_unplaced_pages() {
         let kept = |placed, is_answered| {

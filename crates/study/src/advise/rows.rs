@@ -47,8 +47,8 @@ impl Advice {
         row
     }
 
-    /// Returns the commands that repeat the runs of a setup on the parts that judge. Parts with equal numbers
-    /// of requests share one command.
+    /// Returns the commands that repeat the runs of a setup on the held-out parts of the workload, by which the
+    /// advice is judged. Parts with equal numbers of requests share one command.
     pub fn commands(&self, setup: &Setup) -> Vec<String> {
         let (mut commands, question) = (Vec::new(), &self.question);
         let parts: Vec<(Setup, u64)> = question

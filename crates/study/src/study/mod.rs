@@ -174,7 +174,8 @@ impl Study {
         &self.file.title
     }
 
-    /// Returns the runs with their parts, and predicts their cost.
+    /// Returns the runs of the study, each with the name of its part (a `[[part]]` of the study file), and
+    /// predicts their cost.
     fn runs(&self, how: &How<'_>) -> Result<(Parts<'_>, Outlook), StackError> {
         let mut runs = Parts::default();
         let mut outlook = Outlook::new(how.threads);

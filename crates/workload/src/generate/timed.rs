@@ -61,7 +61,8 @@ struct Gaps {
     bursts: Option<Bursts>,
 }
 
-/// The study's row of figures for a trace, and an assumed share of sequential requests.
+/// The figures that Lee et al. (2011) publish for a trace. They do not publish the share of sequential
+/// requests, so that share is assumed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TraceRow {
     /// The mean request size, in bytes.

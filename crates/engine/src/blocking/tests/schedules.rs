@@ -135,7 +135,8 @@ fn an_errand_delays_no_other_job() {
     errand_beside_a_command(None, SCHEDULES);
 }
 
-/// Runs threads that repeatedly wait for the common command, and one that does not.
+/// Runs threads that commit, and so wait for one command (the write of the log) together, and one thread that
+/// also reads.
 fn commits(parks: bool, keeper: bool, planted: Option<Planted>, schedules: usize) {
     let work = |world: &World, thread: usize| {
         for _ in 0..2 {

@@ -175,8 +175,8 @@ impl Area {
         // The copies are contiguous, so a few large commands write them.
         let copies = writes(&self.handle, slot.first, &pages.bytes);
         let mut written = self.handle.submit_all(copies).await.map_err(Error::Io);
-        // Verify the copies here: if a copy was not written, sharing would replace the page by an old
-        // version, perhaps from before the redo point.
+        // Verify the copies here: the SHARE command maps each page to its copy, so a copy that was not
+        // written would replace the page by an old version, perhaps from before the redo point.
         if written.is_ok() && self.options.verify_writes {
             written = match is_there(&self.handle, slot.first, &pages.bytes).await {
                 Ok(false) => {

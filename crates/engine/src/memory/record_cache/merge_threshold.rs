@@ -1,8 +1,11 @@
-//! Decides which neighbourhoods of leaves are worth merging. A neighbourhood consists of adjacent leaves.
+//! Decides into which leaves pending records are merged. A neighbourhood consists of adjacent leaves.
+//!
+//! Pending records are in a ring buffer. When space is needed, its oldest records are swept: each is merged
+//! into its leaf, or moved to the head of the ring.
 //!
 //! A neighbourhood is merged with a few commands of the drive, however many pending records it has. So when
 //! space is needed, the neighbourhoods with the most pending records are merged. The pending records of the
-//! others are moved to the head of the ring, and their neighbourhoods gather more. The threshold depends on
+//! others are moved, and their neighbourhoods gather more. The threshold depends on
 //! the workload. It is computed from the records swept last, so that about [`MOVES`] records are moved for
 //! each one that is merged.
 //!

@@ -91,8 +91,9 @@ async fn guess(source: &dyn Source) -> Result<Superblock, Error> {
     }
     let most = votes.into_iter().max_by_key(|(_, pages)| pages.len());
     if let Some(kept) = kept_by_a_map(source).await {
-        // A page that is written out of place is only by chance at its own number. So if several pages are
-        // and have another salt, they are of another store.
+        // The map belongs to a store that writes out of place, where a page lies at the address of its own
+        // number only by chance. If several pages lie there and have the salt of another store, a store
+        // that writes in place was made later, and the map is left over from before.
         let others = |((_, salt), pages): &((u32, u32), Vec<Vote>)| {
             pages.len() >= LEAST_VOTES as usize && *salt != kept.salt().0
         };

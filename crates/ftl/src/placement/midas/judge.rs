@@ -40,7 +40,8 @@ impl Midas {
     /// Returns to the previous groups even before the epoch's end if the current groups are far worse. The
     /// first stretch of an epoch does not count, because groups change their sizes in it.
     pub(super) fn gave_up_at_once(&mut self, segments: &SegmentTable) -> bool {
-        // After an event the stretch is younger than the last evaluation, and too short to evaluate.
+        // A change of the groups begins a new stretch of measurements. If the stretch is younger than the last
+        // evaluation, it is too short to evaluate.
         if !self.config.judge || self.settled || self.looks < 2 || self.stretch.since > self.looked.since {
             return false;
         }

@@ -306,9 +306,9 @@ struct HotFlow {
 }
 
 impl HotFlow {
-    /// Returns HOT's traffic times the share of its pages that are valid at an age: `survival` is S at that
-    /// age, and `age` is 1. For the integral up to an age, `survival` is the integral of S, and `age` is the
-    /// age itself.
+    /// Returns HOT's traffic times the share of its pages that are valid. For the share at one age, `survival`
+    /// is S at that age (the share of pages that live longer), and `age` is 1. For the integral of the share
+    /// from 0 to an age, `survival` is the integral of S, and `age` is that age, the integral of 1.
     fn of_hot(&self, survival: f64, age: f64) -> f64 {
         // Computes the share of pages that reach this age, among the pages with lifetimes below the
         // residence.

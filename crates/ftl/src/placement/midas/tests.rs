@@ -139,7 +139,8 @@ fn two_lifetimes() -> Lifetimes {
 /// empty, no page is hot.
 #[test]
 fn hot_is_learned_from_sixteen_segments() {
-    // The number of HOT's segments now, the number of its collected segments, and its size.
+    // The number of segments that HOT has now, the number of its segments that were collected, the number that
+    // it should have, and whether its inflow and valid share are known.
     for (has, collected, size, is_known) in
         [(3, 16, 1, true), (3, 15, 1, false), (0, 16, 1, false), (3, 16, 0, true), (3, 15, 0, false)]
     {
