@@ -118,7 +118,7 @@ impl Shared {
 
 #[derive(Default)]
 pub(super) struct Measured {
-    /// What reading a trace left out or changed; `None` for a generator.
+    /// The differences between the trace and its file; `None` for a generator.
     altered: Option<Altered>,
     elapsed: Nanos,
     latency: Histogram,

@@ -67,7 +67,7 @@ pub(super) enum Numbering {
 #[derive(Debug)]
 pub(super) struct ListedPages {
     pub trace: PageTrace,
-    /// What reading the trace left out or changed.
+    /// The differences between the requests and the file of the trace.
     pub altered: Altered,
     hash: OnceLock<u64>,
     /// The wall-clock time of reading the trace and numbering its pages.
