@@ -75,11 +75,18 @@ fn of_number(name: &str, number: f64) -> String {
     if has_end(&["_s"]) {
         return format!("{} s", significant(number));
     }
+    if has_end(&["_ns2"]) {
+        return units::humane(number, &[(1e18, " s²"), (1e12, " ms²"), (1e6, " µs²"), (1.0, " ns²")]);
+    }
+    if has_end(&["_bytes_written"]) {
+        return Unit::Bytes.humane(number);
+    }
     // Counts below ten thousand keep all their digits.
     if number.fract() == 0.0 && number.abs() < 1e4 {
         return format!("{number:.0}");
     }
-    units::humane(number, &[(1e9, " G"), (1e6, " M"), (1e3, " K"), (1.0, "")])
+    let scales = [(1e15, " P"), (1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " K"), (1.0, "")];
+    units::humane(number, &scales)
 }
 
 #[cfg(test)]
@@ -107,6 +114,10 @@ mod tests {
             (Column::ElapsedNs, Value::Integer(63_826_686_750), "63.8 s"),
             (Column::LatencyP99Ns, Value::Integer(133_631), "134 µs"),
             (Column::LatencyMeanNs, Value::Real(0.0), "0 ns"),
+            (Column::LatencyVarianceNs2, Value::Real(8.643_556_6e16), "86436 ms²"),
+            (Column::LatencyVarianceNs2, Value::Real(374_271_666.7), "374 µs²"),
+            (Column::LifetimeBytesWritten, Value::Real(2.854e15), "2596 TiB"),
+            (Column::HostPagesWritten, Value::Integer(7_734_772_239_500), "7.73 T"),
             (Column::ThroughputOpsS, Value::Real(15_667.2), "15.7 K/s"),
             (Column::WriteIos, Value::Integer(339_235), "339 K"),
             (Column::WriteIos, Value::Integer(9_339), "9339"),
