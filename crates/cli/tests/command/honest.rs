@@ -59,9 +59,12 @@ fn a_repeated_trace_keeps_its_rate() {
 
 #[test]
 fn a_run_without_an_end_or_without_one_row_is_not_repeated() {
-    let folder = Folder::new();
+    // One write in two thousand requests: a round would have more than a thousand million requests.
+    let hardly = "0,0,4096,w,0.0\n".to_owned() + &"0,8,4096,r,0.0\n".repeat(1_999);
+    let folder = Folder::new().with("hardly.spc", hardly);
     for (beside, why) in [
         ("zipf:write=0% --users 1 --ops 10", "writes nothing"),
+        ("hardly.spc --users 1", "overwrite the drive once, and at most"),
         ("zipf --users 1 --device mem", "needs a device with garbage collection"),
         ("zipf --users 1 --interval 10ms", "does not go with --interval"),
     ] {

@@ -3,13 +3,15 @@
 //! write amplification to what the drive held before.
 
 use crate::execute::device_counts::DeviceCounts;
-use crate::{Column, Row, StackError, progress};
+use crate::{Column, Row, StackError, Value, progress};
 use fulgurite_base::Nanos;
 
 /// The most rounds. A run that is not steady by then ends with a remark.
 const ROUNDS_AT_MOST: u32 = 20;
 /// The most outstanding requests, which bounds the memory of a run whose drive falls behind.
 const OUTSTANDING_AT_MOST: usize = 1 << 20;
+/// The most requests of a round. A workload that hardly writes would need years to overwrite a drive.
+const ROUND_REQUESTS_AT_MOST: f64 = 1e9;
 /// The largest change between two rounds that counts as steady, as a share.
 const STEADY: f64 = 0.01;
 
@@ -17,6 +19,8 @@ const STEADY: f64 = 0.01;
 pub(super) struct Rounds {
     /// The number of requests in a pass over the workload.
     pub ops: u64,
+    /// The number of passes of the current round that have ended.
+    passes: u64,
     /// The number of rounds that have ended.
     ended: u32,
     /// Whether the last round has ended.
@@ -58,6 +62,7 @@ impl Rounds {
         let after = before.clone();
         Rounds {
             ops,
+            passes: 0,
             ended: 0,
             is_over: false,
             is_behind: false,
@@ -89,9 +94,20 @@ impl Rounds {
                  nothing; accepted: a workload that writes",
             ));
         }
+        self.passes += 1;
+        let requests = self.ops as f64 * self.passes as f64 / writes;
+        if requests > ROUND_REQUESTS_AT_MOST {
+            return Err(StackError::request(format!(
+                "--until-steady: {} requests of this workload overwrite the drive once, and at most {} are repeated; \
+                 accepted: a workload that writes more, or a smaller drive (blocks=)",
+                Value::Real(requests).readable(),
+                Value::Real(ROUND_REQUESTS_AT_MOST).readable()
+            )));
+        }
         if writes < 1.0 {
             return Ok(Next::Pass);
         }
+        self.passes = 0;
         self.ended += 1;
         let figures = Figures { waf: round.waf_or_layers().unwrap_or(1.0), p99: p99_ns as f64 };
         let before = self.last.replace(figures);
