@@ -262,11 +262,7 @@ pub fn check_stopped() {
 /// Leaves a sentence for the people who watch this thread's progress.
 pub(crate) fn remark(sentence: String) {
     if let Some(progress) = WATCHED.with_borrow(Clone::clone) {
-        let mut remarks = progress.0.remarks.lock().unwrap_or_else(PoisonError::into_inner);
-        // The runs of a grid often leave the same remark.
-        if !remarks.contains(&sentence) {
-            remarks.push(sentence);
-        }
+        progress.0.remarks.lock().unwrap_or_else(PoisonError::into_inner).push(sentence);
     }
 }
 

@@ -11,7 +11,7 @@ use fulgurite_stack::workload::{View, Workload, open_trace};
 use fulgurite_stack::{Column, Progress, Row, StackError};
 use fulgurite_workload::Request;
 use fulgurite_workload::trace::{
-    Format, Loss, Record, TraceError, TraceOptions, TraceWriter, Unit, write_oracle_general,
+    Format, Loss, Record, Skipped, TraceError, TraceOptions, TraceWriter, Unit, write_oracle_general,
 };
 use std::io::{self, Write};
 use std::path::Path;
@@ -80,7 +80,7 @@ pub fn convert(Converted { path, written, format, page }: Converted<'_>) -> Resu
     let mut table =
         put(out, to, unit, page_bytes, counts, reader.by_ref().map(|record| record.map_err(wrong)))?;
     let row = &mut table.rows[0];
-    row.set(Column::Skipped, reader.skipped().iter().map(|skipped| skipped.count).sum::<u64>());
+    row.set(Column::Skipped, Skipped::total(reader.skipped()));
     row.set(Column::TimesClamped, reader.clamped());
     Ok(table)
 }

@@ -5,7 +5,7 @@ use fulgurite_base::{Spec, units};
 use fulgurite_stack::progress::step;
 use fulgurite_stack::workload::open_trace;
 use fulgurite_stack::{Column, Row, StackError};
-use fulgurite_workload::trace::{Format, OpSummary, Trace, TraceOptions, Unit};
+use fulgurite_workload::trace::{Format, OpSummary, Skipped, Trace, TraceOptions, Unit};
 use std::path::Path;
 
 /// Describes the trace file at `path`. `format` is needed only if the name and the content of the file do not
@@ -57,10 +57,8 @@ pub fn describe(path: &str, format: Option<&str>, page: Option<&str>) -> Result<
     }
     row.set(Column::SequentialShare, summary.sequential_share);
     row.set(Column::ReuseShare, summary.reuse_share);
-    row.set(Column::Skipped, summary.skipped.iter().map(|skipped| skipped.count).sum::<u64>());
-    let why: Vec<String> =
-        summary.skipped.iter().map(|skipped| format!("{} {}", skipped.count, skipped.reason)).collect();
-    row.set(Column::SkippedWhy, why.join("; "));
+    row.set(Column::Skipped, Skipped::total(&summary.skipped));
+    row.set(Column::SkippedWhy, Skipped::reasons(&summary.skipped));
     row.set(Column::TimesClamped, summary.clamped);
     Ok(Table { rows: vec![row] })
 }

@@ -56,7 +56,7 @@ impl DeviceCounts {
     }
 
     /// Returns the write amplification of the device as a whole; `None` if it is not known.
-    pub(super) fn waf(&self) -> Option<f64> {
+    fn waf(&self) -> Option<f64> {
         let (layer, drive) = self.amplification();
         drive.map(|drive| layer.unwrap_or(1.0) * drive)
     }

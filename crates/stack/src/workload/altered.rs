@@ -17,9 +17,7 @@ pub(crate) struct Altered {
 impl Altered {
     /// Creates the differences from the counts of a reader.
     pub(super) fn of(skipped: &[Skipped], clamped: u64) -> Altered {
-        let why: Vec<String> =
-            skipped.iter().map(|skipped| format!("{} {}", skipped.count, skipped.reason)).collect();
-        Altered { left_out: skipped.iter().map(|skipped| skipped.count).sum(), why: why.join("; "), clamped }
+        Altered { left_out: Skipped::total(skipped), why: Skipped::reasons(skipped), clamped }
     }
 
     /// Sets the columns about the differences, and leaves a remark if there are any. `is_timed` says whether

@@ -29,6 +29,20 @@ pub struct Skipped {
     pub count: u64,
 }
 
+impl Skipped {
+    /// Returns the number of lines skipped for any of these reasons.
+    pub fn total(all: &[Skipped]) -> u64 {
+        all.iter().map(|skipped| skipped.count).sum()
+    }
+
+    /// Returns each number of lines with its reason, as text.
+    pub fn reasons(all: &[Skipped]) -> String {
+        let reasons: Vec<String> =
+            all.iter().map(|skipped| format!("{} {}", skipped.count, skipped.reason)).collect();
+        reasons.join("; ")
+    }
+}
+
 /// An iterator over the records of a trace file. An error ends it, as its last item.
 pub struct TraceReader {
     lines: Lines,

@@ -47,7 +47,7 @@ impl Arrived {
         if self.requests == 0 {
             (self.first, self.outstanding.0) = (at, outstanding);
         }
-        let part = (u128::from(self.requests) * PARTS as u128 / u128::from(self.ops.max(1))) as usize;
+        let part = (self.requests * PARTS as u64 / self.ops.max(1)) as usize;
         self.outstanding.1 = outstanding;
         let (arrivals, sum) = &mut self.parts[part.min(PARTS - 1)];
         (*arrivals, *sum) = (*arrivals + 1, *sum + outstanding);
