@@ -57,6 +57,21 @@ fn a_repeated_trace_keeps_its_rate() {
     assert!((number(&row, "offered_ops_s") / 1000.0 - 1.0).abs() < 0.01, "{row}");
 }
 
+/// The rule: a run in rounds ends early if the drive falls behind its load: after the second round with a
+/// longer queue, or when a million requests are outstanding.
+#[test]
+fn rounds_of_an_overloaded_drive_end() {
+    let folder = Folder::new();
+    for (rate, rounds) in [("100K", 2.0), ("1M", 1.0)] {
+        let asked = format!("replay zipf:write=100% --device {SMALL} --ops 2K --rate {rate} --until-steady");
+        let row = folder.rows(&asked).remove(0);
+        assert_eq!(number(&row, "rounds"), rounds, "{rate}");
+        assert!(number(&row, "ops") < 1_060_000.0, "{row}");
+        let said = folder.run(&asked).stderr;
+        assert!(said.contains("the queue grows over the whole run"), "{said}");
+    }
+}
+
 #[test]
 fn a_run_without_an_end_or_without_one_row_is_not_repeated() {
     // One write in two thousand requests: a round would have more than a thousand million requests.
