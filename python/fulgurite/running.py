@@ -201,7 +201,8 @@ class Verdict(NamedTuple):
 
     #: The conclusion, in a sentence.
     says: str
-    #: Whether the conclusion holds; None if a quick run is too short to tell.
+    #: Whether the conclusion holds; None if a quick run is too short to tell. False too if the figures are too far
+    #: from a published one.
     holds: Optional[bool]
     #: The measured figures, and the rows in which they occur.
     figure: str

@@ -18,7 +18,7 @@ use common::Common;
 use fulgurite_study::advise::{Asked, Question, advise};
 use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::people::{self, View};
-use fulgurite_study::report::Verdict;
+use fulgurite_study::report::{Verdict, left_for_full_run};
 use fulgurite_study::study::{How, Left, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::{Converted, Generated, Written};
@@ -342,12 +342,13 @@ fn study(name: &str, asked: &StudyAsked<'_>, common: &Common) -> Result<(), Stac
 fn findings(outcome: &Outcome) -> String {
     let mut found = outcome.finding.clone();
     found += if found.is_empty() { "" } else { "\n" };
-    for Verdict { says, answer, figure, noticed, .. } in &outcome.verdicts {
+    let told = outcome.verdicts.iter().filter(|verdict| verdict.is_told());
+    for Verdict { says, answer, figure, noticed, .. } in told {
         let figure = if figure.is_empty() { String::new() } else { format!(" ({figure})") };
         let vacuous = if noticed.is_some() { "" } else { " [no planted fault makes this check fail]" };
         found += &format!("{}: {says}{figure}{vacuous}\n", answer.words());
     }
-    found
+    found + &left_for_full_run(&outcome.verdicts).map_or_else(String::new, |sentence| sentence + "\n")
 }
 
 /// Returns the options that continue the study, as the user must type them.

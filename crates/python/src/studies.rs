@@ -91,7 +91,8 @@ impl Study {
         let verdicts = verdicts.map(|verdict| {
             let holds = match verdict.answer {
                 fulgurite_study::report::Answer::Holds => Some(true),
-                fulgurite_study::report::Answer::Fails => Some(false),
+                fulgurite_study::report::Answer::HoldsInDirection
+                | fulgurite_study::report::Answer::Fails => Some(false),
                 fulgurite_study::report::Answer::NotChecked => None,
             };
             (verdict.says, holds, verdict.figure)

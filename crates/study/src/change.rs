@@ -31,6 +31,11 @@ pub(crate) fn size(change: f64) -> String {
     format!("{percent:.decimals$} %")
 }
 
+/// Whether the change would be written as 0.0 %.
+pub(crate) fn is_none(change: f64) -> bool {
+    size(change) == size(0.0)
+}
+
 /// Formats a change as a factor, without the word "times": 11.5 is `12.5`.
 pub(crate) fn factor(change: f64) -> String {
     significant(1.0 + change)
@@ -46,8 +51,6 @@ pub(crate) fn signed(change: f64) -> String {
 /// occurs. An empty text is left out.
 pub(crate) fn moved((low, at_low): (f64, &str), (high, at_high): (f64, &str)) -> String {
     let place = |at: &str| if at.is_empty() { String::new() } else { format!(" ({at})") };
-    // A change that would be written as 0.0 % counts as no change.
-    let is_none = |change: f64| size(change) == size(0.0);
     let (rises, falls) = (high > 0.0 && !is_none(high), low < 0.0 && !is_none(low));
     let by = |(change, at): (f64, &str)| size(change) + &place(at);
     let times = |(change, at): (f64, &str)| factor(change) + &place(at);

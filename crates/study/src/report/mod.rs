@@ -41,6 +41,8 @@ pub(crate) struct Report<'a> {
     pub notes: &'a [String],
     /// The plots of the study.
     pub plots: &'a [Plot],
+    /// The number of plots that are left out, because a quick run shows nothing in them.
+    pub plots_left_out: usize,
     /// The complete table of result rows.
     pub table: &'a Table,
     /// The columns of the table that are visible at first.
@@ -71,6 +73,8 @@ pub struct Verdict {
 pub enum Answer {
     /// The conclusion holds in these rows.
     Holds,
+    /// The conclusion holds in these rows, but the figures are too far from the published one.
+    HoldsInDirection,
     /// The conclusion does not hold in these rows.
     Fails,
     /// The conclusion was not checked, because a quick run is too short to tell.
@@ -82,6 +86,7 @@ impl Answer {
     pub fn words(self) -> &'static str {
         match self {
             Answer::Holds => "holds",
+            Answer::HoldsInDirection => "direction holds, size does not",
             Answer::Fails => "does not hold here",
             Answer::NotChecked => "not checked in a quick run",
         }
@@ -90,6 +95,7 @@ impl Answer {
     fn sign(self) -> &'static str {
         match self {
             Answer::Holds => "✓",
+            Answer::HoldsInDirection => "≠",
             Answer::Fails => "✗",
             Answer::NotChecked => "○",
         }
@@ -98,6 +104,7 @@ impl Answer {
     fn class(self) -> &'static str {
         match self {
             Answer::Holds => "holds",
+            Answer::HoldsInDirection => "direction",
             Answer::Fails => "fails",
             Answer::NotChecked => "not-checked",
         }
@@ -105,9 +112,23 @@ impl Answer {
 }
 
 impl Verdict {
-    /// Whether the conclusion holds.
-    pub fn holds(&self) -> bool {
-        self.answer == Answer::Holds
+    /// Whether the conclusion holds, whatever the distance from the published figure.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self.answer, Answer::Holds | Answer::HoldsInDirection)
+    }
+
+    /// Whether readers get the verdict: its conclusion was checked, or its check proves nothing.
+    pub fn is_told(&self) -> bool {
+        self.answer != Answer::NotChecked || self.noticed.is_none()
+    }
+}
+
+/// Says how many conclusions a quick run did not check; `None` if it checked all.
+pub fn left_for_full_run(verdicts: &[Verdict]) -> Option<String> {
+    match verdicts.iter().filter(|verdict| verdict.answer == Answer::NotChecked).count() {
+        0 => None,
+        1 => Some("1 conclusion needs the full run, so it was not checked.".to_owned()),
+        count => Some(format!("{count} conclusions need the full run, so they were not checked.")),
     }
 }
 
@@ -156,16 +177,21 @@ fn has_gaps(report: &Report<'_>) -> bool {
     report.table.rows.iter().any(|row| columns.iter().any(|column| row.text(*column).is_empty()))
 }
 
+/// Counts the verdicts that readers get.
+fn told(verdicts: &[Verdict]) -> usize {
+    verdicts.iter().filter(|verdict| verdict.is_told()).count()
+}
+
 /// Counts the conclusions that hold, in words.
 fn tally(verdicts: &[Verdict]) -> String {
     let count = |answer| verdicts.iter().filter(|verdict| verdict.answer == answer).count();
-    let not_checked = match count(Answer::NotChecked) {
+    let in_direction = match count(Answer::HoldsInDirection) {
         0 => String::new(),
-        count => format!("; {count} not checked in a quick run"),
+        count => format!(", {count} in direction but not in size"),
     };
     match verdicts.len() - count(Answer::NotChecked) {
-        0 => format!("none{not_checked}"),
-        checked => format!("{} of {checked} hold{not_checked}", count(Answer::Holds)),
+        0 => "none in a quick run".to_owned(),
+        checked => format!("{} of {checked} hold{in_direction}", count(Answer::Holds)),
     }
 }
 
@@ -254,6 +280,10 @@ mod tests {
     }
 
     fn page() -> String {
+        page_with(&[verdict(Answer::Fails)])
+    }
+
+    fn page_with(verdicts: &[Verdict]) -> String {
         let mut row = Row::default();
         row.set(Column::Workload, HOSTILE);
         row.set(Column::ElapsedNs, 1_500_000u64);
@@ -263,9 +293,10 @@ mod tests {
             question: &format!("{HOSTILE}\n\nsay `a<b`"),
             is_quick: true,
             finding: HOSTILE,
-            verdicts: &[verdict(Answer::Fails)],
+            verdicts,
             notes: &[HOSTILE.to_owned()],
             plots: &[plot()],
+            plots_left_out: 0,
             table: &Table { rows: vec![row] },
             columns: &[Column::Workload, Column::ElapsedNs],
             repeat: &[HOSTILE.to_owned()],
@@ -311,10 +342,51 @@ mod tests {
     #[test]
     fn an_unchecked_conclusion_does_not_count_as_failed() {
         let all = [Answer::Holds, Answer::Holds, Answer::Fails, Answer::NotChecked].map(verdict);
-        assert_eq!(tally(&all), "2 of 3 hold; 1 not checked in a quick run");
+        assert_eq!(tally(&all), "2 of 3 hold");
         // If no conclusion was checked, "0 of 0" would read like a failure.
-        assert_eq!(tally(&[verdict(Answer::NotChecked)]), "none; 1 not checked in a quick run");
+        assert_eq!(tally(&[verdict(Answer::NotChecked)]), "none in a quick run");
         assert_eq!(tally(&all[..1]), "1 of 1 hold");
+        let direction = [Answer::Holds, Answer::HoldsInDirection, Answer::Fails].map(verdict);
+        assert_eq!(tally(&direction), "1 of 3 hold, 1 in direction but not in size");
+    }
+
+    /// The rule: the page of a quick run lists no conclusion that was not checked, and says how many need the
+    /// full run. It still lists one whose check proves nothing.
+    #[test]
+    fn a_quick_page_lists_what_it_checked() {
+        let unchecked =
+            |noticed| Verdict { says: "unasked".to_owned(), noticed, ..verdict(Answer::NotChecked) };
+        let of = |verdicts: &[Verdict]| page_with(verdicts);
+        let page = of(&[verdict(Answer::Holds), unchecked(Some("fault".to_owned()))]);
+        assert!(!page.contains("unasked") && page.contains("1 conclusion needs the full run"));
+        let vacuous = of(&[unchecked(None)]);
+        assert!(vacuous.contains("unasked") && vacuous.contains("proves nothing"));
+        assert!(!of(&[verdict(Answer::Holds)]).contains("full run"));
+    }
+
+    /// The rule: a quick page draws no line of two points, no changes that are all zero, and no series that are
+    /// all equal. A single series of equal values and a change that is everywhere the same are drawn.
+    #[test]
+    fn a_plot_that_shows_nothing_is_recognised() {
+        let of = |scale, kind, values: &[&[f64]]| {
+            let mut plot = plot();
+            (plot.scale, plot.kind) = (scale, kind);
+            let panel = &mut plot.panels[0];
+            let series = panel.series[0].clone();
+            panel.x = vec![panel.x[0].clone(); values[0].len()];
+            let filled = |values: &&[f64]| Series {
+                values: values.iter().copied().map(Some).collect(),
+                ..series.clone()
+            };
+            panel.series = values.iter().map(filled).collect();
+            plot.shows_something()
+        };
+        let time = Scale::Unit(Unit::Nanoseconds);
+        assert!(!of(time, PlotKind::Line, &[&[1.0, 2.0]]) && of(time, PlotKind::Line, &[&[1.0, 2.0, 3.0]]));
+        assert!(!of(Scale::Change, PlotKind::Bar, &[&[0.0, 0.0004]]));
+        assert!(of(Scale::Change, PlotKind::Bar, &[&[0.31, 0.31]]));
+        assert!(!of(time, PlotKind::Bar, &[&[7.0], &[7.0]]) && of(time, PlotKind::Bar, &[&[7.0], &[8.0]]));
+        assert!(of(time, PlotKind::Bar, &[&[7.0, 7.0]]));
     }
 
     /// Creates a plot of two values with their expected ranges.

@@ -1,6 +1,7 @@
 //! Represents a plot as data, which is the input of the page's script and of the table below the plot.
 
 use super::form::{Form, Scale};
+use crate::change;
 use fulgurite_stack::{Unit, Value};
 use serde_json::json;
 use std::cmp::Ordering;
@@ -135,6 +136,21 @@ impl Plot {
     pub(crate) fn has_gaps(&self) -> bool {
         let series = self.panels.iter().flat_map(|panel| &panel.series);
         series.flat_map(|series| &series.values).any(Option::is_none)
+    }
+
+    /// Whether a reader can see anything in the plot. A line needs three places. Changes that all round to
+    /// zero show nothing, nor do several series with equal values.
+    pub(crate) fn shows_something(&self) -> bool {
+        if self.kind == PlotKind::Line && self.panels.iter().all(|panel| panel.x.len() < 3) {
+            return false;
+        }
+        let series = || self.panels.iter().flat_map(|panel| &panel.series);
+        let mut values = series().flat_map(|series| series.values.iter().flatten());
+        match self.scale {
+            Scale::Change | Scale::Factor => values.any(|change| !change::is_none(*change)),
+            _ if series().nth(1).is_none() => values.next().is_some(),
+            _ => values.next().is_some_and(|first| values.any(|value| value != first)),
+        }
     }
 
     /// Returns the format of all measured and expected values.

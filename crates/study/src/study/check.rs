@@ -1,7 +1,7 @@
 //! Checks the conclusions of a study, usually those of a publication, against its result rows. The verdict
 //! says whether a conclusion holds, with the figures and the rows in which they occur.
 
-use super::file::{Check, Pair};
+use super::file::{Check, Pair, Published};
 use super::finding::{describe, not_a_number, pairs, written};
 use super::interval::Interval;
 use super::select::{Select, known_columns};
@@ -43,16 +43,19 @@ impl Check {
             let noticed = self.noticed(table, words).unwrap_or(None);
             return Ok(verdict(Answer::NotChecked, String::new(), Some(reason.clone()), noticed));
         }
-        let (holds, figure) = self.holds(table, words)?;
+        let (answer, figure) = self.answer(table, words)?;
         let noticed = self.noticed(table, words)?;
-        Ok(match holds {
-            true => verdict(Answer::Holds, figure, None, noticed),
-            false => verdict(Answer::Fails, figure, self.why.clone(), noticed),
-        })
+        let why = self.why.clone().filter(|_| answer != Answer::Holds);
+        Ok(verdict(answer, figure, why, noticed))
+    }
+
+    /// Returns whether the conclusion holds in the selected rows and has the published size.
+    pub(super) fn holds(&self, table: &Table, words: Words<'_>) -> Result<bool, StackError> {
+        Ok(self.answer(table, words)?.0 == Answer::Holds)
     }
 
     /// Returns whether the conclusion holds in the selected rows, and describes the figures.
-    pub(super) fn holds(&self, table: &Table, words: Words<'_>) -> Result<(bool, String), StackError> {
+    fn answer(&self, table: &Table, words: Words<'_>) -> Result<(Answer, String), StackError> {
         let mut rows = self.rows(table)?;
         if self.no_value.is_some() {
             rows.retain(|row| row.number(self.column).is_some());
@@ -82,8 +85,14 @@ impl Check {
         StackError::request(format!("[[checks]] `{}`: {reason}", self.says))
     }
 
-    /// Returns whether all figures are within the bounds, and describes the figures.
-    fn bounded(&self, table: &Table, rows: &[&Row], words: Words<'_>) -> Result<(bool, String), StackError> {
+    /// Returns whether all figures are within the bounds and near the published figure, and describes the
+    /// figures.
+    fn bounded(
+        &self,
+        table: &Table,
+        rows: &[&Row],
+        words: Words<'_>,
+    ) -> Result<(Answer, String), StackError> {
         let figures = match &self.compare {
             None => self.plain(table, rows, words),
             Some(compare) => self.ratios(table, rows, compare, words)?,
@@ -91,13 +100,71 @@ impl Check {
         let figures: Vec<Figure> = figures.ok_or_else(|| not_a_number(self.column))?;
         let mut figures = self.means(figures)?;
         figures.sort_by(|a, b| a.interval.mean.total_cmp(&b.interval.mean));
-        let holds = figures.iter().all(|Mean { interval, .. }| {
-            self.at_least.is_none_or(|bound| interval.low >= bound)
-                && self.at_most.is_none_or(|bound| interval.high <= bound)
-                && self.above.is_none_or(|bound| interval.low > bound)
-                && self.below.is_none_or(|bound| interval.high < bound)
-        });
-        Ok((holds, format!("{}: {}", self.what(words)?, self.found(&figures))))
+        let ends = || figures.iter().flat_map(|Mean { interval, .. }| [interval.low, interval.high]);
+        let answer = match ends().all(|figure| self.is_claimed(figure)) {
+            false => Answer::Fails,
+            true if ends().all(|figure| self.is_near(figure)) => Answer::Holds,
+            true => Answer::HoldsInDirection,
+        };
+        let beside = self.published.map_or_else(String::new, |published| self.beside(published, &figures));
+        Ok((answer, format!("{}: {}{beside}", self.what(words)?, self.found(&figures))))
+    }
+
+    /// Whether a figure is within the bounds. Without bounds, a ratio must be on the same side of 1 as the
+    /// published one.
+    fn is_claimed(&self, figure: f64) -> bool {
+        if let Some(published) = self.published.filter(|_| !self.has_bounds() && self.is_ratio()) {
+            return (figure - 1.0) * (published.middle() - 1.0) > 0.0;
+        }
+        self.at_least.is_none_or(|bound| figure >= bound)
+            && self.at_most.is_none_or(|bound| figure <= bound)
+            && self.above.is_none_or(|bound| figure > bound)
+            && self.below.is_none_or(|bound| figure < bound)
+    }
+
+    /// Whether a figure is within the accepted factor of the published one, or nothing is published.
+    pub(super) fn is_near(&self, figure: f64) -> bool {
+        let (Some(published), Some(within)) = (self.published, self.within) else { return true };
+        let times = self.times(figure, published);
+        // The tolerance allows for the rounding of a figure that lies on a bound.
+        times > 0.0 && times.max(1.0 / times) <= within * 1.000_001
+    }
+
+    /// Returns a figure as a multiple of the nearest published one. It is 1 inside a published range. A ratio
+    /// is compared as a change if the published one is below 2, so −10 % is half of −20 %. A change in the
+    /// other direction has a negative multiple.
+    fn times(&self, figure: f64, published: Published) -> f64 {
+        let (low, high) = published.range();
+        if (low..=high).contains(&figure) {
+            return 1.0;
+        }
+        let nearest = if figure < low { low } else { high };
+        let start = if self.compare.is_some() && !change::is_large(high - 1.0) { 1.0 } else { 0.0 };
+        // Beyond the end of a range at which nothing changes, the direction is the other one.
+        if nearest == start { -1.0 } else { (figure - start) / (nearest - start) }
+    }
+
+    /// Describes the published figure, and how far the measured figures are from it.
+    fn beside(&self, published: Published, figures: &[Mean]) -> String {
+        let (low, high) = published.range();
+        let as_factors = self.are_factors(figures);
+        let text = |figure: f64| self.plain_figure(figure, as_factors);
+        let published_text = if low == high { text(low) } else { format!("{} to {}", text(low), text(high)) };
+        let mut times: Vec<f64> =
+            figures.iter().map(|figure| self.times(figure.interval.mean, published)).collect();
+        times.sort_by(f64::total_cmp);
+        let (least, most) = (times[0], times[times.len() - 1]);
+        let said = |times: f64| format!("{} times as much", significant(times));
+        let distance = match (said(least), said(most)) {
+            _ if most < 0.0 => "in the opposite direction".to_owned(),
+            (_, most) if least < 0.0 => format!("from the opposite direction to {most}"),
+            _ if (least, most) == (1.0, 1.0) && low < high => "inside".to_owned(),
+            (least, most) if least == most => least,
+            (_, most) => format!("{} to {most}", significant(least)),
+        };
+        let within =
+            self.within.map_or_else(String::new, |within| format!("; accepted: a factor of {within}"));
+        format!(". Published: {published_text}; measured: {distance}{within}")
     }
 
     /// Returns a name for the figures.
@@ -117,8 +184,7 @@ impl Check {
     fn found(&self, figures: &[Mean]) -> String {
         // Indexing cannot fail here, because `rows` returns at least one row, and `pairs` at least one pair.
         let (least, most) = (&figures[0], &figures[figures.len() - 1]);
-        let as_factors = self.compare.is_some()
-            && change::any_is_large(figures.iter().map(|figure| figure.interval.mean - 1.0));
+        let as_factors = self.are_factors(figures);
         let [low, high] = [least, most].map(|mean| self.readable(mean, as_factors));
         let found = match figures.len() {
             1 => low,
@@ -131,11 +197,31 @@ impl Check {
         }
     }
 
-    /// Formats a figure, with its confidence interval if it has one. A ratio is written as a change or a
-    /// factor. A ratio of two columns that is far from 1 is written as a share.
+    /// Whether the figures are written as factors, because one of them or the published one is a large change.
+    fn are_factors(&self, figures: &[Mean]) -> bool {
+        let measured = figures.iter().map(|figure| figure.interval.mean);
+        let published = self.published.map(|published| published.range().1);
+        self.compare.is_some() && change::any_is_large(measured.chain(published).map(|figure| figure - 1.0))
+    }
+
+    fn is_ratio(&self) -> bool {
+        self.compare.is_some() || self.against.is_some()
+    }
+
+    /// Formats a figure, with its confidence interval if it has one.
     fn readable(&self, figure: &Mean, as_factors: bool) -> String {
-        let is_ratio = self.compare.is_some() || self.against.is_some();
-        let readable = |figure: f64| match is_ratio {
+        let readable = |figure: f64| self.plain_figure(figure, as_factors);
+        let Interval { mean, low, high } = figure.interval;
+        match figure.count {
+            1 => readable(mean),
+            _ => format!("{} [{}, {}]", readable(mean), readable(low), readable(high)),
+        }
+    }
+
+    /// Formats a figure. A ratio is written as a change or a factor. A ratio of two columns that is far from 1
+    /// is written as a share.
+    fn plain_figure(&self, figure: f64, as_factors: bool) -> String {
+        match self.is_ratio() {
             // A ratio far from 1 means that the column is a share of the column `against`, and not another
             // measurement of the same quantity.
             true if self.against.is_some() && (figure - 1.0).abs() > 0.1 => match 100.0 * figure {
@@ -147,11 +233,6 @@ impl Check {
             true if (figure - 1.0).abs() < 0.01 => small_change(figure - 1.0),
             true => change::percent(figure - 1.0),
             false => humane(self.column, figure),
-        };
-        let Interval { mean, low, high } = figure.interval;
-        match figure.count {
-            1 => readable(mean),
-            _ => format!("{} [{}, {}]", readable(mean), readable(low), readable(high)),
         }
     }
 
@@ -213,7 +294,7 @@ impl Check {
 
     /// Returns whether each figure is smaller than the previous one along `axis`, for each value of
     /// `for_each`, and describes the smallest and the largest change.
-    fn falling(&self, rows: &[&Row], axis: Column, words: Words<'_>) -> Result<(bool, String), StackError> {
+    fn falling(&self, rows: &[&Row], axis: Column, words: Words<'_>) -> Result<(Answer, String), StackError> {
         let line = |row: &Row| match self.for_each {
             Some(column) if row.number(column).is_some() => {
                 format!("{} {}", words.column(column), row.text(column))
@@ -246,7 +327,7 @@ impl Check {
         };
         let least = &steps[0];
         Ok((
-            worst.0 < 0.0,
+            if worst.0 < 0.0 { Answer::Holds } else { Answer::Fails },
             format!(
                 "{}, from one step to the next: {} ({}) to {} ({})",
                 words.column(self.column),
@@ -276,7 +357,122 @@ fn humane(column: Column, figure: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::small_change;
+    use super::super::file::File;
+    use super::*;
+
+    fn parsed(lines: &str) -> Result<File, StackError> {
+        let head = "title = 't'\nquestion = 'q'\ncommand = 'pool'\n[grid]\n[[checks]]\nsays = 's'\n";
+        File::parse("t", &format!("{head}{lines}"))
+    }
+
+    /// Checks the run times of `ace`, one for each number of users. Those of `single` are 100 ns.
+    fn checked(elapsed: &[u64], lines: &str) -> (Answer, String) {
+        let row = |users: usize, policy: &str, elapsed: u64| {
+            let mut row = Row::default();
+            row.set(Column::Users, users as u64);
+            row.set(Column::WriteBack, policy);
+            row.set(Column::ElapsedNs, elapsed);
+            row
+        };
+        let both = |(users, elapsed): (usize, &u64)| [row(users, "single", 100), row(users, "ace", *elapsed)];
+        let table = Table { rows: elapsed.iter().enumerate().flat_map(both).collect() };
+        let file = parsed(&format!("column = 'elapsed_ns'\n{lines}")).unwrap();
+        file.checks[0].answer(&table, Words::NONE).unwrap()
+    }
+
+    const COMPARE: &str = "compare = { axis = 'write_back', baseline = 'single', candidate = 'ace' }\n";
+
+    /// The rule: a check with a published figure has two sides. It holds if the figures have the published
+    /// direction and are within the stated factor. It says how many times the published figure they are.
+    #[test]
+    fn a_published_figure_bounds_the_size_on_both_sides() {
+        let of = |elapsed: &[u64], more: &str| {
+            checked(elapsed, &format!("{COMPARE}published = 0.82\nwithin = 2\n{more}"))
+        };
+        for (elapsed, answer, said) in [
+            (
+                82,
+                Answer::Holds,
+                "−18.0 %. Published: −18.0 %; measured: 1.00 times as much; accepted: a factor of 2",
+            ),
+            (91, Answer::Holds, "measured: 0.500 times as much;"),
+            (64, Answer::Holds, "measured: 2.00 times as much;"),
+            (92, Answer::HoldsInDirection, "measured: 0.444 times as much;"),
+            (2, Answer::HoldsInDirection, "−98.0 %. Published: −18.0 %; measured: 5.44 times as much;"),
+            (105, Answer::Fails, "measured: in the opposite direction;"),
+        ] {
+            let (is, figure) = of(&[elapsed], "");
+            assert!(is == answer && figure.contains(said), "{elapsed}: {is:?}, {figure}");
+        }
+        // Every figure counts, and bounds of the check's own come first.
+        let several = of(&[82, 98], "");
+        assert!(
+            several.0 == Answer::HoldsInDirection && several.1.contains("0.111 to 1.00 times"),
+            "{several:?}"
+        );
+        assert_eq!(of(&[82], "at_most = 0.8").0, Answer::Fails);
+        assert_eq!(of(&[2], "at_most = 0.8").0, Answer::HoldsInDirection);
+    }
+
+    /// The rule: ratios from 2 on are compared as factors, ratios of a range with its nearer end, and a column
+    /// that is compared with nothing as it is.
+    #[test]
+    fn the_distance_is_that_of_the_written_figures() {
+        let of = |elapsed: u64, lines: &str| checked(&[elapsed], &format!("{lines}\nwithin = 1.5"));
+        let compared = |elapsed, published: &str| of(elapsed, &format!("{COMPARE}published = {published}"));
+        for ((is, figure), answer, said) in [
+            (
+                compared(720, "2.4"),
+                Answer::HoldsInDirection,
+                "Published: 2.40 times; measured: 3.00 times as much",
+            ),
+            (compared(300, "2.4"), Answer::Holds, "measured: 1.25 times as much"),
+            (
+                compared(230, "[2.2, 2.4]"),
+                Answer::Holds,
+                "Published: 2.20 times to 2.40 times; measured: inside",
+            ),
+            (compared(480, "[2.2, 2.4]"), Answer::HoldsInDirection, "measured: 2.00 times as much"),
+            (
+                compared(70, "[0.8, 1.0]"),
+                Answer::Holds,
+                "Published: −20.0 % to no change; measured: 1.50 times",
+            ),
+            (of(130, "where = { write_back = 'ace' }\npublished = 100"), Answer::Holds, "1.30 times as much"),
+        ] {
+            assert!(is == answer && figure.contains(said), "{is:?}, {figure}");
+        }
+    }
+
+    #[test]
+    fn a_published_figure_needs_a_factor_and_no_fall() {
+        let refused = |lines: &str| parsed(&format!("column = 'hits'\n{lines}")).err().unwrap().to_string();
+        for lines in ["published = 2", "at_most = 2\nwithin = 2", "published = 2\nwithin = 0.5"] {
+            assert!(refused(lines).contains("`published` together with `within`"), "{lines}");
+        }
+        let falls = "falls_with = 'users'\npublished = 2\nwithin = 2";
+        assert!(refused(falls).contains("needs either bounds"));
+    }
+
+    /// The rule: a check with a published figure must detect a fault, also if its figures are far from the
+    /// published one.
+    #[test]
+    fn a_published_figure_detects_a_missing_gain() {
+        let noticed = |elapsed: u64| {
+            let mut rows = vec![Row::default(), Row::default()];
+            for (row, (policy, elapsed)) in rows.iter_mut().zip([("single", 100), ("ace", elapsed)]) {
+                row.set(Column::WriteBack, policy);
+                row.set(Column::ElapsedNs, elapsed);
+            }
+            let file = parsed(&format!("column = 'elapsed_ns'\n{COMPARE}published = 0.82\nwithin = 1.1"));
+            file.unwrap().checks[0].noticed(&Table { rows }, Words::NONE).unwrap()
+        };
+        assert_eq!(noticed(82).as_deref(), Some("no difference between the two sides"));
+        assert_eq!(
+            noticed(10).as_deref(),
+            Some("no difference between the two sides (in figures that hold)")
+        );
+    }
 
     /// The rule: all changes of less than 1 % have two significant digits, however small they are.
     #[test]

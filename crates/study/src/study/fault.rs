@@ -32,11 +32,11 @@ impl Check {
     /// Returns the first injected fault that the check detects, in words. If there is none, the check proves
     /// nothing, and the result is `None`.
     pub(super) fn noticed(&self, table: &Table, words: Words<'_>) -> Result<Option<String>, StackError> {
-        if self.holds(table, words).is_ok_and(|(holds, _)| holds) {
+        if self.holds(table, words).is_ok_and(|holds| holds) {
             return self.noticed_in(table, words);
         }
         let mended = self.mended(table)?;
-        if !self.holds(&mended, words)?.0 {
+        if !self.holds(&mended, words)? {
             return Ok(None);
         }
         Ok(self.noticed_in(&mended, words)?.map(|fault| format!("{fault} (in figures that hold)")))
@@ -56,7 +56,7 @@ impl Check {
     /// Returns the first of `faults` that makes the check fail. A fault that leaves nothing to compare is
     /// skipped, because no error of a policy would remove all rows.
     fn first_noticed(&self, faults: Vec<(String, Vec<Row>)>, words: Words<'_>) -> Option<String> {
-        let is_noticed = |rows| self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds);
+        let is_noticed = |rows| self.holds(&Table { rows }, words).is_ok_and(|holds| !holds);
         faults.into_iter().find_map(|(fault, rows)| is_noticed(rows).then_some(fault))
     }
 
@@ -93,7 +93,7 @@ impl Check {
                     let Some((right, rows)) = self.with_figures_of_others(table, &judged, axis, wrong) else {
                         continue;
                     };
-                    if self.holds(&Table { rows }, words).is_ok_and(|(holds, _)| !holds) {
+                    if self.holds(&Table { rows }, words).is_ok_and(|holds| !holds) {
                         return Ok(Some(in_place_of(axis, wrong, &right, words)));
                     }
                 }

@@ -127,6 +127,12 @@ pub(super) struct Check {
     /// Exclusive bounds: with `above = 1.0` a ratio of exactly 1 fails.
     pub above: Option<f64>,
     pub below: Option<f64>,
+    /// The published figure, in the terms of the bounds. With it the check says how far the measured figures
+    /// are from the published one. Without bounds, the conclusion is that a ratio differs from 1 in the
+    /// published direction.
+    pub published: Option<Published>,
+    /// The factor within which the measured figures must be of the published one.
+    pub within: Option<f64>,
     /// The axis along which the column must fall.
     #[serde(default, deserialize_with = "some_column")]
     pub falls_with: Option<Column>,
@@ -145,16 +151,24 @@ impl Check {
         if let Some(compare) = &self.compare {
             compare.sides().map_err(|error| wrong(&format!(": {error}")))?;
         }
-        let bounds = [self.at_least, self.at_most, self.above, self.below];
-        let bounded = bounds.iter().any(Option::is_some);
+        if self.published.is_some() != self.within.is_some_and(|factor| factor >= 1.0) {
+            return Err(wrong(" needs `published` together with `within`, a factor of at least 1"));
+        }
+        let bounded = self.has_bounds() || self.published.is_some();
         let falls = self.falls_with.is_some();
         let of_bounds = self.compare.is_some() || self.over.is_some();
         match bounded == falls || falls && of_bounds || !falls && self.for_each.is_some() {
             true => Err(wrong(
-                " needs either bounds (at_least, at_most, above, below; compare, over) or falls_with (for_each)",
+                " needs either bounds (at_least, at_most, above, below, published; compare, over) or falls_with \
+                 (for_each)",
             )),
             false => Ok(()),
         }
+    }
+
+    /// Whether the conclusion names bounds, besides a published figure.
+    pub(super) fn has_bounds(&self) -> bool {
+        [self.at_least, self.at_most, self.above, self.below].iter().any(Option::is_some)
     }
 }
 
@@ -275,6 +289,11 @@ impl Published {
             Published::Value(value) => (value, value),
             Published::Range([low, high]) => (low, high),
         }
+    }
+
+    pub(super) fn middle(self) -> f64 {
+        let (low, high) = self.range();
+        f64::midpoint(low, high)
     }
 }
 

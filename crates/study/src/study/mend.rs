@@ -22,13 +22,13 @@ impl Check {
                 let [old, new] = compare.sides()?;
                 let both = |(old, new)| {
                     let figure = positive(old, self.column);
-                    [(old, figure), (new, figure * self.within())]
+                    [(old, figure), (new, figure * self.inside())]
                 };
                 pairs(&rows, &old, &new)?.into_iter().flat_map(both).collect()
             }
             (None, None) => {
                 let whole = |row| self.against.map_or(1.0, |against| positive(row, against));
-                rows.iter().map(|row| (*row, whole(row) * self.within())).collect()
+                rows.iter().map(|row| (*row, whole(row) * self.inside())).collect()
             }
         };
         let mut mended = Table { rows: table.rows.clone() };
@@ -39,13 +39,18 @@ impl Check {
         Ok(mended)
     }
 
-    /// Returns a number within the bounds, with some distance to each bound if possible.
-    fn within(&self) -> f64 {
-        match (self.at_least.or(self.above), self.at_most.or(self.below)) {
+    /// Returns a number within the bounds, with some distance to each bound if possible. The published figure
+    /// is used if that number is too far from it, or if there are no bounds.
+    fn inside(&self) -> f64 {
+        let inside = match (self.at_least.or(self.above), self.at_most.or(self.below)) {
             (Some(low), Some(high)) => f64::midpoint(low, high),
             (Some(0.0), None) | (None, None) => 1.0,
             (Some(low), None) => low + 0.1 * low.abs(),
             (None, Some(high)) => high - 0.1 * high.abs(),
+        };
+        match self.published.filter(|_| !self.has_bounds() || !self.is_near(inside)) {
+            Some(published) => published.middle(),
+            None => inside,
         }
     }
 }

@@ -353,8 +353,11 @@ impl Study {
         let named = self.file.checks.iter().map(|check| check.name.as_deref());
         let named: Vec<_> = named.zip(&verdicts).collect();
         let source = Source { table, words, verdicts: &named, is_quick };
-        let plots: Vec<Plot> =
+        let mut plots: Vec<Plot> =
             self.file.plots.iter().map(|plot| plot.draw(source)).collect::<Result<_, _>>()?;
+        if is_quick {
+            plots.retain(Plot::shows_something);
+        }
         let columns = self.columns(table)?;
         let html = report::html(&Report {
             title: &self.file.title,
@@ -364,6 +367,7 @@ impl Study {
             verdicts: &verdicts,
             notes: &notes(table),
             plots: &plots,
+            plots_left_out: self.file.plots.len() - plots.len(),
             table,
             columns: &columns,
             repeat,
