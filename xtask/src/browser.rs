@@ -1,4 +1,5 @@
-//! Checks the reports in a real browser without a window. The report of every built-in study is rendered
+//! Checks the reports in a real browser without a window. The report of every built-in study, and the page
+//! that `--report` writes for some commands, is rendered
 //! 420, 900 and 1400 pixels wide with light colours, and one report also with dark colours.
 //!
 //! A page passes if all of its plots are drawn and contain marks, nothing was written to the console, and
@@ -27,6 +28,20 @@ const STUDIES: &[&str] = &[
     "ace-emulated",
     "raw",
     "myflashsql",
+];
+/// Commands whose pages are checked too, each with a name for its folder.
+const PAGES: &[(&str, &str)] = &[
+    ("pool", "pool mixed-skewed --write-back single,ace,raw --ops 20K"),
+    ("pool-users", "pool mixed-skewed --write-back single,ace --users 1,4,16,64 --ops 20K"),
+    ("pool-grid", "pool mixed-skewed,zipf --write-back single,ace --replacement lru,clock --ops 20K"),
+    ("gc", "gc zipf --placement none,sepbit --victim greedy,cost-benefit --logical 64MiB --physical 80MiB"),
+    ("gc-intervals", "gc zipf --placement none,sepbit --logical 64MiB --physical 80MiB --interval 25%"),
+    ("replay", "replay synthetic --ops 20K"),
+    ("replay-intervals", "replay synthetic --ops 20K --interval 100ms"),
+    ("bench", "bench ycsb-a --ops 2K --users 1,16 --durability flush,group,relaxed"),
+    ("profile", "profile p4510,sata --page 4KiB,8KiB"),
+    ("profile-curve", "profile p4510,sata --curve"),
+    ("advise", "advise mixed-skewed --memory 1MiB --pages 4000 --ops 5K"),
 ];
 /// The installation of a browser, which runs beside the first steps.
 static INSTALLING: Beside = Beside::nothing();
@@ -58,6 +73,19 @@ pub(crate) fn check() -> Result<()> {
         no_check_is_vacuous(&page).with_context(of_study)?;
         look(&browser, &out, &page, WIDTHS, "light").with_context(of_study)?;
         println!("{study}: nothing to complain about; {}", out.display());
+    }
+    for (name, arguments) in PAGES {
+        let out = reports.join(format!("page-{name}"));
+        fs::create_dir_all(&out)?;
+        let file = out.join("report.html");
+        run(Command::new(&command)
+            .args(arguments.split(' '))
+            .args(["--quiet", "--report"])
+            .arg(&file)
+            .stdout(Stdio::null()))?;
+        look(&browser, &out, &fs::read_to_string(&file)?, WIDTHS, "light")
+            .with_context(|| format!("page of {arguments}"))?;
+        println!("{arguments}: nothing to complain about; {}", out.display());
     }
     let out = reports.join(STUDIES[0]);
     let page = fs::read_to_string(out.join("report.html"))?;

@@ -143,6 +143,11 @@ impl Command {
         }
     }
 
+    /// Whether `--report` can write a page of the command. A study writes its report into its folder.
+    pub(crate) fn has_report(&self) -> bool {
+        self.has_outlook() && !matches!(self, Command::Study { .. })
+    }
+
     /// Whether an output of the command is `-`, which stands for standard output.
     pub(crate) fn writes_stdout(&self) -> bool {
         match self {

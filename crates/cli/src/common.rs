@@ -3,6 +3,7 @@
 use clap::Args;
 use fulgurite_study::{Column, people};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Options of every command")]
@@ -28,6 +29,10 @@ pub(crate) struct Common {
     /// Show every column
     #[arg(long, global = true, conflicts_with = "columns")]
     pub wide: bool,
+    /// Also write the rows and their plots as an HTML page (of pool, gc, replay, bench, profile and advise); - for
+    /// standard output
+    #[arg(long, global = true, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Print only the result and errors: no progress, no remarks
     #[arg(long, short, global = true)]
     pub quiet: bool,

@@ -15,10 +15,11 @@ use arguments::{Arguments, Command, Trace, Typed};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use common::Common;
-use fulgurite_study::advise::{Asked, Question, advise};
+use fulgurite_files::output::is_standard;
+use fulgurite_study::advise::{Asked, Question, advise, quoted};
 use fulgurite_study::grid::{self, Settings};
 use fulgurite_study::people::{self, View};
-use fulgurite_study::report::{Verdict, left_for_full_run};
+use fulgurite_study::report::{self, ReportFile, Verdict, left_for_full_run};
 use fulgurite_study::study::{How, Left, Outcome, Study, finished_runs};
 use fulgurite_study::table::Table;
 use fulgurite_study::trace_convert::{Converted, Generated, Written};
@@ -26,7 +27,7 @@ use fulgurite_study::{
     Column, Outlook, SpecError, StackError, diff, list, runner, trace_convert, trace_info,
 };
 use output::{print, print_upright, say, written};
-use progress::watched;
+use progress::{watched, watched_with_remarks};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -147,11 +148,18 @@ fn in_one_line(text: &str) -> String {
 
 fn run(arguments: Arguments) -> Result<(), StackError> {
     let Arguments { mut common, command } = arguments;
-    common.is_stdout_taken = command.as_ref().is_some_and(Command::writes_stdout);
+    common.is_stdout_taken = command.as_ref().is_some_and(Command::writes_stdout)
+        || common.report.as_deref().is_some_and(is_standard);
     if common.dry_run && command.as_ref().is_some_and(|command| !command.has_outlook()) {
         return Err(StackError::request(
             "--dry-run is for commands that run stacks: pool, gc, replay, bench, profile, advise and study; leave \
                 it out",
+        ));
+    }
+    if common.report.is_some() && !command.as_ref().is_some_and(Command::has_report) {
+        return Err(StackError::request(
+            "--report is for pool, gc, replay, bench, profile and advise; a study writes its report into --out; \
+             leave it out",
         ));
     }
     common.seed.as_deref().map_or(Ok(()), grid::check_seeds)?;
@@ -399,15 +407,17 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
             common,
         );
     }
-    let rows = watched(common.quiet, "requests", |progress| {
+    let pairs = settings.iter().flat_map(|(name, values)| values.iter().map(|value| (&**name, &**value)));
+    let page = page(common, pairs)?;
+    let (rows, remarks) = watched_with_remarks(common.quiet, "requests", |progress| {
         let (mut runs, outlook) = grid::span(command, &settings, threads)?;
         outlook.check()?;
         announce(&outlook, common);
         leaves_drives(settings.get("device").into_iter().flatten());
         runs.prepare()?;
         runner::execute_all(&runs, threads, progress, &())
-    })?;
-    let table = Table { rows: rows.into_iter().flatten().collect() };
+    });
+    let table = Table { rows: rows?.into_iter().flatten().collect() };
     let typed: Vec<&str> = settings.keys().map(String::as_str).collect();
     let plain = |table: &Table| {
         let columns = output::asked(table, &table.columns_for_people(command), common);
@@ -419,7 +429,23 @@ fn grid<const COMMAND: usize>(typed: Typed<COMMAND>, common: &Common) -> Result<
     };
     print(&table, common, plain, |table, view| {
         people::runs(table, command, &typed, view) + &explanations(table)
-    })
+    })?;
+    let Some(page) = page else { return Ok(()) };
+    page.write(&report::of_runs(&table, command, &typed_command(), &remarks))
+}
+
+/// Checks the file of `--report`, before anything is executed. `settings` are those of the command.
+fn page<'a, 's>(
+    common: &'a Common,
+    settings: impl Iterator<Item = (&'s str, &'s str)>,
+) -> Result<Option<ReportFile<'a>>, StackError> {
+    common.report.as_deref().map(|path| ReportFile::prepare(path, settings)).transpose()
+}
+
+/// Returns the command as the user typed it, for a shell.
+fn typed_command() -> String {
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
+    std::iter::once("fulgurite".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Makes an interrupt report the drives in files, which keep what was written to them.
@@ -442,14 +468,16 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
         })?;
         return tell_outlook(&outlook, common);
     }
-    let advice = watched(common.quiet, "requests", |progress| {
+    let page = page(common, asked.typed.iter().map(|(name, value)| (*name, &**value)))?;
+    let (advice, remarks) = watched_with_remarks(common.quiet, "requests", |progress| {
         let question = Question::new(asked)?;
         let outlook = question.outlook(threads);
         outlook.check()?;
         announce(&outlook, common);
         leaves_drives(question.situation.get("device"));
         advise(question, threads, progress)
-    })?;
+    });
+    let advice = advice?;
     // If the user asked for columns, print a table that has all figures of the text.
     let has_columns = common.wide || !common.columns.is_empty();
     let plain = |table: &Table| match has_columns {
@@ -459,7 +487,9 @@ fn advice(asked: Asked, common: &Common) -> Result<(), StackError> {
     print(&advice.table(), common, plain, |table, view| match has_columns {
         true => people::figures_of(table, &[], &table.columns(), view),
         false => advice.text(view.width, view.has_colours),
-    })
+    })?;
+    let Some(page) = page else { return Ok(()) };
+    page.write(&report::of_advice(&advice, &typed_command(), &remarks))
 }
 
 /// Returns the texts of `--explain` for each run.

@@ -22,17 +22,28 @@ const SAID_AFTER: Duration = Duration::from_secs(60);
 /// Does `work` and shows its progress meanwhile. Prints the remarks of the work at the end. `quiet`
 /// suppresses both. `counts` names the units of work: requests or records.
 pub(crate) fn watched<T>(quiet: bool, counts: &str, work: impl FnOnce(&Progress) -> T) -> T {
+    watched_with_remarks(quiet, counts, work).0
+}
+
+/// Does the same as [`watched`], and also returns the remarks of the work.
+pub(crate) fn watched_with_remarks<T>(
+    quiet: bool,
+    counts: &str,
+    work: impl FnOnce(&Progress) -> T,
+) -> (T, Vec<String>) {
     let progress = Progress::default();
     let result = shown(quiet, counts, &progress, || work(&progress));
     // Print each remark once, because several runs of a grid may leave the same remark.
-    let mut said: Vec<String> = Vec::new();
-    for remark in progress.take_remarks().into_iter().filter(|_| !quiet) {
-        if !said.contains(&remark) {
-            say(&remark);
-            said.push(remark);
+    let mut remarks: Vec<String> = Vec::new();
+    for remark in progress.take_remarks() {
+        if !remarks.contains(&remark) {
+            if !quiet {
+                say(&remark);
+            }
+            remarks.push(remark);
         }
     }
-    result
+    (result, remarks)
 }
 
 fn shown<T>(quiet: bool, counts: &str, progress: &Progress, work: impl FnOnce() -> T) -> T {

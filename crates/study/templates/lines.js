@@ -217,7 +217,7 @@ function drawLine(svg, plot, one, points, at, index, stroke) {
     let isOpen = false;
     return points
       .map((point) => {
-        if (point[key] === null) return ((isOpen = false), "");
+        if (point[key] === null) return ((isOpen &&= plot.joinsGaps), "");
         const command = isOpen ? "L" : "M";
         isOpen = true;
         return `${command}${at.x(point.x).toFixed(1)} ${at.y(point[key]).toFixed(1)}`;

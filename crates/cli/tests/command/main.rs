@@ -15,6 +15,7 @@ mod outlook;
 mod outputs;
 mod progress;
 mod repeatable;
+mod report;
 mod resume;
 mod store;
 mod streams;

@@ -38,6 +38,7 @@ fn an_output_error_names_the_cause() {
     fs::create_dir(folder.0.join("folder")).unwrap();
     fs::create_dir_all(folder.0.join("taken/table.csv")).unwrap();
     let writers = [
+        ("pool zipf --pages 10 --ops 10 --device none --report PATH", "--report"),
         ("replay t.spc --requests-out PATH", "--requests-out"),
         ("replay t.spc --trace-out PATH", "--trace-out"),
         ("trace convert t.spc PATH --to msr", "OUT"),
@@ -73,7 +74,7 @@ fn an_output_error_names_the_cause() {
         );
     }
     refused(&folder, "study quickstart --quick --out taken", &["--out taken", "table.csv", "folder"]);
-    for (writer, argument) in &writers[..8] {
+    for (writer, argument) in &writers[..9] {
         for path in ["folder", "folder/"] {
             refused(&folder, &writer.replace("PATH", path), &[argument, path]);
         }
@@ -88,7 +89,7 @@ fn an_output_is_never_a_drive_or_a_store() {
     symlink("a.store", folder.0.join("link")).unwrap();
     let before = ["a.store", "drive"].map(|name| fs::read(folder.0.join(name)).unwrap());
     for name in ["a.store", "drive", "link"] {
-        for argument in ["--requests-out", "--trace-out"] {
+        for argument in ["--requests-out", "--trace-out", "--report"] {
             refused(&folder, &format!("replay t.spc {argument} {name}"), &[argument, name, "would be lost"]);
         }
         refused(&folder, &format!("trace convert t.spc {name} --to msr"), &["OUT", name, "would be lost"]);
@@ -109,8 +110,11 @@ fn an_output_is_never_an_input() {
     fs::hard_link(folder.0.join("t.spc"), folder.0.join("hard.spc")).unwrap();
     let there = folder.0.display().to_string();
     for same in ["t.spc", "./t.spc", "link.spc", "hard.spc", &format!("{there}/t.spc")] {
-        for argument in ["--requests-out", "--trace-out"] {
+        for argument in ["--requests-out", "--trace-out", "--report"] {
             refused(&folder, &format!("replay t.spc {argument} {same}"), &[argument, same, "workload"]);
+        }
+        for command in ["pool t.spc", "gc t.spc", "advise t.spc --replacement lru"] {
+            refused(&folder, &format!("{command} --report {same}"), &["--report", same, "workload"]);
         }
         refused(&folder, &format!("trace convert t.spc {same} --to msr"), &["OUT", same, "FILE"]);
     }
@@ -120,6 +124,14 @@ fn an_output_is_never_an_input() {
         "replay synthetic --device file:disk --requests-out disk",
         &["--requests-out", "device"],
     );
+    let drives =
+        ["profile file:disk", "bench ycsb-a --device file:disk", "pool zipf --device file:new,size=1MiB"];
+    for (command, name) in drives.into_iter().zip(["disk", "disk", "new"]) {
+        refused(&folder, &format!("{command} --report {name}"), &["--report", name, "device"]);
+    }
+    for other in ["--requests-out", "--trace-out"] {
+        refused(&folder, &format!("replay t.spc {other} x.html --report ./x.html"), &["--report", other]);
+    }
     assert_eq!(folder.read("t.spc"), TRACE.as_bytes());
     assert_eq!(folder.read("disk"), [7; 4096]);
 }

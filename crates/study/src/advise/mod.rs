@@ -16,6 +16,8 @@ mod rows;
 mod text;
 
 pub use question::{Asked, Question, settings};
+pub use rows::quoted;
+pub(crate) use text::listed;
 
 use fulgurite_stack::{Progress, StackError};
 use lab::Lab;

@@ -88,7 +88,7 @@ fn command(parts: &[&Setup]) -> String {
 }
 
 /// Returns a word for a shell, in quotes if the shell would interpret it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "_-./:=,%+@".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

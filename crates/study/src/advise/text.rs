@@ -38,7 +38,7 @@ impl Advice {
     }
 
     /// Returns the finding in one sentence.
-    pub(super) fn sentence(&self) -> String {
+    pub(crate) fn sentence(&self) -> String {
         let verdict = &self.verdict;
         let situation = self.situation();
         let advised = &verdict.advised;
@@ -129,7 +129,7 @@ impl Advice {
     }
 
     /// Returns the remarks that follow the sentence, one text per remark.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let verdict = &self.verdict;
         let mut notes = vec![self.how_sure()];
         if let Some((auto, change)) = &verdict.auto {
@@ -301,7 +301,7 @@ fn continued(command: &str, width: usize) -> String {
 }
 
 /// Joins words into a list like `a, b and c`.
-fn listed(words: &[String]) -> String {
+pub(crate) fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),

@@ -212,7 +212,7 @@ fn shown(row: &Row, column: Column) -> String {
 
 /// Names a row by its values in `columns`. A name is written as it is, and a number after the heading of its
 /// column.
-fn named(row: &Row, columns: &[Column]) -> String {
+pub(crate) fn named(row: &Row, columns: &[Column]) -> String {
     let one = |column: &Column| match row.get(*column) {
         Some(Value::Text(name)) => Some(name.clone()),
         Some(value) => Some(format!("{} {}", head(*column), humane(*column, value))),
@@ -222,14 +222,41 @@ fn named(row: &Row, columns: &[Column]) -> String {
 }
 
 /// Returns the name of a column in words.
-fn words(column: Column) -> String {
+pub(crate) fn words(column: Column) -> String {
     match column {
         Column::LatencyMeanNs => "mean latency".to_owned(),
         Column::LatencyP99Ns => "p99 latency".to_owned(),
         Column::Waf => "write amplification".to_owned(),
         Column::WafSteady => "steady write amplification".to_owned(),
+        Column::KR | Column::KW => column.name().to_owned(),
+        Column::ReadIops => "reads per second".to_owned(),
+        Column::WriteIops => "writes per second".to_owned(),
+        Column::WriteIos => "number of write requests".to_owned(),
+        Column::WaitGcMeanNs => "mean wait for garbage collection".to_owned(),
         _ => head(column).replace('_', " "),
     }
+}
+
+/// Returns the columns by which the rows of a table are compared; `None` if they cannot be compared.
+pub(crate) fn compared_by(table: &Table) -> Option<Vec<Column>> {
+    Comparison::of(table).map(|comparison| comparison.by)
+}
+
+/// Whether any two rows that can be compared have different values of `column`, as people read them.
+pub(crate) fn differs(table: &Table, column: Column) -> bool {
+    let differ = |rows: &[usize]| {
+        let mut texts = rows.iter().map(|at| shown(&table.rows[*at], column));
+        texts.next().is_some_and(|first| texts.any(|text| text != first))
+    };
+    match Comparison::of(table) {
+        Some(comparison) => comparison.cases.iter().any(|case| differ(case)),
+        None => differ(&(0..table.rows.len()).collect::<Vec<_>>()),
+    }
+}
+
+/// Compares the rows of a table by one column, in one sentence; `None` if they cannot be compared.
+pub(crate) fn compared(table: &Table, column: Column) -> Option<String> {
+    Comparison::of(table)?.sentence(table, column)
 }
 
 /// Returns the figures by which the runs of a command are judged, the most important first.

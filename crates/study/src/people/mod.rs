@@ -13,6 +13,7 @@ pub(crate) use cell::humane;
 use cell::humane_in;
 pub use cell::{column_called, head};
 pub use compare::finding;
+pub(crate) use compare::{compared, compared_by, differs, named, words};
 
 use crate::table::Table;
 

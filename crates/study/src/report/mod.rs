@@ -5,13 +5,16 @@
 //! script. Our scripts draw the plots from one JSON object. The attribute `data-ready` on the body is the
 //! number of plots drawn.
 
+mod automatic;
 mod form;
+mod of_runs;
 mod plot;
 
 use crate::table::Table;
 use askama::Template;
 pub(crate) use form::Scale;
 use fulgurite_stack::{Column, Row, Value};
+pub use of_runs::{ReportFile, of_advice, of_runs};
 pub(crate) use plot::{Panel, Place, Plot, PlotKind, Series};
 
 /// The scripts of the page. `plot.js` defines functions that the others use, so it is the first.
@@ -24,11 +27,17 @@ const SCRIPT: &str = concat!(
 );
 const STYLE: &str = include_str!("../../templates/report.css");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The beginning of a page of `--report`, by which an earlier one is recognised.
+const BEGINNING: &str = "<!doctype html><!-- Written by fulgurite --report. -->";
+/// The command whose reports have a folder with further files.
+pub(crate) const STUDY: &str = "study";
 
 /// The contents of a report.
 pub(crate) struct Report<'a> {
     /// The heading of the page.
     pub title: &'a str,
+    /// The command that made the page: `study`, `pool`, …
+    pub command: &'a str,
     /// The study's question.
     pub question: &'a str,
     /// Whether the runs are those of the study's `quick` settings, which are smaller.
@@ -265,6 +274,7 @@ mod tests {
             better: None,
             is_ordered: false,
             no_value: HOSTILE.to_owned(),
+            joins_gaps: false,
             colours_places: false,
             panels: vec![Panel {
                 title: Some(HOSTILE.to_owned()),
@@ -290,6 +300,7 @@ mod tests {
         row.set(Column::Seed, 42u64);
         html(&Report {
             title: HOSTILE,
+            command: STUDY,
             question: &format!("{HOSTILE}\n\nsay `a<b`"),
             is_quick: true,
             finding: HOSTILE,

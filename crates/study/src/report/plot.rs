@@ -38,6 +38,8 @@ pub(crate) struct Plot {
     pub is_ordered: bool,
     /// The sentence that says why a place has no value.
     pub no_value: String,
+    /// Whether a line continues over places at which it has no value.
+    pub joins_gaps: bool,
     /// Whether each place has a colour of its own, instead of each series.
     pub colours_places: bool,
     /// The panels, which are side by side and have the same scale.
@@ -179,6 +181,7 @@ impl Plot {
             "zeroIs": self.zero_is,
             "isLessBetter": self.better == Some(Ordering::Less),
             "isOrdered": self.is_ordered,
+            "joinsGaps": self.joins_gaps,
             "coloursPlaces": self.colours_places,
             "panels": self.panels.iter().map(|panel| panel.json(form)).collect::<Vec<_>>(),
         })

@@ -162,8 +162,9 @@ impl Check {
             (least, most) if least == most => least,
             (_, most) => format!("{} to {most}", significant(least)),
         };
-        let within =
-            self.within.map_or_else(String::new, |within| format!("; accepted: a factor of {within}"));
+        // A factor of 1 accepts a published range and nothing around it.
+        let within = self.within.filter(|within| *within > 1.0);
+        let within = within.map_or_else(String::new, |within| format!("; accepted: a factor of {within}"));
         format!(". Published: {published_text}; measured: {distance}{within}")
     }
 

@@ -361,6 +361,7 @@ impl Study {
         let columns = self.columns(table)?;
         let html = report::html(&Report {
             title: &self.file.title,
+            command: report::STUDY,
             question: self.file.question.trim(),
             is_quick,
             finding: &finding,

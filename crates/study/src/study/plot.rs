@@ -94,6 +94,7 @@ impl PlotFile {
             better: self.y.and_then(Column::better),
             is_ordered: self.ordered.unwrap_or_else(|| panels.iter().all(|panel| are_ordered(&panel.x))),
             no_value: self.no_value.clone().unwrap_or_else(|| "the run has no such figure".to_owned()),
+            joins_gaps: false,
             colours_places: self.series.is_none(),
             panels,
         }
