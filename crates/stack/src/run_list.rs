@@ -115,6 +115,10 @@ impl<S: Source> RunList<S> {
         }
         // The cast saturates. So many requests would never complete anyway.
         self.ops = ops as u64;
+        if outlook.has_rounds {
+            // Leaves the share of completed work unknown. A share of a single pass would stand at its end.
+            (self.ops, self.seconds) = (0, 0.0);
+        }
         outlook.runs = count as u64;
         Ok(outlook)
     }

@@ -262,3 +262,26 @@ fn the_heads_of_advice_are_bold() {
     }
     assert!(!seen("1").contains('\u{1b}'));
 }
+
+/// The rule: `advise` counts the records of a trace that it left out, and the times that go back, in columns
+/// and in a remark. A generated workload has neither.
+#[test]
+fn an_advice_counts_what_it_left_out_of_a_trace() {
+    let line = |at: u64| {
+        let time = if at % 100 == 99 { at - 50 } else { at };
+        let odd = if at % 500 == 7 { format!("1,{time},3f,512,{}\n", at * 7 % 96) } else { String::new() };
+        format!("{odd}1,{time},{},512,{}\n", if at.is_multiple_of(3) { "2a" } else { "28" }, at * 7 % 96)
+    };
+    let lines: String = (0..3_000).map(line).collect();
+    let folder = Folder::new().with("t.csv", format!("version,time,op,size,lbn\n{lines}"));
+    let few = "--replacement lru,arc --write-back single --prefetch none";
+    let rows = folder.rows(&format!("advise t.csv {few}"));
+    for kind in ["advice", "plain"] {
+        let row = of_kind(&rows, kind)[0];
+        assert_eq!((number(row, "skipped"), number(row, "times_clamped")), (6.0, 30.0), "{row}");
+    }
+    let said = "The trace: 6 records that are no requests are left out and 30 times go back, which a pool does not use.";
+    assert!(of_kind(&rows, "advice")[0]["note"].as_str().unwrap().contains(said));
+    let generated = folder.rows(&format!("advise zipf --pages 500 --ops 3000 {few}"));
+    assert!(generated.iter().all(|row| row["skipped"].is_null()));
+}

@@ -89,6 +89,16 @@ fn a_run_without_an_end_or_without_one_row_is_not_repeated() {
     }
 }
 
+/// The rule: a dry run of `--until-steady` says the bound of its rounds, and that its time is that of one pass.
+#[test]
+fn a_dry_run_says_the_bound_of_rounds() {
+    let said =
+        |more: &str| Folder::new().run(&format!("replay zipf --users 4 --ops 20K --dry-run{more}")).stdout;
+    let bound = "for each pass over the workload; --until-steady repeats it for at most 20 rounds";
+    assert!(said(" --until-steady").contains(bound), "{}", said(" --until-steady"));
+    assert!(!said("").contains("rounds"));
+}
+
 /// The rule: the lifetime is that of a drive with the capacity on the label. Drive writes per day do not
 /// depend on that capacity, and bytes and years are blank if it is not known.
 #[test]

@@ -71,6 +71,19 @@ fn progress_of_a_simulated_drive_is_shown() {
     shows("gc zipf", &["1 run, about ", "% of 39,062,500 requests"]);
 }
 
+/// The rule: the number of rounds is not known before, so the progress of `--until-steady` shows the round and
+/// the requests so far, and no share of the work.
+#[test]
+fn rounds_are_shown_without_a_share() {
+    let small = "--device p4510:blocks=64 --users 16 --ops 50K --until-steady";
+    for workloads in ["zipf:write=100%", "zipf:write=100%,mixed-skewed"] {
+        let seen = shown(&Folder::new(), &format!("replay {workloads} {small}"), "round 3 of at most 20");
+        assert!(seen.contains(" requests, ") && seen.contains("round 3 of at most 20"), "{seen}");
+        let after = seen.split("round 1 of at most 20").nth(1).unwrap_or_default();
+        assert!(!after.contains("% of ") && !after.contains("%, "), "{after}");
+    }
+}
+
 /// The remaining time fits into a line of 80 columns beside the other words of a frame.
 #[test]
 fn a_frame_takes_one_line_of_a_terminal() {

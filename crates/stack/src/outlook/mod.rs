@@ -6,6 +6,7 @@
 mod seconds;
 mod needs;
 
+use crate::execute::replay::ROUNDS_AT_MOST;
 use crate::run::Run;
 use crate::{Column, Row, StackError, Unit, Value, memory};
 pub use needs::Needs;
@@ -24,6 +25,8 @@ pub struct Outlook {
     pub runs: u64,
     /// Whether `runs` is only an upper bound, because the results of some runs decide which others follow.
     pub is_bound: bool,
+    /// Whether a run repeats its workload in rounds, whose number is not known before.
+    pub(crate) has_rounds: bool,
     /// The number of runs that are executed at the same time.
     threads: usize,
     /// Whether a run uses a real drive, so that runs do not overlap.
@@ -40,6 +43,7 @@ impl Outlook {
         Outlook {
             runs: 0,
             is_bound: false,
+            has_rounds: false,
             threads: threads.get(),
             is_real: false,
             largest: Vec::new(),
@@ -52,6 +56,7 @@ impl Outlook {
     /// work that it shares with other runs.
     pub fn add(&mut self, run: &Run, weight: f64) -> Seconds {
         self.is_real |= run.is_real();
+        self.has_rounds |= run.measure.until_steady;
         let needs = run.needs();
         let seconds = needs.seconds;
         self.add_needs(needs, weight);
@@ -79,6 +84,7 @@ impl Outlook {
     pub fn join(&mut self, other: Outlook) {
         self.runs += other.runs;
         self.is_real |= other.is_real;
+        self.has_rounds |= other.has_rounds;
         self.seconds += other.seconds;
         self.shared.extend(other.shared);
         self.largest.extend(other.largest);
@@ -153,8 +159,15 @@ impl Outlook {
             at_once => format!(", {at_once} at once"),
         };
         let bound = if self.is_bound { "at most " } else { "" };
+        let rounds = match self.has_rounds {
+            true => format!(
+                " for each pass over the workload; --until-steady repeats it for at most {ROUNDS_AT_MOST} rounds, \
+                 and a round is as many passes as overwrite the drive"
+            ),
+            false => String::new(),
+        };
         format!(
-            "{bound}{runs}{at_once}, about {} of memory, {}",
+            "{bound}{runs}{at_once}, about {} of memory, {}{rounds}",
             Unit::Bytes.humane(self.memory_bytes() as f64),
             range(self.seconds())
         )

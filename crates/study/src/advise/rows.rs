@@ -43,6 +43,9 @@ impl Advice {
         row.set(Column::Kind, kind);
         row.set(Column::ThroughputOpsS, arm.own_throughput());
         row.set(Column::LatencyP99Ns, arm.p99());
+        for column in [Column::Skipped, Column::TimesClamped] {
+            row.set_some(column, arm.altered(column));
+        }
         row.set(Column::Repeat, self.commands(&arm.setup).join("; "));
         row
     }

@@ -155,8 +155,25 @@ impl Advice {
                  Smaller gains count as none."
             ));
         }
+        notes.extend(self.altered());
         notes.extend(self.question.remarks.iter().cloned());
         notes
+    }
+
+    /// Returns a remark on what reading the trace left out or changed; `None` if it is nothing.
+    fn altered(&self) -> Option<String> {
+        let count = |column| self.verdict.plain.altered(column).filter(|count| *count > 0);
+        let number = |count: u64| Value::from(count).readable();
+        let left_out = count(Column::Skipped).map(|count| match count {
+            1 => "1 record that is no request is left out".to_owned(),
+            count => format!("{} records that are no requests are left out", number(count)),
+        });
+        let clamped = count(Column::TimesClamped).map(|count| match count {
+            1 => "1 time goes back, which a pool does not use".to_owned(),
+            count => format!("{} times go back, which a pool does not use", number(count)),
+        });
+        let said: Vec<String> = [left_out, clamped].into_iter().flatten().collect();
+        (!said.is_empty()).then(|| format!("The trace: {}.", listed(&said)))
     }
 
     /// Returns a remark that says how certain the answer is, and why.

@@ -171,6 +171,12 @@ impl Arm {
         row.keep(&told);
         row
     }
+
+    /// Returns how many records or times of the trace were left out or changed, by the column that counts
+    /// them. `None` for a generated workload. All runs read the whole trace, so they agree.
+    pub(super) fn altered(&self, column: Column) -> Option<u64> {
+        self.series.first()?.row.number(column).map(|count| count as u64)
+    }
 }
 
 fn mean(values: impl Iterator<Item = f64> + Clone) -> f64 {

@@ -25,6 +25,7 @@ use fulgurite_ssd::{Served, Waits};
 use fulgurite_workload::{Op, Request};
 use intervals::Intervals;
 use request_log::RequestLog;
+pub(crate) use rounds::ROUNDS_AT_MOST;
 use rounds::{Next, Rounds};
 use slab::Slab;
 use std::collections::VecDeque;

@@ -3,11 +3,12 @@
 //! write amplification to what the drive held before.
 
 use crate::execute::device_counts::DeviceCounts;
+use crate::progress::Step;
 use crate::{Column, Row, StackError, Value, progress};
 use fulgurite_base::Nanos;
 
 /// The most rounds. A run that is not steady by then ends with a remark.
-const ROUNDS_AT_MOST: u32 = 20;
+pub(crate) const ROUNDS_AT_MOST: u32 = 20;
 /// The most outstanding requests, which bounds the memory of a run whose drive falls behind.
 const OUTSTANDING_AT_MOST: usize = 1 << 20;
 /// The most requests of a round. A workload that hardly writes would need years to overwrite a drive.
@@ -36,6 +37,13 @@ pub(super) struct Rounds {
     last: Option<Figures>,
     /// The changes of these figures from the round before, as shares.
     changes: Option<Figures>,
+    /// Shows the current round in the progress.
+    shown: Step,
+}
+
+/// Begins the step that shows a round in the progress.
+fn shown(round: u32) -> Step {
+    progress::step(format!("round {round} of at most {ROUNDS_AT_MOST}"), 0)
 }
 
 /// The figures that must not change, or their changes.
@@ -71,6 +79,7 @@ impl Rounds {
             after,
             last: None,
             changes: None,
+            shown: shown(1),
         }
     }
 
@@ -109,6 +118,9 @@ impl Rounds {
         }
         self.passes = 0;
         self.ended += 1;
+        if self.ended < ROUNDS_AT_MOST {
+            self.shown = shown(self.ended + 1);
+        }
         let figures = Figures { waf: round.waf_or_layers().unwrap_or(1.0), p99: p99_ns as f64 };
         let before = self.last.replace(figures);
         self.changes = before.map(|before| Figures {
