@@ -34,8 +34,14 @@ const PAGES: &[(&str, &str)] = &[
     ("pool", "pool mixed-skewed --write-back single,ace,raw --ops 20K"),
     ("pool-users", "pool mixed-skewed --write-back single,ace --users 1,4,16,64 --ops 20K"),
     ("pool-grid", "pool mixed-skewed,zipf --write-back single,ace --replacement lru,clock --ops 20K"),
-    ("gc", "gc zipf --placement none,sepbit --victim greedy,cost-benefit --logical 64MiB --physical 80MiB"),
-    ("gc-intervals", "gc zipf --placement none,sepbit --logical 64MiB --physical 80MiB --interval 25%"),
+    (
+        "gc",
+        "gc zipf --placement none,sepbit --victim greedy,fifo --logical 64MiB --physical 80MiB --segment 256KiB",
+    ),
+    (
+        "gc-intervals",
+        "gc zipf --placement none,sepbit --logical 64MiB --physical 80MiB --segment 256KiB --interval 9K",
+    ),
     ("replay", "replay synthetic --ops 20K"),
     ("replay-intervals", "replay synthetic --ops 20K --interval 100ms"),
     ("bench", "bench ycsb-a --ops 2K --users 1,16 --durability flush,group,relaxed"),

@@ -307,7 +307,7 @@ fn plot(kind: PlotKind, title: String, y: Column, panel: Panel) -> Plot {
         is_ordered: false,
         no_value: "the run has no such figure".to_owned(),
         joins_gaps: false,
-        colours_places: panel.series.len() == 1,
+        colours_places: kind == PlotKind::Bar && panel.series.len() == 1,
         panels: vec![panel],
     }
 }
