@@ -280,7 +280,8 @@ fn an_advice_counts_what_it_left_out_of_a_trace() {
         let row = of_kind(&rows, kind)[0];
         assert_eq!((number(row, "skipped"), number(row, "times_clamped")), (6.0, 30.0), "{row}");
     }
-    let said = "The trace: 6 records that are no requests are left out and 30 times go back, which a pool does not use.";
+    let said = "The trace: 6 records that are no requests are left out and 30 times go back, which a pool does not \
+                use.";
     assert!(of_kind(&rows, "advice")[0]["note"].as_str().unwrap().contains(said));
     let generated = folder.rows(&format!("advise zipf --pages 500 --ops 3000 {few}"));
     assert!(generated.iter().all(|row| row["skipped"].is_null()));
