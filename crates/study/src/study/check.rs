@@ -139,7 +139,7 @@ impl Check {
             return 1.0;
         }
         let nearest = if figure < low { low } else { high };
-        let start = if self.compare.is_some() && !change::is_large(high - 1.0) { 1.0 } else { 0.0 };
+        let start = if self.compare.is_some() && !self.are_factors(&[]) { 1.0 } else { 0.0 };
         // Beyond the end of a range at which nothing changes, the direction is the other one.
         if nearest == start { -1.0 } else { (figure - start) / (nearest - start) }
     }
@@ -198,11 +198,14 @@ impl Check {
         }
     }
 
-    /// Whether the figures are written as factors, because one of them or the published one is a large change.
+    /// Whether the figures are written as factors: if the published one is a large change, or if nothing is
+    /// published and one of the figures is. So figures are written as they are compared.
     fn are_factors(&self, figures: &[Mean]) -> bool {
-        let measured = figures.iter().map(|figure| figure.interval.mean);
-        let published = self.published.map(|published| published.range().1);
-        self.compare.is_some() && change::any_is_large(measured.chain(published).map(|figure| figure - 1.0))
+        self.compare.is_some()
+            && match self.published {
+                Some(published) => change::is_large(published.range().1 - 1.0),
+                None => change::any_is_large(figures.iter().map(|figure| figure.interval.mean - 1.0)),
+            }
     }
 
     fn is_ratio(&self) -> bool {
@@ -426,6 +429,11 @@ mod tests {
                 compared(720, "2.4"),
                 Answer::HoldsInDirection,
                 "Published: 2.40 times; measured: 3.00 times as much",
+            ),
+            (
+                compared(257, "1.3"),
+                Answer::HoldsInDirection,
+                "+157 %. Published: +30.0 %; measured: 5.23 times as much",
             ),
             (compared(300, "2.4"), Answer::Holds, "measured: 1.25 times as much"),
             (
