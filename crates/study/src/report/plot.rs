@@ -117,21 +117,11 @@ impl Plot {
 
     /// Returns the table below the plot, which has one line for each place with the values of all series.
     pub(crate) fn numbers(&self) -> Vec<Vec<String>> {
-        self.panels.iter().flat_map(|panel| (0..panel.x.len()).map(|at| self.line(panel, at))).collect()
-    }
-
-    fn line(&self, panel: &Panel, at: usize) -> Vec<String> {
         let form = self.form();
-        let number = |value: f64| form.in_table(value);
-        let none = || "–".to_owned();
-        let mut line: Vec<String> = panel.title.iter().cloned().collect();
-        line.push(panel.x[at].name.clone());
-        for series in &panel.series {
-            line.push(series.values[at].map_or_else(none, number));
-            let expected = |of: (f64, f64)| range(of, number);
-            line.extend(series.expected.iter().map(|all| all[at].map_or_else(none, expected)));
-        }
-        line
+        let lines = |panel: &Panel| -> Vec<Vec<String>> {
+            (0..panel.x.len()).map(move |at| line(form, panel, at)).collect()
+        };
+        self.panels.iter().flat_map(lines).collect()
     }
 
     /// Whether any place has no value.
@@ -186,6 +176,20 @@ impl Plot {
             "panels": self.panels.iter().map(|panel| panel.json(form)).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Returns the line of a place in the table below the plot.
+fn line(form: Form, panel: &Panel, at: usize) -> Vec<String> {
+    let number = |value: f64| form.in_table(value);
+    let none = || "–".to_owned();
+    let mut line: Vec<String> = panel.title.iter().cloned().collect();
+    line.push(panel.x[at].name.clone());
+    for series in &panel.series {
+        line.push(series.values[at].map_or_else(none, number));
+        let expected = |of: (f64, f64)| range(of, number);
+        line.extend(series.expected.iter().map(|all| all[at].map_or_else(none, expected)));
+    }
+    line
 }
 
 /// Formats an expected range: one value, or the smallest and the largest value.

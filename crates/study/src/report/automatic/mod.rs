@@ -10,6 +10,7 @@ use crate::people::{self, compared, compared_by, differs, humane, named, words};
 use crate::table::Table;
 use columns::{LATENCIES, Together, alone, over_numbers, together};
 use fulgurite_stack::{Column, Command, Row, Unit, Value};
+use std::collections::BTreeMap;
 
 /// The most bars of a plot. More of them cannot be read.
 const BARS_AT_MOST: usize = 120;
@@ -229,30 +230,42 @@ fn text_place(name: String) -> Place {
     Place { value: Value::from(name.as_str()), name }
 }
 
-/// Puts the rows of all lines at their places. A place without a row in a line has no value there.
+/// Puts the rows of all lines at their places. A place without a row in a line has no value there. If a line
+/// has several rows for a place, the first one counts.
 fn panel(lines: &[Line<'_>], place: &dyn Fn(&Row) -> Place) -> Panel {
     let mut x: Vec<Place> = Vec::new();
-    for row in lines.iter().flat_map(|line| &line.rows) {
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    // Looks a place up by its text, because a run may have thousands of intervals.
+    let mut at_of = |row: &Row| {
         let place = place(row);
-        if !x.iter().any(|known| known.value == place.value) {
+        *known.entry(place.value.exact()).or_insert_with(|| {
             x.push(place);
-        }
-    }
+            x.len() - 1
+        })
+    };
+    let placed: Vec<Vec<usize>> =
+        lines.iter().map(|line| line.rows.iter().map(|row| at_of(row)).collect()).collect();
+    let mut order: Vec<usize> = (0..x.len()).collect();
     if x.iter().all(|place| place.value.as_f64().is_some()) {
-        x.sort_by(|a, b| a.value.as_f64().unwrap_or(0.0).total_cmp(&b.value.as_f64().unwrap_or(0.0)));
+        let number = |at: &usize| x[*at].value.as_f64().unwrap_or(0.0);
+        order.sort_by(|a, b| number(a).total_cmp(&number(b)));
     }
-    let series = lines.iter().map(|line| {
-        let at = |wanted: &Place| line.rows.iter().find(|row| place(row).value == wanted.value).copied();
-        let expected: Vec<Option<(f64, f64)>> = x.iter().map(|x| published(at(x)?, line.column)).collect();
+    let series = lines.iter().zip(placed).map(|(line, placed)| {
+        let mut rows: Vec<Option<&Row>> = vec![None; x.len()];
+        for (at, row) in placed.into_iter().zip(&line.rows) {
+            rows[at].get_or_insert(row);
+        }
+        let in_order = || order.iter().map(|at| rows[*at]);
+        let expected: Vec<Option<(f64, f64)>> = in_order().map(|row| published(row?, line.column)).collect();
         Series {
             key: line.name.clone(),
             name: if line.name.is_empty() { words(line.column) } else { line.name.clone() },
-            values: x.iter().map(|x| at(x)?.number(line.column)).collect(),
+            values: in_order().map(|row| row?.number(line.column)).collect(),
             expected: expected.iter().any(Option::is_some).then_some(expected),
         }
     });
     let series = series.filter(|series| series.values.iter().any(Option::is_some)).collect();
-    Panel { title: None, x, series }
+    Panel { title: None, x: order.iter().map(|at| x[*at].clone()).collect(), series }
 }
 
 /// Returns the published figure beside a measured one. A published bound, such as `>11`, is not drawn.
